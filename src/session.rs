@@ -70,6 +70,7 @@ pub use io::{
 pub(crate) use io::{Output, Warning};
 pub(crate) use limits::ANSWER_BYTES_MAX;
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
+pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED};
 pub use toolbox::ServerCall;
 
 use crate::chat::record::Choices;
@@ -146,7 +147,11 @@ impl Session {
             let text = format!("the model that was chosen can't be used: {why}");
             recorder.push(Output::Warning(text.into()));
         }
-        recorder.log.begin_with(Choices { model: models.chosen().cloned(), tools: None });
+        recorder.log.begin_with(Choices {
+            model: models.chosen().cloned(),
+            tools: None,
+            origin: rules.origin.clone(),
+        });
         Self {
             binding,
             answer_limits: AnswerLimits::default(),

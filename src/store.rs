@@ -16,6 +16,7 @@ mod load;
 mod lock;
 mod log_file;
 mod network;
+mod origin;
 mod part;
 mod patches;
 mod path;
@@ -36,7 +37,7 @@ mod write;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
-pub(crate) use keeper::latest_session;
+pub(crate) use keeper::{latest_session, stored_choices};
 pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary};
 pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
@@ -44,7 +45,7 @@ pub(crate) use search::Hit;
 pub(crate) use words::Phrases;
 pub(crate) use worker::{Report, Request, Worker};
 
-use crate::chat::record::Record;
+use crate::chat::record::{Choices, Record};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use error::StoreError;
@@ -172,6 +173,14 @@ impl Store {
         match place {
             StorePlace::Sqlite(path) => Ok(Self::Sqlite(Box::new(reader::open(path)?))),
             StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
+        }
+    }
+
+    /// What was chosen in a session; `None` if it is not there.
+    fn choices(&mut self, session: &SessionId) -> Result<Option<Choices>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.choices(session),
+            Self::Postgres(postgres) => Ok(postgres.choices(session)?),
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod missing;
 mod plan;
 pub(crate) mod profile;
 mod request;
+mod resume;
 mod store;
 mod typed;
 

@@ -5,15 +5,12 @@
 
 use super::session::extension;
 use super::store::place;
-use super::{EngineName, RpcArgs};
+use super::{EngineName, ModelOption, RpcArgs};
 use clap::ValueEnum;
 use std::ffi::OsString;
 
 /// What the variables begin with that set options.
 const VARIABLES: &str = "DUOLOGUE_";
-
-/// The options that choose a model.
-const MODEL_OPTIONS: [&str; 4] = ["engine", "model", "base-url", "profile"];
 
 /// No option, whatever its name looks like.
 const KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
@@ -44,7 +41,10 @@ pub(super) fn rpc(
         }
         typed.push(name);
     }
-    args.session.provider.is_model_typed = typed.iter().any(|name| MODEL_OPTIONS.contains(name));
+    let options = ModelOption::ALL.into_iter();
+    let is_typed = |id: &str| typed.iter().any(|name| name.replace('-', "_") == id);
+    args.session.provider.typed =
+        options.filter(|(_, id)| is_typed(id)).map(|(option, _)| option).collect();
     for (variable, value) in variables {
         // A variable that is set but empty counts as not set.
         if value.is_empty() || variable == KEY_VARIABLE {
@@ -236,8 +236,13 @@ mod tests {
             assert_eq!(defined, variable.as_str());
             // A model that a variable names was not typed.
             let typed = plain(&[&option, value]);
-            let expected =
-                typed.map(|it| it.replace("is_model_typed: true", "is_model_typed: false"));
+            let id = name.replace('-', "_");
+            let option_of = |id: &str| ModelOption::ALL.into_iter().find(|(_, of)| *of == id);
+            let shown = option_of(&id).map(|(option, _)| format!("typed: {{{option:?}}}"));
+            let expected = typed.map(|it| match &shown {
+                Some(shown) => it.replace(shown, "typed: {}"),
+                None => it,
+            });
             assert_eq!(read(&[], &[(&variable, value)]), expected, "{name}");
             assert_eq!(read(&[&option, value], &[(&variable, "x")]), plain(&[&option, value]));
             assert_eq!(read(&[], &[(&variable, "")]), plain(&[]), "{name}");

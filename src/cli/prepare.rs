@@ -155,7 +155,8 @@ pub(crate) async fn prepare(
         Job::Rpc(args) => {
             let session = &args.session;
             let has_profile = session.provider.profile.is_some();
-            let reads = has_profile || session.history.is_some() || session.store.continues;
+            let resumes = session.store.continues || session.store.resume;
+            let reads = has_profile || session.history.is_some() || resumes;
             let work =
                 move || rpc(*args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.

@@ -2,9 +2,11 @@
 
 use super::foreign::TypedKeys;
 use super::{EngineName, config};
+use crate::chat::record::OriginKey;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Options about the provider.
@@ -61,16 +63,48 @@ pub struct ProviderArgs {
     #[arg(long, env = "DUOLOGUE_TLS_ROOTS", value_name = "WHICH", value_enum, default_value_t)]
     pub tls_roots: TlsRoots,
 
-    /// One of the options that choose a model was typed; variables do not count.
+    /// The options that choose a model and were typed; variables do not count.
     #[arg(skip)]
-    pub is_model_typed: bool,
+    pub typed: BTreeSet<ModelOption>,
+
+    /// The key that a stored conversation had, if its address is the one here.
+    #[arg(skip)]
+    pub stored_key: Option<OriginKey>,
+
+    /// What a stored conversation had is among the options already.
+    #[arg(skip)]
+    pub has_stored: bool,
+}
+
+/// An option that chooses a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ModelOption {
+    /// `--engine`.
+    Engine,
+    /// `--model`.
+    Model,
+    /// `--base-url`.
+    BaseUrl,
+    /// `--profile`.
+    Profile,
+}
+
+impl ModelOption {
+    /// All of them, each with its id.
+    pub(super) const ALL: [(Self, &str); 4] = [
+        (Self::Engine, "engine"),
+        (Self::Model, "model"),
+        (Self::BaseUrl, "base_url"),
+        (Self::Profile, "profile"),
+    ];
 }
 
 impl ProviderArgs {
     /// Notes whether a model was chosen in what was typed.
     pub(super) fn note_typed(&mut self, typed: &ArgMatches) {
-        let is_typed = |id: &&str| typed.value_source(id) == Some(ValueSource::CommandLine);
-        self.is_model_typed = ["engine", "model", "base_url", "profile"].iter().any(is_typed);
+        let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
+        let options = ModelOption::ALL.into_iter().filter(|(_, id)| is_typed(id));
+        self.typed = options.map(|(option, _)| option).collect();
     }
 }
 

@@ -34,7 +34,8 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodedWarning {
     /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
-    /// `tool_server_unavailable`: the tools of a server can't be called.
+    /// `tool_server_unavailable`: the tools of a server can't be called. `provider_changed`: another
+    /// provider gets a stored conversation. `model_changed`: another model goes on with it.
     pub code: &'static str,
     /// What happened, for people.
     pub message: String,

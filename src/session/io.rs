@@ -4,7 +4,7 @@ use super::toolbox::ServerCall;
 use super::{ExitCode, Extraction, Signal};
 use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
-use crate::chat::record::{Record, Restored, StoreFailure};
+use crate::chat::record::{Origin, Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
 use crate::engine::prices::Prices;
 use crate::engine::{CallEnd, CallSpec, EngineEvent, EngineFacts, EngineRef};
@@ -179,6 +179,8 @@ pub struct Rules {
     pub engines: BTreeMap<EngineRef, EngineFacts>,
     /// What the session begins with in the place of the initial engine. The host makes its engine known.
     pub choice: Option<ModelChoice>,
+    /// What this process answers with, as it is stored; `None` if that is not stored.
+    pub origin: Option<Origin>,
     /// The model was chosen for this process: one that a stored session was switched to does not go on.
     pub is_model_typed: bool,
     /// Names of settings that were chosen for this process: they win over those of a stored switch.

@@ -22,8 +22,10 @@ pub(super) struct Log {
     has_begun: bool,
     /// The last event whose entities are recorded as a state.
     state_until: Ordinal,
-    /// What is chosen when the session begins.
+    /// What is chosen now.
     choices: Choices,
+    /// The choices are recorded with the beginning of the next run: the store has others.
+    has_other_choices: bool,
 }
 
 /// The projections that records are made of, after the event was applied to them.
@@ -39,12 +41,19 @@ impl Log {
         let (mode, fields) = (PatchMode::Append, PatchFields::Full);
         let ui = Ui::new(session, Patches { mode, fields });
         let (has_begun, state_until) = (false, Ordinal::default());
-        Self { rules, ui, has_begun, state_until, choices: Choices::default() }
+        let choices = Choices::default();
+        Self { rules, ui, has_begun, state_until, choices, has_other_choices: false }
     }
 
     /// The session begins with these choices.
     pub(super) fn begin_with(&mut self, choices: Choices) {
         self.choices = choices;
+    }
+
+    /// The next run goes on with these choices, which are others than those that are stored.
+    pub(super) fn go_on_with(&mut self, choices: Choices) {
+        self.choices = choices;
+        self.has_other_choices = true;
     }
 
     /// The same log for a session of another name.
@@ -94,9 +103,13 @@ impl Log {
         if !self.rules.is_stored {
             return Vec::new();
         }
-        let change = match recorded.event.ends_run() {
-            true => Some(projections.ended(recorded.scope.turn)),
-            false => TurnChange::of(recorded),
+        let is_start = matches!(recorded.event, Event::RunStarted { .. });
+        let change = if recorded.event.ends_run() {
+            Some(projections.ended(recorded.scope.turn))
+        } else if is_start && std::mem::take(&mut self.has_other_choices) {
+            Some(TurnChange::Chose(Box::new(self.choices.clone())))
+        } else {
+            TurnChange::of(recorded)
         };
         self.push(recorded, payload, change, projections)
     }
@@ -143,6 +156,10 @@ impl Log {
         }
         let mut outputs = self.begin(projections);
         let payload = payload.clone();
+        if let Some(chosen) = &chosen {
+            self.choices.clone_from(chosen);
+            self.has_other_choices = false;
+        }
         let change = chosen.map(|choices| TurnChange::Chose(Box::new(choices)));
         let (scope, state, usage) = (None, None, None);
         let record = EventRecord { ordinal, scope, payload, change, state, usage };

@@ -93,7 +93,7 @@ impl Models {
     }
 
     /// The current choice, as it is reported.
-    fn switched(&self) -> ModelSwitched {
+    pub(super) fn switched(&self) -> ModelSwitched {
         let facts = self.facts.get(&self.current.engine).cloned().unwrap_or_default();
         let profile = match &self.current.engine {
             EngineRef::Profile(name) => name.clone(),

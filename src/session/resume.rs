@@ -4,15 +4,23 @@ use super::client_error::{store_closed, store_failed};
 use super::recorder::Recorder;
 use super::{Output, Session, SessionMode, Warning};
 use crate::chat::event::Event;
-use crate::chat::record::{Choices, ChosenModel, Loss, Restored, StoreFailure};
+use crate::chat::record::{Choices, ChosenModel, Loss, Origin, Restored, StoreFailure};
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::{Preamble, Step, Transcript};
 use crate::engine::CallSettings;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Extension, ToolManifest};
+use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::session::StoreDegraded;
 use crate::protocol::words::kind;
+use std::fmt;
+
+/// The name of the warning that another provider gets the conversation.
+pub(crate) const PROVIDER_CHANGED: &str = "provider_changed";
+
+/// The name of the warning that another model of the same provider answers.
+pub(crate) const MODEL_CHANGED: &str = "model_changed";
 
 impl Session {
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
@@ -47,12 +55,37 @@ impl Session {
 
     /// Goes on with the model and the tools that the client of an earlier process chose.
     fn resume_choices(&mut self, choices: Choices) {
-        let Choices { model, tools } = choices;
+        let Choices { model, tools, origin } = choices;
+        let before = Answering::before(model.as_ref(), origin.as_ref());
+        if self.rules.origin.is_none() {
+            self.rules.origin.clone_from(&origin);
+        }
         if let Some(chosen) = model.filter(|_| !self.rules.is_model_typed) {
             self.resume_model(chosen);
         }
         self.held_tools = tools;
         self.offer_held_tools();
+        if let Some(before) = before {
+            self.compare(&before);
+        }
+        if self.rules.origin != origin {
+            let choices = self.choices();
+            self.recorder.log.go_on_with(choices);
+        }
+    }
+
+    /// Reports that another model, or another provider, answers from here on.
+    fn compare(&mut self, before: &Answering) {
+        let switched = self.models.switched();
+        let now = Answering::of(&switched);
+        // Without a provider nobody gets the conversation.
+        let change = before.change(&now).filter(|_| !now.host.is_empty());
+        let Some((code, text)) = change else { return };
+        self.recorder.push(Output::Warning(Warning { text, has_event: true, code: Some(code) }));
+        let is_announced = self.unannounced.iter().any(|(of, _)| *of == Extension::SwitchModel);
+        if !is_announced {
+            self.announce_if_on(Extension::SwitchModel, switched.into());
+        }
     }
 
     fn resume_model(&mut self, mut chosen: ChosenModel) {
@@ -95,7 +128,8 @@ impl Session {
     /// What the client has chosen so far.
     pub(super) fn choices(&self) -> Choices {
         let tools = self.declared.as_ref().or(self.held_tools.as_ref());
-        Choices { model: self.models.chosen().cloned(), tools: tools.cloned() }
+        let origin = self.rules.origin.clone();
+        Choices { model: self.models.chosen().cloned(), tools: tools.cloned(), origin }
     }
 
     /// The store has failed: the conversation goes on without it.
@@ -129,6 +163,56 @@ impl Session {
         for (extension, payload) in std::mem::take(&mut self.unannounced) {
             self.announce_if_on(extension, payload);
         }
+    }
+}
+
+/// What answers: a provider and its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answering {
+    engine: String,
+    /// Empty if it is not known.
+    model: String,
+    host: String,
+}
+
+impl Answering {
+    /// What answered in a stored conversation: what it was switched to, or what its process had.
+    fn before(chosen: Option<&ChosenModel>, origin: Option<&Origin>) -> Option<Self> {
+        let chosen = chosen.map(|it| (&it.engine, &it.model, &it.host));
+        let origin = || origin.map(|it| (&it.engine, &it.model, &it.address.host));
+        let (engine, model, host) = chosen.or_else(origin)?;
+        Some(Self { engine: engine.clone(), model: model.clone(), host: host.clone() })
+    }
+
+    fn of(switched: &ModelSwitched) -> Self {
+        let ModelSwitched { engine, model, host, .. } = switched.clone();
+        Self { engine, model, host }
+    }
+
+    /// What a person should know of a change from this to `now`, with its code.
+    fn change(&self, now: &Self) -> Option<(&'static str, String)> {
+        if self.host != now.host {
+            let text = format!(
+                "this conversation was with {self} so far; from the next prompt on {now} gets all of it"
+            );
+            return Some((PROVIDER_CHANGED, text));
+        }
+        let is_same_model = self.model.is_empty() || self.model == now.model;
+        (self.engine != now.engine || !is_same_model).then(|| {
+            let text = format!("this conversation was with {self} so far; now {now} answers");
+            (MODEL_CHANGED, text)
+        })
+    }
+}
+
+impl fmt::Display for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { engine, model, host } = self;
+        let names = [host, engine, model].into_iter().filter(|name| !name.is_empty());
+        let mut names: Vec<_> = names.map(String::as_str).collect();
+        // The built-in engine has one name for all of them.
+        names.dedup();
+        f.write_str(&names.join(" · "))
     }
 }
 

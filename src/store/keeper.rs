@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::part::{Part, restored};
 use super::place::{StorePlace, StoreSettings};
 use super::{Roles, Store};
-use crate::chat::record::{Record, Restored};
+use crate::chat::record::{Choices, Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 
@@ -170,6 +170,13 @@ pub(crate) fn latest_session(
         Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// What was chosen in a session, without the rest of it; `None` if the store can't say: it reports why
+/// when the session is opened.
+pub(crate) fn stored_choices(place: &StorePlace, session: &SessionId) -> Option<Choices> {
+    let read = Store::look(place).and_then(|mut store| store.choices(session));
+    read.inspect_err(|error| tracing::debug!(%error, "what was chosen is not known yet")).ok()?
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::rows::{Table, Unread};
 use super::sqlite::Sqlite;
 use super::states::UnreadStates;
 use super::turn::{Blobs, hashes_of_step, hashes_of_turn};
+use crate::chat::record::Choices;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use prost::Message;
@@ -161,6 +162,14 @@ impl Sqlite {
         part.end_turns(&blobs);
         part.lost_blobs = lost_blobs;
         ended.and(steps).and(self.messages(key, part, unread))
+    }
+
+    /// What was chosen in a session; `None` if it is not there.
+    pub(super) fn choices(&mut self, session: &SessionId) -> Result<Option<Choices>, StoreError> {
+        let Some(key) = self.find(session)? else { return Ok(None) };
+        let mut part = Part::default();
+        self.messages(key, &mut part, &mut Unread::default())?;
+        Ok(Some(part.choices))
     }
 
     /// The messages that the session has one of.

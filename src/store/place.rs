@@ -54,7 +54,9 @@ impl StorePlace {
     /// The place as it can be typed again, without a password; `None` if the address can't be read.
     pub(crate) fn without_password(&self) -> Option<TypedPlace> {
         match self {
+            // It is typed in another folder, perhaps.
             Self::Sqlite(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 Some(TypedPlace { text: path.display().to_string(), had_password: false })
             }
             Self::Postgres(dsn) => dsn.without_password(),

@@ -27,7 +27,7 @@ pub(super) use inspect::inspect;
 use super::error::StoreError;
 use super::part::{Part, has_turns_elsewhere};
 use super::{Roles, batch::Batch};
-use crate::chat::record::Record;
+use crate::chat::record::{Choices, Record};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use address::Address;
@@ -127,6 +127,13 @@ impl Postgres {
         check_id(session)?;
         let roles = Roles { turns: false, timeline: true };
         self.reactor.run(self.core.load(session, roles, part))
+    }
+
+    pub(super) fn choices(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Option<Choices>, PostgresError> {
+        self.reactor.run(self.core.choices(session))
     }
 
     /// Writes a batch for a session that was claimed.

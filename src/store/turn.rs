@@ -1,6 +1,7 @@
 //! Turns and steps as messages of `duologue.store.v1`, and back. The bytes of attachments are kept
 //! apart, by their hash. Pure.
 
+use super::origin::{origin, origin_message};
 use crate::chat::event::{Attachments, ProviderData, ToolCall, ToolResult};
 use crate::chat::record::{Choices, ChosenModel, TurnChange};
 use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
@@ -55,7 +56,7 @@ pub(super) fn preamble(stored: StoredPreamble) -> Preamble {
 
 /// What the client has chosen.
 pub(super) fn choices_message(choices: &Choices) -> StoredChoices {
-    let Choices { model, tools } = choices;
+    let Choices { model, tools, origin } = choices;
     let model = model.clone().map(|it| StoredModel {
         profile: it.profile,
         engine: it.engine,
@@ -67,7 +68,8 @@ pub(super) fn choices_message(choices: &Choices) -> StoredChoices {
         partial: it.is_partial,
         host: it.host,
     });
-    StoredChoices { model, tools: tools.clone() }
+    let origin = origin.clone().map(origin_message);
+    StoredChoices { model, tools: tools.clone(), origin }
 }
 
 pub(super) fn choices(stored: StoredChoices) -> Choices {
@@ -79,7 +81,7 @@ pub(super) fn choices(stored: StoredChoices) -> Choices {
         settings: serde_json::from_str(&it.settings).unwrap_or_default(),
         is_partial: it.partial,
     });
-    Choices { model, tools: stored.tools }
+    Choices { model, tools: stored.tools, origin: stored.origin.map(origin) }
 }
 
 /// The message of a turn without its steps.

@@ -176,6 +176,27 @@ impl Command {
         Some(Self::new(name, parameter))
     }
 
+    /// Whether the provider gets the conversation with it.
+    pub(crate) fn sends(&self) -> bool {
+        match self {
+            Self::Retry | Self::Edit(Some(_)) => true,
+            Self::Help
+            | Self::New
+            | Self::Resume(_)
+            | Self::Fork
+            | Self::Model(_)
+            | Self::Profile(_)
+            | Self::Tools
+            | Self::System(_)
+            | Self::Copy(_)
+            | Self::Save(_)
+            | Self::Export(_)
+            | Self::Undo(_)
+            | Self::Edit(None)
+            | Self::Quit => false,
+        }
+    }
+
     fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {
         let given = (!parameter.is_empty()).then(|| parameter.to_owned());
         let file = |name| given.clone().map(PathBuf::from).ok_or(Wrong::NoFile(name));

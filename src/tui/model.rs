@@ -3,6 +3,7 @@
 
 mod answer;
 mod approvals;
+mod consent;
 mod edits;
 mod frames;
 mod hint;
@@ -29,6 +30,7 @@ use super::markdown::Block;
 use super::terminal::keys::Typed;
 use crate::protocol::command::{Decision, ModelChoice};
 use crate::protocol::wire::Frame;
+use consent::Consent;
 use hint::Hint;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -78,6 +80,8 @@ pub(crate) enum Event {
     Opened(String),
     /// Another conversation could not begin, and why.
     NotOpened(String),
+    /// Another provider would get the conversation, as this text says.
+    ProviderChanged(String),
     /// A paste has begun and not ended; so many bytes of it have come. `None`: it has ended.
     Pasting(Option<usize>),
 }
@@ -235,6 +239,8 @@ pub(crate) struct State {
     pub(crate) log: Log,
     /// Lines in place of keys and pictures, if there are no keys.
     pub(crate) lines: Option<Lines>,
+    /// Whether the provider may get the conversation.
+    consent: Consent,
     /// The tools are to be listed once the servers are ready.
     lists_tools: bool,
     /// Another conversation is being opened.
@@ -282,6 +288,7 @@ impl State {
             unfolded: Unfolded::default(),
             log: Log::default(),
             lines: None,
+            consent: Consent::Given,
             lists_tools: false,
             is_opening: false,
             prompts: Vec::new(),
@@ -338,6 +345,7 @@ impl State {
                 self.note(Note::Information, text);
             }
             Event::NotOpened(why) => self.not_opened(why),
+            Event::ProviderChanged(text) => self.provider_changed(text),
             Event::Pasting(bytes) => self.paste_goes_on(bytes),
         }
         Vec::new()
@@ -389,6 +397,7 @@ impl State {
         self.servers.clear();
         self.lists_tools = false;
         self.chosen = None;
+        self.consent = Consent::Given;
         self.log = Log::default();
         self.prompts.clear();
         self.edits = None;

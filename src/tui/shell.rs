@@ -21,6 +21,7 @@ pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
 use super::model::{Action, Event, Opening, State};
 use super::terminal::keys::Typed;
 use crate::host::{Host, HostSettings};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Submit;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
@@ -51,7 +52,7 @@ const BACKGROUND_TIME: Duration = Duration::from_millis(200);
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// Makes the settings of another conversation.
-pub(crate) type Opener = Box<dyn Fn(&Opening) -> anyhow::Result<HostSettings>>;
+pub(crate) type Opener = Arc<dyn Fn(&Opening) -> anyhow::Result<HostSettings> + Send + Sync>;
 
 /// Lists the names of the profiles.
 pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
@@ -154,6 +155,10 @@ struct Shell<'a> {
     entered: Instant,
     /// The person has left: when the model is waited for no longer.
     leaves_at: Option<Instant>,
+    /// The first prompt, until the stored conversation that it goes on with is loaded.
+    first: Option<Submit>,
+    /// What goes with the first prompt, which the person has not sent yet.
+    first_attachments: Option<(String, Vec<Attachment>)>,
     /// The conversation that is to begin.
     candidate: Option<Candidate>,
     /// The last stored conversation before this one in which something was said.
@@ -187,6 +192,7 @@ impl<'a> Shell<'a> {
         }
         screen.enter()?;
         let is_stored = host.store.is_some();
+        let resumes = host.store.as_ref().is_some_and(|store| store.resumes);
         let draw_fault = host.faults.at(Place::Draw);
         let server_names = host.servers.names().map(ToString::to_string).collect();
         let (host, greeting) = Host::new(host);
@@ -194,6 +200,9 @@ impl<'a> Shell<'a> {
         state.status.is_stored = is_stored;
         state.status.system = system;
         state.server_names = server_names;
+        if resumes {
+            state.awaits_conversation();
+        }
         state.lines = screen.lines();
         let now = Instant::now();
         let mut shell = Self {
@@ -225,6 +234,8 @@ impl<'a> Shell<'a> {
             suspended: None,
             entered: now,
             leaves_at: None,
+            first: None,
+            first_attachments: None,
             candidate: None,
             before: None,
             exit: None,
@@ -245,8 +256,10 @@ impl<'a> Shell<'a> {
         for notice in beginning.notices {
             self.update(Event::Logged(notice.to_owned()));
         }
-        if let Some(submit) = beginning.prompt {
-            self.submit(submit, None);
+        match beginning.prompt {
+            Some(submit) if self.host.is_opening() => self.first = Some(submit),
+            Some(submit) => self.submit(submit, None),
+            None => {}
         }
     }
 
@@ -297,7 +310,7 @@ impl<'a> Shell<'a> {
             Some(event) = self.found.1.recv() => self.update(event),
             Some(line) = self.logged.recv() => self.update(Event::Logged(line)),
             () = sleep_until(wake) => self.look_at_clock(),
-            effects = opening::opened(&mut self.candidate) => self.candidate_opened(effects).await,
+            opened = opening::opened(&mut self.candidate) => self.candidate_went_on(opened).await,
             effects = self.host.next(true) => self.engine_went_on(effects).await,
         }
     }

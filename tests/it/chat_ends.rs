@@ -189,10 +189,7 @@ fn ctrl_c_clears_stops_and_leaves_one_after_the_other() {
 fn a_defect_in_the_chat_restores_the_terminal_and_says_what_is_kept() {
     let stored = ["--store", "chat.db", "--session-id", "kept"];
     for (options, kept) in [
-        (
-            &stored[..],
-            "the conversation is stored; to go on with it: duologue chat --store chat.db",
-        ),
+        (&stored[..], "the conversation is stored; to go on with it: duologue chat --store /"),
         (&[], "the conversation was not stored, so it is lost but for what the terminal shows"),
     ] {
         let folder = Folder::new();

@@ -205,7 +205,10 @@ fn stores_of_turns_and_timeline_go_on_as_it_is_printed() {
     let folder = Folder::new();
     let options = ["--turns-db", "a.db", "--timeline-db", "b.db", "--session-id", "s"];
     let ended = piped(&folder, &options, "hello\n");
-    let command = "duologue chat --turns-db a.db --timeline-db b.db --session-id s --resume";
+    let [turns, timeline] = ["a.db", "b.db"].map(|name| folder.name(name));
+    let command = format!(
+        "duologue chat --turns-db {turns} --timeline-db {timeline} --session-id s --resume"
+    );
     assert_eq!(ended.stderr, format!("to go on with this conversation: {command}\n"));
     let words: Vec<_> = command.split(' ').skip(2).collect();
     let ended = piped(&folder, &words, "more\n");

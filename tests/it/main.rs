@@ -158,6 +158,7 @@ mod store_kills;
 mod store_long;
 mod store_memory;
 mod store_places;
+mod store_resumed;
 
 // Sessions that are made of others, and of recorded lines.
 mod sessions_new;

@@ -73,10 +73,10 @@ fn a_model_that_was_switched_to_goes_on_unless_another_one_is_typed() {
     assert_eq!(body(&provider, 3)["model"], "large");
     once(&[&exec[..], &["--model", "typed"]].concat());
     assert_eq!(body(&provider, 4)["model"], "typed");
-    // A setting that is typed is for this process, the model is not.
+    // The conversation has the typed model from here on. A setting that is typed is for its process.
     once(&[&exec[..], &["--temperature", "0.9"]].concat());
     let asked = body(&provider, 5);
-    assert_eq!((&asked["model"], &asked["temperature"]), (&json!("large"), &json!(0.9)));
+    assert_eq!((&asked["model"], &asked["temperature"]), (&json!("typed"), &json!(0.9)));
 }
 
 #[test]
@@ -101,25 +101,25 @@ fn a_profile_that_was_switched_to_goes_on() {
 }
 
 #[test]
-fn a_model_that_can_not_be_used_is_reported_and_the_default_goes_on() {
-    let (folder, provider) = (Folder::new(), Provider::start(vec![says("yes")]));
+fn a_provider_that_can_not_be_used_is_not_replaced_by_that_of_the_environment() {
+    let (folder, provider) = (Folder::new(), Provider::start(vec![says("yes"), says("again")]));
     let place = folder.name("store");
     begin(&provider, &place, json!({ "model": "large" }));
-    // Another engine, and the same engine with another provider.
+    // Without the key, and in an environment of another provider.
     let mut server = Launch::new(&[&["rpc"], &session(&place, &["--resume"])[..]].concat())
         .env("DUOLOGUE_ENGINE", "echo")
         .start();
     wait_state(&mut server);
-    assert_eq!(server.turn("r", "two"), "ok");
+    assert_eq!(server.turn("r", "two"), "failed");
     let stderr = server.finish().stderr;
-    assert!(stderr.contains("\"openai\"") && stderr.contains("not configured here"), "{stderr}");
+    assert!(stderr.contains("the key that the conversation had"), "{stderr}");
     let other = Provider::start(vec![says("no")]);
     let mut server = unnamed(&other, &session(&place, &["--resume"])).start();
     wait_state(&mut server);
     assert_eq!(server.turn("r", "three"), "ok");
     let stderr = server.finish().stderr;
-    assert!(stderr.contains("goes on with the model of this process, scripted"), "{stderr}");
-    assert_eq!(body(&other, 1)["model"], "scripted");
+    assert_eq!(stderr, "");
+    assert_eq!((body(&provider, 2)["model"].clone(), other.requests()), (json!("large"), 0));
 }
 
 #[test]

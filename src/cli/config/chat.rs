@@ -1,6 +1,7 @@
 //! Settings of a chat: those of a conversation whose client is a person.
 
-use super::{Plan, PromptRequest, not_blank, profile, stdin};
+use super::store::store;
+use super::{Plan, PromptRequest, not_blank, profile, resume, stdin};
 use crate::chat::transcript::Preamble;
 use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
@@ -10,9 +11,9 @@ use crate::protocol::words::capability::QUEUE;
 use crate::stdio::Settings;
 use crate::store::Library;
 use crate::support::shell_words;
-use crate::tui::{Forker, GoingOn, Opening, ProfileNames};
+use crate::tui::{Forker, GoingOn, Opener, Opening, ProfileNames};
 use anyhow::Result;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a person can do and wants to know.
 const EXTENSIONS: [Extension; 10] = [
@@ -55,11 +56,28 @@ pub(crate) fn chat(session: &SessionArgs, preamble: Preamble) -> Result<Settings
     Ok(settings)
 }
 
-/// Settings of another conversation in the same chat.
+/// What makes the settings of other conversations in a chat that was started with `session`, and whose
+/// first conversation has `first`.
+pub(crate) fn opener(session: SessionArgs, first: SessionArgs) -> Opener {
+    // What the conversation had that was opened last: the next new one goes on with it.
+    let last = Mutex::new(first);
+    Arc::new(move |opening| {
+        let last = &mut *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = match opening {
+            Opening::New { .. } => &*last,
+            Opening::Stored { .. } | Opening::Copied { .. } => &session,
+        };
+        let (settings, used) = another(base, opening)?;
+        *last = used;
+        Ok(settings)
+    })
+}
+
+/// Settings of another conversation, and the options that they are made of.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used any more.
-pub(crate) fn another(session: &SessionArgs, opening: &Opening) -> Result<HostSettings> {
+fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, SessionArgs)> {
     let mut session = session.clone();
     // The file goes on.
     session.debug_events_jsonl = None;
@@ -77,7 +95,18 @@ pub(crate) fn another(session: &SessionArgs, opening: &Opening) -> Result<HostSe
             session.system = None;
         }
     }
-    Ok(chat(&session, Preamble::default())?.host)
+    go_on(&mut session)?;
+    let settings = chat(&session, Preamble::default())?.host;
+    Ok((settings, session))
+}
+
+/// Puts what a stored conversation had into `session`, as [`chat`] does for itself.
+///
+/// # Errors
+/// If it can't go on with that, or the store can't be named like that.
+pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
+    let (store, id) = store(session)?;
+    resume::go_on(session, store.as_ref(), id.as_ref())
 }
 
 /// The stored conversations, if there is a store.
@@ -171,7 +200,7 @@ mod tests {
             let going_on = going_on(store, turns, timeline);
             assert_eq!(going_on, Some(GoingOn { command, needs_password }));
         };
-        check(Some("chat.db"), None, None, "--store chat.db", false);
+        check(Some("/n/chat.db"), None, None, "--store /n/chat.db", false);
         let typed = "postgres://ann:s3cret@db.example.com:5433/notes?sslmode=require";
         let shown = "'postgres://ann@/notes?host=db.example.com&port=5433&sslmode=require'";
         check(Some(typed), None, None, &format!("--store {shown}"), true);

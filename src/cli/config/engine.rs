@@ -2,8 +2,13 @@
 
 mod key;
 
+mod stored;
+
+pub(super) use stored::{addresses, provider_of};
+
 use super::not_blank;
 use super::profile::ProfileValues;
+use crate::chat::record::OriginKey;
 use crate::cli::foreign::TypedKeys;
 use crate::cli::session::EngineArgs;
 use crate::cli::{self, EngineName, ProviderArgs};
@@ -87,6 +92,8 @@ pub(crate) struct ProviderChoice {
     sends_typed_key: bool,
     /// The address, if there is one, is the profile's: another provider's variable has no key for it.
     is_address_of_profile: bool,
+    /// The key that a stored conversation had at this address.
+    stored_key: Option<OriginKey>,
     /// The profile has a key, headers or members of the body, which are for its own provider: no
     /// address comes from a variable.
     has_own_additions: bool,
@@ -136,12 +143,15 @@ impl ProviderChoice {
             (Some(typed), _) => Some(typed),
             (None, _) if has_own => None,
             (None, Some(key)) => Some(key?),
+            // Chosen among all variables, by the address.
+            (None, None) if args.stored_key.is_some() => None,
             (None, None) => {
                 general.map(|key| KeyChoice::Variable(key, OWN_KEY_VARIABLE.to_owned()))
             }
         };
         Ok(Self {
             is_address_of_profile: base_url.is_none(),
+            stored_key: args.stored_key.clone(),
             has_own_additions: is_its_provider && profile.has_additions(),
             engine: engine.or(profile.engine),
             model: not_blank(args.model.clone()).or_else(|| profile.model.clone()),
@@ -172,6 +182,7 @@ impl ProviderChoice {
             tls_roots: tls_roots(args),
             is_of_profile: true,
             is_address_of_profile: true,
+            stored_key: None,
             has_own_additions: profile.has_additions(),
         })
     }
@@ -217,6 +228,16 @@ impl ProviderChoice {
             Some(KeyChoice::Got(source)) => source.check(),
             Some(KeyChoice::Variable(..) | KeyChoice::InProfile(_)) | None => Ok(()),
         }
+    }
+
+    /// Whether the profile names the address.
+    pub(super) fn has_address_of_profile(&self) -> bool {
+        self.is_address_of_profile && self.base_url.is_some()
+    }
+
+    /// Whether the profile, an option or a file has the key.
+    pub(super) fn has_key(&self) -> bool {
+        self.key.is_some()
     }
 
     /// Where the key comes from, for people.
@@ -323,6 +344,9 @@ fn settings(
     let (key, key_source) = match choice.key.clone() {
         Some(KeyChoice::Variable(key, _) | KeyChoice::InProfile(key)) => (Some(key), None),
         Some(KeyChoice::Got(source)) => (None, Some(source)),
+        None if let Some(stored) = &choice.stored_key => {
+            (choice.key_of_stored(stored, common)?, None)
+        }
         None if choice.is_address_of_others(common)? => {
             (choice.typed_key(common).filter(|_| choice.sends_typed_key), None)
         }

@@ -2,6 +2,8 @@
 
 use super::engine::{ProviderChoice, engine, without_additions};
 use super::profile::{self, ProfileValues};
+use super::resume;
+use crate::chat::record::Origin;
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs, SessionArgs};
 use crate::engine::{CallSettings, Engine, EngineRef, Engines, Unusable};
@@ -16,6 +18,8 @@ pub(super) struct Chosen {
     pub(super) engines: Engines,
     pub(super) profile: ProfileValues,
     pub(super) notices: Vec<&'static str>,
+    /// What is stored of the choice; `None` if nothing was chosen, or it can't be used.
+    pub(super) origin: Option<Origin>,
 }
 
 /// What the options, variables and profiles choose for a process of this mode.
@@ -33,11 +37,14 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
         Ok(profiles) => begin(args, profiles.as_ref().unwrap_or(&nothing), &mut notices),
         Err(error) => Err(anyhow::anyhow!("{error:#}")),
     };
-    let (initial, profile) = match begun {
+    let (initial, profile, origin) = match begun {
         Ok(begun) => begun,
-        Err(error) if mode == SessionMode::Conversation && names_profile(args) => {
+        Err(error) if mode == SessionMode::Conversation && can_be_mended(args) => {
+            if !names_profile(args) {
+                tracing::warn!("{error:#}");
+            }
             let unusable = Engine::Unusable(Unusable::new(&format!("{error:#}")));
-            (unusable, ProfileValues::default())
+            (unusable, ProfileValues::default(), None)
         }
         Err(error) => return Err(error),
     };
@@ -55,22 +62,33 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
         engines.add_named_later(move |engines| named.add_named(engines));
         engines.add_profiles_later(move |engines| others.add_profiles(read, engines));
     }
-    Ok(Chosen { engines, profile, notices })
+    Ok(Chosen { engines, profile, notices, origin })
 }
 
 fn names_profile(args: &SessionArgs) -> bool {
     profile::name(&args.provider).is_some()
 }
 
+/// Whether a request can choose another engine than one that can't be used.
+fn can_be_mended(args: &SessionArgs) -> bool {
+    names_profile(args) || args.provider.stored_key.is_some()
+}
+
 fn begin(
     args: &SessionArgs,
     profiles: &Profiles,
     notices: &mut Vec<&'static str>,
-) -> Result<(Engine, ProfileValues)> {
+) -> Result<(Engine, ProfileValues, Option<Origin>)> {
     let mut profile = profile::chosen(&args.provider, profiles)?;
     let choice = ProviderChoice::initial(&args.provider, &profile)?;
     profile.settings = choice.settings_of(&profile);
-    Ok((engine(&choice, &args.engines, notices)?, profile))
+    let engine = engine(&choice, &args.engines, notices)?;
+    // Without a provider nothing was chosen that the conversation could go on with.
+    let origin = match notices.is_empty() {
+        true => Some(resume::origin(args, &choice, &engine)?),
+        false => None,
+    };
+    Ok((engine, profile, origin))
 }
 
 /// What the engines are made with that a request can choose.

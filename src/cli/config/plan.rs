@@ -6,6 +6,7 @@ use super::format::{RunFacts, format};
 use super::missing;
 use super::not_blank;
 use super::request::PromptRequest;
+use super::resume;
 use super::store::store;
 use super::typed::{warn_of_foreign, warn_of_keys};
 use crate::chat::patch::Patches;
@@ -49,14 +50,16 @@ impl Plan {
     /// # Errors
     /// If an option, or the file it names, can't be used.
     pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
-        let Chosen { engines, profile, notices } = choose(&self.session, self.mode.session_mode())?;
+        let (store, session) = store(&self.session)?;
+        resume::go_on(&mut self.session, store.as_ref(), session.as_ref())?;
+        let Chosen { engines, profile, notices, origin } =
+            choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();
         if !has_provider && !self.is_attended && self.mode.session_mode() == SessionMode::OneShot {
             missing::ensure_unconfigured(&self.session.provider)?;
         }
         warn_of_foreign(&self.session.foreign);
         warn_of_keys(&self.session.provider);
-        let (store, session) = store(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
         let prices = self.session.answers.prices()?;
@@ -72,6 +75,7 @@ impl Plan {
         let rules = Rules {
             keep: self.retention(debug_file.is_some(), has_servers),
             session,
+            origin,
             extraction,
             prices,
             tools: ToolRules::new(tools.rules, &tools.limits),
@@ -142,7 +146,7 @@ impl Plan {
                 None => FinalSnapshot::Full,
             },
             extensions: args.extensions.iter().chain(own_extensions.iter()).copied().collect(),
-            is_model_typed: args.provider.is_model_typed,
+            is_model_typed: !args.provider.typed.is_empty(),
             typed_settings: args.calls.typed_names(),
             repairs: args.answers.repair,
             log: LogRules {

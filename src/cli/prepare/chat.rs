@@ -25,6 +25,8 @@ const UNREAD_INPUT: &str = "standard input is not read, because --force-interact
 pub(crate) struct ReadyChat {
     settings: Settings,
     session: SessionArgs,
+    /// The same, with what a stored conversation had.
+    first: SessionArgs,
     beginning: Beginning,
     place: Place,
     look: Look,
@@ -128,7 +130,9 @@ pub(super) fn ready(
     };
     let leaves_input = forces_terminal && !is_typed && unread_input;
     let system = config::chat::system(&session, &preamble);
-    let settings = config::chat::chat(&session, preamble)?;
+    let mut first = session.clone();
+    config::chat::go_on(&mut first)?;
+    let settings = config::chat::chat(&first, preamble)?;
     let colours = match place {
         Place::Terminal { .. } => colours(),
         Place::Lines { .. } => Colours::Plain,
@@ -140,6 +144,7 @@ pub(super) fn ready(
     Ok(Prepared::Chat(Box::new(ReadyChat {
         settings,
         session,
+        first,
         beginning,
         place,
         look: Look::new(theme),
@@ -155,7 +160,9 @@ impl ReadyChat {
     /// # Errors
     /// If the terminal can't be used.
     pub(crate) fn on_screen(self) -> Result<Chat> {
-        let Self { settings, session, beginning, place, look, is_fullscreen, logged, .. } = self;
+        let Self {
+            settings, session, first, beginning, place, look, is_fullscreen, logged, ..
+        } = self;
         let (source, screen) = match place {
             Place::Terminal { input, output } => {
                 let terminal = Tty::new(input, output, is_fullscreen);
@@ -177,7 +184,7 @@ impl ReadyChat {
         let registries = session.provider.registries.clone();
         Ok(Chat {
             host: settings.host,
-            opener: Box::new(move |opening| config::chat::another(&session, opening)),
+            opener: config::chat::opener(session, first),
             library,
             forker,
             profiles: config::chat::profiles(registries),

@@ -3,6 +3,7 @@
 use super::Core;
 use super::error::PostgresError;
 use super::link::{LIMITS, Link};
+use crate::chat::record::Choices;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use crate::store::Roles;
@@ -79,6 +80,26 @@ impl Core {
         link.run("COMMIT").await?;
         self.is_there = true;
         Ok(part)
+    }
+}
+
+impl Core {
+    /// What was chosen in a session; `None` if it is not there.
+    pub(super) async fn choices(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Option<Choices>, PostgresError> {
+        let link = self.link().await?;
+        let sql = "SELECT key FROM duologue.sessions WHERE id = $1";
+        let Some(row) = link.row(sql, &[(&session.as_str(), Type::TEXT)]).await? else {
+            return Ok(None);
+        };
+        let key: i64 = row.get(0);
+        let mut part = Part::default();
+        for row in link.rows(MESSAGES, &[(&key, Type::INT8)]).await? {
+            note(&mut Unread::default(), part.message(row.get(0), row.get(1)));
+        }
+        Ok(Some(part.choices))
     }
 }
 

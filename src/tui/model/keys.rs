@@ -25,6 +25,7 @@ impl State {
 
     /// Pasted text is text, whatever is in it; it never answers a question.
     fn pasted(&mut self, text: &str) {
+        self.does_not_agree();
         if let Some(picker) = &mut self.picker {
             picker.search.push_str(&text.replace('\n', " "));
             return;
@@ -53,6 +54,9 @@ impl State {
         self.forget_hint_about(About::Anything);
         if press != Press::ctrl('c') {
             self.leave_until = None;
+        }
+        if press.key != Key::Enter && press != Press::ctrl('m') && press != Press::ctrl('s') {
+            self.does_not_agree();
         }
         if press == Press::ctrl('z') {
             return vec![Action::Suspend];

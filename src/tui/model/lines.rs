@@ -119,6 +119,14 @@ impl State {
         let Some(lines) = &mut self.lines else { return Vec::new() };
         let word = line.trim();
         let is_asked = lines.has_shown_question();
+        let decision = match answer(word) {
+            Some(Answer::Command(decision) | Answer::Word(decision)) => Some(decision),
+            None => None,
+        };
+        if let Some(actions) = self.answer_about_line(decision.as_ref()) {
+            return actions;
+        }
+        let Some(lines) = &mut self.lines else { return Vec::new() };
         match answer(word) {
             Some(Answer::Command(decision) | Answer::Word(decision)) if is_asked => {
                 return self.decide(decision);
@@ -149,7 +157,8 @@ impl State {
     pub(super) fn next_lines(&mut self) -> Vec<Action> {
         loop {
             let Some(lines) = &mut self.lines else { return Vec::new() };
-            if self.is_ending || self.is_opening || self.lists_tools || lines.is_acting {
+            let waits = self.is_opening || self.lists_tools || self.consent.is_unknown();
+            if self.is_ending || waits || lines.is_acting {
                 return Vec::new();
             }
             if !self.approvals.is_empty() {
@@ -192,6 +201,7 @@ impl State {
             | Event::Logged(_)
             | Event::Files(_)
             | Event::Edited(_)
+            | Event::ProviderChanged(_)
             | Event::Pasting(_) => false,
         };
         if let Some(lines) = &mut self.lines
@@ -218,11 +228,16 @@ impl State {
                 });
                 Vec::new()
             }
+            Some(Ok(command)) if command.sends() && self.consent_is_missing() => {
+                self.note(Note::Error, NO_CONSENT.to_owned());
+                Vec::new()
+            }
             Some(Ok(command)) => self.order(command),
             Some(Err(wrong)) => {
                 self.note(Note::Error, wrong.to_string());
                 Vec::new()
             }
+            None if !self.may_send_line(line) => Vec::new(),
             None => self.submit(unescaped(line), false),
         }
     }
@@ -266,6 +281,9 @@ impl State {
         }
     }
 }
+
+const NO_CONSENT: &str =
+    "another provider would get the conversation; write a prompt first, and agree to that";
 
 const NO_QUESTION: &str = "no tool call waits for a decision";
 

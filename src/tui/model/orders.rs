@@ -58,12 +58,14 @@ impl State {
             return Vec::new();
         }
         self.candidates = None;
+        let is_decision = is_decision(text);
         match Command::read(text.trim_end()) {
             // What follows it was meant for the next conversation.
             Some(Ok(Command::New | Command::System(Some(_)))) if self.is_busy() => {
                 self.hint("the model still answers; stop it with Esc first");
                 Vec::new()
             }
+            Some(Ok(command)) if command.sends() && !self.may_send() => Vec::new(),
             Some(Ok(command)) => {
                 let text = self.editor.take();
                 self.edits = None;
@@ -76,7 +78,7 @@ impl State {
                 Vec::new()
             }
             // Sent, it would wait and become a prompt of its own once the question is answered.
-            None if !self.approvals.is_empty() && is_decision(text) => {
+            None if !self.approvals.is_empty() && is_decision => {
                 self.editor.take();
                 self.hint("nothing was sent; Ctrl-G, then y, a or n answers the question");
                 Vec::new()
@@ -89,6 +91,7 @@ impl State {
                 self.hint("too many prompts wait; Esc takes them back");
                 Vec::new()
             }
+            None if !self.may_send() => Vec::new(),
             None => {
                 let text = self.editor.take();
                 let text = unescaped(&text);

@@ -16,6 +16,7 @@ const SHOWN_MAX: usize = 100;
 impl State {
     /// Prints what of the snapshot was not printed before: after a start everything, later nothing.
     pub(super) fn snapshot(&mut self, snapshot: SnapshotFrame) {
+        self.has_conversation();
         let shown = self.last_ordinal;
         self.has_shown(snapshot.snapshot_ordinal);
         let new = snapshot.entities.into_iter().filter(|entity| entity.created_ordinal > shown);

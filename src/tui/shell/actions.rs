@@ -81,7 +81,9 @@ impl Shell<'_> {
             Outgoing::Submit { prompt, joins } => {
                 let Some(text) = Prompt::new(prompt.clone()) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
-                let attachments = attached(mentions(prompt));
+                let of_first = self.first_attachments.take_if(|(first, _)| first == prompt);
+                let mut attachments = of_first.map(|(_, attached)| attached).unwrap_or_default();
+                attachments.extend(attached(mentions(prompt)));
                 return self
                     .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
             }

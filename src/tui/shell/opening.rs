@@ -2,14 +2,24 @@
 //! can't be used.
 
 use super::Shell;
-use crate::host::{Effect, Effects, Host};
+use crate::host::{Effect, Effects, Host, HostSettings};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::support::threads;
 use crate::tui::model::{Event, Opening, Status};
 use std::future::pending;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A conversation that is to be opened.
+pub(super) enum Candidate {
+    /// Its settings are looked for, perhaps in a store.
+    Wanted(Opening, oneshot::Receiver<anyhow::Result<HostSettings>>),
+    Begun(Box<Begun>),
+}
 
 /// A conversation that is being opened.
-pub(super) struct Candidate {
+pub(super) struct Begun {
     opening: Opening,
     host: Host,
     greeting: Vec<Frame>,
@@ -17,41 +27,73 @@ pub(super) struct Candidate {
     server_names: Vec<String>,
 }
 
-/// Waits until the store of the candidate, if there is one, is open and its session locked and loaded.
-pub(super) async fn opened(candidate: &mut Option<Candidate>) -> Effects {
+/// What has become of the candidate.
+pub(super) enum Opened {
+    /// Its settings are there, or why they are not.
+    Settings(anyhow::Result<Box<HostSettings>>),
+    /// Its store, if there is one, is open, and its session locked and loaded.
+    Effects(Effects),
+}
+
+/// Waits for the next step of the candidate. Cancel-safe.
+pub(super) async fn opened(candidate: &mut Option<Candidate>) -> Opened {
     match candidate {
-        Some(candidate) => candidate.host.opened().await,
+        Some(Candidate::Wanted(_, settings)) => {
+            let settings = settings.await;
+            let lost = |_| Err(anyhow::anyhow!("the other conversation can't be opened"));
+            Opened::Settings(settings.unwrap_or_else(lost).map(Box::new))
+        }
+        Some(Candidate::Begun(begun)) => Opened::Effects(begun.host.opened().await),
         None => pending().await,
     }
 }
 
 impl Shell<'_> {
-    /// Begins to open another conversation.
+    /// Begins to open another conversation. Its settings may be in a store on a slow disk.
     pub(super) fn open(&mut self, opening: Opening) {
-        match (self.opener)(&opening) {
+        let (found, settings) = oneshot::channel();
+        let (opener, wanted) = (Arc::clone(&self.opener), opening.clone());
+        // A person who stays in this conversation wants no answer.
+        let work = move || drop(found.send(opener(&wanted)));
+        match threads::spawn("chat-opening", work) {
+            Ok(()) => self.candidate = Some(Candidate::Wanted(opening, settings)),
+            Err(error) => self.update(Event::NotOpened(error.to_string())),
+        }
+    }
+
+    pub(super) async fn candidate_went_on(&mut self, opened: Opened) {
+        match opened {
+            Opened::Settings(settings) => self.settings_found(settings),
+            Opened::Effects(effects) => self.candidate_opened(effects).await,
+        }
+    }
+
+    fn settings_found(&mut self, settings: anyhow::Result<Box<HostSettings>>) {
+        let Some(Candidate::Wanted(opening, _)) = self.candidate.take() else { return };
+        match settings {
             Ok(mut settings) => {
                 if let Opening::New { .. } = &opening {
                     settings.rules.choice.clone_from(&self.state.chosen);
                 }
                 let is_stored = settings.store.is_some();
                 let server_names = settings.servers.names().map(ToString::to_string).collect();
-                let (host, greeting) = Host::new(settings);
-                self.candidate =
-                    Some(Candidate { opening, host, greeting, is_stored, server_names });
+                let (host, greeting) = Host::new(*settings);
+                let begun = Begun { opening, host, greeting, is_stored, server_names };
+                self.candidate = Some(Candidate::Begun(Box::new(begun)));
             }
             Err(error) => self.update(Event::NotOpened(format!("{error:#}"))),
         }
     }
 
     /// The candidate is open, or can't be used.
-    pub(super) async fn candidate_opened(&mut self, effects: Effects) {
-        let Some(mut candidate) = self.candidate.take() else { return };
+    async fn candidate_opened(&mut self, effects: Effects) {
+        let Some(Candidate::Begun(mut candidate)) = self.candidate.take() else { return };
         let has_ended = |effect: &Effect| matches!(effect, Effect::Exit(_) | Effect::Abort(_));
         if effects.list.iter().any(has_ended) {
             candidate.host.close().await;
             return self.update(Event::NotOpened(reason(&effects)));
         }
-        let Candidate { opening, host, greeting, is_stored, server_names } = candidate;
+        let Begun { opening, host, greeting, is_stored, server_names } = *candidate;
         if self.state.has_begun() && self.state.status.is_stored {
             self.before = Some(self.state.status.session.clone());
         }
@@ -69,6 +111,9 @@ impl Shell<'_> {
         let Status { engine, model, profile, .. } = self.state.status.clone();
         self.together(|shell| {
             shell.update(Event::Opened(announced(&opening)));
+            if let Opening::Stored { .. } | Opening::Copied { .. } = &opening {
+                shell.state.awaits_conversation();
+            }
             shell.greet(greeting);
             if chosen.is_some() {
                 // The greeting names what the process began with.

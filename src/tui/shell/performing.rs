@@ -1,8 +1,11 @@
 //! What the host wants shown, and what the model wants done because of it, each in its order.
 
 use super::Shell;
-use crate::host::{Effect, Effects};
+use crate::host::{CodedWarning, Effect, Effects};
+use crate::protocol::command::Submit;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::session::{MODEL_CHANGED, PROVIDER_CHANGED};
 use crate::tui::model::{Event, Note};
 use tokio::task::yield_now;
 
@@ -23,16 +26,41 @@ impl Shell<'_> {
     }
 
     pub(super) fn perform(&mut self, effects: Effects) {
+        let is_snapshot = |effect: &Effect| {
+            let Effect::Frame(frame) = effect else { return false };
+            matches!(frame.frame, Some(Body::Snapshot(_)))
+        };
+        let is_loaded = effects.list.iter().any(is_snapshot);
         self.together(|shell| {
             for effect in effects.list {
                 match effect {
                     Effect::Frame(frame) => shell.frame(frame),
+                    Effect::Warning(CodedWarning { code: PROVIDER_CHANGED, message }) => {
+                        shell.update(Event::ProviderChanged(message));
+                    }
+                    Effect::Warning(CodedWarning { code: MODEL_CHANGED, message }) => {
+                        shell.update(Event::Logged(message));
+                    }
                     // The events UsageTotals and StoreDegraded say it.
                     Effect::Usage(_) | Effect::Warning(_) => {}
                     Effect::Exit(code) | Effect::Abort(code) => shell.exit = Some(code),
                 }
             }
         });
+        if is_loaded && let Some(submit) = self.first.take() {
+            self.ask_first(submit);
+        }
+    }
+
+    /// Asks the first prompt of a conversation that is loaded; where the person has to agree first, it is
+    /// written into the line.
+    fn ask_first(&mut self, submit: Submit) {
+        let text = submit.prompt.clone().into_string();
+        if self.state.can_ask_first(&text) {
+            return self.submit(submit, None);
+        }
+        self.first_attachments = Some((text, submit.attachments));
+        self.needs_picture = true;
     }
 
     /// Does `work`, and only then what the model wants because of it: a request that a frame leads to has

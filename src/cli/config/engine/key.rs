@@ -1,9 +1,11 @@
 //! Which key the requests of an engine have, without the key itself: for `doctor`.
 
+use super::stored::stored_key;
 use super::{
     ANTHROPIC_VARIABLES, CommonVariables, GEMINI_VARIABLES, KeyChoice, OLLAMA_VARIABLES,
     OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, variable,
 };
+use crate::chat::record::OriginKey;
 use crate::cli::{EngineName, ProviderArgs};
 use crate::engine::{Engine, KeySource};
 use crate::profile::KeyFrom;
@@ -43,6 +45,18 @@ impl ProviderChoice {
         match self.typed_key(common) {
             Some(key) => Ok(Some(key)),
             None => key_in(common.keys),
+        }
+    }
+
+    /// The key of an option, or else the one that a stored conversation had at the address.
+    pub(super) fn key_of_stored(
+        &self,
+        stored: &OriginKey,
+        common: CommonVariables,
+    ) -> Result<Option<Secret>> {
+        match self.typed_key(common) {
+            Some(key) => Ok(Some(key)),
+            None => stored_key(stored, self.base_url.as_deref(), common),
         }
     }
 

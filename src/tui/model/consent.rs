@@ -1,0 +1,179 @@
+//! Consent of the person at the terminal before a stored conversation goes to a provider that did not
+//! have it.
+
+use super::lines::unescaped;
+use super::{Action, Note, State};
+use crate::protocol::command::Decision;
+use std::time::Duration;
+
+/// A second Enter that comes sooner was typed before the question could be read.
+const READ_TIME: Duration = Duration::from_millis(200);
+
+/// Whether the provider may get the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// It has had it before, or the person agrees.
+    #[default]
+    Given,
+    /// The conversation is being loaded, so it is not known who had it.
+    Unknown,
+    /// The person has to agree first.
+    Missing,
+    /// The person was asked at this time.
+    Asked(Duration),
+    /// The same where lines are typed, about this one.
+    AskedAbout(String),
+}
+
+impl Consent {
+    pub(super) fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
+}
+
+impl State {
+    pub(super) fn provider_changed(&mut self, text: String) {
+        // Nobody is there to be asked where lines come from a file or a program.
+        let can_ask = self.lines.is_none() || self.takes_typed_lines();
+        self.note(Note::Warning, text);
+        if can_ask {
+            self.consent = Consent::Missing;
+        }
+    }
+
+    /// A stored conversation is being loaded.
+    pub(crate) fn awaits_conversation(&mut self) {
+        self.consent = Consent::Unknown;
+    }
+
+    /// It is loaded. What is to be said about its provider follows at once.
+    pub(super) fn has_conversation(&mut self) {
+        if self.consent == Consent::Unknown {
+            self.consent = Consent::Given;
+        }
+    }
+
+    /// Whether what is written may be sent. If not, the person is asked, and a second Enter sends it.
+    pub(super) fn may_send(&mut self) -> bool {
+        match self.consent {
+            Consent::Given => return true,
+            Consent::Asked(since) if self.now >= since + READ_TIME => {
+                self.consent = Consent::Given;
+                return true;
+            }
+            Consent::Unknown => {
+                self.hint("the conversation is being loaded");
+                return false;
+            }
+            Consent::Asked(_) => return false,
+            Consent::Missing | Consent::AskedAbout(_) => {}
+        }
+        self.consent = Consent::Asked(self.now);
+        let text = format!(
+            "{} did not have this conversation: Enter again sends all of it there, Esc does not",
+            self.status.answers_with()
+        );
+        self.hint(text);
+        false
+    }
+
+    /// Whether the prompt of the command line may be sent. If not, it is written into the line, or asked
+    /// about.
+    pub(crate) fn can_ask_first(&mut self, prompt: &str) -> bool {
+        if self.consent == Consent::Given {
+            return true;
+        }
+        if self.is_plain() {
+            return self.may_send_line(prompt);
+        }
+        self.editor.set(prompt.to_owned());
+        self.may_send()
+    }
+
+    /// Another key than Enter takes the question back.
+    pub(super) fn does_not_agree(&mut self) {
+        if let Consent::Asked(_) = self.consent {
+            self.consent = Consent::Missing;
+        }
+    }
+
+    pub(super) fn consent_is_missing(&self) -> bool {
+        self.consent != Consent::Given
+    }
+
+    /// The same where lines are typed: asks about `line`.
+    pub(super) fn may_send_line(&mut self, line: &str) -> bool {
+        if self.consent == Consent::Given {
+            return true;
+        }
+        self.consent = Consent::AskedAbout(line.to_owned());
+        let text = format!(
+            "May {} get all of this conversation, which it did not have? Write y to send it and the \
+             prompt, or n",
+            self.status.answers_with()
+        );
+        self.note(Note::Warning, text);
+        false
+    }
+
+    /// The answer to that question; `None` if there is none open.
+    pub(super) fn answer_about_line(&mut self, decision: Option<&Decision>) -> Option<Vec<Action>> {
+        let Consent::AskedAbout(line) = &self.consent else { return None };
+        let line = line.clone();
+        match decision {
+            Some(Decision::AllowOnce | Decision::AllowSession) => {
+                self.consent = Consent::Given;
+                Some(self.submit(unescaped(&line), false))
+            }
+            Some(Decision::Deny { .. }) | None => {
+                self.consent = Consent::Missing;
+                self.note(Note::Information, "nothing was sent".to_owned());
+                Some(Vec::new())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tui::model::tests::Scene;
+    use crate::tui::model::{Event, Lines};
+    use crate::tui::terminal::keys::Key;
+
+    #[test]
+    fn a_second_enter_agrees_and_another_key_does_not() {
+        let mut scene = Scene::new();
+        scene.event(Event::ProviderChanged("it was with a".to_owned()));
+        scene.write("hi");
+        scene.key(Key::Enter);
+        assert!(scene.asked().is_empty(), "{:?}", scene.actions);
+        scene.key(Key::Esc);
+        scene.key(Key::Enter);
+        scene.key(Key::Enter);
+        assert!(scene.asked().is_empty() && scene.state.editor.text() == "hi");
+        scene.after(300);
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked(), [("hi", None)]);
+        scene.write("more");
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked().len(), 2, "it is asked once");
+    }
+
+    #[test]
+    fn a_typed_line_is_sent_if_the_person_agrees_and_a_piped_one_at_once() {
+        let check = |are_typed: bool, lines: &[&str], expected: &[&str]| {
+            let mut scene = Scene::new();
+            scene.state.lines = Some(Lines::new(are_typed));
+            scene.event(Event::ProviderChanged("it was with a".to_owned()));
+            lines.iter().for_each(|line| scene.event(Event::Line((*line).to_owned())));
+            let asked: Vec<_> = scene.asked().iter().map(|(prompt, _)| *prompt).collect();
+            assert_eq!(asked, expected, "{lines:?}");
+        };
+        check(true, &["hi"], &[]);
+        check(true, &["hi", "n"], &[]);
+        check(true, &["hi", "what?"], &[]);
+        check(true, &["hi", "y"], &["hi"]);
+        check(true, &["hi", "n", "ho", "yes"], &["ho"]);
+        check(false, &["hi"], &["hi"]);
+    }
+}
