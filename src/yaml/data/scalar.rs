@@ -22,7 +22,7 @@ pub(super) fn resolved(text: &str, tag: Option<&str>, reader: Reader) -> Result<
         (Some("int"), data) => matches!(data, Data::Int(_) | Data::Uint(_)),
         (Some("float"), data) => matches!(data, Data::Float(_)),
         // In yaml.v2 a time is a string where no type is expected.
-        (Some("timestamp"), data) => matches!(data, Data::Time(_)) || reader == Reader::V2,
+        (Some("timestamp"), _) => time(text).is_some(),
         (Some(_) | None, _) => true,
     };
     match (is_it, tag) {
