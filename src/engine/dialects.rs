@@ -114,25 +114,26 @@ impl Dialect {
     }
 
     fn stream(self, said: &[Said], end: AnswerEnd) -> String {
-        let said = said.iter().enumerate();
+        let numbered = || said.iter().enumerate();
         let events: Vec<Value> = match self {
-            Self::OpenAi | Self::Mistral => {
-                said.map(|(at, said)| openai_event(at, *said)).chain(openai_end(end)).collect()
-            }
-            Self::Responses => said
+            Self::OpenAi | Self::Mistral => numbered()
+                .map(|(at, said)| openai_event(at, *said))
+                .chain(openai_end(end))
+                .collect(),
+            Self::Responses => numbered()
                 .map(|(at, said)| responses_event(at, *said))
                 .chain(responses_end(end))
                 .collect(),
             Self::Anthropic => [json!({ "type": "message_start", "message": {} })]
                 .into_iter()
-                .chain(said.flat_map(|(at, said)| anthropic_events(at, *said)))
+                .chain(numbered().flat_map(|(at, said)| anthropic_events(at, *said)))
                 .chain(anthropic_end(end))
                 .collect(),
             Self::Gemini => {
-                said.map(|(_, said)| gemini_event(*said)).chain(gemini_end(end)).collect()
+                said.iter().map(|said| gemini_event(*said)).chain(gemini_end(end)).collect()
             }
             Self::Ollama => {
-                said.map(|(_, said)| ollama_line(*said)).chain(ollama_end(end)).collect()
+                said.iter().map(|said| ollama_line(*said)).chain(ollama_end(end)).collect()
             }
         };
         let line = |event: Value| match self {

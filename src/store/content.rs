@@ -102,11 +102,14 @@ impl EventContent<'_> {
 /// An event with a long text in one field: who replays events reads that.
 fn with_text_once(payload: &Any) -> Any {
     let mut whole = payload.clone().into_whole();
-    let (text, content) = match &mut whole {
-        Any::ChatTextSegmentFinished(it) => (&it.text, &mut it.content),
-        Any::ChatReasoningSegmentFinished(it) => (&it.text, &mut it.content),
-        Any::ChatUserMessageAccepted(it) => (&it.text, &mut it.content),
-        _ => return whole,
+    let (text, content) = if let Any::ChatTextSegmentFinished(it) = &mut whole {
+        (&it.text, &mut it.content)
+    } else if let Any::ChatReasoningSegmentFinished(it) = &mut whole {
+        (&it.text, &mut it.content)
+    } else if let Any::ChatUserMessageAccepted(it) = &mut whole {
+        (&it.text, &mut it.content)
+    } else {
+        return whole;
     };
     if content.len() > TEXT_TWICE_BYTES_MAX && content == text {
         *content = String::new();

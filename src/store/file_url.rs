@@ -45,10 +45,8 @@ pub(super) fn path(text: &str) -> Option<Result<PathBuf, String>> {
     let rest = text.trim().strip_prefix(SCHEME)?;
     let (rest, _) = rest.split_once('#').unwrap_or((rest, ""));
     let (name, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-    let parameters = parameters.split('&').filter(|it| !it.is_empty());
-    Some(
-        file(name).and_then(|path| parameters.map(check).collect::<Result<(), _>>().map(|()| path)),
-    )
+    let mut parameters = parameters.split('&').filter(|it| !it.is_empty());
+    Some(file(name).and_then(|path| parameters.try_for_each(check).map(|()| path)))
 }
 
 fn file(name: &str) -> Result<PathBuf, String> {

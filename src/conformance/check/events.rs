@@ -29,7 +29,8 @@ impl Checker {
         let is_extension = self.check_extension(payload_name, report) || strange.is_some();
         let is_of_two = matches!(payload, Some(Any::SteeringAccepted(_)));
         // Most events are patches, whose names alone are compared.
-        let key = is_extension.then(|| self.namer.key(&format!("{payload:?}"))).unwrap_or_default();
+        let key =
+            if is_extension { self.namer.key(&format!("{payload:?}")) } else { Default::default() };
         let shown = (frame.name.as_str(), key);
         self.order.event(frame.ordinal, name, shown, (is_extension, is_of_two), report);
         let Some(payload) = payload else { return };

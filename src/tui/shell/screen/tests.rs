@@ -87,18 +87,15 @@ impl Window {
         let pieces = std::mem::take(&mut self.scene.pieces);
         let state = &mut self.scene.state;
         state.put_back(pieces);
-        loop {
-            match self.inline.next(state.size, is_moving(state), self.now) {
-                Next::Wait(_) => break,
-                Next::Ask(question) => {
-                    self.vt.write(question);
-                    return self.read_and_draw();
-                }
-                Next::Picture => {
-                    let (inline, printer) = (&mut self.inline, &mut self.printer);
-                    self.vt.write(&inline_picture(inline, printer, state, self.now));
-                    break;
-                }
+        match self.inline.next(state.size, is_moving(state), self.now) {
+            Next::Wait(_) => {}
+            Next::Ask(question) => {
+                self.vt.write(question);
+                self.read_and_draw();
+            }
+            Next::Picture => {
+                let (inline, printer) = (&mut self.inline, &mut self.printer);
+                self.vt.write(&inline_picture(inline, printer, state, self.now));
             }
         }
     }
