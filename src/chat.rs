@@ -7,10 +7,12 @@
 //! | [`record`], `replay` | what a store is given and gives back; stored events as events again, and what closes a run that was cut off |
 //! | [`patch`], `ui` | patches; the conversation as a stream of changes |
 //! | `timeline`, [`transcript`] | the conversation as a person sees it, and as the model sees it |
+//! | `endings` | how messages and runs ended, as their entities show it |
 //! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the records with which such a session begins |
 
 pub(crate) mod attached;
 pub(crate) mod copy;
+pub(crate) mod endings;
 pub(crate) mod entities;
 pub mod event;
 pub mod patch;

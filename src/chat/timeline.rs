@@ -17,6 +17,7 @@ pub(crate) use state::RunState;
 use approvals::Approval;
 
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
+use super::replay::CUT_OFF;
 use super::transcript::HistoryMessage;
 use super::ui::{FIRST_PROMPT, shown};
 use crate::protocol::attachment::Attachment;
@@ -103,7 +104,7 @@ enum SegmentState {
     Streaming,
     Ended {
         ending: Ending,
-        /// Why it was cut off, in the provider's word.
+        /// Why it was cut off, in the provider's word; or that its process ended.
         cut_off: Option<String>,
     },
 }
@@ -207,6 +208,7 @@ impl Timeline {
             Event::RunFailed { error } => {
                 self.add(recorded, Body::Failure { error: error.clone() });
             }
+            Event::RunStopped { reason } => self.stopped(recorded, reason),
             Event::TurnDropped { .. } => {
                 self.drop_turns(recorded.scope.turn, recorded.ordinal);
             }
@@ -221,8 +223,7 @@ impl Timeline {
             | Event::ClientResultReceived { .. }
             | Event::CallMetadataUpdated { .. }
             | Event::CallFinished { .. }
-            | Event::RunFinished { .. }
-            | Event::RunStopped { .. } => {}
+            | Event::RunFinished { .. } => {}
         }
     }
 
@@ -299,6 +300,22 @@ impl Timeline {
     fn add(&mut self, recorded: &Recorded, body: Body) {
         let Recorded { ordinal, scope, .. } = *recorded;
         self.entities.push(Entity { scope, created: ordinal, changed: ordinal, body });
+    }
+
+    /// A run was stopped. If its process had ended, the text that was cut off shows that.
+    fn stopped(&mut self, recorded: &Recorded, reason: &str) {
+        if reason != CUT_OFF {
+            return;
+        }
+        for entity in self.newest_first(recorded) {
+            if let Body::Segment { state, .. } = &mut entity.body
+                && let SegmentState::Ended { ending: Ending::Stopped, cut_off } = state
+            {
+                entity.changed = recorded.ordinal;
+                *cut_off = Some(reason.to_owned());
+                return;
+            }
+        }
     }
 
     fn segment(

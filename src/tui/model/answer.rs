@@ -1,7 +1,7 @@
 //! The run that goes on: what of it may still change.
 
 use super::hint::About;
-use super::{Note, Piece, State};
+use super::{Piece, State};
 use crate::protocol::words::{done, tool_result};
 use crate::support::hidden::revealed;
 use crate::tui::markdown::{Block, Markdown};
@@ -267,7 +267,7 @@ impl State {
         self.is_asked = false;
         self.forget_hint_about(About::Stopping);
         if status == done::STOPPED {
-            self.note(Note::Information, "stopped".to_owned());
+            self.ended_early("stopped".to_owned(), true);
         }
     }
 }

@@ -178,6 +178,7 @@ impl State {
             finish::CONTENT_FILTER => "the provider withheld the rest of the answer",
             _ => "the answer was cut off",
         };
+        self.log.ended(why);
         self.note(Note::Warning, why.to_owned());
     }
 

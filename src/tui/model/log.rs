@@ -13,7 +13,14 @@ enum Entry {
     Prompt(String),
     Answer(String),
     Reasoning(String),
-    Tool { name: String, input: String, result: String, failed: bool },
+    Tool {
+        name: String,
+        input: String,
+        result: String,
+        failed: bool,
+    },
+    /// How the answer before it, or a prompt without an answer, ended.
+    Ended(String),
 }
 
 impl Log {
@@ -40,6 +47,11 @@ impl Log {
         });
     }
 
+    /// The answer, or the prompt without one, did not end well.
+    pub(super) fn ended(&mut self, how: &str) {
+        self.entries.push(Entry::Ended(how.to_owned()));
+    }
+
     /// How much there is.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
@@ -62,7 +74,7 @@ impl Log {
             match entry {
                 Entry::Answer(text) => parts.push(text.as_str()),
                 Entry::Prompt(_) if !parts.is_empty() => break,
-                Entry::Prompt(_) | Entry::Reasoning(_) | Entry::Tool { .. } => {}
+                Entry::Prompt(_) | Entry::Reasoning(_) | Entry::Tool { .. } | Entry::Ended(_) => {}
             }
         }
         parts.reverse();
@@ -76,6 +88,7 @@ impl Log {
             let part = match entry {
                 Entry::Prompt(prompt) => format!("## You\n\n{prompt}"),
                 Entry::Answer(answer) => format!("## Model\n\n{}", answer.trim_end()),
+                Entry::Ended(how) => format!("*({how})*"),
                 Entry::Reasoning(reasoning) => {
                     let quoted: Vec<_> =
                         reasoning.lines().map(|line| format!("> {line}")).collect();

@@ -147,6 +147,9 @@ impl State {
             detail if detail.is_empty() => error.message.clone(),
             detail => format!("{} ({})", error.message, detail.join(": ")),
         };
+        if self.run.as_ref().is_some_and(|run| run.request == request) {
+            self.log.ended(&format!("failed: {}", clean(&text)));
+        }
         self.note(Note::Error, text);
     }
 

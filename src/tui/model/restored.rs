@@ -1,10 +1,11 @@
 //! A conversation that was stored, as its snapshot shows it.
 
 use super::{Note, Piece, State, ToolCall};
+use crate::chat::endings::{Endings, UNANSWERED, mark};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{ChatMessageEntity, ToolCallEntity, ToolResultEntity};
 use crate::protocol::proto::rpc::SnapshotFrame;
-use crate::protocol::words::role;
+use crate::protocol::words::{message, role};
 use crate::tui::markdown::Markdown;
 use crate::tui::text::clean;
 use std::collections::HashMap;
@@ -31,9 +32,23 @@ impl State {
                 format!("{hidden} earlier messages are not shown; /export writes all of them");
             self.note(Note::Information, text);
         }
-        let mut calls = HashMap::new();
+        let (mut calls, mut endings) = (HashMap::new(), Endings::default());
         for (number, payload) in payloads.into_iter().enumerate() {
+            if endings.next(&payload).is_some() {
+                self.ended_early(UNANSWERED.to_owned(), number > hidden);
+            }
             self.entity(payload, number >= hidden, &mut calls);
+        }
+        if endings.finish().is_some() {
+            self.ended_early(UNANSWERED.to_owned(), true);
+        }
+    }
+
+    /// The answer, or the prompt without one, did not end well.
+    pub(super) fn ended_early(&mut self, how: String, is_shown: bool) {
+        self.log.ended(&how);
+        if is_shown {
+            self.note(Note::Information, how);
         }
     }
 
@@ -59,6 +74,15 @@ impl State {
     }
 
     fn message(&mut self, message: ChatMessageEntity, is_shown: bool) {
+        // The error of a run that failed is a message of its own.
+        let mark = mark(&message).filter(|_| message.status != message::FAILED);
+        self.text(message, is_shown);
+        if let Some(mark) = mark {
+            self.ended_early(clean(&mark), is_shown);
+        }
+    }
+
+    fn text(&mut self, message: ChatMessageEntity, is_shown: bool) {
         let text = message.text;
         match message.role.as_str() {
             role::USER => {
@@ -89,7 +113,13 @@ impl State {
                 }
             }
             role::WARNING if is_shown => self.note(Note::Warning, clean(&text)),
-            role::ERROR if is_shown => self.note(Note::Error, clean(&text)),
+            role::ERROR => {
+                let text = clean(&text);
+                self.log.ended(&format!("failed: {text}"));
+                if is_shown {
+                    self.note(Note::Error, text);
+                }
+            }
             _ => {}
         }
     }

@@ -139,7 +139,7 @@ fn write(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {
 
 fn markdown(found: &Conversation) -> String {
     let mut text = format!("# Conversation {}\n", found.session.as_str());
-    for said in entries(&found.state) {
+    for said in entries(found) {
         text += &match said {
             Said::Message { role, text, files, mark } => {
                 let files: String = files.iter().map(|name| format!("\n- file: {name}")).collect();
@@ -147,6 +147,8 @@ fn markdown(found: &Conversation) -> String {
                 let text = contained(&text);
                 format!("\n## {}\n\n{text}\n{files}{mark}\n", heading(&role))
             }
+            Said::Ended(how) if text.ends_with("\n\n") => format!("*({how})*\n"),
+            Said::Ended(how) => format!("\n*({how})*\n"),
             Said::Call { tool, input } => format!("\n### Call of {tool}\n\n{}\n", fenced(&input)),
             Said::Result { tool, text, is_error } => {
                 let what = if is_error { "Error" } else { "Result" };
@@ -168,12 +170,16 @@ fn html(found: &Conversation) -> String {
     let title = escaped(found.session.as_str());
     let mut page =
         format!("{PAGE_START}<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n");
-    for said in entries(&found.state) {
+    for said in entries(found) {
         let (head, text, mark) = match said {
             Said::Message { role, text, files, mark } => {
                 let files = files.iter().map(|name| format!("file: {name}"));
                 let notes = files.chain(mark).collect::<Vec<_>>().join(", ");
                 (heading(&role).to_owned(), text, notes)
+            }
+            Said::Ended(how) => {
+                page += &format!("<p><em>{how}</em></p>\n");
+                continue;
             }
             Said::Call { tool, input } => (format!("Call of {tool}"), input, String::new()),
             Said::Result { tool, text, is_error: false } => {

@@ -1,8 +1,12 @@
 //! A conversation as a list of what was said and called, in order. Pure.
 
+use crate::chat::endings::{Endings, UNANSWERED, mark};
+use crate::chat::timeline::turn_number;
+use crate::chat::transcript::TurnState;
 use crate::protocol::any::Any;
-use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::words::tool_result;
+use crate::store::Conversation;
+use std::collections::HashSet;
 
 /// What was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,23 +25,31 @@ pub(super) enum Said {
     Call { tool: String, input: String },
     /// What a tool returned.
     Result { tool: String, text: String, is_error: bool },
+    /// How a prompt ended that has no answer.
+    Ended(&'static str),
 }
 
-/// The conversation of a state.
-pub(super) fn entries(state: &SnapshotFrame) -> Vec<Said> {
-    state.entities.iter().filter_map(entry).collect()
+/// The conversation as it is stored. A turn of which only the timeline is stored has no answer if it shows
+/// none.
+pub(super) fn entries(found: &Conversation) -> Vec<Said> {
+    let finished = found.turns.iter().filter(|turn| turn.state == TurnState::Finished);
+    let finished: HashSet<u32> = finished.map(|turn| turn.number).collect();
+    let is_stopped = |turn: &String| turn_number(turn).is_none_or(|it| !finished.contains(&it));
+    let ended = |turn: Option<String>| turn.filter(is_stopped).map(|_| Said::Ended(UNANSWERED));
+    let mut said = Vec::new();
+    let mut endings = Endings::default();
+    for entity in &found.state.entities {
+        let Some(payload) = entity.payload.clone().map(Any::into_whole) else { continue };
+        said.extend(ended(endings.next(&payload)));
+        said.extend(entry(payload));
+    }
+    said.extend(ended(endings.finish()));
+    said
 }
 
-fn entry(entity: &SnapshotEntity) -> Option<Said> {
-    let payload = entity.payload.clone()?.into_whole();
+fn entry(payload: Any) -> Option<Said> {
     if let Any::ChatMessageEntity(it) = payload {
-        let mark = match it.status.as_str() {
-            "stopped" | "failed" if it.role != "error" => Some(match it.error.as_str() {
-                "" => it.status.clone(),
-                why => format!("{}: {why}", it.status),
-            }),
-            _ => None,
-        };
+        let mark = mark(&it);
         let files = it.attachments.iter().map(|file| file.filename.clone());
         let files = files.filter(|name| !name.is_empty()).collect();
         let (role, text) = (it.role.clone(), it.text.clone());

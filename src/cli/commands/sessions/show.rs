@@ -35,7 +35,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, Failure> {
         envelope.finish(None, None, &mut out)?;
         return Ok(status_of(&found));
     }
-    for (number, said) in entries(&found.state).iter().enumerate() {
+    for (number, said) in entries(&found).iter().enumerate() {
         if number > 0 && matches!(said, Said::Message { .. }) {
             out.line("")?;
         }
@@ -58,6 +58,7 @@ fn line(said: &Said) -> String {
             }
             shown
         }
+        Said::Ended(how) => format!("    [{how}]"),
         Said::Call { tool, input } => format!("    {}({})", escape_control(tool), short(input)),
         Said::Result { tool, text, is_error: false } => {
             format!("    {} -> {}", escape_control(tool), short(text))

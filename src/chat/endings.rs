@@ -1,0 +1,110 @@
+//! How the messages and the runs of a conversation ended, for people: as its entities show it. Pure.
+
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{ChatMessageEntity, CorrelationInfo};
+use crate::protocol::words::{message, role};
+
+/// What people read of a run that has an end and no answer.
+pub(crate) const UNANSWERED: &str = "stopped before an answer";
+
+/// Finds runs without an answer among entities. A run that fails has its error as an entity, so that
+/// one which ends without an answer was stopped.
+#[derive(Debug, Default)]
+pub(crate) struct Endings {
+    /// Id and turn of the run whose newest entity is neither an answer nor an error.
+    unanswered: Option<(String, String)>,
+}
+
+impl Endings {
+    /// Takes in the payload of the next entity. If the run before it ended without an answer, gives the
+    /// id of that turn.
+    pub(crate) fn next(&mut self, payload: &Any) -> Option<String> {
+        let (ids, is_answer) = part_of_run(payload)?;
+        let ids = ids.filter(|ids| !ids.run_id.is_empty());
+        let before = self.unanswered.take();
+        let ended = before.filter(|(run, _)| ids.is_none_or(|ids| ids.run_id != *run));
+        let ids = ids.filter(|_| !is_answer);
+        self.unanswered = ids.map(|ids| (ids.run_id.clone(), ids.turn_id.clone()));
+        ended.map(|(_, turn)| turn)
+    }
+
+    /// The same, after the last entity.
+    pub(crate) fn finish(self) -> Option<String> {
+        self.unanswered.map(|(_, turn)| turn)
+    }
+}
+
+/// The ids of an entity of a run, and whether it answers the run's prompt, at least in part.
+fn part_of_run(payload: &Any) -> Option<(Option<&CorrelationInfo>, bool)> {
+    if let Any::ChatMessageEntity(it) = payload {
+        let is_answer = match it.role.as_str() {
+            role::ASSISTANT | role::ERROR => true,
+            // Its own mark shows that the run went no further.
+            role::THINKING => it.status != message::FINISHED || !it.error.is_empty(),
+            _ => false,
+        };
+        return Some((it.correlation.as_ref(), is_answer));
+    }
+    if let Any::ToolCallEntity(it) = payload {
+        return Some((it.correlation.as_ref(), false));
+    }
+    if let Any::ToolResultEntity(it) = payload {
+        return Some((it.correlation.as_ref(), false));
+    }
+    None
+}
+
+/// What people read of a message that did not end well.
+pub(crate) fn mark(it: &ChatMessageEntity) -> Option<String> {
+    let is_of_model = matches!(it.role.as_str(), role::ASSISTANT | role::THINKING);
+    match (it.status.as_str(), it.error.as_str()) {
+        _ if it.role == role::ERROR => None,
+        (message::STOPPED | message::FAILED, "") => Some(it.status.clone()),
+        (message::STOPPED | message::FAILED, why) => Some(format!("{}: {why}", it.status)),
+        (message::FINISHED, why) if is_of_model && !why.is_empty() => Some(why.to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The turns without an answer among messages, each with its run, its role and its status.
+    fn unanswered(messages: &[(&str, &str, &str)]) -> Vec<String> {
+        let mut endings = Endings::default();
+        let payload = |(run, role, status): &(&str, &str, &str)| {
+            let (run_id, turn_id) = ((*run).to_owned(), format!("turn-{run}"));
+            let ids = CorrelationInfo { run_id, turn_id, ..Default::default() };
+            let (role, status) = ((*role).to_owned(), (*status).to_owned());
+            Any::from(ChatMessageEntity {
+                role,
+                status,
+                correlation: Some(ids),
+                ..Default::default()
+            })
+        };
+        let mut found: Vec<_> =
+            messages.iter().filter_map(|it| endings.next(&payload(it))).collect();
+        found.extend(endings.finish());
+        found
+    }
+
+    #[test]
+    fn a_run_without_an_answer_is_found() {
+        let prompt = |run| (run, "user", "accepted");
+        let check = |messages: &[_], expected: &[&str]| {
+            assert_eq!(unanswered(messages), expected, "{messages:?}");
+        };
+        check(&[], &[]);
+        check(&[prompt("1"), ("1", "assistant", "finished")], &[]);
+        check(&[prompt("1"), ("1", "assistant", "stopped"), prompt("2")], &["turn-2"]);
+        check(&[prompt("1"), prompt("2"), ("2", "error", "failed")], &["turn-1"]);
+        check(&[prompt("1"), prompt("1")], &["turn-1"]);
+        check(&[prompt("1"), ("1", "assistant", "finished"), prompt("1")], &["turn-1"]);
+        check(&[prompt("1"), ("1", "thinking", "finished")], &["turn-1"]);
+        check(&[prompt("1"), ("1", "thinking", "stopped")], &[]);
+        // An earlier message belongs to no run.
+        check(&[prompt(""), prompt("1"), ("1", "assistant", "finished")], &[]);
+    }
+}
