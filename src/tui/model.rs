@@ -3,6 +3,7 @@
 
 mod answer;
 mod approvals;
+mod attaching;
 mod consent;
 mod edits;
 mod frames;
@@ -19,6 +20,7 @@ mod servers;
 
 pub(crate) use answer::{Run, Step, ToolCall, ToolState};
 pub(crate) use approvals::Approval;
+pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
 pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
 pub(crate) use log::Log;
@@ -30,6 +32,7 @@ use super::markdown::Block;
 use super::terminal::keys::Typed;
 use crate::protocol::command::{Decision, ModelChoice};
 use crate::protocol::wire::Frame;
+use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
 use std::collections::BTreeMap;
@@ -72,6 +75,16 @@ pub(crate) enum Event {
     Profiles(Result<Vec<String>, String>),
     /// Files whose path begins with what was asked for, and where that stands in the text.
     Files(Candidates),
+    /// Files that the draft names were looked for, and these are missing.
+    FilesFound {
+        looked_for: Vec<String>,
+        missing: Vec<String>,
+    },
+    /// The files that a draft names were measured.
+    Measured {
+        large: Vec<Large>,
+        draft: Draft,
+    },
     /// The text as the editor of the person has left it.
     Edited(Result<String, String>),
     /// The conversation was copied, and the copy has this id.
@@ -105,6 +118,13 @@ pub(crate) enum Action {
     ListFiles {
         start: usize,
         part: String,
+    },
+    /// Look for the files that these mentions name.
+    FindFiles(Vec<String>),
+    /// Look for large ones before the draft is sent.
+    Measure {
+        mentions: Vec<String>,
+        draft: Draft,
     },
     Edit(String),
     Suspend,
@@ -241,6 +261,7 @@ pub(crate) struct State {
     pub(crate) lines: Option<Lines>,
     /// Whether the provider may get the conversation.
     consent: Consent,
+    attaching: Attaching,
     /// The tools are to be listed once the servers are ready.
     lists_tools: bool,
     /// Another conversation is being opened.
@@ -289,6 +310,7 @@ impl State {
             log: Log::default(),
             lines: None,
             consent: Consent::Given,
+            attaching: Attaching::default(),
             lists_tools: false,
             is_opening: false,
             prompts: Vec::new(),
@@ -310,11 +332,12 @@ impl State {
         self.now = now;
         self.forget_hint();
         self.action_ended(&event);
-        let actions = self.happened(event);
-        match actions.is_empty() {
-            true => self.next_lines(),
-            false => actions,
+        let mut actions = self.happened(event);
+        if actions.is_empty() {
+            actions = self.next_lines();
         }
+        actions.extend(self.look_for_files());
+        actions
     }
 
     fn happened(&mut self, event: Event) -> Vec<Action> {
@@ -333,6 +356,8 @@ impl State {
             Event::Sessions(sessions) => return self.sessions_listed(sessions),
             Event::Profiles(listed) => self.profiles_listed(listed),
             Event::Files(found) => self.files_listed(found),
+            Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
+            Event::Measured { large, draft } => return self.measured(&large, draft),
             Event::Edited(Ok(text)) => {
                 self.history.leave();
                 self.editor.set(text);

@@ -3,6 +3,7 @@
 use crate::chat::{Person, chat};
 use crate::chat_lines::piped;
 use crate::once::{Once, duologue};
+use crate::process::eventually;
 use crate::server::Folder;
 use std::fs;
 
@@ -113,4 +114,84 @@ fn an_attachment_without_a_prompt_is_refused() {
     let ended = piped(&folder, &["--attach", "a.txt"], "");
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
     assert!(ended.stderr.contains("an attachment goes with a prompt"), "{}", ended.stderr);
+}
+
+/// A picture of 1.2 MB, as far as anybody looks.
+fn large_picture(folder: &Folder) {
+    let mut picture = b"\x89PNG\r\n\x1a\n".to_vec();
+    picture.resize(1_200_000, 0);
+    fs::write(folder.path("big.png"), picture).expect("a file");
+}
+
+#[test]
+fn a_file_that_is_not_found_is_said_before_enter() {
+    let folder = Folder::new();
+    fs::write(folder.path("notes.txt"), "text").expect("a file");
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("mail me@example.com, see @note");
+    person.sees("no file note ·");
+    person.types("s.txt");
+    let last_row = |person: &Person| {
+        person.screen().text().trim_end().lines().last().unwrap_or_default().to_owned()
+    };
+    eventually("the file is found", || last_row(&person).starts_with("echo").then_some(()));
+    person.types(" and @\"no such\"!");
+    person.sees("no file no such ·");
+    person.types("\r");
+    person.sees("attached: notes.txt");
+    eventually("the row is clear", || last_row(&person).starts_with("echo").then_some(()));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn a_large_file_is_attached_once_the_person_agrees() {
+    let folder = Folder::new();
+    large_picture(&folder);
+    let question = "big.png has 1.2 MB";
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("What is @big.png?\r");
+    person.sees(&format!("{question}: Enter again attaches it"));
+    person.types("?");
+    eventually("another key takes it back", || {
+        let shown = person.screen().text();
+        (shown.contains("> What is @big.png??") && !shown.contains(question)).then_some(())
+    });
+    person.types("\r");
+    person.sees(question);
+    eventually("the question can be read, and is answered", || {
+        person.types("\r");
+        person.screen().text().contains("attached: big.png").then_some(())
+    });
+    person.answered("You said: What is @big.png??");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+
+    let options = ["--plain", "--debug-events-jsonl", "frames"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.types("What is @big.png?\n");
+    person.sees_words(&format!("{question}. Write y to send the prompt with that, or n"));
+    person.types("n\n");
+    person.sees("nothing was sent");
+    person.types("Once more: @big.png\n");
+    eventually("it is asked again", || {
+        (person.screen().text().matches(question).count() == 2).then_some(())
+    });
+    person.types("y\n");
+    person.sees("You said: Once more: @big.png");
+    person.types("\u{4}");
+    assert_eq!(person.ends().0, 0);
+    let frames = fs::read_to_string(folder.path("frames")).expect("the frames");
+    let is_prompt = |line: &&str| line.contains("\"name\":\"ChatUserMessageAccepted\"");
+    let mut prompts = frames.lines().filter(is_prompt);
+    let prompt = prompts.next().expect("a prompt");
+    assert!(prompt.contains("\"filename\":\"big.png\""), "{prompt}");
+    assert_eq!(prompts.next(), None);
+
+    // Nobody can be asked.
+    let ended = piped(&folder, &[], "What is @big.png?\n");
+    assert!(ended.stdout.contains("attached: big.png"), "{}", ended.stdout);
+    assert_eq!(ended.status, 0);
 }

@@ -1,13 +1,12 @@
 //! Consent of the person at the terminal before a stored conversation goes to a provider that did not
 //! have it.
 
-use super::lines::unescaped;
-use super::{Action, Note, State};
+use super::{Action, Draft, Note, State};
 use crate::protocol::command::Decision;
 use std::time::Duration;
 
 /// A second Enter that comes sooner was typed before the question could be read.
-const READ_TIME: Duration = Duration::from_millis(200);
+pub(super) const READ_TIME: Duration = Duration::from_millis(200);
 
 /// Whether the provider may get the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +91,7 @@ impl State {
 
     /// Another key than Enter takes the question back.
     pub(super) fn does_not_agree(&mut self) {
+        self.does_not_attach();
         if let Consent::Asked(_) = self.consent {
             self.consent = Consent::Missing;
         }
@@ -123,7 +123,7 @@ impl State {
         match decision {
             Some(Decision::AllowOnce | Decision::AllowSession) => {
                 self.consent = Consent::Given;
-                Some(self.submit(unescaped(&line), false))
+                Some(self.send_line(Draft::Line(line)))
             }
             Some(Decision::Deny { .. }) | None => {
                 self.consent = Consent::Missing;

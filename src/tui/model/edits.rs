@@ -124,7 +124,7 @@ impl State {
         if !self.can_change_end() {
             return Vec::new();
         }
-        let Some(last) = self.prompts.iter().rev().find(|asked| asked.is_first()).cloned() else {
+        let Some(last) = self.last_asked().cloned() else {
             let why = "the prompt is from before this conversation and can't be edited";
             self.note(Note::Error, why.to_owned());
             return Vec::new();
@@ -146,11 +146,27 @@ impl State {
         Vec::new()
     }
 
+    fn last_asked(&self) -> Option<&Asked> {
+        self.prompts.iter().rev().find(|asked| asked.is_first())
+    }
+
+    /// The message that `/edit` replaces.
+    pub(super) fn last_message_id(&self) -> Option<&str> {
+        self.last_asked().map(|asked| asked.message_id.as_str())
+    }
+
+    /// The files that `text` mentions after `@` and the message that it replaces, if any, does not.
+    pub(super) fn newly_mentioned(&self, message_id: Option<&str>, text: &str) -> Vec<String> {
+        let is_replaced = |asked: &&Asked| message_id == Some(asked.message_id.as_str());
+        let asked = self.prompts.iter().find(is_replaced);
+        asked.map_or_else(|| mentions(text), |asked| asked.added(text))
+    }
+
     /// Asks `text` in place of the prompt `message_id`.
     pub(super) fn replace(&mut self, message_id: String, text: String) -> Vec<Action> {
         let asked = self.prompts.iter().find(|asked| asked.message_id == message_id);
         let removed = asked.map(|asked| asked.removed(&text)).unwrap_or_default();
-        let mentions = asked.map_or_else(|| mentions(&text), |asked| asked.added(&text));
+        let mentions = self.newly_mentioned(Some(&message_id), &text);
         let remember = self.remember(&text);
         let replace = Outgoing::Replace { message_id, prompt: text, removed, mentions };
         let mut actions = vec![Action::Request(replace)];

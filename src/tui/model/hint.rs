@@ -64,6 +64,7 @@ impl State {
         match bytes {
             None => self.forget_hint_about(About::Paste),
             Some(bytes) => {
+                let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
                 let text = format!("pasting… {} so far · Esc ends it", size(bytes));
                 self.hint_about(About::Paste, text);
             }
@@ -72,7 +73,7 @@ impl State {
 }
 
 /// A number of bytes for people.
-fn size(bytes: usize) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
         1_000..1_000_000 => format!("{} kB", bytes / 1_000),

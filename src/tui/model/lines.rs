@@ -1,7 +1,7 @@
 //! Lines in place of keys, as a pipe or a screen reader gives them: each is handled when what was asked
 //! before it has ended, so that a command finds what the lines before it have made.
 
-use super::{Action, Event, LEAVE_TIME, Note, State};
+use super::{Action, Draft, Event, LEAVE_TIME, Note, State};
 use crate::protocol::command::Decision;
 use crate::tui::commands::Command;
 use std::collections::VecDeque;
@@ -75,6 +75,11 @@ impl Lines {
         self.has_failed = true;
     }
 
+    /// Whether no more lines come.
+    pub(super) fn have_ended(&self) -> bool {
+        self.have_ended
+    }
+
     fn has_shown_question(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_shown)
     }
@@ -126,6 +131,9 @@ impl State {
         if let Some(actions) = self.answer_about_line(decision.as_ref()) {
             return actions;
         }
+        if let Some(actions) = self.answer_about_files(decision.as_ref()) {
+            return actions;
+        }
         let Some(lines) = &mut self.lines else { return Vec::new() };
         match answer(word) {
             Some(Answer::Command(decision) | Answer::Word(decision)) if is_asked => {
@@ -151,13 +159,15 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.have_ended = true;
         }
+        self.end_question_with_input();
     }
 
     /// Handles the lines that have waited long enough, up to the first that has something done.
     pub(super) fn next_lines(&mut self) -> Vec<Action> {
         loop {
             let Some(lines) = &mut self.lines else { return Vec::new() };
-            let waits = self.is_opening || self.lists_tools || self.consent.is_unknown();
+            let is_loading = self.is_opening || self.lists_tools || self.consent.is_unknown();
+            let waits = is_loading || self.attaching.asks_in_lines();
             if self.is_ending || waits || lines.is_acting {
                 return Vec::new();
             }
@@ -189,6 +199,7 @@ impl State {
             | Event::Profiles(_)
             | Event::Forked(_)
             | Event::Sent(..)
+            | Event::Measured { .. }
             | Event::Opened(_)
             | Event::NotOpened(_) => true,
             Event::Typed(_)
@@ -200,6 +211,7 @@ impl State {
             | Event::Resized(_)
             | Event::Logged(_)
             | Event::Files(_)
+            | Event::FilesFound { .. }
             | Event::Edited(_)
             | Event::ProviderChanged(_)
             | Event::Pasting(_) => false,
@@ -232,13 +244,14 @@ impl State {
                 self.note(Note::Error, NO_CONSENT.to_owned());
                 Vec::new()
             }
+            Some(Ok(Command::Edit(Some(text)))) => self.send_line(Draft::Edit(text)),
             Some(Ok(command)) => self.order(command),
             Some(Err(wrong)) => {
                 self.note(Note::Error, wrong.to_string());
                 Vec::new()
             }
             None if !self.may_send_line(line) => Vec::new(),
-            None => self.submit(unescaped(line), false),
+            None => self.send_line(Draft::Line(line.to_owned())),
         }
     }
 
@@ -319,9 +332,11 @@ fn ends_with_an_event(action: &Action) -> bool {
         | Action::ListSessions
         | Action::ListProfiles
         | Action::Write { .. }
+        | Action::Measure { .. }
         | Action::Request(_) => true,
         Action::Stay
         | Action::ListFiles { .. }
+        | Action::FindFiles(_)
         | Action::CompleteProfile { .. }
         | Action::Edit(_)
         | Action::Suspend

@@ -66,12 +66,12 @@ impl State {
                 Vec::new()
             }
             Some(Ok(command)) if command.sends() && !self.may_send() => Vec::new(),
-            Some(Ok(command)) => {
+            Some(Ok(command)) => self.measured_first(joins).unwrap_or_else(|| {
                 let text = self.editor.take();
                 self.edits = None;
                 self.history.add(text.trim_end());
                 self.order(command)
-            }
+            }),
             // It stays where it can be corrected.
             Some(Err(wrong)) => {
                 self.hint(wrong.to_string());
@@ -92,14 +92,14 @@ impl State {
                 Vec::new()
             }
             None if !self.may_send() => Vec::new(),
-            None => {
+            None => self.measured_first(joins).unwrap_or_else(|| {
                 let text = self.editor.take();
                 let text = unescaped(&text);
                 match self.edits.take() {
                     Some(message_id) => self.replace(message_id, text),
                     None => self.submit(text, joins),
                 }
-            }
+            }),
         }
     }
 

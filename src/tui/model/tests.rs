@@ -22,6 +22,8 @@ pub(crate) struct Scene {
     pub(crate) state: State,
     pub(crate) actions: Vec<Action>,
     pub(crate) pieces: Vec<Piece>,
+    /// The large files that there are.
+    pub(crate) large: Vec<Large>,
     ordinal: u64,
     now: Duration,
 }
@@ -30,13 +32,20 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let state = State::new(SIZE, History::default());
         let (actions, pieces) = (Vec::new(), Vec::new());
-        Self { state, actions, pieces, ordinal: 0, now: Duration::ZERO }
+        Self { state, actions, pieces, large: Vec::new(), ordinal: 0, now: Duration::ZERO }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
         let mut actions = self.state.update(self.now, event);
+        let drafts = actions.extract_if(.., |action| matches!(action, Action::Measure { .. }));
+        let drafts: Vec<_> = drafts.collect();
         self.actions.append(&mut actions);
         self.pieces.append(&mut self.state.take_finished());
+        // The shell measures the files at once.
+        for measure in drafts {
+            let Action::Measure { draft, .. } = measure else { continue };
+            self.event(Event::Measured { large: self.large.clone(), draft });
+        }
     }
 
     pub(crate) fn after(&mut self, millis: u64) {

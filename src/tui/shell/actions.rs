@@ -10,7 +10,7 @@ use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
-use crate::tui::input::{Candidates, meanings, mentions};
+use crate::tui::input::{Candidates, mentions};
 use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
 use crate::tui::text::clean;
 use base64::Engine as _;
@@ -46,6 +46,18 @@ impl Shell<'_> {
             }
             Action::ListFiles { start, part } => {
                 self.find(move || Event::Files(files::listed(start, &part)));
+            }
+            Action::FindFiles(looked_for) => {
+                self.find(move || {
+                    let is_missing = |mention: &&String| files::named(mention).is_none();
+                    let missing = looked_for.iter().filter(is_missing).cloned().collect();
+                    Event::FilesFound { looked_for, missing }
+                });
+            }
+            // What is attached is looked for before the next key, too.
+            Action::Measure { mentions, draft } => {
+                let large = files::large(&mentions);
+                self.update(Event::Measured { large, draft });
             }
             Action::Edit(text) => self.lends = Some(Lending::ToEditor(text)),
             Action::Suspend => self.lends = Some(Lending::ToShell),
@@ -250,8 +262,7 @@ impl Shell<'_> {
 fn attached(mentions: Vec<String>) -> Vec<Attachment> {
     let mut attachments = Vec::new();
     for mention in mentions {
-        let mut paths = meanings(&mention).map(files::expanded);
-        let Some(path) = paths.find(|path| path.is_file()) else { continue };
+        let Some((_, path)) = files::named(&mention) else { continue };
         let Ok(path) = std::path::absolute(&path) else { continue };
         let url = path.to_string_lossy().into_owned();
         let number = u32::try_from(attachments.len() + 1).unwrap_or(u32::MAX);

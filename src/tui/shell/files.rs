@@ -1,7 +1,10 @@
 //! Files of the chat: earlier prompts, paths to complete, and what is saved.
 
 use crate::support::files::{read_limited, replace, user_folder};
-use crate::tui::input::{Candidates, ENTRIES_MAX, History, needs_quotes, quoted, unquoted};
+use crate::tui::input::{
+    Candidates, ENTRIES_MAX, History, meanings, needs_quotes, quoted, unquoted,
+};
+use crate::tui::model::{Large, UNASKED_BYTES_MAX};
 use crate::tui::text::clean;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -114,6 +117,25 @@ pub(super) fn listed(start: usize, part: &str) -> Candidates {
     let in_quotes = has_quote || words.iter().any(|word| needs_quotes(word));
     words.iter_mut().for_each(|word| *word = quoted(word, in_quotes));
     Candidates { start, words }
+}
+
+/// The file that a mention names, and which part of the mention is its name.
+pub(super) fn named(mention: &str) -> Option<(&str, PathBuf)> {
+    let mut names = meanings(mention).map(|name| (name, expanded(name)));
+    names.find(|(_, path)| path.is_file())
+}
+
+/// The files that these mentions name and that are attached only if the person agrees, each once.
+pub(super) fn large(mentions: &[String]) -> Vec<Large> {
+    let mut large: Vec<Large> = Vec::new();
+    for (name, path) in mentions.iter().filter_map(|mention| named(mention)) {
+        let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let is_known = large.iter().any(|other| other.name == name);
+        if bytes > UNASKED_BYTES_MAX && !is_known {
+            large.push(Large { name: name.to_owned(), bytes });
+        }
+    }
+    large
 }
 
 /// A path in which `~` is the user's own folder.

@@ -299,11 +299,16 @@ fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> 
 /// The last row: a hint, or what answers, what it has cost, and which conversation this is.
 fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> Vec<Line<'static>> {
     let edits = "Enter replaces the last prompt and its answer · Esc leaves them as they are";
-    let edits = state.edits.as_ref().map(|_| (edits, Part::Question));
+    let missing = state.missing_files().map(|missing| one_line(&missing, columns));
+    let edits = state.edits.as_ref().map(|_| match &missing {
+        Some(missing) => format!("{missing} · {edits}"),
+        None => edits.to_owned(),
+    });
+    let edits = edits.as_deref().map(|edits| (edits, Part::Question));
     let notice = notice.map(|notice| (notice, Part::Warning));
     let hint = state.shown_hint().map(|hint| (hint, Part::Warning));
     let Some((text, part)) = hint.or(notice).or(edits) else {
-        return vec![status_line(state, look, columns)];
+        return with_missing(missing, status_text(state), look, columns);
     };
     // What a conversation costs is never hidden.
     let cost = state.status.cost.as_deref();
@@ -317,8 +322,27 @@ fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> V
     lines
 }
 
-fn status_line(state: &State, look: &Look, columns: usize) -> Line<'static> {
+/// The files that the draft names and that are not found, before the status, or above it if one row has
+/// not room for both.
+fn with_missing(
+    missing: Option<String>,
+    status: String,
+    look: &Look,
+    columns: usize,
+) -> Vec<Line<'static>> {
+    let rows = match missing {
+        None => vec![status],
+        Some(missing) => {
+            let both = format!("{missing} · {status}");
+            if width(&both) <= columns { vec![both] } else { vec![missing, status] }
+        }
+    };
     let style = look.style(Part::Quiet);
+    let row = |text: String| Line::from(Span::styled(one_line(&text, columns), style));
+    rows.into_iter().map(row).collect()
+}
+
+fn status_text(state: &State) -> String {
     let status = &state.status;
     let mut parts = vec![status.answers_with()];
     if status.input_tokens + status.output_tokens > 0 {
@@ -331,7 +355,7 @@ fn status_line(state: &State, look: &Look, columns: usize) -> Line<'static> {
     }
     parts.push("/help".to_owned());
     parts.retain(|part| !part.is_empty());
-    Line::from(Span::styled(one_line(&parts.join(" · "), columns), style))
+    parts.join(" · ")
 }
 
 /// A number of tokens.

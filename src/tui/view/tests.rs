@@ -49,6 +49,23 @@ fn check(scene: &Scene, expected: &str) {
 }
 
 #[test]
+fn a_file_that_is_not_found_stands_in_the_last_row() {
+    let mut scene = Scene::new();
+    let long = "x".repeat(50);
+    for (name, row) in [
+        ("ann", "no file ann · not stored · /help"),
+        (&long, &format!("no file {long}\nnot stored · /help")),
+    ] {
+        scene.write(&format!("@{name} "));
+        let names = vec![name.to_owned()];
+        scene.event(Event::FilesFound { looked_for: names.clone(), missing: names });
+        check(&scene, &format!("──\n> @{name} |\n{row}"));
+        scene.press(Press::ctrl('u'));
+        check(&scene, "──\n> |\nnot stored · /help");
+    }
+}
+
+#[test]
 fn a_chat_that_waits_for_the_person() {
     let mut scene = Scene::new();
     check(&scene, "──\n> |\nnot stored · /help");

@@ -1,0 +1,346 @@
+//! The files that a draft names after `@`: those that are not found are said before it is sent, and a large
+//! one is attached only if the person at the terminal agrees.
+
+use super::consent::READ_TIME;
+use super::hint::size;
+use super::lines::unescaped;
+use super::{Action, Note, State};
+use crate::protocol::command::Decision;
+use crate::tui::commands::Command;
+use crate::tui::input::{meanings, mentions};
+use crate::tui::text::clean;
+use std::time::Duration;
+
+/// Bytes of a file above which the person is asked.
+pub(crate) const UNASKED_BYTES_MAX: u64 = 1_000_000;
+
+/// Bytes of a draft whose files are looked for while it is written.
+const DRAFT_BYTES_MAX: usize = 64 * 1024;
+
+/// Files that are looked for while a draft is written.
+const LOOKED_FOR_MAX: usize = 100;
+
+/// What is known of the files that the draft names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attaching {
+    /// What was last looked for, as it stands after `@`.
+    looked_for: Vec<String>,
+    /// What of it was not found.
+    missing: Vec<String>,
+    question: Question,
+}
+
+/// The question whether large files may be attached.
+#[derive(Clone, Debug, Default)]
+enum Question {
+    #[default]
+    Unasked,
+    /// The person was asked about this text at this time.
+    Asked { text: String, since: Duration },
+    /// The same where lines are typed.
+    AskedInLines(Draft),
+    /// This text may be sent.
+    Answered(String),
+}
+
+/// A file that is attached only if the person agrees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Large {
+    /// As the person has written it.
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+}
+
+/// What is sent once its files are measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Draft {
+    /// The text of the editor; `joins`: as part of the run that goes on.
+    Written { text: String, joins: bool },
+    /// A prompt, as it stands in its line.
+    Line(String),
+    /// The prompt after `/edit` in a line.
+    Edit(String),
+}
+
+impl Attaching {
+    /// Whether a line is to answer the question.
+    pub(super) fn asks_in_lines(&self) -> bool {
+        matches!(self.question, Question::AskedInLines(_))
+    }
+}
+
+impl State {
+    /// The names of files that the draft has and that were not found.
+    pub(crate) fn missing_files(&self) -> Option<String> {
+        let mut missing = self.attaching.missing.iter();
+        let first = meanings(missing.next()?).last().unwrap_or_default();
+        let more = match missing.count() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        Some(format!("no file {}{more}", clean(first)))
+    }
+
+    /// Has the files of the draft looked for, if it names others than before. What is missing is shown until
+    /// that is known, so that the row does not flicker with each key.
+    pub(super) fn look_for_files(&mut self) -> Option<Action> {
+        let is_short = self.editor.text().len() <= DRAFT_BYTES_MAX;
+        let mut named = match is_short && !self.is_plain() {
+            true => self.files_of_draft(self.editor.text()),
+            false => Vec::new(),
+        };
+        named.truncate(LOOKED_FOR_MAX);
+        if named == self.attaching.looked_for {
+            return None;
+        }
+        self.attaching.looked_for.clone_from(&named);
+        if named.is_empty() {
+            self.attaching.missing.clear();
+            return None;
+        }
+        Some(Action::FindFiles(named))
+    }
+
+    /// They were looked for; the draft may have changed meanwhile.
+    pub(super) fn files_found(&mut self, looked_for: &[String], missing: Vec<String>) {
+        if self.attaching.looked_for == looked_for {
+            self.attaching.missing = missing;
+        }
+    }
+
+    /// The files that go with `text` if it is sent.
+    fn files_of_draft(&self, text: &str) -> Vec<String> {
+        if !text.contains('@') {
+            return Vec::new();
+        }
+        let Some(read) = Command::read(text.trim_end()) else {
+            return self.newly_mentioned(self.edits.as_deref(), text);
+        };
+        // The other commands attach nothing.
+        let Ok(Command::Edit(Some(text))) = read else { return Vec::new() };
+        self.newly_mentioned(self.last_message_id(), &text)
+    }
+
+    /// What is to be done before the text of the editor is sent; `None`: nothing.
+    pub(super) fn measured_first(&mut self, joins: bool) -> Option<Vec<Action>> {
+        let text = self.editor.text().to_owned();
+        match std::mem::take(&mut self.attaching.question) {
+            Question::Answered(answered) if answered == text => return None,
+            Question::Asked { text: asked, since } if asked == text => {
+                if self.now >= since + READ_TIME {
+                    return None;
+                }
+                self.attaching.question = Question::Asked { text, since };
+                return Some(Vec::new());
+            }
+            Question::Unasked
+            | Question::Asked { .. }
+            | Question::AskedInLines(_)
+            | Question::Answered(_) => {}
+        }
+        let mentions = self.files_of_draft(&text);
+        let draft = Draft::Written { text, joins };
+        (!mentions.is_empty()).then(|| vec![Action::Measure { mentions, draft }])
+    }
+
+    /// The same for a line. Nobody is there to be asked where lines come from a file or a program.
+    pub(super) fn send_line(&mut self, draft: Draft) -> Vec<Action> {
+        let mentions = match &draft {
+            Draft::Line(text) => mentions(text),
+            Draft::Edit(text) => self.newly_mentioned(self.last_message_id(), text),
+            Draft::Written { .. } => Vec::new(),
+        };
+        match mentions.is_empty() || !self.takes_typed_lines() {
+            true => self.send_draft(draft),
+            false => vec![Action::Measure { mentions, draft }],
+        }
+    }
+
+    /// The files of a draft were measured: it is sent, unless the person has to be asked about large ones.
+    pub(super) fn measured(&mut self, large: &[Large], draft: Draft) -> Vec<Action> {
+        if large.is_empty() {
+            return self.send_draft(draft);
+        }
+        let sizes = large.iter().map(|it| format!("{} has {}", clean(&it.name), size(it.bytes)));
+        let sizes = sizes.collect::<Vec<_>>().join(", ");
+        match draft {
+            Draft::Written { text, .. } => {
+                self.attaching.question = Question::Asked { text, since: self.now };
+                let them = if large.len() == 1 { "it" } else { "them" };
+                self.hint(format!("{sizes}: Enter again attaches {them}"));
+            }
+            Draft::Line(_) | Draft::Edit(_) => {
+                let text = format!("{sizes}. Write y to send the prompt with that, or n");
+                self.note(Note::Warning, text);
+                self.attaching.question = Question::AskedInLines(draft);
+                self.end_question_with_input();
+            }
+        }
+        Vec::new()
+    }
+
+    fn send_draft(&mut self, draft: Draft) -> Vec<Action> {
+        match draft {
+            Draft::Written { text, joins } => {
+                self.attaching.question = Question::Answered(text);
+                self.entered(joins)
+            }
+            Draft::Line(line) => self.submit(unescaped(&line), false),
+            Draft::Edit(text) => self.order(Command::Edit(Some(text))),
+        }
+    }
+
+    /// Another key than Enter takes the question back.
+    pub(super) fn does_not_attach(&mut self) {
+        self.attaching.question = Question::Unasked;
+    }
+
+    /// The answer to the question about the files of a line; `None` if there is none open.
+    pub(super) fn answer_about_files(
+        &mut self,
+        decision: Option<&Decision>,
+    ) -> Option<Vec<Action>> {
+        let Question::AskedInLines(draft) = &self.attaching.question else { return None };
+        let draft = draft.clone();
+        self.does_not_attach();
+        match decision {
+            Some(Decision::AllowOnce | Decision::AllowSession) => Some(self.send_draft(draft)),
+            Some(Decision::Deny { .. }) | None => {
+                self.note(Note::Information, "nothing was sent".to_owned());
+                Some(Vec::new())
+            }
+        }
+    }
+
+    /// No line can answer once input has ended.
+    pub(super) fn end_question_with_input(&mut self) {
+        let have_ended = self.lines.as_ref().is_some_and(super::Lines::have_ended);
+        if have_ended && self.attaching.asks_in_lines() {
+            self.does_not_attach();
+            let text = "nothing was sent: input has ended, so nobody can answer";
+            self.note(Note::Warning, text.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::model::tests::Scene;
+    use crate::tui::model::{Event, Lines, Piece};
+    use crate::tui::terminal::keys::{Key, Press, Typed};
+
+    fn with_large(names: &[(&str, u64)]) -> Scene {
+        let mut scene = Scene::new();
+        let large = |(name, bytes): &(&str, u64)| Large { name: (*name).to_owned(), bytes: *bytes };
+        scene.large = names.iter().map(large).collect();
+        scene
+    }
+
+    fn looked_for(scene: &Scene) -> Vec<String> {
+        let found = scene.actions.iter().filter_map(|action| {
+            let Action::FindFiles(names) = action else { return None };
+            Some(names.join(" "))
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn a_file_that_is_not_found_is_said_while_it_is_written() {
+        let mut scene = Scene::new();
+        let found = |scene: &mut Scene, looked_for: &str, missing: &[&str]| {
+            let names = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
+            let looked_for = names(looked_for.split(' ').collect());
+            scene.event(Event::FilesFound { looked_for, missing: names(missing.to_vec()) });
+            scene.state.missing_files()
+        };
+        scene.write("me@x.y, see @a, or");
+        assert_eq!(looked_for(&scene), ["a", "a,"], "once for each change of a name");
+        assert_eq!(found(&mut scene, "a", &["a"]), None, "the draft has changed");
+        assert_eq!(found(&mut scene, "a,", &["a,"]).as_deref(), Some("no file a"));
+        scene.write(" @b");
+        let missing = found(&mut scene, "a, b", &["a,", "b"]);
+        assert_eq!(missing.as_deref(), Some("no file a and 1 more"));
+        assert_eq!(found(&mut scene, "a, b", &[]), None);
+        assert_eq!(found(&mut scene, "a, b", &["b"]).as_deref(), Some("no file b"));
+        scene.key(Key::Enter);
+        assert_eq!((scene.asked().len(), scene.state.missing_files()), (1, None));
+        // Such files are not attached.
+        scene.write("/save @c");
+        assert_eq!(looked_for(&scene).len(), 3);
+    }
+
+    #[test]
+    fn a_second_enter_attaches_a_large_file_and_another_key_does_not() {
+        let mut scene = with_large(&[("a.png", 3_210_000), ("b.png", 1_000_001)]);
+        scene.write("no file");
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked().len(), 1);
+        scene.write("see @a.png");
+        scene.key(Key::Enter);
+        let hint = "a.png has 3.2 MB, b.png has 1.0 MB: Enter again attaches them";
+        assert_eq!(scene.state.shown_hint(), Some(hint));
+        scene.key(Key::Enter);
+        assert_eq!((scene.asked().len(), scene.state.editor.text()), (1, "see @a.png"), "too soon");
+        scene.after(300);
+        scene.key(Key::Left);
+        scene.key(Key::Enter);
+        scene.event(Event::Typed(Typed::Paste("x".to_owned())));
+        scene.after(300);
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked().len(), 1, "it was taken back twice");
+        scene.after(300);
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked()[1..], [("see @a.pnxg", None)]);
+        scene.write("and @a.png");
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked().len(), 2, "each prompt is asked about");
+        scene.press(Press::ctrl('u'));
+        scene.write("/edit to @a.png");
+        scene.key(Key::Enter);
+        assert_eq!((scene.state.shown_hint(), scene.state.editor.is_empty()), (Some(hint), false));
+    }
+
+    #[test]
+    fn lines_that_were_typed_ahead_wait_for_the_answer() {
+        let mut scene = with_large(&[("a.png", 2_000_000)]);
+        scene.state.lines = Some(Lines::new(true));
+        let line = |scene: &mut Scene, text: &str| scene.event(Event::Line(text.to_owned()));
+        let is_answered = |scene: &mut Scene, id: &str| {
+            scene.send(id);
+            scene.done(id, "ok");
+        };
+        ["one", "see @a.png", "more"].into_iter().for_each(|text| line(&mut scene, text));
+        is_answered(&mut scene, "r1");
+        assert_eq!(scene.asked(), [("one", None)]);
+        line(&mut scene, "y");
+        assert_eq!(scene.asked()[1..], [("see @a.png", None)]);
+        is_answered(&mut scene, "r2");
+        assert_eq!(scene.asked()[2..], [("more", None)]);
+    }
+
+    #[test]
+    fn a_typed_line_is_asked_about_and_a_piped_one_is_not() {
+        let check = |are_typed: bool, lines: &[&str], ends: bool, expected: &[&str]| {
+            let mut scene = with_large(&[("a.png", 2_000_000)]);
+            scene.state.lines = Some(Lines::new(are_typed));
+            lines.iter().for_each(|line| scene.event(Event::Line((*line).to_owned())));
+            if ends {
+                scene.event(Event::InputEnded);
+            }
+            let asked: Vec<_> = scene.asked().iter().map(|(prompt, _)| *prompt).collect();
+            assert_eq!(asked, expected, "{lines:?}");
+            let question = "a.png has 2.0 MB. Write y to send the prompt with that, or n";
+            let question = Piece::Note(Note::Warning, question.to_owned());
+            assert_eq!(scene.pieces.contains(&question), are_typed);
+            assert_eq!(scene.actions.contains(&Action::EndInput), ends);
+        };
+        check(true, &["see @a.png"], false, &[]);
+        check(true, &["see @a.png", "n"], true, &[]);
+        check(true, &["see @a.png"], true, &[]);
+        check(true, &["see @a.png", "what?"], false, &[]);
+        check(true, &["see @a.png", "y"], false, &["see @a.png"]);
+        check(true, &["see @a.png", "n", "//see @a.png", "yes"], false, &["/see @a.png"]);
+        check(false, &["see @a.png"], false, &["see @a.png"]);
+    }
+}
