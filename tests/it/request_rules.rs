@@ -16,18 +16,23 @@ struct Case {
 fn changed(body: &Value, pointer: &str, value: &Value) -> Value {
     let mut body = body.clone();
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
-    match body.pointer_mut(parent).expect("a place") {
-        Value::Object(members) if value.is_null() => drop(members.remove(name).expect("a member")),
-        Value::Object(members) => drop(members.insert(name.to_owned(), value.clone())),
-        Value::Array(items) => {
-            let at: usize = name.parse().expect("a number");
-            match value {
-                Value::Null => drop(items.remove(at)),
-                value if at == items.len() => items.push(value.clone()),
-                value => items[at] = value.clone(),
-            }
+    let place = body.pointer_mut(parent).expect("a place");
+    if let Value::Object(members) = place {
+        if value.is_null() {
+            members.shift_remove(name).expect("a member");
+        } else {
+            members.insert(name.to_owned(), value.clone());
         }
-        other => panic!("{pointer} is in no list and no object: {other}"),
+    } else {
+        let items = place.as_array_mut().expect("a list or an object");
+        let at: usize = name.parse().expect("a number");
+        if value.is_null() {
+            items.remove(at);
+        } else if at == items.len() {
+            items.push(value.clone());
+        } else {
+            items[at] = value.clone();
+        }
     }
     body
 }

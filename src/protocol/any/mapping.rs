@@ -87,8 +87,8 @@ messages! {
     provider in "duologue.provider.v1":
         AnswerTruncated CallTiming ModelSwitched RetryScheduled RetryStarted;
     store in "duologue.store.v1":
-        StoredAttachment StoredChoices StoredDrop StoredMessage StoredModel StoredPreamble StoredPrompt
-        StoredProviderData StoredStep StoredToolCall StoredToolResult StoredTurn;
+        StoredAttachment StoredChoices StoredDrop StoredMessage StoredModel StoredOrigin StoredPreamble
+        StoredPrompt StoredProviderData StoredStep StoredToolCall StoredToolResult StoredTurn;
 }
 
 #[test]
