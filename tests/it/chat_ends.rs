@@ -126,6 +126,18 @@ fn a_conversation_whose_first_answer_was_cut_off_can_go_on() {
     assert!(printed_command(&screen, "this conversation").contains(" --session-id cut "));
 }
 
+/// `command` with the default action of every signal, also of those that are ignored where the tests run: a
+/// signal that was ignored at the start stays ignored.
+fn with_default_signals(command: &Command) -> Command {
+    let mut with = Command::new("env");
+    with.env_clear().arg("--default-signal").arg(command.get_program()).args(command.get_args());
+    with.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        with.current_dir(folder);
+    }
+    with
+}
+
 #[test]
 fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
     let ending = [Signal::TERM, Signal::HUP, Signal::INT];
@@ -136,7 +148,7 @@ fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
         let folder = Folder::new();
         let options = ["--echo-delay-ms", "60000", screen];
         let options: Vec<_> = options.into_iter().filter(|it| !it.is_empty()).collect();
-        let mut person = Person::start(chat(&folder, &options));
+        let mut person = Person::start(with_default_signals(&chat(&folder, &options)));
         person.sees("/help");
         person.types("slow\r");
         person.sees("Esc stops");

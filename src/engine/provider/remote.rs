@@ -269,8 +269,9 @@ impl<I: Interface> Remote<I> {
         if body_without == call.post.body {
             return Err(failure);
         }
+        // What the server says is shown once, by whoever reads the error if there is one.
+        tracing::debug!(why = failure.message(), "a part of the request may be refused");
         tracing::warn!(
-            why = failure.message(),
             "the request is sent again without a part that {host} may refuse: {}",
             suspects.words(I::OPTIONAL_MEMBERS)
         );
