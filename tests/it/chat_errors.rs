@@ -31,7 +31,8 @@ fn what_the_provider_says_is_shown_once() {
     let error =
         json!({"error": {"message": "roles must alternate", "type": "invalid_request_error"}});
     let about_model = json!({"error": {"message": "no such name", "code": "model_not_found"}});
-    let answers = [error, about_model].map(|body| refused(400, &body.to_string()));
+    // The first request is sent once more, without what a server may refuse.
+    let answers = [&error, &error, &about_model].map(|body| refused(400, &body.to_string()));
     let provider = Provider::start(answers.into());
     let mut person = chat(&folder, &provider);
     person.types("hello\r");

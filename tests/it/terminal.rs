@@ -20,11 +20,14 @@ const ESCAPE: char = '\u{1b}';
 
 /// A terminal: the side that a person looks at, and the side that a program writes to.
 pub(crate) fn terminal() -> (File, OwnedFd) {
-    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    // Programs that other tests start meanwhile must not get it.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let shown = openpt(flags).expect("a terminal");
     grantpt(&shown).expect("a terminal");
     unlockpt(&shown).expect("a terminal");
     let name = ptsname(&shown, Vec::new()).expect("its name");
-    let written = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let written = open(name, flags, Mode::empty()).expect("a terminal");
     (File::from(shown), written)
 }
 
