@@ -28,6 +28,27 @@ pub(crate) enum Record {
     Patch(PatchRecord),
 }
 
+impl Record {
+    /// Bytes of a tool's result; 0 in any other record.
+    pub(crate) fn result_bytes(&self) -> usize {
+        match self {
+            Self::Event(event) => match &event.change {
+                Some(TurnChange::Result(_, result)) => result.text().len(),
+                Some(
+                    TurnChange::Began { .. }
+                    | TurnChange::Piece { .. }
+                    | TurnChange::Step(_)
+                    | TurnChange::Dropped(..)
+                    | TurnChange::Chose(_)
+                    | TurnChange::Ended(_),
+                )
+                | None => 0,
+            },
+            Self::Start(_) | Self::Patch(_) => 0,
+        }
+    }
+}
+
 /// Patches of one text that follow each other: their text, as in one patch that merges them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PatchRecord {

@@ -19,6 +19,10 @@ use tokio::time::{Instant, timeout};
 /// Inputs that are handled before the store has stored what came of the first of them.
 const EFFECTS_HELD_MAX: usize = 4096;
 
+/// Bytes of tool results that wait for the store before nothing more is handled. Each is there several times
+/// on its way, as a frame, a step and rows.
+const RESULT_BYTES_HELD_MAX: usize = 4 * 1024 * 1024;
+
 /// Records that are given to the store at once while there is more to record. A batch costs the same
 /// whether it has one record or a thousand.
 const RECORDS_DUE: u64 = 1024;
@@ -49,6 +53,10 @@ pub(super) struct Keeping {
     in_flight: Option<u64>,
     /// Records that are stored.
     stored: u64,
+    /// Bytes of the results among the records that the store was not given yet.
+    unsent_bytes: usize,
+    /// Those of the batch.
+    in_flight_bytes: usize,
     /// Effects, each with how many records must be stored first.
     held: VecDeque<(u64, Effects)>,
     early: VecDeque<Input>,
@@ -98,7 +106,9 @@ impl Keeping {
 
     /// Whether the store is so far behind that nothing more should be handled.
     pub(super) fn is_behind(&self) -> bool {
-        self.held.len() >= EFFECTS_HELD_MAX || self.early.len() >= EARLY_INPUTS_MAX
+        self.held.len() >= EFFECTS_HELD_MAX
+            || self.early.len() >= EARLY_INPUTS_MAX
+            || self.unsent_bytes + self.in_flight_bytes >= RESULT_BYTES_HELD_MAX
     }
 
     /// Has a record stored.
@@ -107,6 +117,7 @@ impl Keeping {
             return;
         }
         self.recorded += 1;
+        self.unsent_bytes += record.result_bytes();
         // Joined here, so that the thread of the store does not get each of them to free.
         if let (Some(Record::Patch(open)), Record::Patch(next)) = (self.unsent.last_mut(), &record)
             && open.join(next)
@@ -161,6 +172,7 @@ impl Keeping {
             }
             State::On if self.in_flight.is_none() && !self.unsent.is_empty() => {
                 (self.in_flight, self.sent) = (Some(self.recorded), self.recorded);
+                self.in_flight_bytes = std::mem::take(&mut self.unsent_bytes);
                 let batch = std::mem::take(&mut self.unsent);
                 self.first_sent = first_ordinal(&batch);
                 self.ask(Request::Write(batch))
@@ -199,6 +211,7 @@ impl Keeping {
     pub(super) fn written(&mut self) {
         if let Some(stored) = self.in_flight.take() {
             self.stored = stored;
+            self.in_flight_bytes = 0;
         }
     }
 
@@ -207,6 +220,7 @@ impl Keeping {
         self.state = State::Off;
         self.in_flight = None;
         self.unsent.clear();
+        (self.unsent_bytes, self.in_flight_bytes) = (0, 0);
         (self.sent, self.stored) = (self.recorded, self.recorded);
     }
 
