@@ -31,6 +31,9 @@ pub const SERVERS_MAX: usize = 100;
 /// A shorter value of a variable or header is not looked for in logs.
 const SECRET_BYTES_MIN: usize = 8;
 
+/// Bytes at the end of a text that count as the beginning of a secret.
+const BEGINNING_BYTES_MIN: usize = 4;
+
 /// An MCP server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -68,6 +71,13 @@ pub enum Transport {
     },
 }
 
+/// `text`, which may have been cut, without `secret`. Most texts were not cut, and end with what looks like the
+/// beginning of a secret by chance.
+fn redacted(secret: &Secret, text: &str) -> String {
+    let (whole, cut) = (secret.redact(text), secret.redact_cut(text));
+    if whole.len().saturating_sub(cut.len()) < BEGINNING_BYTES_MIN { whole } else { cut }
+}
+
 impl ServerConfig {
     /// What is said of the server in `text`, which others may have written: in one line, of limited
     /// length, without the secrets of the configuration and without control characters.
@@ -85,11 +95,11 @@ impl ServerConfig {
             text = text.replace(part, "[redacted]");
         }
         for secret in values.values().flat_map(Protected::secrets) {
-            text = secret.redact_cut(&text);
+            text = redacted(&secret, &text);
         }
         if url.is_some() {
             for secret in values.values().flat_map(Protected::credentials) {
-                text = secret.redact_cut(&text);
+                text = redacted(&secret, &text);
             }
         }
         escape_control(&without_userinfo(&text)).trim().to_owned()

@@ -192,6 +192,8 @@ fn secrets_of_several_lines_are_not_shown() {
     check("-----BEGIN KEY----- is wrong", "[redacted] is wrong");
     // Half of a line at the end of a text that was cut is half of a secret.
     check("bad key MIIEvQIBA", "bad key");
+    // And one character, or two, is no beginning of one.
+    check("it ended with status M", "it ended with status M");
     // A short line may be any word.
     check("the end of it", "the end of it");
 }
