@@ -244,11 +244,14 @@ fn a_signal_ends_a_process_whose_server_hangs() {
     let proxy = Proxy::start(database.port);
     let dsn = database.dsn_at(proxy.port);
     let options = ["--store", &dsn, "--session-id", "s", "--extensions", "store"];
-    let mut server = echo(&options).start();
+    let mut server = echo(&[&options[..], &["--log-level", "info"]].concat()).start();
     assert_eq!(server.turn("r1", "one"), "ok");
     proxy.stall();
     server.send(submit("r2", "two"));
+    server.wait_log("task-2");
     server.signal(Signal::TERM);
+    // Before the input ends: a signal after the end of all runs ends the process at once.
+    server.wait_log("received a signal");
     let ended = server.finish_with(143, Answers::AllAndFarewell);
     // The limit for the server itself is longer.
     assert!(ended.stderr.contains("4 s after the signal"), "{}", ended.stderr);
