@@ -16,6 +16,7 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::{Map, Value};
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -209,11 +210,11 @@ impl Link {
         };
         match answer {
             Ok(answer) => serde_json::to_value(answer).map_err(|error| error.to_string()),
-            Err(ServiceError::TransportClosed) => {
+            Err(error) if is_closed(&error) => {
                 // The reason is known a moment after the pipe is closed, when the process has ended.
                 let mut ended = self.ended.clone();
                 timeout(REASON_MAX, ended.wait_for(Option::is_some)).await.ok();
-                Err(self.failed(&ServiceError::TransportClosed))
+                Err(self.failed(&error))
             }
             Err(error) => Err(self.failed(&error)),
         }
@@ -250,6 +251,9 @@ impl Link {
                  sent again"
             ),
             (None, ServiceError::TransportClosed) => "the connection was closed".to_owned(),
+            (None, ServiceError::TransportSend(error)) if is_unread(error) => {
+                "the server has closed its standard input, so the call did not reach it".to_owned()
+            }
             (None, ServiceError::TransportSend(error)) => broken(error),
             (None, error) => error.to_string(),
         }
@@ -305,6 +309,20 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
         _ => causes(error),
     };
     NotReady::Refused(why)
+}
+
+/// Whether the connection has ended, or ends: the reason is known a little later.
+fn is_closed(error: &ServiceError) -> bool {
+    if let ServiceError::TransportSend(error) = error {
+        return is_unread(error);
+    }
+    matches!(error, ServiceError::TransportClosed)
+}
+
+/// Whether nothing reads what is sent, as while a server ends.
+fn is_unread(error: &DynamicTransportError) -> bool {
+    let kind = error.error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(kind, Some(ErrorKind::BrokenPipe | ErrorKind::NotConnected))
 }
 
 fn is_session_ended(error: &DynamicTransportError) -> bool {
