@@ -64,13 +64,19 @@ impl Person {
         self.keys.write_all(keys.as_bytes()).expect("a terminal");
     }
 
-    /// What was written so far.
+    /// What was written so far; the last sequence may be cut.
     pub(crate) fn bytes(&self) -> String {
         String::from_utf8_lossy(&self.written.lock().expect("no panic")).into_owned()
     }
 
     pub(crate) fn screen(&self) -> Vt {
-        Vt::showing(&self.bytes(), COLUMNS.into(), ROWS.into())
+        self.screen_of(COLUMNS, ROWS)
+    }
+
+    /// What a terminal of this size shows by now.
+    pub(crate) fn screen_of(&self, columns: u16, rows: u16) -> Vt {
+        let bytes = self.bytes();
+        Vt::showing(without_cut_sequence(&bytes), columns.into(), rows.into())
     }
 
     /// Waits until the terminal shows `text`.
@@ -122,7 +128,7 @@ impl Person {
         let nobody = File::open("/dev/null").expect("a file");
         drop(std::mem::replace(&mut self.line, nobody.into()));
         self.reading.take().expect("it reads").join().expect("no panic");
-        self.screen()
+        Vt::showing(&self.bytes(), COLUMNS.into(), ROWS.into())
     }
 }
 
@@ -131,6 +137,19 @@ impl Drop for Person {
         self.child.kill().ok();
         self.child.wait().ok();
     }
+}
+
+/// `written` without an escape sequence at its end of which only the beginning was read.
+fn without_cut_sequence(written: &str) -> &str {
+    let Some(start) = written.rfind('\u{1b}') else { return written };
+    let sequence = &written[start + 1..];
+    let is_whole = match sequence.as_bytes().first() {
+        None => false,
+        Some(b'[') => sequence[1..].contains(|char: char| char.is_ascii_alphabetic()),
+        Some(b']') => sequence.contains('\u{7}'),
+        Some(_) => true,
+    };
+    if is_whole { written } else { &written[..start] }
 }
 
 fn resize(terminal: &File, columns: u16, rows: u16) {
@@ -293,8 +312,7 @@ fn small_terminals_show_what_fits() {
     for (columns, rows) in [(20, 5), (20, 3), (20, 2), (20, 1), (4, 3), (200, 50)] {
         let command = chat(&folder, &["--echo-delay-ms", "1"]);
         let mut person = Person::sized(command, columns, rows);
-        let screen =
-            |person: &Person| Vt::showing(&person.bytes(), columns.into(), rows.into()).text();
+        let screen = |person: &Person| person.screen_of(columns, rows).text();
         eventually("the prompt is shown", || (!screen(&person).is_empty()).then_some(()));
         person.types("hi\r");
         let answered = |person: &Person| screen(person).replace(['\n', ' '], "").contains("Turn1.");

@@ -119,7 +119,7 @@ fn a_conversation_whose_first_answer_was_cut_off_can_go_on() {
     let mut person = Person::start(chat(&folder, &options));
     person.sees("/help");
     person.types("hello\r");
-    person.sees("> hello");
+    person.sees("Esc stops");
     person.process().send(Signal::TERM);
     let (status, screen) = person.ends();
     assert_eq!(status, 143);

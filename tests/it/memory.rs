@@ -3,12 +3,14 @@
 use crate::frames::{Frame, cancel, ends, finished_text, patched_text, shutdown, submit};
 use crate::once::{Once, duologue};
 use crate::oracle::Answers;
-use crate::process::settled;
+use crate::process::{eventually, settled};
 use crate::provider::{Provider, Step};
 use crate::server::{Folder, Launch, Reading, Server, echo, openai};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Memory that a server may take beyond what it has when it is idle: several times its limits.
@@ -22,23 +24,34 @@ const MEGABYTE: usize = 1024 * 1024;
 /// Bytes of a request id that is nearly as long as it may be.
 const LONG_ID_BYTES: usize = 1_000;
 
+/// Lines that a server has read once it is at work.
+const LINES_MIN: usize = 4;
+
 /// A server that nobody reads, and the memory it has while it is idle.
 struct Unread {
     server: Server,
     idle_bytes: u64,
+    /// The lines that were fed to it so far, if any are.
+    fed: Option<Arc<AtomicUsize>>,
 }
 
 impl Unread {
     fn start(launch: Launch) -> Self {
         let server = launch.stdout(Reading::Held).start();
         let idle_bytes = settled("the server waits", || server.process().memory_bytes());
-        Self { server, idle_bytes }
+        Self { server, idle_bytes, fed: None }
     }
 
     /// Has a thread write these lines, as far as the server reads them.
     fn feed(&mut self, lines: usize, line: impl Fn(usize) -> String + Send + 'static) {
+        let fed = Arc::<AtomicUsize>::default();
+        self.fed = Some(Arc::clone(&fed));
         self.server.feed(lines, move |stdin| {
-            (0..lines).try_for_each(|number| writeln!(stdin, "{}", line(number)))
+            (0..lines).try_for_each(|number| {
+                writeln!(stdin, "{}", line(number))?;
+                fed.store(number + 1, Ordering::Relaxed);
+                Ok(())
+            })
         });
     }
 
@@ -46,7 +59,13 @@ impl Unread {
     #[track_caller]
     fn check_memory(&self) {
         let process = self.server.process();
-        settled("nothing happens", || (process.cpu_time(), process.memory_bytes()));
+        let fed = || self.fed.as_ref().map(|fed| fed.load(Ordering::Relaxed));
+        let is_at_work = || fed().is_none_or(|lines| lines >= LINES_MIN);
+        eventually("the first lines are read", || is_at_work().then_some(()));
+        eventually("the server waits", || {
+            settled("nothing happens", || (process.cpu_time(), process.memory_bytes(), fed()));
+            process.is_asleep().then_some(())
+        });
         let grown_bytes = process.peak_memory_bytes().saturating_sub(self.idle_bytes);
         assert!(grown_bytes < GROWTH_BYTES_MAX, "grown by {grown_bytes}");
     }

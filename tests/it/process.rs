@@ -11,7 +11,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// Waiting longer than this is a failed test. Far more than anything takes, so that a machine with
 /// much else to do fails no test.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// The signals that tests send to a process which may ignore them.
 const SENT_SIGNALS: [Signal; 3] = [Signal::HUP, Signal::INT, Signal::TERM];
@@ -127,6 +127,14 @@ impl Process {
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
         let kib = peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
         kib * 1024
+    }
+
+    /// Whether it waits for something in all its threads, and is not merely given no processor.
+    pub(crate) fn is_asleep(self) -> bool {
+        let threads = fs::read_dir(self.path("task")).expect("a process that lives");
+        let stats = threads.filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
+        // The state follows the name, which may hold parentheses (proc_pid_stat(5)).
+        stats.into_iter().all(|stat| stat.rsplit_once(") ").is_none_or(|it| it.1.starts_with('S')))
     }
 
     /// Time spent computing.
