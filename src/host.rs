@@ -23,7 +23,7 @@ use crate::engine::{EngineEvent, Engines};
 use crate::protocol::id::{Ids, TaskId};
 use crate::protocol::wire::Frame;
 use crate::session::{
-    Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, Warning,
+    Input, Output, Retention, Rules, ServerCall, Session, Signal, TaskEvent, Uptime, Warning,
 };
 use crate::store::StoreSettings;
 use crate::support::fail_point::{FailPoint, Place, Plan};
@@ -74,6 +74,7 @@ pub struct Host {
     /// Names of members that were reported.
     hinted: BTreeSet<String>,
     keeping: Keeping,
+    late_signal: Option<Signal>,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
 }
@@ -126,6 +127,7 @@ impl Host {
             tasks: Tasks::default(),
             hinted: BTreeSet::new(),
             keeping,
+            late_signal: None,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
         };
@@ -156,8 +158,14 @@ impl Host {
     /// Handles an input. A run that it starts or stops is started or stopped here. With a store,
     /// the effects come from [`Host::next`] once what they show is stored.
     pub fn handle(&mut self, input: Input) -> Effects {
-        if let Input::Interrupted(_) = input {
-            self.keeping.hurry();
+        if let Input::Interrupted(signal) = input {
+            let is_first = self.keeping.hurry();
+            let is_over = !self.session.wants_input() && self.keeping.has_waiting();
+            if is_first && is_over {
+                input_log::input(&input);
+                self.late_signal = Some(signal);
+                return Effects::default();
+            }
         }
         if self.keeping.is_opening() {
             match input {
@@ -179,6 +187,12 @@ impl Host {
             }
         }
         self.take(input, None)
+    }
+
+    /// The signal that came after the last run, while its frames waited for the store: they still come,
+    /// within the time that the store has after a signal, and a second signal aborts.
+    pub(crate) fn late_signal(&self) -> Option<Signal> {
+        self.late_signal
     }
 
     /// Has the session handle an input; `first` is an effect that comes before those of the input.

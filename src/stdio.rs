@@ -247,6 +247,9 @@ impl<'a> FrontEnd<'a> {
                     self.observers.end_progress();
                     self.outbox.end(at, code);
                     self.ending.flush(code);
+                    if let Some(signal) = self.host.late_signal() {
+                        self.ending.hurry(code, signal, self.outbox.reports_status());
+                    }
                 }
                 Effect::Abort(code) => self.ending.abort(code, self.outbox.reports_status()),
             }

@@ -224,11 +224,18 @@ impl Keeping {
         (self.sent, self.stored) = (self.recorded, self.recorded);
     }
 
+    /// Whether effects wait for the store.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// A signal ends the process: the store is not waited for as long as otherwise, and one that is being
-    /// opened has nothing to be closed.
-    pub(super) fn hurry(&mut self) {
+    /// opened has nothing to be closed. Returns whether it is the first signal.
+    pub(super) fn hurry(&mut self) -> bool {
         self.is_stuck |= self.is_opening();
+        let is_first = self.signaled_at.is_none();
         self.signaled_at.get_or_insert_with(Instant::now);
+        is_first
     }
 
     /// When the store is not waited for any more.

@@ -250,7 +250,7 @@ fn a_signal_ends_a_process_whose_server_hangs() {
     server.send(submit("r2", "two"));
     server.wait_log("task-2");
     server.signal(Signal::TERM);
-    // Before the input ends: a signal after the end of all runs ends the process at once.
+    // Before the input ends.
     server.wait_log("received a signal");
     let ended = server.finish_with(143, Answers::AllAndFarewell);
     // The limit for the server itself is longer.
@@ -261,6 +261,36 @@ fn a_signal_ends_a_process_whose_server_hangs() {
     server.wait_hello();
     server.signal(Signal::TERM);
     server.finish_with(143, Answers::AllAndFarewell);
+}
+
+/// The last run is over, and its frames wait for the server.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_signal_after_the_last_run_leaves_a_server_that_hangs_its_time() {
+    for is_second in [false, true] {
+        let database = Database::new();
+        let proxy = Proxy::start(database.port);
+        let dsn = database.dsn_at(proxy.port);
+        let options = ["--store", &dsn, "--session-id", "s", "--log-level", "info"];
+        let mut server = echo(&options).start();
+        assert_eq!(server.turn("r1", "one"), "ok");
+        proxy.stall();
+        server.send(submit("r2", "two"));
+        server.close_stdin();
+        server.wait_log("the engine has answered task=task-2");
+        server.wait_log("end of input");
+        server.signal(Signal::TERM);
+        server.wait_log("received a signal");
+        if is_second {
+            server.signal(Signal::TERM);
+            let ended = server.finish_with(143, Answers::Cut);
+            assert!(!ended.frames.iter().any(|frame| frame.ends("r2")));
+        } else {
+            let ended = server.finish_with(143, Answers::All);
+            assert!(ended.stderr.contains("4 s after the signal"), "{}", ended.stderr);
+            assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,15 @@
 //! A store that fails: the conversation goes on, and says what is not stored (fault 25).
 
-use crate::frames::{Frame, errors, snapshot};
-use crate::server::{Folder, Launch, Transcript};
+use crate::frames::{Frame, errors, finished_text, snapshot, submit};
+use crate::once::{Once, duologue};
+use crate::oracle::Answers;
+use crate::process::eventually;
+use crate::provider::{Provider, Step};
+use crate::server::{Folder, KEY, Launch, Server, Transcript};
 use crate::store::{events, resumed, stored, wait_state};
+use rusqlite::Connection;
+use rustix::process::Signal;
+use serde_json::Value;
 
 /// Statements that write in one short turn, and some more.
 #[cfg(debug_assertions)]
@@ -90,5 +97,95 @@ fn a_disk_that_is_full_ends_only_the_storing() {
         let ended = server.finish();
         let what = format!("{blocks} blocks");
         check_rest(&folder, check(&ended, &what), &what);
+    }
+}
+
+/// A store that another program keeps locked.
+fn locked(folder: &Folder) -> Connection {
+    let other = Connection::open(folder.path("store")).expect("a store");
+    other.execute_batch("BEGIN IMMEDIATE").expect("it is free");
+    other
+}
+
+/// A server that was sent a signal after its last run, whose frames wait for a store that is locked.
+fn signaled_over(folder: &Folder, signal: Signal) -> (Server, Connection) {
+    let mut server = stored(folder, &["--log-level", "info"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    let other = locked(folder);
+    server.send(submit("r2", "two"));
+    server.close_stdin();
+    server.wait_log("the engine has answered task=task-2");
+    server.wait_log("end of input");
+    server.signal(signal);
+    server.wait_log("received a signal");
+    (server, other)
+}
+
+#[test]
+fn a_signal_after_the_last_run_leaves_a_store_that_hangs_its_time() {
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let folder = Folder::new();
+        let (server, other) = signaled_over(&folder, signal);
+        let ended = server.finish_with(status, Answers::All);
+        assert!(finished_text(&ended.frames, "r2").contains("You said: two"));
+        assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+        assert!(ended.stderr.contains("4 s after the signal"), "{}", ended.stderr);
+        drop(other);
+    }
+}
+
+#[test]
+fn a_store_that_answers_after_a_signal_loses_nothing() {
+    let folder = Folder::new();
+    let (server, other) = signaled_over(&folder, Signal::TERM);
+    other.execute_batch("ROLLBACK").expect("it was locked");
+    let ended = server.finish_with(143, Answers::All);
+    assert!(finished_text(&ended.frames, "r2").contains("You said: two"));
+    assert_eq!(errors(&ended.frames, ""), [""; 0]);
+    let last = ended.frames.iter().filter_map(Frame::ordinal).max();
+    assert_eq!(events(&folder.path("store")).last().map(|event| event.0), last);
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_store_that_hangs() {
+    let folder = Folder::new();
+    let (server, _other) = signaled_over(&folder, Signal::TERM);
+    server.signal(Signal::TERM);
+    let ended = server.finish_with(143, Answers::Cut);
+    assert!(!ended.stderr.contains("after the signal"), "{}", ended.stderr);
+    assert!(!ended.frames.iter().any(|frame| frame.ends("r2")));
+}
+
+/// A document says how the process ends, and the answer was whole before the signal.
+#[test]
+fn a_document_that_waits_for_a_store_comes_after_a_signal() {
+    for (output, status) in [("text", 143), ("json", 0)] {
+        let folder = Folder::new();
+        let answer = vec![Step::Text("Four.".to_owned()), Step::Gate, Step::Done];
+        let provider = Provider::start(vec![answer]);
+        let words = ["exec", "ask", "--engine", "openai", "--model", "m", "--output", output];
+        let log = ["--store", "store", "--log-level", "info", "--log-file", "log"];
+        let mut command = duologue(&folder, &[&words[..], &log].concat());
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", provider.base_url());
+        let once = Once::start(command);
+        provider.wait_request(1);
+        let _other = locked(&folder);
+        provider.open_gate();
+        let has_logged = |text: &str| {
+            let log = || std::fs::read_to_string(folder.path("log")).unwrap_or_default();
+            eventually(text, || log().contains(text).then_some(()));
+        };
+        has_logged("the engine has answered");
+        once.signal(Signal::TERM);
+        let ended = once.finish();
+        assert_eq!(ended.status, status, "{ended:?}");
+        if output == "text" {
+            assert_eq!(ended.stdout, "Four.\n");
+            continue;
+        }
+        let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
+        assert_eq!((&document["ok"], &document["data"]), (&true.into(), &"Four.".into()));
+        assert_eq!(document["meta"]["exit_code"], 0);
+        assert_eq!(document["warnings"][0]["code"], "store_failed", "{document}");
     }
 }

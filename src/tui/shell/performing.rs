@@ -5,7 +5,7 @@ use crate::host::{CodedWarning, Effect, Effects};
 use crate::protocol::command::Submit;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
-use crate::session::{MODEL_CHANGED, PROVIDER_CHANGED};
+use crate::session::{ExitCode, MODEL_CHANGED, PROVIDER_CHANGED};
 use crate::tui::model::{Event, Note};
 use tokio::task::yield_now;
 
@@ -43,7 +43,11 @@ impl Shell<'_> {
                     }
                     // The events UsageTotals and StoreDegraded say it.
                     Effect::Usage(_) | Effect::Warning(_) => {}
-                    Effect::Exit(code) | Effect::Abort(code) => shell.exit = Some(code),
+                    Effect::Exit(code) => {
+                        let signal = shell.host.late_signal();
+                        shell.exit = Some(signal.map_or(code, ExitCode::Interrupted));
+                    }
+                    Effect::Abort(code) => shell.exit = Some(code),
                 }
             }
         });
