@@ -8,30 +8,59 @@ use crate::protocol::words::{message, role};
 pub(crate) const UNANSWERED: &str = "stopped before an answer";
 
 /// Finds runs without an answer among entities. A run that fails has its error as an entity, so that
-/// one which ends without an answer was stopped.
+/// one which ends without an answer was stopped, or its process ended.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
-    /// Id and turn of the run whose newest entity is neither an answer nor an error.
-    unanswered: Option<(String, String)>,
+    /// The run whose newest entity is neither an answer nor an error.
+    unanswered: Option<Unanswered>,
+}
+
+/// A run without an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unanswered {
+    run: String,
+    /// Id of its turn.
+    pub(crate) turn: String,
+    /// How it ended, for people.
+    pub(crate) how: String,
 }
 
 impl Endings {
-    /// Takes in the payload of the next entity. If the run before it ended without an answer, gives the
-    /// id of that turn.
-    pub(crate) fn next(&mut self, payload: &Any) -> Option<String> {
+    /// Takes in the payload of the next entity. Returns the run before it if that ended without an answer.
+    pub(crate) fn next(&mut self, payload: &Any) -> Option<Unanswered> {
         let (ids, is_answer) = part_of_run(payload)?;
         let ids = ids.filter(|ids| !ids.run_id.is_empty());
         let before = self.unanswered.take();
-        let ended = before.filter(|(run, _)| ids.is_none_or(|ids| ids.run_id != *run));
-        let ids = ids.filter(|_| !is_answer);
-        self.unanswered = ids.map(|ids| (ids.run_id.clone(), ids.turn_id.clone()));
-        ended.map(|(_, turn)| turn)
+        let is_same = |before: &Unanswered| ids.is_some_and(|ids| ids.run_id == before.run);
+        let (same, ended) = match before {
+            Some(before) if is_same(&before) => (Some(before), None),
+            before => (None, before),
+        };
+        self.unanswered = ids.filter(|_| !is_answer).map(|ids| Unanswered {
+            run: ids.run_id.clone(),
+            turn: ids.turn_id.clone(),
+            how: how_prompt_ended(payload)
+                .or(same.map(|same| same.how))
+                .unwrap_or_else(|| UNANSWERED.to_owned()),
+        });
+        ended
     }
 
     /// The same, after the last entity.
-    pub(crate) fn finish(self) -> Option<String> {
-        self.unanswered.map(|(_, turn)| turn)
+    pub(crate) fn finish(self) -> Option<Unanswered> {
+        self.unanswered
     }
+}
+
+/// How the run of a prompt ended, where the prompt says it: its process ended before an answer.
+fn how_prompt_ended(payload: &Any) -> Option<String> {
+    let Any::ChatMessageEntity(it) = payload else { return None };
+    let is_ended = it.role == role::USER && !it.error.is_empty();
+    is_ended.then(|| stopped(&it.error))
+}
+
+fn stopped(why: &str) -> String {
+    format!("{}: {why}", message::STOPPED)
 }
 
 /// The ids of an entity of a run, and whether it answers the run's prompt, at least in part.
@@ -87,7 +116,7 @@ mod tests {
         let mut found: Vec<_> =
             messages.iter().filter_map(|it| endings.next(&payload(it))).collect();
         found.extend(endings.finish());
-        found
+        found.into_iter().map(|ended| ended.turn).collect()
     }
 
     #[test]

@@ -78,6 +78,8 @@ enum Body {
         /// As they are shown: the model's turns alone keep their bytes.
         attachments: Arc<[ChatAttachment]>,
         number: u32,
+        /// The process ended before an answer.
+        is_cut_off: bool,
     },
     Segment {
         segment: Segment,
@@ -302,7 +304,8 @@ impl Timeline {
         self.entities.push(Entity { scope, created: ordinal, changed: ordinal, body });
     }
 
-    /// A run was stopped. If its process had ended, the text that was cut off shows that.
+    /// A run was stopped. If its process had ended, the text that was cut off shows that; without one, the
+    /// prompt does.
     fn stopped(&mut self, recorded: &Recorded, reason: &str) {
         if reason != CUT_OFF {
             return;
@@ -313,6 +316,16 @@ impl Timeline {
             {
                 entity.changed = recorded.ordinal;
                 *cut_off = Some(reason.to_owned());
+                return;
+            }
+        }
+        if self.newest_first(recorded).next().is_some_and(|newest| newest.body.is_answer()) {
+            return;
+        }
+        for entity in self.newest_first(recorded) {
+            if let Body::Prompt { is_cut_off, .. } = &mut entity.body {
+                entity.changed = recorded.ordinal;
+                *is_cut_off = true;
                 return;
             }
         }
@@ -361,7 +374,17 @@ impl Timeline {
 
 impl Body {
     fn prompt(text: &Text, attachments: &[Attachment], number: u32) -> Self {
-        Self::Prompt { text: text.clone(), attachments: shown(attachments).into(), number }
+        let attachments = shown(attachments).into();
+        Self::Prompt { text: text.clone(), attachments, number, is_cut_off: false }
+    }
+
+    /// Whether it answers the prompt of its run, at least in part.
+    fn is_answer(&self) -> bool {
+        match self {
+            Self::Segment { segment, .. } => segment.kind == SegmentKind::Text,
+            Self::Failure { .. } => true,
+            Self::Prompt { .. } | Self::Tool { .. } | Self::ToolResult { .. } => false,
+        }
     }
 
     fn segment(segment: Segment, prompt: &Text) -> Self {

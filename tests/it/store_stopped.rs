@@ -1,7 +1,9 @@
 //! What has no whole answer shows that later: in a chat that goes on with it, and in exports.
 
 use crate::chat_lines::piped;
+use crate::client_tools::calls;
 use crate::frames::{Frame, cancel, submit};
+use crate::interface::{declare_get_time, return_results};
 use crate::once::run;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, openai};
@@ -98,6 +100,66 @@ fn an_answer_that_a_crash_cut_off_shows_that() {
     let (printed, exported) = chat(&folder);
     follow(&printed, &["tell me", "Half", CRASHED]);
     follow(&exported, &["## You\n\ntell me", "## Model\n\nHalf", &format!("*({CRASHED})*")]);
+}
+
+#[test]
+fn a_prompt_whose_process_crashed_before_the_first_token_shows_that() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let store = ["--store", &place, "--session-id", "s"];
+    let provider = Provider::start(vec![vec![Step::Stall], says("Whole.")]);
+    let mut server = openai(&provider, &store).start();
+    server.send(submit("r1", "tell me"));
+    provider.wait_request(1);
+    server.wait_event("ChatProviderCallStarted");
+    kill(server);
+
+    let why = CRASHED.strip_prefix("stopped: ").expect("a reason");
+    // Before it is resumed, and after that.
+    for _ in 0..2 {
+        assert_eq!(sessions(&folder, &["show", "s"]), format!("user: tell me\n    [{CRASHED}]\n"));
+        let markdown = sessions(&folder, &["export", "s", "--format", "markdown"]);
+        follow(&markdown, &["tell me", &format!("*({CRASHED})*")]);
+        follow(&sessions(&folder, &["export", "s", "--format", "html"]), &["tell me", CRASHED]);
+        let mut server = openai(&provider, &[&store[..], &["--resume"]].concat()).start();
+        let state = wait_state(&mut server);
+        assert_eq!(state.messages(), [("user", "tell me")]);
+        assert_eq!(state.text("/snapshot/entities/0/payload/status"), "accepted");
+        assert_eq!(state.text("/snapshot/entities/0/payload/error"), why);
+        server.finish();
+    }
+    let (printed, exported) = chat(&folder);
+    follow(&printed, &["tell me", CRASHED]);
+    assert_eq!(exported, format!("## You\n\ntell me\n\n*({CRASHED})*\n"));
+    // The conversation goes on, and the mark stays.
+    let mut server = openai(&provider, &[&store[..], &["--resume"]].concat()).start();
+    assert_eq!(server.turn("r2", "again"), "ok");
+    server.finish();
+    let shown = sessions(&folder, &["show", "s"]);
+    follow(&shown, &["tell me", CRASHED, "user: again", "assistant: Whole."]);
+    assert!(!shown.contains(UNANSWERED), "{shown}");
+}
+
+#[test]
+fn a_result_that_a_crash_left_unanswered_shows_that() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let call = calls(&[("call_1", "get_time", "{}")]);
+    let provider = Provider::start(vec![call, vec![Step::Stall]]);
+    let mut server = openai(&provider, &["--store", &place, "--session-id", "s"]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "what time is it?"));
+    return_results(&mut server, &["call_1"]);
+    provider.wait_request(2);
+    server.wait_event("ChatToolResultReady");
+    server.wait_event("ChatProviderCallStarted");
+    kill(server);
+    let shown = sessions(&folder, &["show", "s"]);
+    follow(&shown, &["user: what time is it?", "get_time -> ", CRASHED]);
+    assert!(!shown.contains(UNANSWERED), "{shown}");
+    let (printed, exported) = chat(&folder);
+    follow(&printed, &["what time is it?", "get_time", CRASHED]);
+    follow(&exported, &["what time is it?", "get_time", CRASHED]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Timeline {
     pub(crate) fn first_prompt(&self, turn: u32) -> Option<ShownPrompt> {
         let (loaded, live) = self.start_of(turn);
         let live = self.entities[live..].iter().find_map(|entity| match &entity.body {
-            Body::Prompt { text, attachments, number: FIRST_PROMPT } => {
+            Body::Prompt { text, attachments, number: FIRST_PROMPT, .. } => {
                 let has_attachments = !attachments.is_empty();
                 Some(ShownPrompt { text: text.clone(), has_attachments })
             }

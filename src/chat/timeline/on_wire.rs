@@ -2,6 +2,7 @@
 
 use super::{Body, Entity, HISTORY_TURN, SegmentState, ToolState};
 use crate::chat::event::{Ending, Segment, SegmentKind, ToolCall, ToolResult};
+use crate::chat::replay::CUT_OFF;
 use crate::chat::ui::{correlation, cut_off_text, message_id, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::SessionId;
@@ -33,9 +34,12 @@ impl Entity {
             _ => correlation(session, self.scope),
         };
         match &self.body {
-            Body::Prompt { text, attachments, number } => {
+            Body::Prompt { text, attachments, number, is_cut_off } => {
                 let mut message = prompt_message(ids, &root, *number);
                 message.attachments = attachments.to_vec();
+                if *is_cut_off {
+                    message.error = cut_off_text(CUT_OFF);
+                }
                 Shared::payload(message, text.clone(), text.clone())
             }
             Body::Segment { segment, prompt, text, state } => {

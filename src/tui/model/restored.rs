@@ -1,7 +1,7 @@
 //! A conversation that was stored, as its snapshot shows it.
 
 use super::{Note, Piece, State, ToolCall};
-use crate::chat::endings::{Endings, UNANSWERED, mark};
+use crate::chat::endings::{Endings, mark};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{ChatMessageEntity, ToolCallEntity, ToolResultEntity};
 use crate::protocol::proto::rpc::SnapshotFrame;
@@ -34,13 +34,13 @@ impl State {
         }
         let (mut calls, mut endings) = (HashMap::new(), Endings::default());
         for (number, payload) in payloads.into_iter().enumerate() {
-            if endings.next(&payload).is_some() {
-                self.ended_early(UNANSWERED.to_owned(), number > hidden);
+            if let Some(ended) = endings.next(&payload) {
+                self.ended_early(clean(&ended.how), number > hidden);
             }
             self.entity(payload, number >= hidden, &mut calls);
         }
-        if endings.finish().is_some() {
-            self.ended_early(UNANSWERED.to_owned(), true);
+        if let Some(ended) = endings.finish() {
+            self.ended_early(clean(&ended.how), true);
         }
     }
 

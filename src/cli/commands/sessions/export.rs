@@ -178,7 +178,7 @@ fn html(found: &Conversation) -> String {
                 (heading(&role).to_owned(), text, notes)
             }
             Said::Ended(how) => {
-                page += &format!("<p><em>{how}</em></p>\n");
+                page += &format!("<p><em>{}</em></p>\n", escaped(&how));
                 continue;
             }
             Said::Call { tool, input } => (format!("Call of {tool}"), input, String::new()),

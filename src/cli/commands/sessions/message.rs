@@ -1,6 +1,6 @@
 //! A conversation as a list of what was said and called, in order. Pure.
 
-use crate::chat::endings::{Endings, UNANSWERED, mark};
+use crate::chat::endings::{Endings, Unanswered, mark};
 use crate::chat::timeline::turn_number;
 use crate::chat::transcript::TurnState;
 use crate::protocol::any::Any;
@@ -26,7 +26,7 @@ pub(super) enum Said {
     /// What a tool returned.
     Result { tool: String, text: String, is_error: bool },
     /// How a prompt ended that has no answer.
-    Ended(&'static str),
+    Ended(String),
 }
 
 /// The conversation as it is stored. A turn of which only the timeline is stored has no answer if it shows
@@ -34,8 +34,9 @@ pub(super) enum Said {
 pub(super) fn entries(found: &Conversation) -> Vec<Said> {
     let finished = found.turns.iter().filter(|turn| turn.state == TurnState::Finished);
     let finished: HashSet<u32> = finished.map(|turn| turn.number).collect();
-    let is_stopped = |turn: &String| turn_number(turn).is_none_or(|it| !finished.contains(&it));
-    let ended = |turn: Option<String>| turn.filter(is_stopped).map(|_| Said::Ended(UNANSWERED));
+    let is_stopped =
+        |it: &Unanswered| turn_number(&it.turn).is_none_or(|turn| !finished.contains(&turn));
+    let ended = |run: Option<Unanswered>| run.filter(is_stopped).map(|run| Said::Ended(run.how));
     let mut said = Vec::new();
     let mut endings = Endings::default();
     for entity in &found.state.entities {
