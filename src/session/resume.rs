@@ -22,6 +22,9 @@ pub(crate) const PROVIDER_CHANGED: &str = "provider_changed";
 /// The name of the warning that another model of the same provider answers.
 pub(crate) const MODEL_CHANGED: &str = "model_changed";
 
+/// The name of the warning that a conversation does not say which provider it was with.
+const PROVIDER_UNRECORDED: &str = "provider_unrecorded";
+
 impl Session {
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
     /// closed, and the conversation is shown.
@@ -65,8 +68,9 @@ impl Session {
         }
         self.held_tools = tools;
         self.offer_held_tools();
-        if let Some(before) = before {
-            self.compare(&before);
+        match before {
+            Some(before) => self.compare(&before),
+            None => self.report_unrecorded(),
         }
         if self.rules.origin != origin {
             let choices = self.choices();
@@ -86,6 +90,20 @@ impl Session {
         if !is_announced {
             self.announce_if_on(Extension::SwitchModel, switched.into());
         }
+    }
+
+    /// Reports which provider gets a conversation that was stored without the name of its own.
+    fn report_unrecorded(&mut self) {
+        let now = Answering::of(&self.models.switched());
+        if self.turns == 0 || now.host.is_empty() {
+            return;
+        }
+        let text = format!(
+            "this conversation does not say which provider it was with, as an earlier version stored it; \
+             from the next prompt on {now} gets all of it"
+        );
+        let code = Some(PROVIDER_UNRECORDED);
+        self.recorder.push(Output::Warning(Warning { text, has_event: false, code }));
     }
 
     fn resume_model(&mut self, mut chosen: ChosenModel) {

@@ -7,6 +7,7 @@ use crate::provider::{Provider, says};
 use crate::server::{Folder, KEY};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// `duologue <words>` in an environment that leads to `provider`, with this key.
@@ -102,6 +103,27 @@ fn a_typed_address_or_model_is_used_and_reported() {
     let again = ended(at(&folder, &one, KEY, &words));
     assert_eq!(warnings(&again), [json!(null); 0], "{again:?}");
     assert_eq!((models(&one).len(), models(&other)), (2, vec![json!("second"); 2]));
+}
+
+/// `tests/data/store_format_1.db` was written before the provider was.
+#[test]
+fn a_session_that_does_not_say_its_provider_says_which_one_it_goes_on_with() {
+    let folder = Folder::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store_format_1.db");
+    fs::copy(data, folder.path("s.db")).expect("a copy");
+    let provider = Provider::start(vec![says("a"), says("b")]);
+    let words = ["exec", "again", "--session-id", "s", "--resume", "--output", "json"];
+    let first = ended(at(&folder, &provider, KEY, &words));
+    assert_eq!((first.status, warnings(&first)), (0, vec![json!("provider_unrecorded")]));
+    let host = provider.base_url().replace("http://", "").replace("/v1", "");
+    for part in ["does not say which provider", &host, "openai", "of-environment"] {
+        assert!(first.stderr.contains(part), "{part}: {first:?}");
+    }
+    assert_eq!(first.stderr.lines().count(), 1, "{first:?}");
+    // From here on it says so.
+    let again = ended(at(&folder, &provider, KEY, &words));
+    assert_eq!((again.status, again.stderr.as_str()), (0, ""), "{again:?}");
+    assert_eq!(warnings(&again), [json!(null); 0]);
 }
 
 #[test]
