@@ -5,6 +5,7 @@
 
 mod event;
 mod model;
+mod names;
 
 mod kept;
 mod usage;
@@ -26,6 +27,7 @@ mod tests;
 pub use super::provider::settings::Settings;
 
 use super::{CallSettings, CallSpec};
+use crate::chat::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
 use crate::engine::provider::models::ModelList;
@@ -33,6 +35,7 @@ use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
+use names::Names;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
 
@@ -107,5 +110,14 @@ impl Interface for GenerateContent {
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
         Answer::new(failures, model, end)
+    }
+
+    fn answer_with_tools<'a>(
+        failures: &'a Failures,
+        model: &'a str,
+        end: BodyEnd,
+        tools: &[ToolSpec],
+    ) -> Answer<'a> {
+        Answer::new(failures, model, end).with_names(Names::of(tools))
     }
 }

@@ -310,6 +310,45 @@ fn a_call_of_a_made_up_tool_goes_back_to_gemini_in_its_pattern() {
     GEMINI.check_made_up_call(vec![event(&last(json!([call]), "STOP"))]);
 }
 
+/// The provider checks the names of each request.
+#[test]
+fn tools_whose_names_begin_with_a_digit_go_to_gemini_under_other_names() {
+    let called = |name: &str| json!({ "functionCall": { "name": name, "args": {} } });
+    let calls = json!([called("_7zip_2"), called("_7zip"), called("_-x")]);
+    let script = vec![event(&last(calls, "STOP"))];
+    let provider = Provider::start(vec![script, says("done"), says("again")]);
+    let mut server = gemini(&provider, &[]).start();
+    let tools = ["7zip", "_7zip", "-x"].map(|name| json!({ "name": name }));
+    let declare = json!({ "tools": tools, "revision": 1 });
+    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    server.send(submit("r1", "pack it"));
+    for (number, name) in ["7zip", "_7zip", "-x"].into_iter().enumerate() {
+        let asked = server.wait_event("FrontendToolCallRequested");
+        assert_eq!(asked.payload("toolName"), name);
+        let result = json!({ "toolCallId": asked.payload("toolCallId"), "result": { "of": name } });
+        let id = format!("for-{number}");
+        server.send(json!({ "requestId": id, "toolResult": result }).to_string());
+    }
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "thanks"), "ok");
+    server.finish();
+    let requests = [1, 2, 3].map(|number| provider.wait_request(number));
+    let declared = requests[0].body["tools"][0]["functionDeclarations"].as_array().expect("tools");
+    let names: Vec<_> = declared.iter().map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, [Some("_7zip_2"), Some("_7zip"), Some("_-x")]);
+    for request in &requests[1..] {
+        let contents = contents(request);
+        for (at, (name, own)) in
+            [("_7zip_2", "7zip"), ("_7zip", "_7zip"), ("_-x", "-x")].into_iter().enumerate()
+        {
+            assert_eq!(contents[1]["parts"][at]["functionCall"]["name"], name);
+            let response = &contents[2]["parts"][at]["functionResponse"];
+            assert_eq!(response["name"], name);
+            assert_eq!(response["response"]["output"], json!({ "of": own }).to_string());
+        }
+    }
+}
+
 #[test]
 fn signatures_that_gemini_refuses_are_left_out() {
     let parts = json!([{ "text": "one", "thoughtSignature": "c2ln" }]);

@@ -229,6 +229,7 @@ fn contents_with_a_fault_are_found() {
         ("/tools/0/functionDeclarations/0/name", json!("a b"), "pattern"),
         ("/systemInstruction/parts/0/text", json!(""), "not blank"),
         ("/contents/0", Value::Null, "an answer follows the user"),
+        ("/tools/0/functionDeclarations/0/name", json!("2look"), "begins with a letter"),
         ("/contents/0/role", json!("person"), "no such role"),
         ("/contents/0/parts", json!([]), "has parts"),
         ("/contents/0/parts/0/text", json!(""), "not blank"),

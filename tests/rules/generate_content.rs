@@ -8,7 +8,15 @@ use serde_json::Value;
 pub(super) fn check(body: &Value, model: &str, broken: &mut Broken) {
     let declared = list(&body["tools"]).iter();
     let declared = declared.flat_map(|tools| list(&tools["functionDeclarations"]));
-    broken.expect_tools(declared.map(|tool| &tool["name"]));
+    let names: Vec<_> = declared.map(|tool| &tool["name"]).collect();
+    for name in &names {
+        broken.expect(
+            begins_well(text(name)),
+            "tools",
+            "a name begins with a letter or an underscore",
+        );
+    }
+    broken.expect_tools(names.into_iter());
     for part in list(&body["systemInstruction"]["parts"]) {
         broken.expect_text(&part["text"], "systemInstruction");
     }
@@ -52,11 +60,15 @@ fn check_part(part: &Value, role: &str, place: &str, broken: &mut Broken) {
     for (kind, arguments) in [("functionCall", "args"), ("functionResponse", "response")] {
         let Some(function) = part.get(kind) else { continue };
         let name = text(&function["name"]);
-        // "Must start with a letter or an underscore."
-        let is_begun = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        broken.expect(is_name(name) && is_begun, place, "the name of a tool has its pattern");
+        let is_fine = is_name(name) && begins_well(name);
+        broken.expect(is_fine, place, "the name of a tool has its pattern");
         broken.expect(function[arguments].is_object(), place, "arguments and results are objects");
     }
+}
+
+/// "Must start with a letter or an underscore."
+fn begins_well(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
 /// "Please ensure that the number of function response parts is equal to the number of function call

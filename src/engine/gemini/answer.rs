@@ -1,6 +1,7 @@
 //! From the bytes of an answer to what happened. Pure.
 
 use super::event::{Chunk, Event, Part, decode, decode_list};
+use super::names::Names;
 use super::parts::{Bad, Parts};
 use super::{kept, report, usage};
 use crate::chat::event::{FinishClass, Usage};
@@ -26,6 +27,7 @@ pub(in crate::engine) struct Answer<'a> {
     reading: Reading<'a>,
     model: &'a str,
     parts: Parts,
+    names: Names,
     usage: Option<Usage>,
     finish: Finish,
 }
@@ -51,9 +53,15 @@ impl<'a> Answer<'a> {
             reading: Reading::new(failures, body_end),
             model,
             parts: Parts::default(),
+            names: Names::default(),
             usage: None,
             finish: Finish::default(),
         }
+    }
+
+    /// The same to a request in which tools had these names.
+    pub(super) fn with_names(self, names: Names) -> Self {
+        Self { names, ..self }
     }
 
     fn sse_event(
@@ -150,7 +158,8 @@ impl<'a> Answer<'a> {
     fn shown(&self, part: Part) -> Part {
         let Some(mut call) = part.function_call else { return part };
         call.id = call.id.map(|id| self.reading.failures.shown(&id, ID_BYTES_MAX));
-        call.name = self.reading.failures.shown(&call.name, NAME_BYTES_MAX);
+        let name = self.names.own(call.name);
+        call.name = self.reading.failures.shown(&name, NAME_BYTES_MAX);
         Part { function_call: Some(call), ..part }
     }
 

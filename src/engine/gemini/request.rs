@@ -4,13 +4,14 @@
 use super::generation;
 use super::kept::{self, KeptPart};
 use super::model::{self, Reasoning};
+use super::names::Names;
 use super::wire::{Body, Content, Part, Payload, Response, Role, WireTool, WireTools};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::provider::remote::Refused;
-use crate::engine::provider::tool::{self, arguments, parameters};
+use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::provider::{schema, unsupported};
 use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
@@ -34,21 +35,22 @@ pub(super) fn body(
     spec: &CallSpec,
     messages: &[Message<'_>],
 ) -> Result<Vec<u8>, Refused> {
-    let declarations: Vec<_> = spec.tools.iter().map(wire_tool).collect();
+    let names = Names::of(&spec.tools);
+    let declarations: Vec<_> = spec.tools.iter().map(|tool| wire_tool(&names, tool)).collect();
     let schema = schema::instruction(spec, generation::has_schema_field(model, spec));
     let body = Body {
         system_instruction: system_instruction(messages, schema),
         tools: (!declarations.is_empty())
             .then_some([WireTools { function_declarations: declarations }]),
         generation_config: generation::config(model, spec),
-        contents: contents(model, messages)?,
+        contents: contents(&names, model, messages)?,
     };
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
 }
 
-fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
+fn wire_tool<'a>(names: &Names, spec: &'a ToolSpec) -> WireTool<'a> {
     WireTool {
-        name: &spec.name,
+        name: names.wire(&spec.name),
         description: &spec.description,
         parameters_json_schema: parameters(&spec.input_schema),
     }
@@ -68,7 +70,11 @@ fn system_instruction<'a>(
     (!parts.is_empty()).then_some(Content { role: None, parts })
 }
 
-fn contents<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<Content<'a>>, Refused> {
+fn contents<'a>(
+    names: &Names,
+    model: &str,
+    messages: &'a [Message<'_>],
+) -> Result<Vec<Content<'a>>, Refused> {
     let mut contents = Vec::new();
     // The provider's own ids of calls: those of the transcript may differ.
     let mut ids: HashMap<&ToolCallId, Option<String>> = HashMap::new();
@@ -79,7 +85,7 @@ fn contents<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<Content<
             Message::System(_) => continue,
             Message::User { text, attachments } => (Role::User, user(text, attachments)?),
             Message::Assistant { text, calls, provider_data } => {
-                let parts = answer(model, text, calls, *provider_data)?;
+                let parts = answer((names, model), text, calls, *provider_data)?;
                 ids.extend(calls.iter().map(|(tool, _)| &tool.id).zip(own_ids(&parts)));
                 (Role::Model, parts)
             }
@@ -88,7 +94,7 @@ fn contents<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<Content<
                 let response =
                     if *is_error { Response::Error(result) } else { Response::Output(result) };
                 let payload =
-                    Payload::FunctionResponse { id, name: wire_name(&tool.name), response };
+                    Payload::FunctionResponse { id, name: names.wire(&tool.name), response };
                 (Role::User, vec![plain(payload)])
             }
         };
@@ -150,7 +156,7 @@ fn attached(attachment: &Attachment) -> Result<Part<'_>, Refused> {
 
 /// An answer of the model, with its signatures in their places.
 fn answer<'a>(
-    model: &str,
+    (names, model): (&Names, &str),
     text: &'a str,
     calls: &[(&'a ToolCall, &'a str)],
     provider_data: Option<&ProviderData>,
@@ -172,7 +178,8 @@ fn answer<'a>(
             }
             KeptPart::Call { id, signature } => {
                 for (tool, input) in calls.by_ref().take(1) {
-                    parts.push(function_call(tool, input, id.clone(), signature.clone())?);
+                    let call = function_call(names, (tool, input), id.clone(), signature.clone());
+                    parts.push(call?);
                 }
             }
         }
@@ -180,19 +187,10 @@ fn answer<'a>(
     // Without kept parts, all of it; with them, what was added to the answer later.
     parts.extend(text_part(text.into()));
     for (tool, input) in calls {
-        parts.push(function_call(tool, input, None, None)?);
+        parts.push(function_call(names, (tool, input), None, None)?);
     }
     sign_first_call(model, &mut parts);
     Ok(parts)
-}
-
-/// The name in a form that the provider takes: it begins with a letter or an underscore.
-fn wire_name(name: &str) -> Cow<'_, str> {
-    let name = tool::wire_name(name);
-    match name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        true => name,
-        false => tool::wire_name(&format!("_{name}")).into_owned().into(),
-    }
 }
 
 fn signed(text: &str, signature: Option<String>) -> Option<Part<'_>> {
@@ -206,14 +204,14 @@ fn signed(text: &str, signature: Option<String>) -> Option<Part<'_>> {
 }
 
 fn function_call<'a>(
-    tool: &'a ToolCall,
-    input: &str,
+    names: &Names,
+    (tool, input): (&'a ToolCall, &str),
     id: Option<String>,
     signature: Option<String>,
 ) -> Result<Part<'a>, Refused> {
     let args = serde_json::from_str::<Box<RawValue>>(arguments(input).trim());
     let args = args.map_err(Refused::Unwritable)?;
-    let payload = Payload::FunctionCall { id, name: wire_name(&tool.name), args };
+    let payload = Payload::FunctionCall { id, name: names.wire(&tool.name), args };
     Ok(Part { thought_signature: signature.map(Cow::Owned), ..plain(payload) })
 }
 

@@ -29,7 +29,7 @@ pub(super) struct WireTools<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireTool<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) description: &'a str,
     pub(super) parameters_json_schema: Cow<'a, Map<String, Value>>,

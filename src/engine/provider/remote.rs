@@ -16,6 +16,7 @@ use super::optional::OptionalParts;
 use super::post::{Post, Target};
 use super::retry::Retry;
 use super::settings::Settings;
+use crate::chat::tool::ToolSpec;
 use crate::engine::spec::merge;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
 use crate::support::secret::Secret;
@@ -90,6 +91,16 @@ pub(in crate::engine) trait Interface {
 
     /// An answer of `model` of which nothing has come.
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Answer<'a>;
+
+    /// The same to a request that offers `tools`, where their names differ in requests.
+    fn answer_with_tools<'a>(
+        failures: &'a Failures,
+        model: &'a str,
+        end: BodyEnd,
+        _tools: &[ToolSpec],
+    ) -> Self::Answer<'a> {
+        Self::answer(failures, model, end)
+    }
 }
 
 /// Why there is no request.
@@ -261,7 +272,7 @@ impl<I: Interface> Remote<I> {
         }
         let target = Target { url, headers };
         let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
-        let begin_answer = |end| I::answer(&failures, model, end);
+        let begin_answer = |end| I::answer_with_tools(&failures, model, end, &spec.tools);
         let mut call = ProviderCall::new(settings, post, &failures, sink, begin_answer);
         let Err(failure) = call.run(clock).await else { return Ok(()) };
         let Retry::Without(suspects) = failure.retry else { return Err(failure) };

@@ -31,7 +31,8 @@ const SHORT: [Said; 5] = [
 ];
 
 /// What it says besides in long conversations.
-const MORE: [Said; 6] = [
+const MORE: [Said; 7] = [
+    Said::Call("call_7", "7zip", "{}"),
     Said::Call("a_1", "get_time", "{\"a\": 1}"),
     Said::Call("", "get_time", ""),
     Said::Call(LONG_ID, "get_time", "{\"a"),

@@ -82,7 +82,7 @@ impl Talk {
             last: None,
             broken: Vec::new(),
         };
-        talk.request(Command::DeclareTools(client_tools(&["get_time"])));
+        talk.request(Command::DeclareTools(client_tools(&["get_time", "7zip"])));
         talk
     }
 
