@@ -406,14 +406,14 @@ impl Command {
             Self::Rpc(args) => args.session.note_typed(typed),
             Self::Exec(args) => args.session.note_typed(typed),
             Self::Chat(args) => args.session.note_typed(typed),
+            Self::Models(args) => args.provider.note_typed(typed),
+            Self::Doctor(args) => args.provider.note_typed(typed),
             // Its options are known once its file was read.
             Self::RunCommand(_)
             | Self::Check(_)
             | Self::ListEvents(_)
             | Self::Tools(_)
             | Self::Profiles(_)
-            | Self::Models(_)
-            | Self::Doctor(_)
             | Self::Sessions(_)
             | Self::Schema(_)
             | Self::Completions(_)

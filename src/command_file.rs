@@ -31,6 +31,7 @@ pub use error::{FileError, FlagError, RenderError, Warning};
 pub use flag::{Flag, Type};
 pub use outside::{Outside, VALUE_BYTES_MAX, is_stdin};
 pub use render::{FileMessage, Rendered, Role};
+pub(crate) use values::{separated, truth};
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! Options that are settings of every provider call.
 
+use super::foreign::settings::TypedSettings;
 use crate::engine::CallSettings;
 use crate::yaml;
 use anyhow::{Result, anyhow};
@@ -10,37 +11,19 @@ use serde_json::{Map, Value};
 #[derive(Args, Clone, Debug, Default)]
 pub struct CallArgs {
     /// How random the choice of words is, from 0 to 2
-    #[arg(
-        long,
-        aliases = ["ai-temperature", "inference-temperature"],
-        env = "DUOLOGUE_TEMPERATURE",
-        value_name = "N",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, env = "DUOLOGUE_TEMPERATURE", value_name = "N", allow_negative_numbers = true)]
     pub temperature: Option<String>,
 
     /// The share of likely words that are chosen from, from 0 to 1
-    #[arg(
-        long,
-        aliases = ["ai-top-p", "inference-top-p"],
-        env = "DUOLOGUE_TOP_P",
-        value_name = "N",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, env = "DUOLOGUE_TOP_P", value_name = "N", allow_negative_numbers = true)]
     pub top_p: Option<String>,
 
     /// Most tokens of an answer
-    #[arg(
-        long,
-        aliases = ["ai-max-response-tokens", "inference-max-response-tokens"],
-        env = "DUOLOGUE_MAX_TOKENS",
-        value_name = "N",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, env = "DUOLOGUE_MAX_TOKENS", value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<String>,
 
     /// A text that ends the answer. May be repeated
-    #[arg(long, aliases = ["ai-stop", "inference-stop"], env = "DUOLOGUE_STOP", value_name = "TEXT")]
+    #[arg(long, env = "DUOLOGUE_STOP", value_name = "TEXT")]
     pub stop: Vec<String>,
 
     /// Number that makes answers repeatable, as far as the provider can
@@ -56,12 +39,7 @@ pub struct CallArgs {
     /// How much the model reasons, in the provider's words: low, medium, high …
     #[arg(
         long,
-        aliases = [
-            "inference-reasoning-effort",
-            "openai-reasoning-effort",
-            "openai-chat-reasoning-effort",
-            "gemini-thinking-level",
-        ],
+        alias = "inference-reasoning-effort",
         env = "DUOLOGUE_REASONING_EFFORT",
         value_name = "WORD"
     )]
@@ -70,7 +48,7 @@ pub struct CallArgs {
     /// Most tokens that the model reasons with
     #[arg(
         long,
-        aliases = ["inference-thinking-budget", "gemini-thinking-budget"],
+        alias = "inference-thinking-budget",
         env = "DUOLOGUE_REASONING_BUDGET",
         value_name = "N",
         allow_negative_numbers = true
@@ -89,6 +67,10 @@ pub struct CallArgs {
     /// repeated
     #[arg(short = 'O', long, value_name = "NAME=VALUE")]
     pub option: Vec<String>,
+
+    /// Settings as Pinocchio takes them.
+    #[command(flatten)]
+    pub foreign: TypedSettings,
 
     /// What a command file says, for what no option sets.
     #[arg(skip)]

@@ -1,46 +1,9 @@
-//! Options of Pinocchio and of its libraries: keys, which are taken, and those that are something else
+//! Options of Pinocchio and of its libraries: those that are taken, and those that are something else
 //! here, or nothing.
 
-use crate::support::secret::Secret;
-use clap::Args;
-
-/// Keys of providers. They are taken so that a command line that was written for Pinocchio works.
-#[derive(Args, Clone, Debug, Default)]
-pub struct TypedKeys {
-    /// As the variable OPENAI_API_KEY
-    #[arg(long, hide = true, value_name = "KEY", value_parser = key)]
-    pub openai_api_key: Option<Secret>,
-
-    /// As the variable ANTHROPIC_API_KEY
-    #[arg(long, hide = true, value_name = "KEY", value_parser = key)]
-    pub claude_api_key: Option<Secret>,
-
-    /// As the variable GEMINI_API_KEY
-    #[arg(long, hide = true, value_name = "KEY", value_parser = key)]
-    pub gemini_api_key: Option<Secret>,
-}
-
-fn key(text: &str) -> Result<Secret, String> {
-    Secret::new(text).ok_or_else(|| "it is empty; leave the option out".to_owned())
-}
-
-impl TypedKeys {
-    /// Those that were typed: the option, and the variable that it stands for.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, &Secret)> {
-        let all = [
-            ("--openai-api-key", "OPENAI_API_KEY", &self.openai_api_key),
-            ("--claude-api-key", "ANTHROPIC_API_KEY", &self.claude_api_key),
-            ("--gemini-api-key", "GEMINI_API_KEY", &self.gemini_api_key),
-        ];
-        all.into_iter().filter_map(|(option, name, key)| Some((option, name, key.as_ref()?)))
-    }
-
-    /// The option that stands for one of these variables, and its key.
-    pub(crate) fn of(&self, variables: &[&str]) -> Option<(&'static str, &Secret)> {
-        let mut all = self.all();
-        all.find(|(_, name, _)| variables.contains(name)).map(|(option, _, key)| (option, key))
-    }
-}
+pub(crate) mod provider;
+pub(super) mod settings;
+pub(super) mod switches;
 
 /// What to write in place of an option of Pinocchio that is not taken; `None` if it has no such option.
 pub(super) fn equivalent(wrong: &str) -> Option<&'static str> {
@@ -160,14 +123,5 @@ mod tests {
             assert!(equivalent(&format!("--{name}")).is_some(), "{name}");
         }
         assert_eq!((equivalent("autosave"), equivalent("--nothing")), (None, None));
-    }
-
-    #[test]
-    fn a_key_stands_for_its_variable_and_is_not_shown() {
-        let typed = TypedKeys { claude_api_key: Secret::new("s3cret"), ..TypedKeys::default() };
-        let found = typed.of(&["ANTHROPIC_API_KEY"]).map(|(option, key)| (option, key.expose()));
-        assert_eq!(found, Some(("--claude-api-key", "s3cret")));
-        assert!(typed.of(&["OPENAI_API_KEY"]).is_none());
-        assert!(!format!("{typed:?}").contains("s3cret"));
     }
 }

@@ -1,6 +1,6 @@
 //! Options about the provider: which one, where, with which key, and the profile that says so.
 
-use super::foreign::TypedKeys;
+use super::foreign::provider::{TypedAddresses, TypedKeys};
 use super::{EngineName, config};
 use crate::chat::record::OriginKey;
 use clap::parser::ValueSource;
@@ -24,13 +24,7 @@ pub struct ProviderArgs {
     pub model: Option<String>,
 
     /// Base URL of the provider, for example http://localhost:11434/v1
-    #[arg(
-        long,
-        aliases = ["openai-base-url", "claude-base-url", "gemini-base-url", "ollama-base-url"],
-        env = "DUOLOGUE_BASE_URL",
-        value_name = "URL",
-        hide_env_values = true
-    )]
+    #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
     pub base_url: Option<String>,
 
     /// Use the settings of this profile; `duologue profiles` lists them
@@ -54,6 +48,10 @@ pub struct ProviderArgs {
     /// Get the key from the first line of this file, which only its owner may read
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
+
+    /// Addresses as Pinocchio takes them.
+    #[command(flatten)]
+    pub addresses: TypedAddresses,
 
     /// Keys as Pinocchio takes them.
     #[command(flatten)]
@@ -100,6 +98,44 @@ impl ModelOption {
 }
 
 impl ProviderArgs {
+    /// The engine and the base URL, of which the address of a provider may decide both. `of_profile` is
+    /// the engine if no option chooses it.
+    pub(crate) fn address(
+        &self,
+        of_profile: Option<EngineName>,
+    ) -> (Option<EngineName>, Option<String>) {
+        let known = self.engine.or(of_profile);
+        let engine = known.or_else(|| self.addresses.engine());
+        match engine.and_then(|engine| self.own_address(engine)) {
+            Some((_, url)) if known.is_none() => (engine, Some(url.to_owned())),
+            Some((_, url)) => (self.engine, Some(url.to_owned())),
+            None => (self.engine, self.base_url.clone()),
+        }
+    }
+
+    /// The option with an address for `engine` alone, and that address. A typed --base-url is for any
+    /// engine, and wins.
+    pub(crate) fn own_address(&self, engine: EngineName) -> Option<(&'static str, &str)> {
+        let is_general = self.base_url.is_some() && self.typed.contains(&ModelOption::BaseUrl);
+        self.addresses.of(engine).filter(|_| !is_general)
+    }
+
+    /// Puts the address of the provider among the options, where no profile can have the engine.
+    pub(super) fn settle_address(&mut self) {
+        if self.profile.is_some() || self.addresses.engine().is_none() {
+            return;
+        }
+        let (engine, base_url) = self.address(None);
+        if engine != self.engine {
+            self.engine = engine;
+            self.typed.insert(ModelOption::Engine);
+        }
+        if base_url != self.base_url {
+            self.base_url = base_url;
+            self.typed.insert(ModelOption::BaseUrl);
+        }
+    }
+
     /// Notes whether a model was chosen in what was typed.
     pub(super) fn note_typed(&mut self, typed: &ArgMatches) {
         let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);

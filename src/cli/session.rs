@@ -12,6 +12,7 @@ use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Default limit on the length of a request line, in bytes.
 const REQUEST_BYTES: u32 = 10 * 1024 * 1024;
@@ -85,7 +86,14 @@ pub struct SessionArgs {
     pub debug_events_jsonl: Option<PathBuf>,
 
     /// How much is logged
-    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_name = "LEVEL", value_enum, default_value_t)]
+    #[arg(
+        long,
+        env = "DUOLOGUE_LOG_LEVEL",
+        value_name = "LEVEL",
+        value_enum,
+        default_value_t,
+        ignore_case = true
+    )]
     pub log_level: LogLevel,
 
     /// Log to the end of this file instead of standard error
@@ -123,6 +131,7 @@ impl SessionArgs {
         let is_typed = |id: &&str| typed.value_source(id) == Some(ValueSource::CommandLine);
         let ids = typed.ids().map(clap::Id::as_str).filter(is_typed);
         self.calls.typed = ids.map(str::to_owned).collect();
+        self.calls.take_foreign();
     }
 }
 
@@ -224,8 +233,8 @@ pub struct EngineArgs {
     )]
     pub total_timeout_ms: u64,
 
-    /// Longest time for a whole answer, in seconds, as Pinocchio has it.
-    #[arg(long, hide = true, value_name = "SECONDS", value_parser = whole::<u64>(1..=u64::MAX))]
+    /// Longest time for a whole answer, in seconds, as Pinocchio has it; 0 is no limit.
+    #[arg(long, hide = true, value_name = "SECONDS", value_parser = whole::<u64>(0..=u64::MAX))]
     pub timeout: Option<u64>,
 
     /// How often a failed call to a provider is retried, before any of its answer was shown
@@ -237,6 +246,17 @@ pub struct EngineArgs {
         value_parser = whole::<u32>(0..=RETRIES_MAX)
     )]
     pub retries: u32,
+}
+
+impl EngineArgs {
+    /// Longest time for a whole answer.
+    pub(super) fn total_timeout(&self) -> Duration {
+        match self.timeout {
+            None => Duration::from_millis(self.total_timeout_ms),
+            Some(0) => Duration::from_millis(u64::MAX),
+            Some(seconds) => Duration::from_millis(seconds.saturating_mul(1_000)),
+        }
+    }
 }
 
 impl Default for EngineArgs {
@@ -322,6 +342,7 @@ pub enum LogLevel {
     /// Nothing
     Off,
     /// Errors
+    #[value(alias = "fatal")]
     Error,
     /// Warnings and errors
     #[default]
@@ -334,7 +355,7 @@ pub enum LogLevel {
     Trace,
 }
 
-fn millis(time: std::time::Duration) -> u64 {
+fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

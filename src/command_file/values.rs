@@ -137,7 +137,7 @@ pub(super) fn float_value(number: f64) -> Value {
 }
 
 /// Parses a boolean with the words of Go's `strconv.ParseBool`, and `on` and `off`.
-pub(super) fn truth(text: &str) -> Result<bool, String> {
+pub(crate) fn truth(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" | "on" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" | "off" => Ok(false),
@@ -161,6 +161,12 @@ fn split(typed: Vec<OsString>) -> Result<Vec<OsString>, String> {
         }
     }
     Ok(items)
+}
+
+/// The texts in one value, separated by commas as pflag does it.
+pub(crate) fn separated(typed: &str) -> Result<Vec<String>, String> {
+    let texts = split(vec![OsString::from(typed)])?;
+    Ok(texts.into_iter().filter_map(|text| text.into_string().ok()).collect())
 }
 
 fn split_text(text: &str) -> Result<Vec<OsString>, String> {

@@ -2,13 +2,13 @@
 //! or a setting are taken, the others are refused with what to write in their place.
 
 use crate::once::{Ended, Once, duologue, run};
-use crate::provider::{Provider, says};
+use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
 use serde_json::json;
 use std::fs;
 
 /// Options that are taken, and a value.
-const TAKEN: [(&str, &str); 40] = [
+const TAKEN: [(&str, &str); 43] = [
     ("ai-engine", "m"),
     ("ai-api-type", "openai-responses"),
     ("ai-api-type", "open-responses"),
@@ -35,6 +35,7 @@ const TAKEN: [(&str, &str); 40] = [
     ("claude-base-url", "http://127.0.0.1:9"),
     ("gemini-base-url", "http://127.0.0.1:9"),
     ("timeout", "60"),
+    ("timeout", "0"),
     ("profile-registries", "none.yaml"),
     ("config-file", "x.yaml"),
     ("system", "Be brief."),
@@ -47,12 +48,28 @@ const TAKEN: [(&str, &str); 40] = [
     ("output", "text"),
     ("debug-events-jsonl", "events.jsonl"),
     ("log-level", "debug"),
+    ("log-level", "DEBUG"),
+    ("log-level", "fatal"),
     ("log-file", "log.txt"),
     ("log-format", "json"),
 ];
 
 /// Options without a value that are taken.
 const TAKEN_ALONE: [&str; 4] = ["interactive", "non-interactive", "log-to-stdout", "with-caller"];
+
+/// Options that Pinocchio takes with `=true` and `=false`, too.
+const SWITCHES: [&str; 10] = [
+    "chat",
+    "force-interactive",
+    "interactive",
+    "log-to-stdout",
+    "non-interactive",
+    "print-prompt",
+    "resume",
+    "rpc",
+    "stdin-rpc",
+    "with-caller",
+];
 
 /// Options that are refused, and words of what is to be written in their place.
 const REFUSED: [(&str, &str); 67] = [
@@ -157,6 +174,30 @@ fn each_option_of_pinocchio_is_taken_or_refused_with_advice() {
     }
 }
 
+#[test]
+fn a_switch_may_have_a_value() {
+    let folder = folder();
+    let file = ["run-command", "f.yaml", "--engine", "echo"];
+    for name in SWITCHES {
+        let ended = run(&folder, &[&file[..], &[&format!("--{name}=false")]].concat());
+        let seen = (ended.status, ended.stdout.as_str(), ended.stderr.as_str());
+        assert_eq!(seen, (0, "Turn 1. You said: hi\n", ""), "{name}");
+    }
+    let shown = run(&folder, &[&file[..], &["--print-prompt=T"]].concat());
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "hi\n"), "{shown:?}");
+    let frames = run(&folder, &[&file[..], &["--rpc=true"]].concat());
+    assert!(frames.stdout.starts_with("{\"version\":1,"), "{frames:?}");
+    let wrong = run(&folder, &[&file[..], &["--print-prompt=perhaps"]].concat());
+    assert_eq!((wrong.status, wrong.stdout.as_str()), (2, ""), "{wrong:?}");
+    // The file has a flag of that name, and another whose value looks like one.
+    let file = "prompt: '{{ .chat }} {{ .text }}'\n\
+                flags: [{name: chat, type: string}, {name: text, type: string}]\n";
+    fs::write(folder.path("own.yaml"), file).expect("a file");
+    let words = ["--chat=false", "--text", "--resume=true", "--print-prompt"];
+    let ended = run(&folder, &[&["run-command", "own.yaml"], &words[..]].concat());
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "false --resume=true\n"), "{ended:?}");
+}
+
 /// A flag of the file has its name, also where that is an option of Pinocchio.
 #[test]
 fn a_flag_of_a_file_keeps_its_name() {
@@ -226,6 +267,101 @@ fn a_key_chooses_its_provider() {
     }
     let empty = run(&folder, &["exec", "hi", "--openai-api-key", ""]);
     assert!(empty.status == 2 && empty.stderr.contains("leave the option out"), "{empty:?}");
+}
+
+/// A provider that refuses each of so many requests.
+fn refusing(requests: usize) -> Provider {
+    Provider::start(vec![vec![Step::Status(401, Vec::new(), "{}".to_owned())]; requests])
+}
+
+#[test]
+fn an_address_is_for_its_own_provider() {
+    let folder = Folder::new();
+    let openai = Provider::start(vec![says("one")]);
+    let claude = refusing(5);
+    let (url, other) = (openai.base_url(), claude.base_url());
+    let both = ["--ai-engine", "m", "--openai-base-url", &url, "--claude-base-url", &other];
+    let keys = [("OPENAI_API_KEY", "of-openai"), ("ANTHROPIC_API_KEY", KEY)];
+    let asked = |words: &[&str]| exec(&folder, words, &keys);
+    let ended = asked(&both);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "one\n"), "{ended:?}");
+    assert!(ended.stderr.contains("--claude-base-url is not used"), "{ended:?}");
+    let profiles = "profiles: {c: {engine: anthropic, model: m}}\n";
+    fs::write(folder.path("p.yaml"), profiles).expect("a file");
+    let cases: [&[&str]; 4] = [
+        &[&["--ai-api-type", "claude"], &both[..]].concat(),
+        &[&["--profile-registries", "p.yaml", "--profile", "c"], &both[..]].concat(),
+        // It chooses its provider, so that no other key is sent there.
+        &["--ai-engine", "m", "--claude-base-url", &other],
+        // The option for any provider wins.
+        &["--ai-api-type=claude", "--base-url", &other, "--claude-base-url", &url, "-m", "m"],
+    ];
+    for (number, words) in cases.into_iter().enumerate() {
+        let ended = asked(words);
+        assert_eq!(ended.status, 1, "{words:?} {ended:?}");
+        let request = claude.wait_request(number + 1);
+        assert!(request.path.ends_with("/messages"), "{words:?} {request:?}");
+        assert_eq!(request.header("x-api-key"), Some(KEY), "{words:?}");
+        assert_eq!(request.header("authorization"), None, "{words:?}");
+    }
+    // So does the engine that a command file is written for.
+    let file = "prompt: hi\nfactories: {chat: {api_type: claude, engine: m}}\n";
+    fs::write(folder.path("f.yaml"), file).expect("a file");
+    let mut command = duologue(&folder, &[&["run-command", "f.yaml"], &both[2..]].concat());
+    let ended = Once::start({
+        command.envs(keys);
+        command
+    });
+    assert_eq!(ended.finish().status, 1);
+    assert!(claude.wait_request(5).path.ends_with("/messages"));
+    let doctor =
+        run(&folder, &[&["doctor", "--offline", "--ai-api-type=claude"], &both[..]].concat());
+    assert!(doctor.stdout.contains("(--claude-base-url)"), "{doctor:?}");
+}
+
+#[test]
+fn an_address_that_is_lost_is_an_error() {
+    let ended = run(&Folder::new(), &["exec", "hi", "--openai-base-url", ""]);
+    assert!(ended.status == 2 && ended.stdout.is_empty(), "{ended:?}");
+    assert!(ended.stderr.contains("--openai-base-url is set but empty"), "{ended:?}");
+}
+
+#[test]
+fn a_setting_of_one_engine_is_not_for_another() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![
+        says("one"),
+        vec![Step::Status(401, Vec::new(), "{}".to_owned())],
+        says("three"),
+    ]);
+    let url = provider.base_url();
+    let efforts = [
+        "--openai-chat-reasoning-effort",
+        "high",
+        "--openai-reasoning-effort",
+        "low",
+        "--gemini-thinking-level",
+        "MINIMAL",
+    ];
+    let at = ["--ai-engine", "m", "--openai-base-url", &url];
+    let asked = |words: &[&str]| {
+        exec(&folder, &[&at[..], &efforts, words].concat(), &[("OPENAI_API_KEY", KEY)])
+    };
+    let twice = ["--ai-temperature", "0.1", "--inference-temperature", "0.2"];
+    let ended = asked(&[&twice[..], &["--ai-stop", "a,b", "--ai-stop", "\"c,d\""]].concat());
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "one\n"), "{ended:?}");
+    let warning = "--openai-reasoning-effort is not used: it is for the engine responses, and the \
+                   engine is openai";
+    assert!(ended.stderr.contains(warning), "{ended:?}");
+    let body = provider.wait_request(1).body;
+    assert_eq!(body["reasoning_effort"], "high", "{body}");
+    assert_eq!((&body["temperature"], &body["stop"]), (&json!(0.2), &json!(["a", "b", "c,d"])));
+    assert_eq!(asked(&["--ai-api-type", "open-responses"]).status, 1);
+    assert_eq!(provider.wait_request(2).body["reasoning"]["effort"], "low");
+    // That of every engine wins.
+    let ended = asked(&["--inference-reasoning-effort", "medium"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(provider.wait_request(3).body["reasoning_effort"], "medium");
 }
 
 /// SQLite's own addresses, as Pinocchio's databases are named.

@@ -9,7 +9,7 @@ pub(super) use stored::{addresses, provider_of};
 use super::not_blank;
 use super::profile::ProfileValues;
 use crate::chat::record::OriginKey;
-use crate::cli::foreign::TypedKeys;
+use crate::cli::foreign::provider::TypedKeys;
 use crate::cli::session::EngineArgs;
 use crate::cli::{self, EngineName, ProviderArgs};
 use crate::command_file::is_stdin;
@@ -115,8 +115,8 @@ impl ProviderChoice {
     /// # Errors
     /// If a variable or a key can't be used.
     pub(crate) fn initial(args: &ProviderArgs, profile: &ProfileValues) -> Result<Self> {
-        let base_url = not_blank(args.base_url.clone());
-        let engine = args.engine;
+        let (engine, base_url) = args.address(profile.engine);
+        let base_url = not_blank(base_url);
         let is_its_address = match (&base_url, &profile.base_url) {
             (None, _) => true,
             (Some(typed), Some(url)) => is_same_address(typed, url),
@@ -189,8 +189,13 @@ impl ProviderChoice {
 
     /// The engine of that name, with the settings of the environment.
     pub(crate) fn named(args: &ProviderArgs, engine: EngineName) -> Self {
-        let typed_keys = args.typed_keys.clone();
-        Self { engine: Some(engine), typed_keys, tls_roots: tls_roots(args), ..Self::default() }
+        Self {
+            engine: Some(engine),
+            base_url: args.addresses.of(engine).map(|(_, url)| url.to_owned()),
+            typed_keys: args.typed_keys.clone(),
+            tls_roots: tls_roots(args),
+            ..Self::default()
+        }
     }
 
     /// The settings of `profile` as far as the provider may have them: its headers and members of the
@@ -352,7 +357,6 @@ fn settings(
         }
         None => (choice.own_key(common)?, None),
     };
-    let total_ms = args.timeout.map_or(args.total_timeout_ms, |s| s.saturating_mul(1_000));
     Ok(Settings {
         base_url: choice.base_url.clone().or(of_variable),
         model: choice.model.clone(),
@@ -361,7 +365,7 @@ fn settings(
         tls_roots: choice.tls_roots,
         connect_timeout: Duration::from_millis(args.connect_timeout_ms),
         idle_timeout: Duration::from_millis(args.idle_timeout_ms),
-        total_timeout: Duration::from_millis(total_ms),
+        total_timeout: args.total_timeout(),
         retries: args.retries,
     })
 }

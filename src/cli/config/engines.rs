@@ -11,6 +11,7 @@ use crate::profile::Profiles;
 use crate::session::SessionMode;
 use anyhow::Result;
 use clap::ValueEnum;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The engines, what the chosen profile says besides, and notes for the user.
@@ -29,6 +30,7 @@ pub(super) struct Chosen {
 /// request can choose another.
 pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     let settings = args.calls.settings()?;
+    let of_engines = OfEngines(args.calls.settings_of_engines()?);
     // Without a profile their files are not read before `hello`: they may be on a slow disk.
     let read = names_profile(args).then(|| profile::read(&args.provider.registries)).transpose();
     let mut notices = Vec::new();
@@ -48,7 +50,10 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
         }
         Err(error) => return Err(error),
     };
-    let mut engines = Engines::new(initial, profile.settings.overlay(&settings));
+    warn_of_unused(args, initial.name());
+    let initial_settings = of_engines.over(profile.settings.overlay(&settings), initial.name());
+    let initial_name = initial.name().to_owned();
+    let mut engines = Engines::new(initial, initial_settings);
     // A stored conversation may have been switched to another one.
     let resumes = args.store.resume || args.store.continues;
     if mode == SessionMode::Conversation || resumes {
@@ -57,6 +62,8 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
             provider: args.provider.clone(),
             engines: args.engines.clone(),
             settings: without_additions(settings),
+            of_engines,
+            initial: initial_name,
         });
         let named = Arc::clone(&others);
         engines.add_named_later(move |engines| named.add_named(engines));
@@ -97,6 +104,34 @@ struct OtherEngines {
     engines: EngineArgs,
     /// What was typed wins over each profile.
     settings: CallSettings,
+    of_engines: OfEngines,
+    /// The name of the engine that the conversation begins with.
+    initial: String,
+}
+
+/// Settings that were typed for one engine alone, by the engine's name.
+struct OfEngines(BTreeMap<String, CallSettings>);
+
+impl OfEngines {
+    /// `settings` and what was typed for the engine `name`.
+    fn over(&self, settings: CallSettings, name: &str) -> CallSettings {
+        self.0.get(name).map_or_else(|| settings.clone(), |own| settings.overlay(own))
+    }
+}
+
+/// Warns of typed options that are for another engine than the one of this name.
+fn warn_of_unused(args: &SessionArgs, engine: &str) {
+    let Ok(name) = EngineName::from_str(engine, false) else { return };
+    for (option, of) in args.calls.foreign.unused(name) {
+        let of = of.to_possible_value();
+        let of = of.as_ref().map_or("", |of| of.get_name());
+        tracing::warn!(
+            "{option} is not used: it is for the engine {of}, and the engine is {engine}"
+        );
+    }
+    for option in args.provider.addresses.unused(name) {
+        tracing::warn!("{option} is not used: it is for another provider than the engine {engine}");
+    }
 }
 
 impl OtherEngines {
@@ -110,7 +145,8 @@ impl OtherEngines {
                 (known, engine(&choice, &self.engines, &mut Vec::new()))
             {
                 let reference = EngineRef::Named(known.get_name().to_owned());
-                engines.add(reference, engine, self.settings.clone());
+                let settings = self.of_engines.over(self.settings.clone(), known.get_name());
+                engines.add(reference, engine, settings);
             }
         }
     }
@@ -140,10 +176,13 @@ impl OtherEngines {
             if values.has_provider() {
                 let choice = ProviderChoice::other(&self.provider, &values)?;
                 let engine = engine(&choice, &self.engines, &mut Vec::new())?;
-                engines.add(reference.clone(), engine, values.settings.overlay(&self.settings));
+                let settings = values.settings.overlay(&self.settings);
+                let settings = self.of_engines.over(settings, engine.name());
+                engines.add(reference.clone(), engine, settings);
             } else {
                 // Its headers and members of the body are for a provider that it does not name.
                 let settings = without_additions(values.settings).overlay(&self.settings);
+                let settings = self.of_engines.over(settings, &self.initial);
                 engines.add_variant(reference.clone(), values.model, settings);
             }
             engines.note(reference.clone(), notes);

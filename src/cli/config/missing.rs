@@ -61,7 +61,7 @@ fn is_empty(name: &str) -> Option<bool> {
 fn of_options(args: &ProviderArgs) -> impl Iterator<Item = String> {
     let options =
         [("--model", &args.model), ("--base-url", &args.base_url), ("--profile", &args.profile)];
-    options.into_iter().filter_map(|(name, value)| {
+    options.into_iter().chain(args.addresses.options()).filter_map(|(name, value)| {
         let is_blank = value.as_ref().is_some_and(|value| value.trim().is_empty());
         is_blank.then(|| lacks(name))
     })

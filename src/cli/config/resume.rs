@@ -44,6 +44,7 @@ pub(super) fn go_on(
         return Ok(());
     };
     args.provider.has_stored = true;
+    args.provider.settle_address();
     provider(&mut args.provider, &origin)?;
     // A database may be written by others, and what is in it is run as a program.
     let is_own = matches!(place, StorePlace::Sqlite(_));

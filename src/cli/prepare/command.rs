@@ -7,6 +7,7 @@ use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, his
 use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
+use crate::cli::foreign::switches;
 use crate::cli::log;
 use crate::cli::{Cli, CommandMode, Mode, RUN_COMMAND, RunCommandArgs};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
@@ -44,6 +45,7 @@ pub(super) fn run(
     let file = file(words, command_mode, &mut terminal.stdin);
     let file = file.map_err(|reason| Refusal { command_mode, reason })?;
     // From here on it is known which words are the file's flags.
+    let words = &switches::without_values(words, &file);
     let command_mode = Cli::guess(words, Some(&file));
     with_file(words, &file, terminal, output).map_err(|reason| Refusal { command_mode, reason })
 }

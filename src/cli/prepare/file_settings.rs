@@ -12,7 +12,10 @@ pub(super) fn apply(file: &CommandFile, args: &mut SessionArgs) -> Option<String
     let engine = of_file.and_then(|name| EngineName::from_str(name, false).ok());
     let provider = &mut args.provider;
     // A key or an address that is named otherwise is not for the engine of a file.
+    let is_address_of_others = provider.addresses.engine().is_some()
+        && engine.is_none_or(|engine| provider.addresses.of(engine).is_none());
     let is_chosen = provider.engine.is_some()
+        || is_address_of_others
         || provider.profile.is_some()
         || provider.base_url.is_some()
         || provider.key_command.is_some()

@@ -43,7 +43,14 @@ pub struct ToolsArgs {
     pub no_stream: bool,
 
     /// How much is logged to standard error
-    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_name = "LEVEL", value_enum, default_value_t)]
+    #[arg(
+        long,
+        env = "DUOLOGUE_LOG_LEVEL",
+        value_name = "LEVEL",
+        value_enum,
+        default_value_t,
+        ignore_case = true
+    )]
     pub log_level: LogLevel,
 }
 

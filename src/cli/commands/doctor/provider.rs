@@ -6,10 +6,11 @@ use crate::cli::commands::models::{listed, settings};
 use crate::cli::config::engine::{KeyOrigin, ProviderChoice, engine};
 use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
-use crate::cli::{ProviderArgs, TlsRoots};
+use crate::cli::{EngineName, ProviderArgs, TlsRoots};
 use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
 use crate::profile::{Item, Resolved};
 use anyhow::{Result, anyhow};
+use clap::ValueEnum;
 
 /// Variables that change how a provider is reached. Their values may hold passwords.
 const NETWORK_VARIABLES: [&str; 9] = [
@@ -70,7 +71,11 @@ fn of_engine(
     if !engine.model().is_empty() {
         checks.push(Check::fine("model", format!("{} ({model_from})", engine.model())));
     }
-    let url_from = source("base-url", args.provider.base_url.is_some(), "DUOLOGUE_BASE_URL");
+    let name = EngineName::from_str(engine.name(), false).ok();
+    let url_from = match name.and_then(|name| args.provider.own_address(name)) {
+        Some((option, _)) => option.to_owned(),
+        None => source("base-url", args.provider.base_url.is_some(), "DUOLOGUE_BASE_URL"),
+    };
     checks.push(Check::fine("provider", format!("{} ({url_from})", engine.provider())));
     let fault = engine.fault();
     checks.push(key(args, choice, engine, profile));
