@@ -46,7 +46,7 @@ const CHAT: Facts = Facts {
     output_formats: &["text"],
     exit_codes: &[
         (0, "the person has left, or input has ended"),
-        (1, "input could not be read"),
+        (1, "input could not be read, or a prompt from a file or a pipe was not answered"),
         WRONG,
         DEFECT,
         (74, "the terminal could not be used"),
