@@ -19,6 +19,7 @@ use crate::cli::log::{self, Flush};
 use crate::cli::{ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
 use crate::extract::ResponseType;
+use crate::protocol::command::Prompt;
 use crate::session::Signal;
 use crate::stdio::{Settings, Signals, UnreadInput, reader_gone};
 use crate::support::threads;
@@ -222,6 +223,7 @@ fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
 /// conversation, or to be printed, the prompt is needed before that.
 fn later(
     is_needed_now: bool,
+    may_be_blank: bool,
     read: impl FnOnce() -> Result<String> + Send + 'static,
 ) -> Result<Source> {
     if is_needed_now {
@@ -229,7 +231,10 @@ fn later(
     }
     let (done, prompt) = oneshot::channel();
     let work = move || {
-        let prompt = read().and_then(config::prompt);
+        let prompt = read().and_then(|text| match may_be_blank && text.trim().is_empty() {
+            true => Ok(Prompt::nothing()),
+            false => config::prompt(text),
+        });
         // An interrupted command reports no error.
         drop(done.send(prompt.map_err(|error| config::client_error(&error))));
     };
@@ -254,7 +259,10 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_attended = terminal.is_attended();
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
-    let prompt = source(&args, parts, mode, terminal)?;
+    // Attachments can be asked about without a word, unless the words may have been lost.
+    let is_blank = args.prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty());
+    let may_be_blank = !attachments.is_empty() && (is_blank || args.allow_empty);
+    let prompt = source(&args, parts, (mode, may_be_blank), terminal)?;
     if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
         let system = args.session.system;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
@@ -277,12 +285,18 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-/// The prompt that `parts` of `args` make, or where it will come from.
-fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Result<Source> {
+/// The prompt that `parts` of `args` make, or where it will come from; and whether it may be blank.
+fn source(
+    args: &ExecArgs,
+    parts: Parts,
+    (mode, may_be_blank): (Mode, bool),
+    terminal: Terminal,
+) -> Result<Source> {
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let Terminal { stdin, is_typed, .. } = terminal;
     if let Some(prompt) = parts.typed() {
-        return Ok(Source::Text(prompt.to_owned()));
+        let is_left_out = may_be_blank && !is_needed_now && prompt.trim().is_empty();
+        return Ok(if is_left_out { Source::Nothing } else { Source::Text(prompt.to_owned()) });
     }
     let is_given = args.prompt.is_some() || args.prompt_file.is_some();
     match (parts.has_stdin(), mode.reads_stdin()) {
@@ -297,6 +311,6 @@ fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Resu
             "there is no prompt; write it after `exec`, name a file with --prompt-file, or pipe it \
              in"
         ),
-        (_, _) => later(is_needed_now, move || parts.read(stdin)),
+        (_, _) => later(is_needed_now, may_be_blank, move || parts.read(stdin)),
     }
 }

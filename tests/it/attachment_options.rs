@@ -54,6 +54,24 @@ fn both_options_may_be_repeated_and_images_come_first() {
 }
 
 #[test]
+fn they_need_no_text() {
+    let folder = folder();
+    let attached = "Turn 1. You said: \nAttached: cat.png (image/png, 3x2, 33 bytes)\n";
+    for words in [&[""][..], &[" "], &["", "-", "--allow-empty"], &["-", "--allow-empty"]] {
+        let stdout = ok(&folder, &[&["exec", "--image", "cat.png"], words].concat());
+        assert_eq!(stdout, attached, "{words:?}");
+    }
+    // Text that was to be read may have been lost.
+    for words in [&["-"][..], &["", "-"], &[]] {
+        let words = [&["exec", "--engine", "echo", "--image", "cat.png"], words].concat();
+        let ended = run(&folder, &words);
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{words:?}");
+    }
+    let blank = run(&folder, &["exec", "", "--engine", "echo", "--allow-empty"]);
+    assert!(blank.status == 2 && blank.stderr.contains("the prompt is blank"), "{blank:?}");
+}
+
+#[test]
 fn a_prompt_that_is_read_later_has_them_too() {
     let folder = folder();
     let words = ["exec", "--engine", "echo", "--image", "cat.png", "--output", "json"];
