@@ -12,6 +12,23 @@ pub(super) fn equivalent(wrong: &str) -> Option<&'static str> {
     EQUIVALENTS.iter().find(known).map(|(_, tip)| *tip)
 }
 
+/// Whether the option `known`, of which people may not know, is one to suggest to who typed `wrong`.
+pub(super) fn is_suggested(known: &str, wrong: &str) -> bool {
+    let start = STARTS.iter().find(|start| known.starts_with(**start));
+    match start {
+        Some(start) => wrong.starts_with(start),
+        None => !UNSEEN.contains(&known),
+    }
+}
+
+/// Options that are taken and not in help.
+const UNSEEN: [&str; 5] =
+    ["--config-file", "--log-format", "--log-to-stdout", "--timeout", "--with-caller"];
+
+/// What the names of more of them begin with.
+const STARTS: [&str; 6] =
+    ["--ai-", "--claude-", "--gemini-", "--inference-", "--ollama-", "--openai-"];
+
 /// Names of options, and what to write in their place.
 const EQUIVALENTS: [(&[&str], &str); 31] = [
     (

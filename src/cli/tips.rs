@@ -26,7 +26,7 @@ const QUESTION_CHARS_MAX: usize = 60;
 
 /// Adds a suggestion to `error`, which is about `words`. `file` is the command file they run.
 pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile>) -> Error {
-    let mut error = as_unexpected(error);
+    let mut error = without_foreign(as_unexpected(error));
     let wrong = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let wrong = wrong.into_iter().find_map(|kind| text(&error, kind));
     let (Some(wrong), Some(words)) = (wrong, all_text(words)) else { return error };
@@ -48,6 +48,16 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
         }
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Of the options that are not in help, those that begin as what was typed are suggested.
+fn without_foreign(mut error: Error) -> Error {
+    let suggested = text(&error, ContextKind::SuggestedArg).unwrap_or_default();
+    let wrong = text(&error, ContextKind::InvalidArg).unwrap_or_default();
+    if !foreign::is_suggested(&suggested, &wrong) {
+        error.remove(ContextKind::SuggestedArg);
     }
     error
 }

@@ -198,6 +198,26 @@ fn a_switch_may_have_a_value() {
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "false --resume=true\n"), "{ended:?}");
 }
 
+#[test]
+fn an_option_that_is_not_in_help_is_suggested_only_for_one_like_it() {
+    for (typed, suggested) in [
+        ("--no-stream", None),
+        ("--timeout-s", None),
+        ("--base-ulr", Some("'--base-url'")),
+        ("--ai-temprature", Some("'--ai-temperature'")),
+        ("--claude-base", Some("'--claude-base-url'")),
+    ] {
+        let ended = run(&Folder::new(), &["chat", "hi", typed]);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        let tip = ended.stderr.lines().find(|line| line.contains("similar argument"));
+        assert_eq!(tip.is_some(), suggested.is_some(), "{typed} {ended:?}");
+        assert!(
+            tip.is_none_or(|tip| suggested.is_some_and(|name| tip.ends_with(name))),
+            "{ended:?}"
+        );
+    }
+}
+
 /// A flag of the file has its name, also where that is an option of Pinocchio.
 #[test]
 fn a_flag_of_a_file_keeps_its_name() {
