@@ -7,12 +7,12 @@ use crate::protocol::wire::Frame;
 use crate::protocol::words::extension_of;
 use crate::support::files::{self, write_all};
 use crate::support::threads;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -43,6 +43,8 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 /// A file that frames are copied to.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
+    /// The name that was given: those of the files of later conversations are made of it.
+    named: PathBuf,
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// The file with its old content, until that is removed, and the lines that wait for it.
     held: Option<Held>,
@@ -72,7 +74,11 @@ impl DebugFile {
     /// If the file can't be written, or the system has no thread for it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         files::make_folders_of(path)?;
-        let file = Arc::new(files::open(path, OpenOptions::new().write(true))?);
+        Self::writing(files::open(path, OpenOptions::new().write(true))?, path.to_owned())
+    }
+
+    fn writing(file: File, named: PathBuf) -> Result<Self> {
+        let file = Arc::new(file);
         let (lines, to_write) = mpsc::channel();
         let (is_written, written) = oneshot::channel::<()>();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
@@ -86,6 +92,7 @@ impl DebugFile {
         };
         threads::spawn("debug-file", write)?;
         Ok(Self {
+            named,
             lines: Some(lines),
             held: Some(Held { file, lines: Vec::new() }),
             written,
@@ -102,6 +109,35 @@ impl DebugFile {
     pub(crate) fn hiding(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
         self.hidden.extend(names);
         self
+    }
+
+    /// A file for the next conversation of the same process, and its path: a client reads one
+    /// conversation in a file. Its name has the first number that no file has. `None` if what was named is
+    /// no file, such as a pipe, which takes one conversation after the other.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn another(&self) -> Result<Option<(Self, PathBuf)>> {
+        // Names such as /dev/fd/3 are of open files, which have no neighbours.
+        let is_open_file = ["/dev", "/proc"].iter().any(|folder| self.named.starts_with(folder));
+        if is_open_file || !self.named.is_file() {
+            return Ok(None);
+        }
+        let mut taken = 1_u32;
+        loop {
+            taken += 1;
+            let path = numbered(&self.named, taken);
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            let file = match files::open(&path, OpenOptions::new().write(true).create_new(true)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                opened => opened.with_context(|| path.display().to_string())?,
+            };
+            let mut another = Self::writing(file, self.named.clone())?;
+            another.hidden.clone_from(&self.hidden);
+            return Ok(Some((another, path)));
+        }
     }
 
     /// Empties the file and writes the frames so far. A process that runs nothing never gets here, so
@@ -178,6 +214,17 @@ impl DebugFile {
     }
 }
 
+/// `events-2.jsonl` for `events.jsonl`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Empties a regular file; a pipe or a device has nothing to remove.
 fn empty(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
@@ -230,6 +277,7 @@ mod tests {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let reader = open(&path, flags, Mode::empty()).expect("a named pipe");
         let mut file = DebugFile::open(&path).expect("a reader");
+        assert!(file.another().expect("no file is opened").is_none(), "there is one pipe");
         file.begin();
         std::fs::remove_file(&path).expect("the named pipe");
         file.waiting_bytes_max = LARGE_BYTES / 2;
@@ -251,5 +299,12 @@ mod tests {
         file.finish().await;
         let read = reading.join().expect("no panic").expect("UTF-8");
         assert_eq!(read, frames - 1);
+    }
+
+    #[test]
+    fn numbers_stand_before_the_extension() {
+        for (named, expected) in [("a/events.jsonl", "a/events-2.jsonl"), ("events", "events-2")] {
+            assert_eq!(numbered(Path::new(named), 2), Path::new(expected));
+        }
     }
 }

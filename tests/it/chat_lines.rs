@@ -245,3 +245,30 @@ fn the_debug_file_has_only_extensions_that_were_named() {
         assert_eq!(frames.iter().filter(|frame| frame.is_event(name)).count(), count, "{name}");
     }
 }
+
+/// A client reads one conversation in a file.
+#[test]
+fn each_conversation_of_a_chat_has_a_debug_file_of_its_own() {
+    let folder = Folder::new();
+    fs::write(folder.path("frames-2.jsonl"), "mine").expect("a file");
+    let lines = "one\n/new\ntwo\n/new\n/undo\nthree\n/fork\nfour\n";
+    let options = ["--debug-events-jsonl", "frames.jsonl", "--store", "store"];
+    let ended = piped(&folder, &options, lines);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let read = |name: &str| fs::read_to_string(folder.path(name)).expect(name);
+    assert_eq!(read("frames-2.jsonl"), "mine");
+    let names = ["frames.jsonl", "frames-3.jsonl", "frames-4.jsonl", "frames-5.jsonl"];
+    for (name, prompts) in names.into_iter().zip([&["one"][..], &["two"], &["three"], &["four"]]) {
+        let file = read(name);
+        let checked = run(&["check"], file.as_bytes());
+        assert!(checked.status.success(), "{checked:?}\n{file}");
+        let frames: Vec<Frame> = file.lines().map(|line| Frame::parse(line.as_bytes())).collect();
+        let accepted = frames.iter().filter(|frame| frame.is_event("ChatUserMessageAccepted"));
+        let accepted: Vec<_> = accepted.map(|frame| frame.payload("text")).collect();
+        assert_eq!(accepted, prompts, "{name}");
+        let line = format!("are copied to {name}");
+        let is_said = format!("{}{}", ended.stdout, ended.stderr).matches(&line).count();
+        assert_eq!(is_said, usize::from(name != names[0]), "{ended:?}");
+    }
+    assert!(!folder.path("frames-6.jsonl").exists());
+}

@@ -5,6 +5,7 @@ use super::Shell;
 use crate::host::{Effect, Effects, Host, HostSettings};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::support::terminal::escape_control;
 use crate::support::threads;
 use crate::tui::model::{Event, Opening, Status};
 use std::future::pending;
@@ -99,6 +100,7 @@ impl Shell<'_> {
         }
         self.host.close().await;
         self.host = host;
+        let recorded = self.next_debug_file().await;
         if let Opening::New { system: Some(text) } = &opening {
             self.state.status.system = Some(text.clone());
         }
@@ -115,6 +117,7 @@ impl Shell<'_> {
                 shell.state.awaits_conversation();
             }
             shell.greet(greeting);
+            recorded.into_iter().for_each(|line| shell.update(Event::Logged(line)));
             if chosen.is_some() {
                 // The greeting names what the process began with.
                 let status = &mut shell.state.status;
@@ -123,6 +126,28 @@ impl Shell<'_> {
             }
             shell.perform(effects);
         });
+    }
+}
+
+impl Shell<'_> {
+    /// The frames of this conversation go to a debug file of its own; returns a line that says which one.
+    async fn next_debug_file(&mut self) -> Option<String> {
+        let before = self.debug_file.take()?;
+        let line = match before.another() {
+            Ok(None) => {
+                self.debug_file = Some(before);
+                return None;
+            }
+            Ok(Some((mut file, path))) => {
+                file.begin();
+                self.debug_file = Some(file);
+                let path = escape_control(&path.display().to_string());
+                format!("the frames of this conversation are copied to {path}")
+            }
+            Err(error) => format!("the frames of this conversation are not copied: {error:#}"),
+        };
+        before.finish().await;
+        Some(line)
     }
 }
 
