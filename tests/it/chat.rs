@@ -503,6 +503,18 @@ fn files_after_an_at_sign_are_completed_and_attached() {
     person.sees("> and @\"sub/my \\\"own\\\" notes.txt\"");
     person.types("\r");
     person.sees("attached: my \"own\" notes.txt");
+    // A name that was written without its quotes gets them.
+    fs::write(folder.path("a plan.md"), "text").expect("a file");
+    fs::write(folder.path("a plan.txt"), "text").expect("a file");
+    person.types("with @a pl\t");
+    person.sees("> with @\"a plan.");
+    person.types("t\t");
+    person.sees("> with @\"a plan.txt\"");
+    person.types("too, and @a plan.md\t");
+    person.sees("> with @\"a plan.txt\" too, and @\"a plan.md\"");
+    person.types("\r");
+    person.sees("attached: a plan.txt");
+    person.sees("attached: a plan.md");
     person.types("or @~\t");
     person.sees("> or @~/");
     person.types("su\t");

@@ -32,8 +32,11 @@ impl Completion {
         if let Some(part) = before.strip_prefix("/profile ").filter(|part| !part.contains(' ')) {
             return Some(Self::Profile { start: before.len() - part.len(), part: part.to_owned() });
         }
-        let last = scanned(before).pop().filter(|mention| mention.reaches_end)?;
-        Some(Self::File { start: last.start, part: before[last.start..].to_owned() })
+        let last = scanned(before).pop()?;
+        let part = &before[last.start..];
+        // A name with spaces may have no quotes yet.
+        let may_go_on = last.reaches_end || !part.starts_with('"') && !part.contains('\n');
+        may_go_on.then(|| Self::File { start: last.start, part: part.to_owned() })
     }
 }
 
@@ -176,6 +179,9 @@ mod tests {
         check("see @\"my no", file(5, "\"my no"));
         check("see @\"my notes\"", None);
         check("see @\"my notes\" and", None);
+        check("see @my no", file(5, "my no"));
+        check("see @a.txt and @my notes.t", file(16, "my notes.t"));
+        check("see @a.txt\nand", None);
         check("mail me@example.com", None);
         check("plain", None);
     }

@@ -232,20 +232,23 @@ impl State {
     pub(super) fn files_listed(&mut self, found: Candidates) {
         let before = &self.editor.text()[..self.editor.cursor()];
         let nothing = match Completion::of(before) {
-            Some(Completion::File { start, .. }) if start == found.start => {
-                "no file begins like that"
+            // After a space it may be the sentence that goes on, and no name.
+            Some(Completion::File { start, part }) if start == found.start => {
+                let is_name = part.starts_with('"') || !part.contains(char::is_whitespace);
+                is_name.then_some("no file begins like that")
             }
             Some(Completion::Profile { start, .. }) if start == found.start => {
-                "no profile begins like that"
+                Some("no profile begins like that")
             }
             Some(
                 Completion::File { .. } | Completion::Profile { .. } | Completion::Command { .. },
             )
             | None => return,
         };
-        match found.words.is_empty() {
-            true => self.hint(nothing),
-            false => self.insert_common(&found),
+        match nothing {
+            _ if !found.words.is_empty() => self.insert_common(&found),
+            Some(nothing) => self.hint(nothing),
+            None => {}
         }
     }
 
