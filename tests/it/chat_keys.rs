@@ -3,11 +3,12 @@
 use crate::chat::{Person, chat};
 use crate::chat_lines::piped;
 use crate::mcp_servers::{assert_gone, config, mark};
-use crate::once::Once;
+use crate::once::{Once, duologue};
 use crate::profiles::Scene;
-use crate::provider::{Provider, says};
+use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
 use crate::terminal::{in_session, read_until, with_terminal};
+use crate::tools::run;
 use serde_json::json;
 use std::fs;
 use std::io::Write;
@@ -68,6 +69,37 @@ fn a_prompt_joins_the_answer_visibly() {
     person.sees("> and this");
     person.types("\u{3}\u{4}");
     assert_eq!(person.ends().0, 0);
+}
+
+/// The debug file has the extension only if it was named. A checker reads it either way.
+#[test]
+fn a_prompt_that_joined_an_answer_is_in_the_debug_file() {
+    for (options, events) in [(&[][..], 0), (&["--extensions", "steer"], 1)] {
+        let folder = Folder::new();
+        let first = vec![Step::Text("One.".to_owned()), Step::Gate, Step::Done];
+        let provider = Provider::start(vec![first, says("Two.")]);
+        let words = ["chat", "--engine", "openai", "--debug-events-jsonl", "frames"];
+        let mut command = duologue(&folder, &[&words[..], options].concat());
+        command.env("HOME", folder.path("")).env("DUOLOGUE_MODEL", "m");
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", provider.base_url());
+        let mut person = Person::start(command);
+        person.sees("/help");
+        person.types("first\r");
+        provider.wait_request(1);
+        person.types("second\u{13}");
+        person.sees("joins the answer: second");
+        provider.open_gate();
+        person.answered("Two.");
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+        let file = fs::read_to_string(folder.path("frames")).expect("the debug file");
+        let checked = run(&["check"], file.as_bytes());
+        assert!(checked.status.success(), "{checked:?}\n{file}");
+        assert_eq!(file.matches("\"name\":\"ChatUserMessageAccepted\"").count(), 2, "{file}");
+        assert_eq!(file.matches("\"name\":\"SteeringAccepted\"").count(), events, "{file}");
+        let is_noted = format!("{checked:?}").contains("joined a run without a SteeringAccepted");
+        assert_eq!(is_noted, events == 0, "{checked:?}");
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ impl Checker {
         check_event_name(&frame.name, payload_name, strange, report);
         let is_extension = self.check_extension(payload_name, report) || strange.is_some();
         let is_of_two = matches!(payload, Some(Any::SteeringAccepted(_)));
+        // A debug file has either all extensions that were used, or those alone that `hello` announces.
+        self.runs.has_steering |= self.process.has_unannounced;
         // Most events are patches, whose names alone are compared.
         let key =
             if is_extension { self.namer.key(&format!("{payload:?}")) } else { Default::default() };

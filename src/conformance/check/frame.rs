@@ -33,6 +33,7 @@ impl Checker {
         let name = self.namer.name(id);
         if let Body::Hello(hello) = body {
             let has = |word: &str| hello.capabilities.iter().any(|given| given == word);
+            self.runs.has_steering = has(capability::STEER);
             self.runs.calls.announced(Announced {
                 retries: has(capability::RETRIES),
                 timing: has(capability::TIMING),

@@ -23,6 +23,8 @@ pub(super) struct Process {
     has_other_answers: bool,
     /// A client uses requests that the published contract doesn't have.
     uses_extensions: bool,
+    /// An extension that `hello` does not announce was turned on by a request.
+    pub(super) has_unannounced: bool,
     /// The states of tool servers come before the `done` of the first `enable`: what is wrong if that
     /// does not follow.
     unless_enabled: Option<Violation>,
@@ -75,6 +77,7 @@ impl Process {
             is_defective: false,
             has_other_answers: false,
             uses_extensions: false,
+            has_unannounced: false,
             unless_enabled: None,
         }
     }
@@ -127,6 +130,7 @@ impl Process {
         let by_request = by_request.filter(|_| self.reads_requests());
         self.uses_extensions |= by_request.is_some();
         let is_announced = self.words.iter().any(|word| word == extension);
+        self.has_unannounced |= by_request.is_some() && !is_announced;
         if is_announced || by_request.is_some_and(|extension| self.may_be_on(extension)) {
             return;
         }

@@ -104,10 +104,6 @@ impl Run {
         if let (RunStage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
-        if self.joined.take().is_some() {
-            let message = "a prompt has joined the run, but its SteeringAccepted does not follow";
-            report.add(Rule::EventOrder, message);
-        }
         if !step.reports_on_call() {
             self.calls.settle(session, report);
         }
@@ -183,6 +179,11 @@ impl Run {
     /// Whether this prompt has just joined the run, for the event that says so.
     pub(super) fn has_joined(&mut self, message: &Name) -> bool {
         self.joined.take_if(|joined| joined == message).is_some()
+    }
+
+    /// Whether a prompt has joined it whose SteeringAccepted is not the next event.
+    pub(super) fn take_unreported_join(&mut self) -> bool {
+        self.joined.take().is_some()
     }
 
     /// Compares a finish reason with the earlier ones of its provider call; it may be unknown.

@@ -19,6 +19,11 @@ pub(super) struct Runs {
     earlier: Earlier,
     /// Runs that were not stopped though a `done` alone came during them.
     pub(super) uncancelled: u64,
+    /// The stream has the events of steering, as `hello` announces it, or has extensions that `hello` does
+    /// not announce.
+    pub(super) has_steering: bool,
+    /// Prompts that joined a run without a SteeringAccepted, where the stream has none.
+    unreported_joins: u64,
     pub(super) calls: SessionCalls,
 }
 
@@ -44,7 +49,14 @@ pub(super) enum RunSeen {
 impl Runs {
     pub(super) fn new() -> Self {
         let (earlier, calls) = (Earlier::new(), SessionCalls::new());
-        Self { live: Vec::new(), earlier, uncancelled: 0, calls }
+        Self {
+            live: Vec::new(),
+            earlier,
+            uncancelled: 0,
+            has_steering: false,
+            unreported_joins: 0,
+            calls,
+        }
     }
 
     /// Whether the request has a run.
@@ -71,6 +83,14 @@ impl Runs {
         report: &mut Report,
     ) {
         if let Some(run) = self.live.iter_mut().find(|run| run.request == *request) {
+            if run.take_unreported_join() {
+                self.unreported_joins += u64::from(!self.has_steering);
+                if self.has_steering {
+                    let message =
+                        "a prompt has joined the run, but its SteeringAccepted does not follow";
+                    report.add(Rule::EventOrder, message);
+                }
+            }
             return run.step(step, &mut self.calls, namer, report);
         }
         if matches!(step, Step::Other) {
@@ -135,15 +155,23 @@ impl Runs {
     }
 
     /// What was not checked, for the summary.
-    pub(super) fn notes(&self) -> Option<String> {
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        let joins = self.unreported_joins;
+        let joined = (joins > 0).then(|| {
+            format!(
+                "{joins} prompts joined a run without a SteeringAccepted, which hello does not announce: \
+                 right in the debug file of a chat, which leaves out extensions that were not named"
+            )
+        });
         let count = self.uncancelled;
-        (count > 0).then(|| {
+        let uncancelled = (count > 0).then(|| {
             format!(
                 "{count} runs went on after another request got nothing but a done \"ok\": right if \
                  that request was an enable or a cancel with waiting; a cancel of the run would have \
                  stopped it"
             )
-        })
+        });
+        uncancelled.into_iter().chain(joined)
     }
 
     /// Records that a cancel may have been answered while a run was active.

@@ -4,7 +4,7 @@ use super::sample::{
     PROMPT, STDIN, Stream, accepted, done, ended, entity, event, foreign, hello, ids_of, merged,
     prompt_of, started, state,
 };
-use crate::conformance::check::Rule;
+use crate::conformance::check::{Checker, Rule};
 use serde_json::{Value, json};
 
 const TOOLS: &str = "duologue.tools";
@@ -220,4 +220,25 @@ fn an_approval_is_shown_while_its_call_waits() {
     for other in ["b", "d"] {
         assert_eq!(rules(other), [Rule::SnapshotEntity], "{other}");
     }
+}
+
+/// A debug file leaves out extensions that nobody named.
+#[test]
+fn a_prompt_that_joins_needs_its_event_unless_extensions_are_left_out() {
+    let joining = |words: &[&str]| {
+        let mut frames = vec![hello(words), of_run(1, "ChatUserMessageAccepted", accepted(1))];
+        frames.push(of_run(2, "ChatRunStarted", started(1)));
+        let second = steering().into_iter().filter(|frame| frame["requestId"] == "r");
+        frames.extend(second);
+        let mut checker = Checker::new();
+        let lines = Stream(frames).lines();
+        let mut found: Vec<_> = lines.iter().flat_map(|line| checker.line(line)).collect();
+        let ended = of_run(29, "ChatRunFinished", ended(1, "finished")).to_string();
+        found.extend(checker.line(ended.as_bytes()));
+        let found: Vec<_> = found.into_iter().map(|violation| violation.rule).collect();
+        (found, checker.summary().notes.join(" ").contains("SteeringAccepted"))
+    };
+    let announced = STDIN.into_iter().chain(["steer"]).collect::<Vec<_>>();
+    assert_eq!(joining(&announced), (vec![Rule::EventOrder], false));
+    assert_eq!(joining(&STDIN), (vec![], true));
 }
