@@ -3,10 +3,12 @@
 use super::foreign::provider::{TypedAddresses, TypedKeys};
 use super::{EngineName, config};
 use crate::chat::record::OriginKey;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Options about the provider.
@@ -153,9 +155,27 @@ pub struct ProfileFiles {
         env = "DUOLOGUE_PROFILE_REGISTRIES",
         value_name = "FILES",
         value_delimiter = ',',
+        value_parser = OsStringValueParser::new().try_map(registry),
         value_hint = ValueHint::FilePath
     )]
     pub profile_registries: Vec<PathBuf>,
+}
+
+/// The file in a source of profiles, which Pinocchio writes with its kind before it.
+fn registry(source: OsString) -> Result<PathBuf, String> {
+    let Some(text) = source.to_str() else { return Ok(source.into()) };
+    if text.starts_with("sqlite:") || text.starts_with("sqlite-dsn:") {
+        return Err(
+            "it is a database, and profiles are read from YAML files; write its profiles as \
+                    YAML, and name that file"
+                .to_owned(),
+        );
+    }
+    let path = text.strip_prefix("yaml://").or(text.strip_prefix("yaml:")).unwrap_or(text);
+    match path.is_empty() && path != text {
+        true => Err("it names no file; write one after yaml:".to_owned()),
+        false => Ok(path.into()),
+    }
 }
 
 /// The names of the profiles, for completions.

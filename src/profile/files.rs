@@ -6,7 +6,8 @@ use super::{FILE_BYTES_MAX, ProfileError};
 use crate::support::files::{read_limited, user_folder};
 use crate::tool::config::Protected;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,9 @@ const USER_FILE: &str = "duologue/profiles.yaml";
 
 /// The file of a project, in its folder.
 pub(crate) const PROJECT_FILE: &str = ".duologue/profiles.yaml";
+
+/// What a database of SQLite begins with: <https://www.sqlite.org/fileformat.html#the_database_header>.
+const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
 
 /// Mode bits of a file that users other than its owner can read or write.
 const OPEN_TO_OTHERS: u32 = 0o077;
@@ -115,9 +119,24 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Whether it is a database of SQLite, as in which Pinocchio can keep profiles.
+fn is_database(path: &Path) -> bool {
+    let mut start = [0; SQLITE_START.len()];
+    // A named pipe is not opened, which would wait for its writer.
+    let file = path.is_file().then(|| File::open(path).ok()).flatten();
+    let is_read = file.is_some_and(|mut file| file.read_exact(&mut start).is_ok());
+    is_read && start == *SQLITE_START
+}
+
 fn unreadable(path: &Path, error: &io::Error) -> ProfileError {
-    let message = format!(
-        "the file of profiles can't be read: {error}; correct it, or remove it if it is not needed"
-    );
+    let message = match is_database(path) {
+        true => {
+            "it is a database, and profiles are read from YAML files; write its profiles as YAML"
+                .to_owned()
+        }
+        false => format!(
+            "the file of profiles can't be read: {error}; correct it, or remove it if it is not needed"
+        ),
+    };
     ProfileError { file: Some(path.to_owned()), line: None, message }
 }

@@ -340,6 +340,37 @@ fn an_address_is_for_its_own_provider() {
 }
 
 #[test]
+fn a_source_of_profiles_may_have_its_kind() {
+    let folder = Folder::new();
+    let profiles = "slug: r\nprofiles:\n  a:\n    slug: a\n    inference_settings:\n      chat: {engine: tiny, \
+                    api_type: gemini}\n";
+    fs::write(folder.path("r.yaml"), profiles).expect("a file");
+    fs::write(folder.path("r.db"), b"SQLite format 3\0\x10\0\xff").expect("a file");
+    let shown =
+        |source: &str| run(&folder, &["profiles", "show", "a", "--profile-registries", source]);
+    for source in ["r.yaml", "yaml:r.yaml", "yaml://r.yaml"] {
+        let ended = shown(source);
+        assert!(ended.status == 0 && ended.stdout.contains("tiny"), "{source} {ended:?}");
+    }
+    for source in ["r.db", "sqlite:r.db", "sqlite-dsn:file:r.db"] {
+        let ended = shown(source);
+        assert!(ended.status == 2 && ended.stderr.contains("it is a database"), "{ended:?}");
+    }
+    assert!(shown("yaml:").stderr.contains("it names no file"));
+}
+
+/// It may hold all that is needed, so the built-in engine does not answer in its place.
+#[test]
+fn a_file_of_settings_that_is_not_read_is_an_error_where_nothing_else_is() {
+    let folder = folder();
+    let words = ["run-command", "f.yaml", "--config-file", "x.yaml"];
+    let ended = run(&folder, &words);
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    assert!(ended.stderr.contains("--config-file names Pinocchio's settings"), "{ended:?}");
+    assert_eq!(run(&folder, &[&words[..], &["--engine", "echo"]].concat()).status, 0);
+}
+
+#[test]
 fn an_address_that_is_lost_is_an_error() {
     let ended = run(&Folder::new(), &["exec", "hi", "--openai-base-url", ""]);
     assert!(ended.status == 2 && ended.stdout.is_empty(), "{ended:?}");

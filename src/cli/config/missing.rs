@@ -3,6 +3,7 @@
 
 use super::profile;
 use crate::cli::ProviderArgs;
+use crate::cli::session::ForeignArgs;
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
@@ -24,12 +25,17 @@ const OF_PROVIDERS: [&str; 10] = [
     "OLLAMA_HOST",
 ];
 
+/// Pinocchio's file of settings is named.
+const CONFIG_FILE: &str =
+    "--config-file names Pinocchio's settings, which are not read here; write them as a profile";
+
 /// # Errors
 /// If options, variables or files are a part of a provider's configuration, with what is missing.
-pub(crate) fn ensure_unconfigured(args: &ProviderArgs) -> Result<()> {
+pub(crate) fn ensure_unconfigured(args: &ProviderArgs, foreign: &ForeignArgs) -> Result<()> {
+    let foreign = foreign.config_file.iter().map(|_| CONFIG_FILE.to_owned());
     let empty = ENOUGH.iter().filter(|name| is_empty(name) == Some(true)).map(|name| lacks(name));
     let variables = OF_PROVIDERS.iter().filter_map(|name| of_variable(name));
-    let found: Vec<_> = of_options(args).chain(empty).chain(variables).collect();
+    let found: Vec<_> = of_options(args).chain(empty).chain(variables).chain(foreign).collect();
     refuse(&found)?;
     let profiles = profile::read(&args.registries)
         .context("no provider is configured, and the files of profiles can't be read")?;

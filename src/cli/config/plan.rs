@@ -56,7 +56,7 @@ impl Plan {
             choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();
         if !has_provider && !self.is_attended && self.mode.session_mode() == SessionMode::OneShot {
-            missing::ensure_unconfigured(&self.session.provider)?;
+            missing::ensure_unconfigured(&self.session.provider, &self.session.foreign)?;
         }
         warn_of_foreign(&self.session.foreign);
         warn_of_keys(&self.session.provider);

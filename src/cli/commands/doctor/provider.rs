@@ -6,6 +6,7 @@ use crate::cli::commands::models::{listed, settings};
 use crate::cli::config::engine::{KeyOrigin, ProviderChoice, engine};
 use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
+use crate::cli::session::ForeignArgs;
 use crate::cli::{EngineName, ProviderArgs, TlsRoots};
 use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
 use crate::profile::{Item, Resolved};
@@ -52,7 +53,7 @@ fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Built> {
     let engine = engine(&choice, &args.engines, &mut notices)?;
     if let Some(notice) = notices.first() {
         // A part of a configuration says more than that there is none.
-        missing::ensure_unconfigured(&args.provider)?;
+        missing::ensure_unconfigured(&args.provider, &ForeignArgs::default())?;
         return Err(anyhow!("{notice}"));
     }
     Ok(Built { engine, choice, settings })
