@@ -155,7 +155,9 @@ pub(crate) async fn prepare(
     match job {
         Job::Rpc(args) => {
             let session = &args.session;
-            let has_profile = session.provider.profile.is_some();
+            let provider = &session.provider;
+            let has_profile =
+                provider.profile.is_some() || !provider.registries.profile_registries.is_empty();
             let resumes = session.store.continues || session.store.resume;
             let reads = has_profile || session.history.is_some() || resumes;
             let work =

@@ -359,6 +359,37 @@ fn a_source_of_profiles_may_have_its_kind() {
     assert!(shown("yaml:").stderr.contains("it names no file"));
 }
 
+#[test]
+fn the_default_profile_of_a_named_file_is_used_where_nothing_else_is_chosen() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let url = provider.base_url();
+    let profiles = format!(
+        "slug: r\nprofiles:\n  default:\n    slug: default\n    inference_settings:\n      chat: {{engine: \
+         tiny, api_type: openai}}\n      api: {{base_urls: {{openai-base-url: '{url}'}}}}\n"
+    );
+    fs::write(folder.path("r.yaml"), &profiles).expect("a file");
+    let named = ["--profile-registries", "r.yaml"];
+    let ended = exec(&folder, &named, &[]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "one\n"), "{ended:?}");
+    assert_eq!(provider.wait_request(1).body["model"], "tiny");
+    let ended = exec(&folder, &[&named[..], &["--ai-engine", "other"]].concat(), &[]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "two\n"), "{ended:?}");
+    assert_eq!(provider.wait_request(2).body["model"], "other");
+    let chosen = [&named[..], &["--engine", "openai", "-m", "m", "--base-url", &url]].concat();
+    assert_eq!(exec(&folder, &chosen, &[]).stdout, "three\n");
+    assert_eq!(provider.wait_request(3).body["model"], "m");
+    assert!(exec(&folder, &["--engine", "echo"], &[]).stdout.starts_with("Turn 1."));
+    let doctor = run(&folder, &[&["doctor", "--offline"], &named[..]].concat());
+    assert!(doctor.stdout.contains("model: tiny (profile default"), "{doctor:?}");
+    // That of a project was not named.
+    fs::create_dir(folder.path(".duologue")).expect("a folder");
+    fs::rename(folder.path("r.yaml"), folder.path(".duologue/profiles.yaml")).expect("a file");
+    fs::write(folder.path("none.yaml"), "profiles: {}\n").expect("a file");
+    let ended = exec(&folder, &["--profile-registries", "none.yaml"], &[]);
+    assert!(ended.status == 2 && ended.stderr.contains("no profile is chosen"), "{ended:?}");
+}
+
 /// It may hold all that is needed, so the built-in engine does not answer in its place.
 #[test]
 fn a_file_of_settings_that_is_not_read_is_an_error_where_nothing_else_is() {

@@ -11,6 +11,7 @@ use super::args::DoctorArgs;
 use super::document::{print_data, print_text};
 use super::envelope::Error;
 use super::output::{Failure, status};
+use crate::cli::config::profile;
 use crate::cli::{LogLevel, log};
 use crate::engine::ErrorClass;
 use crate::support::terminal::escape_control;
@@ -60,12 +61,13 @@ impl Check {
 }
 
 /// Prints what is configured; returns the exit status.
-pub fn doctor(args: &DoctorArgs) -> u8 {
+pub fn doctor(mut args: DoctorArgs) -> u8 {
     let begun = Instant::now();
     if let Err(error) = log::start(LogLevel::Warn, None) {
         return status(Err(Failure::Usage(format!("{error:#}"))));
     }
-    let checks = checks(args);
+    profile::choose_default(&mut args.provider);
+    let checks = checks(&args);
     let fault = fault(&checks);
     let printed = match args.output.is_json() {
         true => print_data(&data(&checks), fault.as_ref(), begun),

@@ -6,17 +6,20 @@ use super::output::Failure;
 use crate::cli::calls::CallArgs;
 use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::{self, ProfileValues};
-use crate::cli::{LogLevel, log, shell};
+use crate::cli::session::EngineArgs;
+use crate::cli::{LogLevel, ProviderArgs, log, shell};
 use crate::engine::{CallSettings, Engine, RunError};
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result};
 use serde_json::json;
 
 /// Prints the models of the provider that `args` choose; returns the exit status.
-pub fn models(args: &ModelsArgs) -> u8 {
-    document::print(&args.output, || {
+pub fn models(args: ModelsArgs) -> u8 {
+    let ModelsArgs { mut provider, output, calls, engines } = args;
+    document::print(&output, || {
         log::start(LogLevel::Warn, None).map_err(wrong)?;
-        let (engine, settings) = chosen(args).map_err(wrong)?;
+        profile::choose_default(&mut provider);
+        let (engine, settings) = chosen(&provider, &calls, &engines).map_err(wrong)?;
         let mut models = listed(&engine, &settings).map_err(wrong)?.map_err(Failure::Unanswered)?;
         models.sort_unstable();
         let text: String = models.iter().map(|model| escape_control(model) + "\n").collect();
@@ -30,13 +33,17 @@ fn wrong(error: anyhow::Error) -> Failure {
 }
 
 /// The engine that options, variables and the profile choose, and the settings of its calls.
-fn chosen(args: &ModelsArgs) -> Result<(Engine, CallSettings)> {
-    let profiles = profile::read_if_named(&args.provider)?;
-    let profile = profile::chosen(&args.provider, &profiles)?;
-    let choice = ProviderChoice::initial(&args.provider, &profile)?;
-    let settings = settings(&choice, &profile, &args.calls)?;
+fn chosen(
+    args: &ProviderArgs,
+    calls: &CallArgs,
+    engines: &EngineArgs,
+) -> Result<(Engine, CallSettings)> {
+    let profiles = profile::read_if_named(args)?;
+    let profile = profile::chosen(args, &profiles)?;
+    let choice = ProviderChoice::initial(args, &profile)?;
+    let settings = settings(&choice, &profile, calls)?;
     let mut notices = Vec::new();
-    let engine = engine(&choice, &args.engines, &mut notices)?;
+    let engine = engine(&choice, engines, &mut notices)?;
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     Ok((engine, settings))
 }

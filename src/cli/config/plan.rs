@@ -5,6 +5,7 @@ use super::engines::{Chosen, choose};
 use super::format::{RunFacts, format};
 use super::missing;
 use super::not_blank;
+use super::profile;
 use super::request::PromptRequest;
 use super::resume;
 use super::store::store;
@@ -52,6 +53,7 @@ impl Plan {
     pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
         let (store, session) = store(&self.session)?;
         resume::go_on(&mut self.session, store.as_ref(), session.as_ref())?;
+        profile::choose_default(&mut self.session.provider);
         let Chosen { engines, profile, notices, origin } =
             choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();

@@ -5,10 +5,13 @@ use crate::cli::{EngineName, ProfileFiles, ProviderArgs};
 use crate::engine::CallSettings;
 use crate::profile::files::Places;
 use crate::profile::trust::Trusted;
-use crate::profile::{Item, KeyFrom, Profiles, Resolved, Sourced};
+use crate::profile::{Item, KeyFrom, Layer, Profiles, Resolved, Sourced};
 use anyhow::{Result, anyhow};
 use clap::ValueEnum;
 use serde_json::{Value, json};
+
+/// The profile of a named file that is used where none is chosen.
+const DEFAULT: &str = "default";
 
 /// The settings of a profile, as far as they are not about tools.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +56,20 @@ pub(crate) fn read_if_named(args: &ProviderArgs) -> Result<Profiles> {
 /// The name of the profile that the options choose.
 pub(crate) fn name(args: &ProviderArgs) -> Option<&str> {
     args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Chooses the profile `default` of the files that were named, if there is one and nothing else chooses
+/// a provider: so Pinocchio does it. Files that can't be read are reported when a profile is chosen.
+pub(crate) fn choose_default(args: &mut ProviderArgs) {
+    let has_address = args.base_url.as_ref().is_some_and(|url| !url.trim().is_empty());
+    let is_chosen = name(args).is_some() || args.engine.is_some() || has_address || args.has_stored;
+    if is_chosen || args.registries.profile_registries.is_empty() {
+        return;
+    }
+    let layer = read(&args.registries).ok().and_then(|profiles| profiles.layer(DEFAULT));
+    if layer == Some(Layer::Named) {
+        args.profile = Some(DEFAULT.to_owned());
+    }
 }
 
 /// The profile that the options choose, of those in `profiles`; nothing if they choose none.
