@@ -10,6 +10,7 @@ mod copies;
 mod error;
 mod file_url;
 mod inspection;
+mod joined;
 mod keeper;
 mod library;
 mod load;

@@ -29,8 +29,8 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// Bytes of a tool's result; 0 in any other record.
-    pub(crate) fn result_bytes(&self) -> usize {
+    /// Bytes of a tool's result or a patch, which nothing else shares with it; 0 in any other record.
+    pub(crate) fn text_bytes(&self) -> usize {
         match self {
             Self::Event(event) => match &event.change {
                 Some(TurnChange::Result(_, result)) => result.text().len(),
@@ -44,7 +44,8 @@ impl Record {
                 )
                 | None => 0,
             },
-            Self::Start(_) | Self::Patch(_) => 0,
+            Self::Patch(patch) => patch.text.len(),
+            Self::Start(_) => 0,
         }
     }
 }

@@ -19,9 +19,9 @@ use tokio::time::{Instant, timeout};
 /// Inputs that are handled before the store has stored what came of the first of them.
 const EFFECTS_HELD_MAX: usize = 4096;
 
-/// Bytes of tool results that wait for the store before nothing more is handled. Each is there several times
-/// on its way, as a frame, a step and rows.
-const RESULT_BYTES_HELD_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of patches and tool results that wait for the store before nothing more is handled. Each is there
+/// several times on its way, as a frame, a step and rows.
+const TEXT_BYTES_HELD_MAX: usize = 4 * 1024 * 1024;
 
 /// Records that are given to the store at once while there is more to record. A batch costs the same
 /// whether it has one record or a thousand.
@@ -53,7 +53,7 @@ pub(super) struct Keeping {
     in_flight: Option<u64>,
     /// Records that are stored.
     stored: u64,
-    /// Bytes of the results among the records that the store was not given yet.
+    /// Bytes of the patches and results among the records that the store was not given yet.
     unsent_bytes: usize,
     /// Those of the batch.
     in_flight_bytes: usize,
@@ -108,7 +108,7 @@ impl Keeping {
     pub(super) fn is_behind(&self) -> bool {
         self.held.len() >= EFFECTS_HELD_MAX
             || self.early.len() >= EARLY_INPUTS_MAX
-            || self.unsent_bytes + self.in_flight_bytes >= RESULT_BYTES_HELD_MAX
+            || self.unsent_bytes + self.in_flight_bytes >= TEXT_BYTES_HELD_MAX
     }
 
     /// Has a record stored.
@@ -117,7 +117,7 @@ impl Keeping {
             return;
         }
         self.recorded += 1;
-        self.unsent_bytes += record.result_bytes();
+        self.unsent_bytes += record.text_bytes();
         // Joined here, so that the thread of the store does not get each of them to free.
         if let (Some(Record::Patch(open)), Record::Patch(next)) = (self.unsent.last_mut(), &record)
             && open.join(next)

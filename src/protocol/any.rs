@@ -18,6 +18,7 @@ pub use wkt::{
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
 };
 
+use crate::protocol::pieces::Pieces;
 use crate::protocol::proto::{chat, extract, frontendtools, provider, session, tools};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
@@ -106,13 +107,17 @@ macro_rules! payloads {
                 }
             }
 
-            /// The message's full name and its binary form; `None` for a type that is not known.
-            pub(crate) fn to_message(&self) -> Option<(&'static str, Vec<u8>)> {
+            /// The message's full name and its binary form; `None` for a type that is not known. A shared
+            /// text of more bytes than `twice_bytes_max` is in the first of the fields that have it, and in no
+            /// other one.
+            pub(crate) fn to_message(&self, twice_bytes_max: usize) -> Option<(&'static str, Pieces)> {
                 match self {
-                    $(Self::$name(message) => Some((full_name($url), message.encode_to_vec())),)*
-                    $(Self::$known(message) => Some((full_name($known_url), message.encode_to_vec())),)*
-                    Self::Shared(shared) => shared.whole().to_message(),
-                    Self::Stored(stored) => stored.whole().to_message(),
+                    $(Self::$name(message) => Some((full_name($url), Pieces::of(&**message))),)*
+                    $(Self::$known(message) => Some((full_name($known_url), Pieces::of(&**message))),)*
+                    Self::Shared(shared) => {
+                        Some((full_name(shared.url()), shared.pieces(twice_bytes_max)))
+                    }
+                    Self::Stored(stored) => stored.whole().to_message(twice_bytes_max),
                     Self::Other(_) => None,
                 }
             }
@@ -121,7 +126,10 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encode($url, &*message),)*
                     $(Self::$known(message) => encode($known_url, &*message),)*
-                    Self::Shared(shared) => shared.whole().into_bytes(),
+                    Self::Shared(shared) => prost_types::Any {
+                        type_url: shared.url().to_owned(),
+                        value: shared.pieces(usize::MAX).into_vec(),
+                    },
                     Self::Stored(stored) => stored.whole().into_bytes(),
                     Self::Other(bytes) => *bytes,
                 }
@@ -151,7 +159,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encode_raw($url, &**message, out),)*
                     $(Self::$known(message) => encode_raw($known_url, &**message, out),)*
-                    Self::Shared(shared) => shared.whole().encode_raw(out),
+                    Self::Shared(shared) => in_any(shared).write_to(out),
                     Self::Stored(stored) => stored.whole().encode_raw(out),
                     Self::Other(bytes) => bytes.encode_raw(out),
                 }
@@ -176,7 +184,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encoded_len($url, &**message),)*
                     $(Self::$known(message) => encoded_len($known_url, &**message),)*
-                    Self::Shared(shared) => shared.whole().encoded_len(),
+                    Self::Shared(shared) => in_any(shared).size(),
                     Self::Stored(stored) => stored.whole().encoded_len(),
                     Self::Other(bytes) => bytes.encoded_len(),
                 }
@@ -216,6 +224,13 @@ impl Any {
     pub(crate) fn of_message(full_name: &str, value: Vec<u8>) -> Result<Self, prost::DecodeError> {
         let type_url = format!("{URL_PREFIX}{full_name}");
         Self::from_bytes(prost_types::Any { type_url, value }, DecodeContext::default())
+    }
+}
+
+impl Any {
+    /// The binary form, as that of a message in a field.
+    pub(crate) fn pieces(&self) -> Pieces {
+        if let Self::Shared(shared) = self { in_any(shared) } else { Pieces::of(self) }
     }
 }
 
@@ -275,6 +290,16 @@ fn decode<M: Message + Default>(
 
 fn encode(url: &str, message: &impl Message) -> prost_types::Any {
     prost_types::Any { type_url: url.to_owned(), value: message.encode_to_vec() }
+}
+
+fn in_any(shared: &Shared) -> Pieces {
+    let type_url = shared.url().to_owned();
+    let mut pieces = Pieces::of(&prost_types::Any { type_url, value: Vec::new() });
+    let value = shared.pieces(usize::MAX);
+    if value.size() > 0 {
+        pieces.message(2, value);
+    }
+    pieces
 }
 
 /// `type_url` = 1, `value` = 2; empty fields are left out.

@@ -1,14 +1,14 @@
 //! What a batch of records changes in the tables of a store, whatever kind of database it is. Pure.
 
 use super::Roles;
-use super::content::{Content, EventContent};
-use super::turn::{Blobs, add_blobs, change_message, choices_message, preamble_message};
+use super::content::{Content, EventContent, StepContent};
+use super::turn::{Blobs, add_blobs, choices_message, preamble_message};
 use crate::chat::event::Scope;
 use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::protocol::any::Any;
 use crate::protocol::id::Ordinal;
-use crate::protocol::proto::store::StoredStep;
 use prost::Message;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub(super) enum Change<'a> {
     /// The entities that are new at the end of a run are added.
     State { ordinal: i64, content: Content<'a> },
     /// A step of a turn that goes on is added.
-    Step { ordinal: i64, turn: u32, payload: Vec<u8> },
+    Step { ordinal: i64, turn: u32, content: StepContent<'a> },
     /// The steps of a turn are removed.
     DropSteps { turn: u32 },
     /// A turn that has ended is added.
@@ -268,22 +268,18 @@ impl<'a> Building<'a> {
             self.batch.changes.push(Change::Turn { ordinal, turn, content });
             return;
         }
-        if let Some(step) = change_message(change) {
-            self.step(ordinal, turn, &step);
-        }
+        self.step(ordinal, turn, Cow::Borrowed(change));
     }
 
     fn flush_piece(&mut self) {
         let Some((ordinal, scope, text)) = self.piece.take() else { return };
         let piece = TurnChange::Piece { round: scope.call, text };
-        if let Some(step) = change_message(&piece) {
-            self.step(ordinal, scope.turn, &step);
-        }
+        self.step(ordinal, scope.turn, Cow::Owned(piece));
     }
 
-    fn step(&mut self, ordinal: Ordinal, turn: u32, step: &StoredStep) {
-        let (ordinal, payload) = (signed(ordinal), step.encode_to_vec());
-        self.batch.changes.push(Change::Step { ordinal, turn, payload });
+    fn step(&mut self, ordinal: Ordinal, turn: u32, step: Cow<'a, TurnChange>) {
+        let (ordinal, content) = (signed(ordinal), StepContent::Change(step));
+        self.batch.changes.push(Change::Step { ordinal, turn, content });
     }
 
     fn finish(mut self) -> Batch<'a> {

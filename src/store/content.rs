@@ -1,17 +1,23 @@
-//! Contents of rows, made piece by piece as they are written: those of a long run are large, and what makes
-//! them is in memory already. Messages of protobuf that follow each other are one message, with the fields
+//! Contents of rows, made part by part as they are written: those of a long run are large, and what makes
+//! them is in memory already. Their long texts are shared with the conversation. Messages of protobuf that follow each other are one message, with the fields
 //! of all. Pure.
 
-use super::turn::{step_message, turn_head};
-use crate::chat::record::PatchRecord;
+use super::turn::{change_pieces, step_pieces, turn_head};
+use crate::chat::record::{PatchRecord, TurnChange};
 use crate::chat::timeline::RunState;
 use crate::chat::transcript::Turn;
 use crate::protocol::any::Any;
+use crate::protocol::pieces::Pieces;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::StoredTurn;
-use prost::Message;
+use std::borrow::Cow;
 
-/// Bytes of a text above which an event has it once: frames have it in two fields.
+/// Numbers of the fields of a snapshot's entities, of an entity's payload and of a turn's steps.
+const ENTITIES: u32 = 2;
+const PAYLOAD: u32 = 6;
+const STEPS: u32 = 3;
+
+/// Bytes of a text above which an event has it once: frames have it in two fields, and who replays events reads
+/// the first.
 const TEXT_TWICE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The content of a row of a state or a turn.
@@ -30,16 +36,24 @@ pub(super) enum EventContent<'a> {
     Event(&'a Any),
 }
 
+/// The content of the row of a step.
+#[derive(Debug)]
+pub(super) enum StepContent<'a> {
+    Change(Cow<'a, TurnChange>),
+    #[cfg(test)]
+    Bytes(Vec<u8>),
+}
+
 impl Content<'_> {
-    /// Its pieces, in order. Each is made when it is asked for.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = Vec<u8>> {
-        (0..=self.parts()).map(|number| self.piece(number))
+    /// Its parts, in order. Each is made when it is asked for.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Pieces> {
+        (0..=self.len()).map(|number| self.part(number))
     }
 
     /// The whole content.
-    pub(super) fn to_vec(&self) -> Vec<u8> {
-        self.pieces().fold(Vec::new(), |mut whole, piece| {
-            whole.extend_from_slice(&piece);
+    pub(super) fn whole(&self) -> Pieces {
+        self.parts().fold(Pieces::default(), |mut whole, part| {
+            whole.append(part);
             whole
         })
     }
@@ -56,7 +70,7 @@ impl Content<'_> {
     }
 
     /// How many entities or steps it has.
-    fn parts(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Self::State(state) => state.len(),
             Self::Turn(turn) => turn.steps.len(),
@@ -66,64 +80,70 @@ impl Content<'_> {
     }
 
     /// The fields that there are one of, and after them one entity or step each.
-    fn piece(&self, number: usize) -> Vec<u8> {
-        let part = number.checked_sub(1);
+    fn part(&self, number: usize) -> Pieces {
+        let place = number.checked_sub(1);
         match self {
-            Self::State(state) => {
-                let entity = part.and_then(|part| state.entity(part));
-                let snapshot_ordinal = if number == 0 { state.ordinal } else { 0 };
-                let entities = entity.into_iter().collect();
-                SnapshotFrame { snapshot_ordinal, entities }.encode_to_vec()
-            }
-            Self::Turn(turn) => match part.and_then(|part| turn.steps.get(part)) {
-                None => turn_head(turn).encode_to_vec(),
-                Some(step) => {
-                    let steps = vec![step_message(step)];
-                    StoredTurn { steps, ..StoredTurn::default() }.encode_to_vec()
+            Self::State(state) => match place.and_then(|place| state.entity(place)) {
+                None => {
+                    let (snapshot_ordinal, entities) = (state.ordinal, Vec::new());
+                    Pieces::of(&SnapshotFrame { snapshot_ordinal, entities })
                 }
+                Some(entity) => in_field(ENTITIES, entity_pieces(entity)),
+            },
+            Self::Turn(turn) => match place.and_then(|place| turn.steps.get(place)) {
+                None => turn_head(turn),
+                Some(step) => in_field(STEPS, step_pieces(step)),
             },
             #[cfg(test)]
-            Self::Bytes(bytes) => bytes.clone(),
+            Self::Bytes(bytes) => Pieces::from(bytes.clone()),
         }
     }
+}
+
+fn in_field(tag: u32, message: Pieces) -> Pieces {
+    let mut pieces = Pieces::default();
+    pieces.message(tag, message);
+    pieces
+}
+
+fn entity_pieces(mut entity: SnapshotEntity) -> Pieces {
+    let payload = entity.payload.take();
+    let mut pieces = Pieces::of(&entity);
+    if let Some(payload) = payload {
+        pieces.message(PAYLOAD, payload.pieces());
+    }
+    pieces
 }
 
 impl EventContent<'_> {
     /// The full name of the message, and its binary form; `None` for a type that is not known.
-    pub(super) fn message(&self) -> Option<(&'static str, Vec<u8>)> {
+    pub(super) fn message(&self) -> Option<(&'static str, Pieces)> {
         match self {
-            Self::Patch(patch) => patch.payload().to_message(),
-            Self::Event(payload @ Any::Shared(_)) => with_text_once(payload).to_message(),
-            Self::Event(payload) => payload.to_message(),
+            Self::Patch(patch) => patch.payload().to_message(TEXT_TWICE_BYTES_MAX),
+            Self::Event(payload) => payload.to_message(TEXT_TWICE_BYTES_MAX),
         }
     }
 }
 
-/// An event with a long text in one field: who replays events reads that.
-fn with_text_once(payload: &Any) -> Any {
-    let mut whole = payload.clone().into_whole();
-    let (text, content) = if let Any::ChatTextSegmentFinished(it) = &mut whole {
-        (&it.text, &mut it.content)
-    } else if let Any::ChatReasoningSegmentFinished(it) = &mut whole {
-        (&it.text, &mut it.content)
-    } else if let Any::ChatUserMessageAccepted(it) = &mut whole {
-        (&it.text, &mut it.content)
-    } else {
-        return whole;
-    };
-    if content.len() > TEXT_TWICE_BYTES_MAX && content == text {
-        *content = String::new();
+impl StepContent<'_> {
+    /// The binary form; `None` for a change that is no step.
+    pub(super) fn message(&self) -> Option<Pieces> {
+        match self {
+            Self::Change(change) => change_pieces(change),
+            #[cfg(test)]
+            Self::Bytes(bytes) => Some(Pieces::from(bytes.clone())),
+        }
     }
-    whole
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::protocol::proto::chat::{ChatTextSegmentFinished, ToolResultEntity};
+    use prost::Message;
 
     #[test]
-    fn pieces_are_the_whole_message() {
+    fn parts_are_the_whole_message() {
         let entity = |number: u64| SnapshotEntity {
             kind: "ToolResult".to_owned(),
             id: number.to_string(),
@@ -137,8 +157,8 @@ mod tests {
             let frame = SnapshotFrame { snapshot_ordinal: 7, entities };
             let state = RunState::from(frame.clone());
             let content = Content::State(&state);
-            assert_eq!(content.to_vec(), frame.encode_to_vec(), "{count}");
-            assert_eq!(content.pieces().count() as u64, count + 1);
+            assert_eq!(content.whole().into_vec(), frame.encode_to_vec(), "{count}");
+            assert_eq!(content.parts().count() as u64, count + 1);
         }
     }
 
@@ -152,7 +172,7 @@ mod tests {
                 crate::protocol::any::Shared::payload(finished, none, text.as_str().into());
             let (name, message) = EventContent::Event(&payload).message().expect("a message");
             assert_eq!(name, "pinocchio.chatapp.v1.ChatTextSegmentFinished");
-            let read = ChatTextSegmentFinished::decode(&*message).expect("the message");
+            let read = ChatTextSegmentFinished::decode(&*message.into_vec()).expect("the message");
             assert_eq!(read.text, text);
             assert_eq!(read.content == text, is_twice);
         }

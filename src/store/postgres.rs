@@ -13,6 +13,7 @@ mod link;
 mod load;
 mod machine;
 mod passfile;
+mod payloads;
 mod pending;
 mod reactor;
 mod reader;

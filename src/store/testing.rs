@@ -17,9 +17,14 @@ pub(crate) fn restore(session: SessionId, records: &[Record]) -> Restored {
     let mut blobs = Blobs::new();
     for change in &batch.changes {
         match change {
-            Change::Step { turn, payload, .. } => steps.push((*turn, payload)),
+            Change::Step { turn, content, .. } => {
+                let step = content.message().expect("a step");
+                steps.push((*turn, step.into_vec()));
+            }
             Change::DropSteps { turn } => steps.retain(|(of, _)| of != turn),
-            Change::Turn { turn, content, .. } => drop(turns.insert(*turn, content.to_vec())),
+            Change::Turn { turn, content, .. } => {
+                drop(turns.insert(*turn, content.whole().into_vec()))
+            }
             Change::Blob { sha256, data } => drop(blobs.insert(sha256.clone(), data.clone())),
             Change::Event { .. } | Change::DropPatches { .. } | Change::State { .. } => {}
         }

@@ -7,12 +7,14 @@ use crate::chat::record::{Choices, ChosenModel, TurnChange};
 use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;
+use crate::protocol::pieces::Pieces;
 use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::store::{
     StoredAttachment, StoredChoices, StoredDrop, StoredMessage, StoredModel, StoredPreamble,
     StoredPrompt, StoredProviderData, StoredStep, StoredToolCall, StoredToolResult, StoredTurn,
 };
 use crate::protocol::words::role;
+use crate::support::text::Text;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
@@ -24,6 +26,15 @@ const SYSTEM: &str = "system";
 
 /// Names of engines that are kept: far more than there are.
 const ENGINE_NAMES_MAX: usize = 64;
+
+/// Numbers of fields whose texts are shared with the conversation.
+mod tag {
+    pub(super) const PROMPT_OF_TURN: u32 = 1;
+    pub(super) const TEXT_OF_PROMPT: u32 = 1;
+    pub(super) const TEXT: u32 = 1;
+    pub(super) const PROMPT: u32 = 2;
+    pub(super) const BEGAN: u32 = 7;
+}
 
 /// Bytes by their hash.
 pub(super) type Blobs = BTreeMap<String, Arc<[u8]>>;
@@ -84,15 +95,18 @@ pub(super) fn choices(stored: StoredChoices) -> Choices {
     Choices { model, tools: stored.tools, origin: stored.origin.map(origin) }
 }
 
-/// The message of a turn without its steps.
-pub(super) fn turn_head(turn: &Turn) -> StoredTurn {
-    StoredTurn {
-        prompt: turn.prompt.as_str().to_owned(),
+/// A turn without its steps.
+pub(super) fn turn_head(turn: &Turn) -> Pieces {
+    let mut pieces = Pieces::default();
+    pieces.text(tag::PROMPT_OF_TURN, &turn.prompt);
+    pieces.fields(&StoredTurn {
+        prompt: String::new(),
         attachments: attachments_message(&turn.attachments),
         steps: Vec::new(),
         interrupted: turn.state != TurnState::Finished,
         usage: None,
-    }
+    });
+    pieces
 }
 
 /// Adds the bytes of attachments that a change needs.
@@ -132,41 +146,38 @@ fn hash(data: &[u8]) -> String {
     HEXLOWER.encode(digest(&SHA256, data).as_ref())
 }
 
-/// The message of a change of the turn that goes on; `None` if it is kept in another way.
-pub(super) fn change_message(change: &TurnChange) -> Option<StoredStep> {
-    let kind = match change {
-        TurnChange::Began { prompt, attachments } => Kind::Began(StoredPrompt {
-            text: prompt.as_str().to_owned(),
-            attachments: attachments_message(attachments),
-        }),
-        TurnChange::Piece { text, .. } => Kind::Piece(text.clone()),
-        TurnChange::Step(step) => return Some(step_message(step)),
-        TurnChange::Result(id, result) => Kind::Result(result_message(id, result)),
+/// A change of the turn that goes on, as a `StoredStep`; `None` if it is kept in another way.
+pub(super) fn change_pieces(change: &TurnChange) -> Option<Pieces> {
+    let (kind, text_round) = match change {
+        TurnChange::Began { prompt, attachments } => {
+            let mut pieces = Pieces::default();
+            pieces.message(tag::BEGAN, prompt_pieces(prompt, attachments));
+            return Some(pieces);
+        }
+        TurnChange::Step(step) => return Some(step_pieces(step)),
+        TurnChange::Piece { round, text } => (Kind::Piece(text.clone()), *round),
+        TurnChange::Result(id, result) => (Kind::Result(result_message(id, result)), 0),
         TurnChange::Dropped(first_turn, last_turn) => {
-            Kind::Dropped(StoredDrop { first_turn: *first_turn, last_turn: *last_turn })
+            (Kind::Dropped(StoredDrop { first_turn: *first_turn, last_turn: *last_turn }), 0)
         }
         TurnChange::Ended(_) | TurnChange::Chose(_) => return None,
     };
-    let text_round = match change {
-        TurnChange::Piece { round, .. } => *round,
-        TurnChange::Began { .. }
-        | TurnChange::Step(_)
-        | TurnChange::Result(..)
-        | TurnChange::Dropped(..)
-        | TurnChange::Ended(_)
-        | TurnChange::Chose(_) => 0,
-    };
-    Some(StoredStep { step: Some(kind), text_round })
+    Some(Pieces::of(&StoredStep { step: Some(kind), text_round }))
 }
 
-/// The message of a step.
-pub(super) fn step_message(step: &Step) -> StoredStep {
+/// A step as a `StoredStep`.
+pub(super) fn step_pieces(step: &Step) -> Pieces {
+    let mut pieces = Pieces::default();
     let kind = match step {
-        Step::Text { text, .. } => Kind::Text(text.as_str().to_owned()),
-        Step::Prompt(text, attachments) => Kind::Prompt(StoredPrompt {
-            text: text.as_str().to_owned(),
-            attachments: attachments_message(attachments),
-        }),
+        Step::Text { round, text } => {
+            pieces.chosen_text(tag::TEXT, text);
+            pieces.fields(&StoredStep { step: None, text_round: round.unwrap_or(0) });
+            return pieces;
+        }
+        Step::Prompt(text, attachments) => {
+            pieces.message(tag::PROMPT, prompt_pieces(text, attachments));
+            return pieces;
+        }
         Step::ProviderData(ProviderData { engine, host, model, json }) => {
             Kind::ProviderData(StoredProviderData {
                 engine: (*engine).to_owned(),
@@ -183,11 +194,16 @@ pub(super) fn step_message(step: &Step) -> StoredStep {
             result: result.as_deref().map(|result| result_message(&tool.id, result)),
         }),
     };
-    let text_round = match step {
-        Step::Text { round, .. } => round.unwrap_or(0),
-        Step::Prompt(..) | Step::ProviderData(_) | Step::Called { .. } => 0,
-    };
-    StoredStep { step: Some(kind), text_round }
+    Pieces::of(&StoredStep { step: Some(kind), text_round: 0 })
+}
+
+/// A prompt as a `StoredPrompt`.
+fn prompt_pieces(text: &Text, attachments: &[Attachment]) -> Pieces {
+    let mut pieces = Pieces::default();
+    pieces.text(tag::TEXT_OF_PROMPT, text);
+    let attachments = attachments_message(attachments);
+    pieces.fields(&StoredPrompt { text: String::new(), attachments });
+    pieces
 }
 
 fn result_message(id: &ToolCallId, result: &ToolResult) -> StoredToolResult {

@@ -10,7 +10,7 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::SnapshotEntity;
 pub(crate) use find::Phrases;
-use split::{composed, split};
+use find::each_term;
 use std::collections::BTreeSet;
 
 /// The rules by which words are split here: a database keeps them with the words.
@@ -44,11 +44,14 @@ pub(super) fn said(payload: &Any) -> Option<Said<'_>> {
 
 /// The words of what is searched in a state, in parts of a limited size.
 pub(super) fn terms_of(state: impl Iterator<Item = SnapshotEntity>) -> Vec<Vec<String>> {
-    let payloads = state.filter_map(|entity| entity.payload).map(Any::into_whole);
     let mut all = BTreeSet::new();
-    payloads.for_each(|payload| {
-        said(&payload).into_iter().for_each(|said| add_terms(said.text, &mut all));
-    });
+    for payload in state.filter_map(|entity| entity.payload) {
+        if let Any::Shared(shared) = &payload {
+            add_terms(shared.text(), &mut all);
+        } else if let Some(said) = said(&payload.into_whole()) {
+            add_terms(said.text, &mut all);
+        }
+    }
     let mut parts: Vec<Vec<String>> = Vec::new();
     let mut room = 0;
     for term in all {
@@ -70,10 +73,12 @@ pub(super) fn terms<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 fn add_terms(text: &str, terms: &mut BTreeSet<String>) {
-    for mut word in split(&composed(text)) {
-        word.term.truncate(word.term.floor_char_boundary(TERM_BYTES_MAX));
-        terms.insert(word.term);
-    }
+    each_term(text, |term| {
+        let term = &term[..term.floor_char_boundary(TERM_BYTES_MAX)];
+        if !terms.contains(term) {
+            terms.insert(term.to_owned());
+        }
+    });
 }
 
 #[cfg(test)]

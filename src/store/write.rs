@@ -4,15 +4,16 @@ use super::Roles;
 use super::batch::{Batch, Change, RowChanges};
 use super::content::Content;
 use super::error::StoreError;
+use super::joined::joinable;
 use super::sqlite::{Sqlite, TRANSACTION_BYTES, now_ms};
 use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
-use rusqlite::blob::ZeroBlob;
+use rusqlite::blob::{Blob, ZeroBlob};
 use rusqlite::{MAIN_DB, Params, ToSql, Transaction, TransactionBehavior, params};
 
 const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payload, at_ms) \
-     VALUES (?, ?, ?, ?, ?, ?, ?)";
+     VALUES (?1, ?2, ?3, ?4, ?5, ?7, ?6)";
 const STATE: &str = "INSERT INTO states(session, ordinal, payload) VALUES (?, ?, ?)";
 const STEP: &str = "INSERT INTO steps(session, ordinal, turn, payload) VALUES (?, ?, ?, ?)";
 const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?)";
@@ -61,9 +62,6 @@ const WHOLE_BYTES_MAX: usize = 1024 * 1024;
 /// States that are kept each on its own before they are joined: what loading reads grows with one row for
 /// so many turns.
 const LOOSE_STATES_MAX: i64 = 128;
-
-/// Bytes of states that become one row.
-const JOINED_BYTES_MAX: i64 = 16 * 1024 * 1024;
 
 impl Sqlite {
     /// Writes a batch for a session that was claimed.
@@ -176,8 +174,9 @@ impl Writing<'_> {
             Change::Event { ordinal, place, content } => {
                 let (turn, call) = (place.map(|it| it.0), place.map(|it| it.1));
                 let Some((name, payload)) = content.message() else { return Ok(()) };
-                self.grows(payload.len());
-                self.run(EVENT, (session, ordinal, turn, call, name, payload, self.at_ms))?;
+                let at_ms = self.at_ms;
+                let values: [&dyn ToSql; 6] = [&session, ordinal, &turn, &call, &name, &at_ms];
+                self.row(EVENT, &values, payload.into_vec())?;
             }
             Change::DropPatches { turn } => {
                 self.delete(DROP_PATCHES, (session, turn))?;
@@ -185,9 +184,9 @@ impl Writing<'_> {
             Change::State { ordinal, content } => {
                 self.content(("states", STATE), &[&session, ordinal], content)?;
             }
-            Change::Step { ordinal, turn, payload } => {
-                self.grows(payload.len());
-                self.run(STEP, (session, ordinal, turn, payload))?;
+            Change::Step { ordinal, turn, content } => {
+                let Some(payload) = content.message() else { return Ok(()) };
+                self.row(STEP, &[&session, ordinal, turn], payload.into_vec())?;
             }
             Change::DropSteps { turn } => {
                 self.delete(DROP_STEPS, (session, turn))?;
@@ -197,7 +196,7 @@ impl Writing<'_> {
                 self.content(("turns", TURN), &[&session, turn, ordinal], content)?;
             }
             Change::Blob { sha256, data } => {
-                self.run(BLOB, (sha256, &**data))?;
+                self.blob(sha256, data)?;
                 if self.run(BLOB_OF, (session, sha256))? > 0 {
                     self.grows(data.len());
                 }
@@ -206,38 +205,79 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Adds a row whose last column has a content. A large one is written piece by piece into its place.
+    /// Adds a row with these values and, as the last, a payload. SQLite copies what it is given and makes a
+    /// row of the copy: the payload is freed in between.
+    fn row(
+        &mut self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        payload: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.step_fault()?;
+        self.grows(payload.len());
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        for (number, value) in (1..).zip(values) {
+            statement.raw_bind_parameter(number, value)?;
+        }
+        statement.raw_bind_parameter(values.len() + 1, &payload)?;
+        drop(payload);
+        statement.raw_execute()?;
+        Ok(())
+    }
+
+    /// Adds a row whose last column has a content. A large one is written part by part into its place.
     fn content(
         &mut self,
         (table, sql): (&str, &str),
         numbers: &[&dyn ToSql],
         content: &Content<'_>,
     ) -> Result<(), StoreError> {
-        let mut whole = Vec::new();
-        let mut pieces = content.pieces();
-        while whole.len() <= WHOLE_BYTES_MAX
-            && let Some(piece) = pieces.next()
+        let (mut parts, mut first, mut size) = (content.parts(), Vec::new(), 0);
+        while size <= WHOLE_BYTES_MAX
+            && let Some(part) = parts.next()
         {
-            whole.extend_from_slice(&piece);
+            size += part.size();
+            first.push(part);
         }
-        if whole.len() <= WHOLE_BYTES_MAX {
-            self.grows(whole.len());
-            self.run(sql, &*[numbers, &[&whole as &dyn ToSql]].concat())?;
-            return Ok(());
+        if size <= WHOLE_BYTES_MAX {
+            let mut whole = Vec::with_capacity(size);
+            first.iter().for_each(|part| part.write_to(&mut whole));
+            return self.row(sql, numbers, whole);
         }
-        let size = whole.len() + pieces.map(|piece| piece.len()).sum::<usize>();
-        drop(whole);
+        drop(first);
+        size += parts.map(|part| part.size()).sum::<usize>();
         self.grows(size);
         let zeros = ZeroBlob(size as u64);
         self.run(sql, &*[numbers, &[&zeros as &dyn ToSql]].concat())?;
-        let (transaction, row) = (self.transaction, self.transaction.last_insert_rowid());
-        let mut blob = transaction.blob_open(MAIN_DB, table, "payload", row, false)?;
+        let mut place = self.place((table, "payload"))?;
         let mut written = 0;
-        for piece in content.pieces() {
-            blob.write_all_at(&piece, written)?;
-            written += piece.len();
+        for part in content.parts() {
+            for piece in part.iter() {
+                place.write_all_at(piece, written)?;
+                written += piece.len();
+            }
         }
-        Ok(blob.close()?)
+        Ok(place.close()?)
+    }
+
+    /// Adds bytes that an attachment needs, unless they are there.
+    fn blob(&mut self, sha256: &str, data: &[u8]) -> Result<(), StoreError> {
+        if data.len() <= WHOLE_BYTES_MAX {
+            self.run(BLOB, (sha256, data))?;
+            return Ok(());
+        }
+        if self.run(BLOB, (sha256, ZeroBlob(data.len() as u64)))? > 0 {
+            let mut place = self.place(("blobs", "data"))?;
+            place.write_all_at(data, 0)?;
+            place.close()?;
+        }
+        Ok(())
+    }
+
+    /// The place of the zeros in the row that was added last.
+    fn place(&self, (table, column): (&str, &str)) -> Result<Blob<'_>, StoreError> {
+        let row = self.transaction.last_insert_rowid();
+        Ok(self.transaction.blob_open(MAIN_DB, table, column, row, false)?)
     }
 
     /// A message that the session has one of, in the place of an earlier one.
@@ -311,50 +351,5 @@ impl Writing<'_> {
         self.run(DROP_STATES, (self.session, first, last))?;
         self.run(STATE, (self.session, last, joined))?;
         Ok(())
-    }
-}
-
-/// The states that follow each other and become one row, of these ordinals and sizes in bytes: a row is read
-/// as a whole.
-fn joinable(sizes: &[(i64, i64)]) -> Vec<&[(i64, i64)]> {
-    let mut groups = Vec::new();
-    let mut rest = sizes;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = |(_, size): &&(i64, i64)| {
-            bytes += size;
-            bytes <= JOINED_BYTES_MAX
-        };
-        // One that is too large stays by itself.
-        let count = rest.iter().take_while(fits).count().max(1);
-        let (group, after) = rest.split_at(count);
-        groups.push(group);
-        rest = after;
-    }
-    groups.retain(|group: &&[(i64, i64)]| group.len() > 1);
-    groups
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn states_are_joined_as_far_as_they_fit_into_a_row() {
-        let most = JOINED_BYTES_MAX;
-        for (sizes, expected) in [
-            (&[][..], &[][..]),
-            (&[1], &[]),
-            (&[1, 2, 3], &[(0, 2)]),
-            (&[most, 1, 1], &[(1, 2)]),
-            (&[1, most - 1, 1, 1], &[(0, 1), (2, 3)]),
-            (&[most + 1, most + 1], &[]),
-            (&[1, most + 1, 1, 1, most], &[(2, 3)]),
-        ] {
-            let sizes: Vec<_> = (0..).zip(sizes.iter().copied()).collect();
-            let ends = |group: &[(i64, i64)]| (group[0].0, group[group.len() - 1].0);
-            let groups: Vec<_> = joinable(&sizes).into_iter().map(ends).collect();
-            assert_eq!(groups, expected, "{sizes:?}");
-        }
     }
 }

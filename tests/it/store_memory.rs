@@ -2,13 +2,16 @@
 //! keeps no conversation.
 
 use crate::once::run;
+use crate::postgres_server::{Database, PASSWORD};
 use crate::process::settled;
-use crate::server::{Folder, Launch, echo};
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, Launch, echo, openai};
 use rusqlite::Connection;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 /// Calls of a run, and bytes of the result of each: 24 MiB.
 const CALLS: usize = 96;
@@ -79,6 +82,76 @@ fn a_run_with_large_results_takes_about_as_much_memory_with_a_store_as_without()
     let resumed = ["exec", "--engine", "echo", "and?", "--resume"];
     let resumed = run(&folder, &[&resumed[..], &store_of(&place)].concat());
     assert!(resumed.status == 0 && resumed.stderr.is_empty(), "{resumed:?}");
+}
+
+/// Deltas of one answer, and bytes of each: 36 MiB, so that the memory of a copy goes back to the system when it
+/// is freed.
+const DELTAS: usize = 576;
+const DELTA_BYTES: usize = 64 * 1024;
+
+/// Percent of the memory of a run without a store that a run with one may take: what makes a row of a text is
+/// there once more, and never beside the text's frame.
+const WITH_FILE_PERCENT_MAX: u64 = 140;
+
+/// The same with a server, to which the text goes in messages that its client copies.
+const WITH_SERVER_PERCENT_MAX: u64 = 300;
+
+/// The most memory of a run with one long answer.
+fn long_answer_bytes(args: &[&str]) -> u64 {
+    let text = "many words of an answer ".repeat(DELTA_BYTES / 24);
+    let drip = Step::Drip { text, times: DELTAS, pause: Duration::ZERO };
+    let provider =
+        Provider::start(vec![vec![drip, Step::Finish("stop", Some((3, 2))), Step::Done]]);
+    let options = ["--patch-fields", "full", "--final-snapshot", "none"];
+    let launch = openai(&provider, &[&options[..], args].concat());
+    let mut server = launch.secret("PGPASSWORD", PASSWORD).start();
+    assert_eq!(server.turn("a", "go"), "ok");
+    let peak_bytes = server.process().peak_memory_bytes();
+    server.close_stdin();
+    server.wait_end();
+    peak_bytes
+}
+
+/// The session goes on, and the model is sent the whole answer.
+fn check_answer(options: &[&str]) {
+    let provider = Provider::start(vec![says("yes")]);
+    let resumed = ["--resume", "--final-snapshot", "none"];
+    let launch = openai(&provider, &[&resumed[..], options].concat());
+    let mut server = launch.secret("PGPASSWORD", PASSWORD).start();
+    assert_eq!(server.turn("b", "is that all?"), "ok");
+    server.close_stdin();
+    server.wait_end();
+    let request = provider.wait_request(1);
+    let sent = request.body["messages"][1]["content"].as_str().expect("the answer");
+    let expected = "many words of an answer ".repeat(DELTA_BYTES / 24).repeat(DELTAS);
+    assert!(sent == expected, "{} of {} bytes", sent.len(), expected.len());
+}
+
+#[test]
+fn a_long_answer_takes_about_as_much_memory_with_a_store_as_without() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let without = long_answer_bytes(&[]);
+    let with = long_answer_bytes(&store_of(&place));
+    assert!(
+        with * 100 < without * WITH_FILE_PERCENT_MAX,
+        "{with} bytes, {without} without a store"
+    );
+    check_answer(&store_of(&place));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_long_answer_is_copied_for_one_message_to_a_server_at_a_time() {
+    let database = Database::new();
+    let store = database.bare_dsn();
+    let without = long_answer_bytes(&[]);
+    let with = long_answer_bytes(&store_of(&store));
+    assert!(
+        with * 100 < without * WITH_SERVER_PERCENT_MAX,
+        "{with} bytes, {without} without a store"
+    );
+    check_answer(&store_of(&store));
 }
 
 fn store_of(place: &str) -> [&str; 4] {

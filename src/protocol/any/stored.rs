@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(stored.name(), whole.name());
         assert_eq!(stored.encode_to_vec(), whole.encode_to_vec());
         assert_eq!(stored.encoded_len(), whole.encoded_len());
-        assert_eq!(stored.to_message(), whole.to_message());
+        assert_eq!(stored.to_message(0), whole.to_message(0));
         assert_eq!(stored.into_whole(), whole);
     }
 

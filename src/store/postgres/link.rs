@@ -22,6 +22,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(11);
 /// Bytes that are sent in a second at least: a large batch may take longer.
 const BYTES_PER_SECOND_MIN: u64 = 128 * 1024;
 
+/// Bytes of values up to which statements are sent without waiting for an answer between them. More are copied
+/// one statement after the other.
+const AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
+
 /// How long the server works on one statement, and how long a transaction of a process that was
 /// stopped or has lost its connection keeps its locks.
 pub(super) const LIMITS: &str = "SET LOCAL statement_timeout = 10000; \
@@ -97,8 +101,8 @@ impl Link {
         self.answer(self.client.execute_typed(sql, values)).await
     }
 
-    /// Begins a transaction with `begin`, and sends the statements without waiting for an answer
-    /// between them. Gives the number of rows of each. `bytes` is about what their values take.
+    /// Begins a transaction with `begin`, and sends the statements; without waiting for an answer between
+    /// them, unless they are large. Gives the number of rows of each. `bytes` is about what their values take.
     pub(super) async fn send(
         &self,
         begin: &str,
@@ -115,7 +119,17 @@ impl Link {
         }
         let seconds = u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_SECOND_MIN;
         let limit = ANSWER_MAX + Duration::from_secs(seconds);
-        let mut counts = self.within(limit, try_join_all(answers)).await?;
+        let sending = async {
+            if bytes <= AT_ONCE_BYTES_MAX {
+                return try_join_all(answers).await;
+            }
+            let mut counts = Vec::new();
+            for answer in answers {
+                counts.push(answer.await?);
+            }
+            Ok(counts)
+        };
+        let mut counts = self.within(limit, sending).await?;
         counts.remove(0);
         Ok(counts)
     }

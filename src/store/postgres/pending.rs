@@ -2,7 +2,9 @@
 //! has. Pure.
 
 use super::link::{Statement, Value};
+use super::payloads::{Payload, Payloads};
 use crate::protocol::id::SessionId;
+use crate::protocol::pieces::Pieces;
 use crate::store::batch::{Batch, Change, RowChanges};
 use crate::store::patches::PATCHES;
 use crate::store::sqlite::now_ms;
@@ -101,7 +103,7 @@ struct Columns {
     /// Turns whose patches are removed.
     patch_drops: Vec<i64>,
     hashes: Vec<String>,
-    blobs: Vec<Vec<u8>>,
+    blobs: Payloads,
     words: Vec<Words>,
 }
 
@@ -111,7 +113,7 @@ struct Events {
     turns: Vec<Option<i64>>,
     calls: Vec<Option<i64>>,
     names: Vec<&'static str>,
-    payloads: Vec<Vec<u8>>,
+    payloads: Payloads,
 }
 
 /// Messages that a session has one of, by name.
@@ -122,7 +124,7 @@ type Messages = BTreeMap<&'static str, Vec<u8>>;
 struct Rows {
     ordinals: Vec<i64>,
     turns: Vec<i64>,
-    payloads: Vec<Vec<u8>>,
+    payloads: Payloads,
 }
 
 /// Words of the entities of a state.
@@ -189,7 +191,7 @@ impl Pending {
             add(EVENTS, &events.values(&self.at_ms));
         }
         if !states.ordinals.is_empty() {
-            add(STATES, &[ints(&states.ordinals), bytes(&states.payloads)]);
+            add(STATES, &[ints(&states.ordinals), payloads(&states.payloads)]);
         }
         for Words { ordinal, terms } in words {
             add(WORDS, &[(ordinal, Type::INT8), (terms, Type::TEXT_ARRAY)]);
@@ -202,17 +204,17 @@ impl Pending {
         }
         for (sql, rows) in [(STEPS, steps), (TURNS, turns)] {
             if !rows.ordinals.is_empty() {
-                add(sql, &[ints(&rows.ordinals), ints(&rows.turns), bytes(&rows.payloads)]);
+                add(sql, &[ints(&rows.ordinals), ints(&rows.turns), payloads(&rows.payloads)]);
             }
         }
         if !hashes.is_empty() {
             let hashes: Value<'a> = (hashes, Type::TEXT_ARRAY);
-            add(BLOBS, &[hashes.clone(), bytes(blobs)]);
+            add(BLOBS, &[hashes.clone(), payloads(blobs)]);
             add(BLOBS_OF, &[hashes]);
         }
         if !self.messages.0.is_empty() {
             let (names, payloads) = &self.messages;
-            add(MESSAGES, &[(names as _, Type::TEXT_ARRAY), bytes(payloads)]);
+            add(MESSAGES, &[(names as _, Type::TEXT_ARRAY), (payloads as _, Type::BYTEA_ARRAY)]);
         }
         let RowChanges { turns, states, tail, steps, drops } = &self.rows;
         let changed = [
@@ -241,7 +243,7 @@ fn ints(values: &Vec<i64>) -> Value<'_> {
     (values, Type::INT8_ARRAY)
 }
 
-fn bytes(values: &Vec<Vec<u8>>) -> Value<'_> {
+fn payloads(values: &Payloads) -> Value<'_> {
     (values, Type::BYTEA_ARRAY)
 }
 
@@ -257,7 +259,7 @@ impl Events {
         retain(&mut self.turns, &kept);
         retain(&mut self.calls, &kept);
         retain(&mut self.names, &kept);
-        retain(&mut self.payloads, &kept);
+        retain(&mut self.payloads.0, &kept);
     }
 
     fn values<'a>(&'a self, at_ms: &'a i64) -> [Value<'a>; 6] {
@@ -266,17 +268,17 @@ impl Events {
             (&self.turns, Type::INT8_ARRAY),
             (&self.calls, Type::INT8_ARRAY),
             (&self.names, Type::TEXT_ARRAY),
-            bytes(&self.payloads),
+            payloads(&self.payloads),
             (at_ms, Type::INT8),
         ]
     }
 }
 
 impl Rows {
-    fn add(&mut self, ordinal: i64, turn: u32, payload: Vec<u8>) {
+    fn add(&mut self, ordinal: i64, turn: u32, payload: Pieces) {
         self.ordinals.push(ordinal);
         self.turns.push(turn.into());
-        self.payloads.push(payload);
+        self.payloads.0.push(Payload::Message(payload));
     }
 
     /// Removes the rows of a turn.
@@ -284,7 +286,7 @@ impl Rows {
         let kept: Vec<bool> = self.turns.iter().map(|it| *it != i64::from(turn)).collect();
         retain(&mut self.ordinals, &kept);
         retain(&mut self.turns, &kept);
-        retain(&mut self.payloads, &kept);
+        retain(&mut self.payloads.0, &kept);
     }
 }
 
@@ -298,9 +300,9 @@ impl Columns {
     fn of(changes: Vec<Change<'_>>, messages: &Messages, last: i64) -> (Self, Vec<u8>, usize) {
         let mut columns = Self::default();
         let mut content = Content(Context::new(&SHA256), 0);
-        content.add(b"last", last, &[]);
+        content.add(b"last", last, &Pieces::default());
         for (name, payload) in messages {
-            content.add(name.as_bytes(), 0, payload);
+            content.add(name.as_bytes(), 0, &Pieces::from(payload.clone()));
         }
         for change in changes {
             columns.add(change, &mut content);
@@ -317,40 +319,41 @@ impl Columns {
                 self.events.turns.push(place.map(|(turn, _)| turn.into()));
                 self.events.calls.push(place.map(|(_, call)| call.into()));
                 self.events.names.push(name);
-                self.events.payloads.push(payload);
+                self.events.payloads.0.push(Payload::Message(payload));
             }
             Change::DropPatches { turn } => {
-                content.add(b"patches", turn.into(), &[]);
+                content.add(b"patches", turn.into(), &Pieces::default());
                 self.events.drop_patches(turn);
                 self.patch_drops.push(turn.into());
             }
             Change::State { ordinal, content: state } => {
-                let payload = state.to_vec();
+                let payload = state.whole();
                 content.add(b"state", ordinal, &payload);
                 let terms = words::terms_of(state.entities()).into_iter();
                 self.words.extend(terms.map(|terms| Words { ordinal, terms }));
                 self.states.ordinals.push(ordinal);
-                self.states.payloads.push(payload);
+                self.states.payloads.0.push(Payload::Message(payload));
             }
-            Change::Step { ordinal, turn, payload } => {
+            Change::Step { ordinal, turn, content: step } => {
+                let Some(payload) = step.message() else { return };
                 content.add(b"step", ordinal, &payload);
                 self.steps.add(ordinal, turn, payload);
             }
             Change::DropSteps { turn } => {
-                content.add(b"drop", turn.into(), &[]);
+                content.add(b"drop", turn.into(), &Pieces::default());
                 self.steps.drop_turn(turn);
                 self.drops.push(turn.into());
             }
             Change::Turn { ordinal, turn, content: ended } => {
-                let payload = ended.to_vec();
+                let payload = ended.whole();
                 content.add(b"turn", ordinal, &payload);
                 self.turns.add(ordinal, turn, payload);
             }
             Change::Blob { sha256, data } => {
-                content.add(sha256.as_bytes(), 0, &[]);
+                content.add(sha256.as_bytes(), 0, &Pieces::default());
                 content.1 += data.len();
                 self.hashes.push(sha256);
-                self.blobs.push(data.to_vec());
+                self.blobs.0.push(Payload::Data(data));
             }
         }
     }
@@ -360,13 +363,19 @@ impl Columns {
 struct Content(Context, usize);
 
 impl Content {
-    fn add(&mut self, kind: &[u8], number: i64, payload: &[u8]) {
-        for part in [kind, &number.to_be_bytes(), payload] {
-            // With its length, so that two contents can't look the same.
-            self.0.update(&part.len().to_be_bytes());
+    fn add(&mut self, kind: &[u8], number: i64, payload: &Pieces) {
+        for part in [kind, &number.to_be_bytes()] {
+            self.begin(part.len());
             self.0.update(part);
-            self.1 += part.len();
         }
+        self.begin(payload.size());
+        payload.iter().for_each(|piece| self.0.update(piece));
+    }
+
+    /// A part has its length before it, so that two contents can't look the same.
+    fn begin(&mut self, size: usize) {
+        self.0.update(&size.to_be_bytes());
+        self.1 += size;
     }
 }
 

@@ -35,7 +35,7 @@ fn a_turn_is_the_same_after_it_was_stored() {
         let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
         let mut blobs = Blobs::new();
         add_blobs(&TurnChange::Ended(Some(Arc::new(before.clone()))), &mut blobs);
-        let message = crate::store::content::Content::Turn(&before).to_vec();
+        let message = crate::store::content::Content::Turn(&before).whole().into_vec();
         let message = StoredTurn::decode(&*message).expect("the message of a turn");
         assert_eq!(hashes_of_turn(&message).len(), 1);
         assert_eq!(turn(3, message, &blobs), before);
@@ -82,7 +82,8 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
     let mut open = OpenTurn::default();
     for change in &changes {
         add_blobs(change, &mut blobs);
-        open.add(change_message(change).expect("not the end"));
+        let stored = change_pieces(change).expect("not the end").into_vec();
+        open.add(StoredStep::decode(&*stored).expect("a step"));
     }
     let cut = turn(1, open.cut_off(), &blobs);
     let mut expected: Vec<_> = steps().into_iter().take(2).collect();
@@ -90,6 +91,36 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
     assert_eq!((cut.prompt.as_str(), cut.steps), ("why?", expected));
     assert_eq!(cut.state, TurnState::Interrupted);
     assert_eq!(cut.attachments[0].content, Content::Data(b"bytes".as_slice().into()));
+}
+
+/// Texts that are shared have the place and the form that they have in the messages.
+#[test]
+fn steps_are_written_as_their_messages() {
+    let attachments = || attached(Content::Url("https://e.org".to_owned()));
+    let stored = |text: &str| StoredPrompt {
+        text: text.to_owned(),
+        attachments: attachments_message(&attachments()),
+    };
+    for text in ["", "short", &"long ".repeat(1000)] {
+        let said = |round| TurnChange::Step(Step::Text { round, text: text.into() });
+        let began = TurnChange::Began { prompt: text.into(), attachments: attachments() };
+        let joined = TurnChange::Step(Step::Prompt(text.into(), attachments()));
+        for (change, kind, text_round) in [
+            (said(Some(3)), Kind::Text(text.to_owned()), 3),
+            (said(None), Kind::Text(text.to_owned()), 0),
+            (
+                TurnChange::Piece { round: 2, text: text.to_owned() },
+                Kind::Piece(text.to_owned()),
+                2,
+            ),
+            (began, Kind::Began(stored(text)), 0),
+            (joined, Kind::Prompt(stored(text)), 0),
+        ] {
+            let message = StoredStep { step: Some(kind), text_round };
+            let pieces = change_pieces(&change).expect("a step");
+            assert_eq!(pieces.into_vec(), message.encode_to_vec());
+        }
+    }
 }
 
 #[test]

@@ -51,21 +51,13 @@ impl Phrases {
     }
 
     /// About where the first of the phrases is.
-    fn place(&self, mut text: &str) -> Option<usize> {
+    fn place(&self, text: &str) -> Option<usize> {
         let mut matching = Matching::new(&self.0);
-        let whole = text.len();
-        while !text.is_empty() && !matching.is_complete() {
-            let at = whole - text.len();
-            let (ascii, rest) = text.split_at(ascii_words_end(text));
-            each_ascii_word(ascii, |start, word| matching.word(at + start, word));
-            let (part, rest) = rest.split_at(part_end(rest));
-            if !part.is_empty() {
-                let at = at + ascii.len();
-                for Word { start, term, .. } in split(&composed(part)) {
-                    matching.word((at + start).min(whole), &term);
-                }
+        for part in Parts(text, 0) {
+            if matching.is_complete() {
+                break;
             }
-            text = rest;
+            part.each_word(|start, word| matching.word(start.min(text.len()), word));
         }
         matching.is_complete().then_some(matching.first)
     }
@@ -98,6 +90,53 @@ impl Phrases {
             None => (latest, "…"),
         };
         format!("{head}{}{tail}", &text[start..end])
+    }
+}
+
+/// The rest of a text, and how much of it came before. It is read in parts, so that there is no list of all
+/// its words.
+struct Parts<'a>(&'a str, usize);
+
+/// A part of a text: words of ASCII, and what follows them.
+struct Part<'a> {
+    at: usize,
+    ascii: &'a str,
+    other: &'a str,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        let Self(text, at) = *self;
+        if text.is_empty() {
+            return None;
+        }
+        let (ascii, rest) = text.split_at(ascii_words_end(text));
+        let (other, rest) = rest.split_at(part_end(rest));
+        *self = Self(rest, at + ascii.len() + other.len());
+        Some(Part { at, ascii, other })
+    }
+}
+
+impl Part<'_> {
+    /// Gives `take` the words, each with about its place. Those of ASCII have capitals.
+    fn each_word(&self, mut take: impl FnMut(usize, &str)) {
+        let Self { at, ascii, other } = self;
+        each_ascii_word(ascii, |start, word| take(at + start, word));
+        for Word { start, term, .. } in split(&composed(other)) {
+            take(at + ascii.len() + start, &term);
+        }
+    }
+}
+
+/// Gives `take` the words of a text by which it is searched.
+pub(super) fn each_term(text: &str, mut take: impl FnMut(&str)) {
+    for part in Parts(text, 0) {
+        part.each_word(|_, word| match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => take(&word.to_ascii_lowercase()),
+            false => take(word),
+        });
     }
 }
 
@@ -305,6 +344,9 @@ mod tests {
             };
             let (all, wanted) = (terms(&long), terms(&word));
             let expected = !wanted.is_empty() && all.windows(wanted.len()).any(|it| it == wanted);
+            let mut each = Vec::new();
+            each_term(&long, |term| each.push(term.to_owned()));
+            prop_assert_eq!(&each, &all, "{:?}", long);
             let found = phrases(&[&word]).find(&long);
             prop_assert_eq!(found.is_some(), expected, "{:?} in {:?}", word, long);
         });

@@ -1,10 +1,15 @@
 //! Batches as statements.
 
 use super::*;
-use crate::store::content::Content as Stored;
+use crate::store::content::{Content as Stored, StepContent};
 
 fn step(ordinal: i64, turn: u32, text: &str) -> Change<'static> {
-    Change::Step { ordinal, turn, payload: text.as_bytes().to_vec() }
+    let content = StepContent::Bytes(text.as_bytes().to_vec());
+    Change::Step { ordinal, turn, content }
+}
+
+fn one(payload: &[u8]) -> Payloads {
+    Payloads(vec![Payload::Message(Pieces::from(payload.to_vec()))])
 }
 
 fn digest(changes: Vec<Change<'_>>) -> Vec<u8> {
@@ -23,8 +28,8 @@ fn steps_of_a_turn_that_ends_in_the_same_batch_are_not_written() {
     ];
     let (columns, _, bytes) = Columns::of(changes, &Messages::new(), 5);
     assert_eq!((columns.drops, columns.steps.ordinals), (vec![1], vec![5]));
-    assert_eq!((columns.steps.turns, columns.steps.payloads), (vec![2], vec![b"c".to_vec()]));
-    assert_eq!((columns.turns.ordinals, columns.turns.payloads), (vec![4], vec![vec![1, 2]]));
+    assert_eq!((columns.steps.turns, columns.steps.payloads), (vec![2], one(b"c")));
+    assert_eq!((columns.turns.ordinals, columns.turns.payloads), (vec![4], one(&[1, 2])));
     assert!(bytes > 5);
 }
 
