@@ -4,6 +4,7 @@ mod key;
 
 mod stored;
 
+use stored::is_same_origin;
 pub(super) use stored::{addresses, provider_of};
 
 use super::not_blank;
@@ -259,12 +260,6 @@ impl ProviderChoice {
 /// `settings` without what is meant for one provider alone.
 pub(super) fn without_additions(settings: CallSettings) -> CallSettings {
     CallSettings { extra_body: Map::new(), extra_headers: BTreeMap::new(), ..settings }
-}
-
-/// Whether two addresses have the same scheme, host and port.
-fn is_same_origin(one: &str, other: &str) -> bool {
-    let origin = |text: &str| url::Url::parse(text.trim()).ok().map(|url| url.origin());
-    origin(one).is_some_and(|one| Some(one) == origin(other))
 }
 
 fn tls_roots(args: &ProviderArgs) -> TlsRoots {

@@ -2,8 +2,8 @@
 
 use super::{
     ANTHROPIC_VARIABLES, CommonVariables, GEMINI_VARIABLES, OLLAMA_HOST, OLLAMA_VARIABLES,
-    OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, is_same_origin, not_blank, ollama_settings,
-    settings, variable,
+    OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, not_blank, ollama_settings, settings,
+    variable,
 };
 use crate::chat::record::OriginKey;
 use crate::cli::EngineName;
@@ -98,4 +98,10 @@ pub(in crate::cli::config) fn addresses(
         _ => text,
     });
     Ok((Some(named.unwrap_or_else(|| common.own_address.to_owned())), common.own_address))
+}
+
+/// Whether two addresses have the same scheme, host and port.
+pub(super) fn is_same_origin(one: &str, other: &str) -> bool {
+    let origin = |text: &str| url::Url::parse(text.trim()).ok().map(|url| url.origin());
+    origin(one).is_some_and(|one| Some(one) == origin(other))
 }
