@@ -7,7 +7,7 @@ mod page;
 mod pager;
 mod pieces;
 
-pub(crate) use live::Live;
+pub(crate) use live::{Above, Live};
 pub(crate) use look::Look;
 pub(crate) use page::{page, under_scrollback};
 pub(crate) use pager::Pager;

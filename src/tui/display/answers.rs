@@ -41,6 +41,11 @@ impl Answers {
         self.is_known
     }
 
+    /// Whether the terminal has ever answered.
+    pub(super) fn have_come(&self) -> bool {
+        self.answers
+    }
+
     pub(super) fn asked(&mut self, now: Instant) {
         // Half of an answer that was lost would be taken for the beginning of this one.
         self.row = None;

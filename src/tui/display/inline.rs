@@ -2,9 +2,18 @@
 //! drawn again, wherever the terminal has put its rows when it was resized.
 //!
 //! A terminal with another width wraps its lines again, tmux up to 250 ms before it reports its size. So
-//! pictures wait until the size stays as it is; then the terminal is asked where its cursor is; and a picture
-//! that comes by itself, which may meet a new size on its way, ends with the same question. Its answer says
-//! whether the picture was drawn at the width it was made for. If not, all of it is drawn again.
+//! pictures wait until the size stays as it is; then the terminal is asked where its cursor is; then what was
+//! drawn before is erased with the same question. A terminal that wraps its lines leaves the cursor with its text, so
+//! the cursor stays where the next picture begins, whatever size that meets. The answer says which rows were
+//! erased: if the size was another one, printed lines among them are printed again.
+//!
+//! A picture that comes by itself, which may meet the first new size on its way, ends with the question as well. Its
+//! answer says whether the picture was drawn at the width it was made for. If not, all of it is drawn again.
+
+mod erasing;
+mod questions;
+
+pub(crate) use questions::Next;
 
 use super::answers::Answers;
 use super::region::{Redrawn, Region};
@@ -12,11 +21,10 @@ use super::{ASK, BEGIN, END, ERASE_BELOW, ERASE_LINE, WRAP_OFF, WRAP_ON};
 use super::{go_right, go_up, push_line};
 use crate::tui::model::Size;
 use crate::tui::view::Live;
+use erasing::Erasure;
+use questions::WARY_PICTURE_TIME;
 use ratatui::text::Line;
-use std::time::{Duration, Instant};
-
-/// How long the size of the terminal must stay as it is before something is drawn.
-const SETTLED_TIME: Duration = Duration::from_millis(300);
+use std::time::Instant;
 
 /// A live region.
 #[derive(Debug)]
@@ -33,23 +41,20 @@ pub(crate) struct Inline {
     is_resized: bool,
     /// The size has changed: nothing is drawn before.
     settles: Option<Instant>,
+    /// Another size is expected until then.
+    wary_until: Option<Instant>,
     /// The row of the cursor on the screen, reported since the size has changed.
     screen_row: Option<usize>,
+    /// All that can be erased was erased since, and the cursor is where the next picture begins.
+    is_erased: bool,
+    /// Lines of the live region that have become printed ones since it was drawn.
+    left: usize,
+    /// Lines of it that were pushed above the screen before the others were erased.
+    pushed: usize,
     asked: Asked,
     answers: Answers,
     /// The terminal has just reported the size that it was believed to have.
     is_confirmed: bool,
-}
-
-/// What can be done now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Draw.
-    Picture,
-    /// Write this, and wait for an answer.
-    Ask(&'static str),
-    /// Nothing before this time, unless an answer comes.
-    Wait(Instant),
 }
 
 /// What the terminal was asked for.
@@ -58,6 +63,8 @@ enum Asked {
     Nothing,
     /// Where the cursor is, with the size that it is believed to have.
     Place(Size),
+    /// Where the cursor was before what was drawn was erased.
+    Erased(Erasure),
     /// Whether a picture was drawn at the width it was made for.
     Picture(Box<Before>),
 }
@@ -82,68 +89,15 @@ impl Inline {
             is_stale: false,
             is_resized: false,
             settles: None,
+            wary_until: None,
             screen_row: None,
+            is_erased: false,
+            left: 0,
+            pushed: 0,
             asked: Asked::Nothing,
             answers: Answers::default(),
             is_confirmed: false,
         }
-    }
-
-    /// What can be done on a terminal of this size. `is_moving`: pictures come by themselves, so the size may be
-    /// another one when this one arrives.
-    pub(crate) fn next(&mut self, size: Size, is_moving: bool, now: Instant) -> Next {
-        let matters = matches!(self.asked, Asked::Place(_));
-        if !matches!(self.asked, Asked::Nothing) {
-            if let Some(until) = self.answers.awaited(now, matters) {
-                return Next::Wait(until);
-            }
-            self.answers.give_up();
-            self.asked = Asked::Nothing;
-            self.region.settle();
-        }
-        let matters = match self.settles {
-            Some(until) if until > now => return Next::Wait(until),
-            Some(_) => true,
-            // Terminals report a new size late: this question finds it before a picture does.
-            None => is_moving && self.answers.is_known() && !self.is_confirmed,
-        };
-        if matters
-            && !self.answers.may_ask()
-            && let Some(until) = self.answers.awaited(now, true)
-        {
-            // The answer to a question that does not matter any more comes first.
-            return Next::Wait(until);
-        }
-        self.settles = None;
-        if matters && self.reflows && self.answers.may_ask() {
-            self.asked = Asked::Place(size);
-            self.answers.asked(now);
-            return Next::Ask(ASK);
-        }
-        Next::Picture
-    }
-
-    /// Whether the terminal has answered in time when it was last asked.
-    pub(crate) fn has_answers(&self) -> bool {
-        self.answers.is_known()
-    }
-
-    /// How many lines of the live region the terminal has pushed above its screen, where they can't be erased.
-    pub(crate) fn lines_above(&mut self, columns: usize) -> usize {
-        match self.screen_row {
-            Some(row) if self.is_stale => {
-                if self.reflows {
-                    self.region.reflow(columns);
-                }
-                self.region.live_above(row)
-            }
-            Some(_) | None => 0,
-        }
-    }
-
-    /// The first lines of the live region are printed as they are.
-    pub(crate) fn leave_lines(&mut self, lines: usize) {
-        self.region.leave_live(lines);
     }
 
     /// The bytes that print `printed` and draw `live` under it on a terminal of this size; empty if nothing
@@ -161,6 +115,10 @@ impl Inline {
             return String::new();
         }
         let asks = self.reflows && (is_moving || self.is_resized) && self.answers.may_ask();
+        (self.is_erased, self.left, self.pushed) = (false, 0, 0);
+        if self.is_wary(is_moving, now) {
+            self.settles = Some(now + WARY_PICTURE_TIME);
+        }
         (self.is_resized, self.is_confirmed) = (false, false);
         let is_new =
             !printed.is_empty() || self.is_stale || self.drawn.lines.len() > live.lines.len();
@@ -205,7 +163,7 @@ impl Inline {
         if self.reflows {
             self.region.reflow(columns);
         }
-        self.region.all_rows(self.screen_row.take())
+        self.region.all_rows(self.screen_row.take(), self.answers.have_come())
     }
 
     /// The lines of the live region that are not on the terminal.
@@ -233,67 +191,12 @@ impl Inline {
         go_right(out, live.column);
     }
 
-    /// The terminal has another size, or may have: it may have wrapped its lines.
-    pub(crate) fn resized(&mut self, now: Instant) {
-        self.is_stale = true;
-        self.is_resized = true;
-        self.screen_row = None;
-        self.is_confirmed = false;
-        self.settles = Some(now + SETTLED_TIME);
-        if matches!(self.asked, Asked::Place(_)) {
-            // The answer is about the size before.
-            self.asked = Asked::Nothing;
-        }
-    }
-
-    /// A place that the terminal reports, counted from 1. Gives its size if that is not as it was believed
-    /// to be.
-    pub(crate) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
-        let answer = self.answers.take(row, column)?;
-        let is_as_believed = match std::mem::replace(&mut self.asked, Asked::Nothing) {
-            // It comes late.
-            Asked::Nothing => return None,
-            Asked::Place(size) => {
-                self.screen_row = Some(answer.row);
-                self.is_confirmed = size == answer.size;
-                self.is_confirmed
-            }
-            Asked::Picture(before) => {
-                if self.reflows && answer.size.columns != self.size.columns {
-                    self.missed(*before, answer.size.columns);
-                } else {
-                    self.region.settle();
-                }
-                answer.size == self.size
-            }
-        };
-        if is_as_believed {
-            return None;
-        }
-        self.resized(now);
-        Some(answer.size)
-    }
-
-    /// The last picture was drawn on a terminal of so many columns, which had wrapped what was there before:
-    /// it began too far down.
-    fn missed(&mut self, before: Before, columns: usize) {
-        let Before { mut region, up, printed, changed } = before;
-        region.reflow(columns);
-        match changed {
-            Some(lines) => region.draw_over(up, &lines, &self.drawn, columns),
-            None => region.draw(up, &printed, &self.drawn, columns),
-        }
-        self.region = region;
-    }
-
-    /// Until when an answer may come, if one is on its way.
-    pub(crate) fn answers_until(&self, now: Instant) -> Option<Instant> {
-        self.answers.owed(now)
-    }
-
     /// The bytes that take the live region away, on a terminal of so many columns; the cursor is where it
     /// began.
     pub(crate) fn erase(&mut self, columns: usize) -> String {
+        if let Asked::Erased(erasure) = std::mem::replace(&mut self.asked, Asked::Nothing) {
+            self.erased(&erasure, erasure.row, erasure.size);
+        }
         let Redrawn { up, printed } = self.redrawn(columns);
         let mut out = String::new();
         go_up(&mut out, up);

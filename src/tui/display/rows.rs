@@ -61,6 +61,44 @@ impl Rows {
         lines
     }
 
+    /// How many lines end before the one that this row is part of. At any width, as many rows at least are above
+    /// this row.
+    pub(super) fn lines_before(&self, row: usize) -> usize {
+        self.rows[..row.min(self.rows.len())].iter().filter(|row| !row.is_wrapped).count()
+    }
+
+    /// The first row of the line that this row is part of.
+    pub(super) fn line_start(&self, row: usize) -> usize {
+        let mut before = self.rows[..row.min(self.rows.len())].iter();
+        before.rposition(|row| !row.is_wrapped).map_or(0, |last| last + 1)
+    }
+
+    /// The text of the rows of a part.
+    pub(super) fn text_of(&self, of: Of) -> String {
+        let rows = self.rows.iter().filter(|row| row.of == of);
+        rows.map(|row| row.text.as_str()).collect()
+    }
+
+    /// The text of these rows.
+    pub(super) fn text_between(&self, from: usize, to: usize) -> String {
+        self.rows[from..to].iter().map(|row| row.text.as_str()).collect()
+    }
+
+    /// The first line of the live region that was cut, or the number of lines that it has.
+    pub(super) fn whole_lines(&self) -> usize {
+        let lines = self.rows.iter().filter_map(|row| match row.of {
+            Of::Live(line) => Some((line, row.is_cut)),
+            Of::Leftover | Of::Printed(_) => None,
+        });
+        let cut = lines.clone().find(|(_, is_cut)| *is_cut).map(|(line, _)| line);
+        cut.or_else(|| lines.last().map(|(line, _)| line + 1)).unwrap_or(0)
+    }
+
+    /// Adds an empty row, of which nobody wants to see anything.
+    pub(super) fn push_empty(&mut self) {
+        self.push_text("", 1, false, Of::Leftover);
+    }
+
     /// Adds a line that the terminal wraps.
     pub(super) fn push_wrapped(&mut self, line: &Line<'_>, columns: usize, of: Of) {
         self.push_text(&text(line), columns, false, of);
@@ -105,9 +143,11 @@ impl Rows {
         }
     }
 
-    /// What was printed there is printed again elsewhere.
-    pub(super) fn abandon(&mut self) {
-        self.rows.iter_mut().for_each(|row| row.of = Of::Leftover);
+    /// What is there is drawn again elsewhere, but for the first printed lines.
+    pub(super) fn abandon(&mut self, settled: usize) {
+        let is_settled = |of: Of| matches!(of, Of::Printed(number) if number < settled);
+        let rows = self.rows.iter_mut().filter(|row| !is_settled(row.of));
+        rows.for_each(|row| row.of = Of::Leftover);
     }
 
     /// The first `count` rows, of which those of the live region are left over. What is drawn after them is no

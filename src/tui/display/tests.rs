@@ -90,6 +90,10 @@ impl Scene {
                     self.vt.write(question);
                     self.read();
                 }
+                Next::Erase => {
+                    self.vt.write(&self.inline.erasure(self.drawn_for, 0, self.now));
+                    self.read();
+                }
                 Next::Picture => break,
             }
         }

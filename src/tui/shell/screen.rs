@@ -213,19 +213,19 @@ impl Screen {
     /// # Errors
     /// If it is gone.
     pub(super) fn waits(&mut self, state: &State, now: Instant) -> io::Result<Option<Instant>> {
-        let Self::Inline { terminal, inline, .. } = self else { return Ok(None) };
+        let Self::Inline { terminal, inline, printer } = self else { return Ok(None) };
         if !terminal.has_room() {
             return Ok(Some(now + ROOM_TIME));
         }
-        let mut next = inline.next(state.size, is_moving(state), now);
-        if let Next::Ask(question) = next {
-            terminal.write(question)?;
-            next = inline.next(state.size, is_moving(state), now);
+        // After a question, its answer is waited for.
+        loop {
+            match inline.next(state.size, is_moving(state), now) {
+                Next::Wait(until) => return Ok(Some(until)),
+                Next::Picture => return Ok(None),
+                Next::Ask(question) => terminal.write(question)?,
+                Next::Erase => terminal.write(&inline_erasure(inline, printer, state.size, now))?,
+            }
         }
-        Ok(match next {
-            Next::Wait(until) => Some(until),
-            Next::Picture | Next::Ask(_) => None,
-        })
     }
 
     /// Draws what has changed; false if the terminal takes nothing now, or not all at once.
@@ -288,6 +288,25 @@ fn is_moving(state: &State) -> bool {
 /// screen to be erased.
 const PRINTED_PART: usize = 3;
 
+/// What is written to erase the chat under the scrollback, before it is drawn again.
+pub(crate) fn inline_erasure(
+    inline: &mut Inline,
+    printer: &mut Printer,
+    size: Size,
+    now: Instant,
+) -> String {
+    leave_pushed_up(inline, printer, size.columns);
+    inline.erasure(size, printer.open_lines(), now)
+}
+
+/// Lines of an open block that the terminal has pushed above its screen count as printed.
+fn leave_pushed_up(inline: &mut Inline, printer: &mut Printer, columns: usize) {
+    let above = inline.above(columns);
+    if above.lines > 0 {
+        inline.leave_lines(printer.pushed_up(above));
+    }
+}
+
 /// What is written to draw the chat under the scrollback.
 pub(crate) fn inline_picture(
     inline: &mut Inline,
@@ -296,8 +315,7 @@ pub(crate) fn inline_picture(
     now: Instant,
 ) -> String {
     let Size { columns, rows } = state.size;
-    let above = inline.lines_above(columns);
-    inline.leave_lines(printer.pushed_up(above));
+    leave_pushed_up(inline, printer, columns);
     let is_moving = is_moving(state);
     let is_bounded = is_moving && inline.has_answers();
     let lines_max = if is_bounded { (rows / PRINTED_PART).max(1) } else { usize::MAX };

@@ -36,6 +36,14 @@ pub(crate) struct Live {
     pub(crate) column: usize,
 }
 
+/// Lines of the live region, of those that were not left: the first ones, which are at least in part above the
+/// screen, and how many of the first ones have all of their text on the terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Above {
+    pub(crate) lines: usize,
+    pub(crate) whole: usize,
+}
+
 /// Rows of a hint.
 const HINT_ROWS_MAX: usize = 3;
 

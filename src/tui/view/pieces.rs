@@ -1,5 +1,6 @@
 //! What is printed once: prompts, blocks of answers, reasoning, tool calls and notes.
 
+use super::live::Above;
 use super::look::{Look, Part};
 use super::{one_line, seconds, styled};
 use crate::tui::markdown::{Block, Committed, Kind, Rest};
@@ -110,16 +111,23 @@ impl Printer {
         (printed, live)
     }
 
-    /// The terminal has pushed so many lines of the live region above its screen. Those of an answer are
-    /// printed then; gives how many lines that makes.
-    pub(crate) fn pushed_up(&mut self, lines: usize) -> usize {
+    /// How many lines of the live region are of the open blocks.
+    pub(crate) fn open_lines(&self) -> usize {
+        self.shown.lines.len()
+    }
+
+    /// The terminal has pushed lines of the live region above its screen. Those of an answer are printed then,
+    /// if they are whole; gives how many lines that makes.
+    pub(crate) fn pushed_up(&mut self, above: Above) -> usize {
         let shown = std::mem::take(&mut self.shown);
-        let count = lines.min(shown.lines.len());
+        let count = above.lines.min(shown.lines.len());
         let count = shown.place_after(count).unwrap_or(count);
+        let count = if count <= above.whole { count } else { 0 };
         if count > 0 {
             self.committed.commit(&shown, count);
             self.last = Some(Last::Block);
         }
+        self.shown = shown.after(count);
         count
     }
 

@@ -22,6 +22,8 @@ struct Window {
     size: Size,
     known: Size,
     words: usize,
+    /// What has not arrived at the terminal.
+    written: Vec<String>,
     now: Instant,
 }
 
@@ -30,6 +32,8 @@ enum Step {
     /// So many words of the answer arrive, after this.
     Words(&'static str, usize),
     Draw,
+    /// The shell draws; what it writes arrives with the next step of this kind or [`Self::Draw`].
+    Send,
     Resize(usize, usize),
     Report,
     Pass(u64),
@@ -46,7 +50,8 @@ impl Window {
         inline.forget();
         let (vt, printer) = (Vt::new(columns, rows), Printer::new(look(), true));
         let now = Instant::now();
-        let mut window = Self { vt, scene, inline, printer, size, known: size, words: 0, now };
+        let (known, words, written) = (size, 0, Vec::new());
+        let mut window = Self { vt, scene, inline, printer, size, known, words, written, now };
         window.draw();
         window.scene.ask("r", "go");
         window.scene.says("r", "");
@@ -63,6 +68,11 @@ impl Window {
                 self.scene.ui("r", ChatTextPatch { text, ..Default::default() });
             }
             Step::Draw => self.draw(),
+            Step::Send => {
+                self.arrive();
+                self.now += Duration::from_millis(5);
+                self.send();
+            }
             Step::Resize(columns, rows) => {
                 self.size = Size { columns: *columns, rows: *rows };
                 self.vt.resize(*columns, *rows);
@@ -76,9 +86,17 @@ impl Window {
         }
     }
 
-    /// As the shell draws.
+    /// As the shell draws; what it writes arrives at once.
     fn draw(&mut self) {
         self.now += Duration::from_millis(33);
+        while self.send() {
+            self.arrive();
+        }
+        self.arrive();
+    }
+
+    /// As the shell draws; what it writes has not arrived yet. Gives whether it waits for an answer.
+    fn send(&mut self) -> bool {
         self.read();
         if self.known != self.scene.state.size {
             self.inline.resized(self.now);
@@ -88,24 +106,29 @@ impl Window {
         let state = &mut self.scene.state;
         state.put_back(pieces);
         match self.inline.next(state.size, is_moving(state), self.now) {
-            Next::Wait(_) => {}
+            Next::Wait(_) => false,
             Next::Ask(question) => {
-                self.vt.write(question);
-                self.read_and_draw();
+                self.written.push(question.to_owned());
+                true
+            }
+            Next::Erase => {
+                let size = state.size;
+                let (inline, printer) = (&mut self.inline, &mut self.printer);
+                self.written.push(inline_erasure(inline, printer, size, self.now));
+                true
             }
             Next::Picture => {
                 let (inline, printer) = (&mut self.inline, &mut self.printer);
-                self.vt.write(&inline_picture(inline, printer, state, self.now));
+                self.written.push(inline_picture(inline, printer, state, self.now));
+                false
             }
         }
     }
 
-    fn read_and_draw(&mut self) {
-        self.read();
-        let state = &mut self.scene.state;
-        if self.inline.next(state.size, is_moving(state), self.now) == Next::Picture {
-            let (inline, printer) = (&mut self.inline, &mut self.printer);
-            self.vt.write(&inline_picture(inline, printer, state, self.now));
+    /// What was written arrives at the terminal.
+    fn arrive(&mut self) {
+        for text in std::mem::take(&mut self.written) {
+            self.vt.write(&text);
         }
     }
 
@@ -144,21 +167,34 @@ fn word(number: usize) -> String {
     format!("w{number}x")
 }
 
-fn step(
+fn steps(
     columns: std::ops::Range<usize>,
     rows: std::ops::Range<usize>,
-) -> impl Strategy<Value = Step> {
+    sends: u32,
+) -> impl Strategy<Value = Vec<Step>> {
     let before =
         prop_oneof![4 => Just(" "), 1 => Just("\n\n"), 1 => Just("\n- "), 1 => Just("\n\n## ")];
-    prop_oneof![
+    let step = prop_oneof![
         4 => (before, 1..60_usize).prop_map(|(before, count)| Step::Words(before, count)),
         6 => Just(Step::Draw),
+        sends => Just(Step::Send),
         2 => (columns, rows).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
         2 => Just(Step::Report),
         1 => (1..600_u64).prop_map(Step::Pass),
         1 => (1..60_usize).prop_map(Step::Paste),
         1 => Just(Step::Erase),
-    ]
+    ];
+    proptest::collection::vec(step, 0..60)
+}
+
+/// The words that are there after these steps, and all that there are, with what the terminal shows.
+fn words(steps: &[Step]) -> (Vec<usize>, Vec<usize>, String) {
+    let mut window = Window::new(60, 20);
+    for step in steps {
+        window.step(step);
+    }
+    let (lines, words) = window.shown();
+    (words, (0..window.words).collect(), lines)
 }
 
 proptest! {
@@ -166,14 +202,38 @@ proptest! {
 
     /// Whatever the draft and however the window is resized, each word of an answer is there once, and in order.
     #[test]
-    fn an_answer_is_there_once_after_any_resize(
-        steps in proptest::collection::vec(step(14..100, 4..40), 0..60),
-    ) {
-        let mut window = Window::new(60, 20);
-        for step in &steps {
-            window.step(step);
+    fn an_answer_is_there_once_after_any_resize(steps in steps(14..100, 4..40, 0)) {
+        let (words, all, lines) = words(&steps);
+        prop_assert_eq!(words, all, "{}", lines);
+    }
+
+    /// No word is lost if the window has another size when what the chat has written for the one before arrives.
+    #[test]
+    fn no_word_is_lost_by_a_resize_at_any_moment(steps in steps(14..140, 4..45, 6)) {
+        let (words, all, lines) = words(&steps);
+        let mut words = words.into_iter();
+        let missing = all.into_iter().find(|word| !words.any(|shown| shown == *word));
+        prop_assert_eq!(missing, None, "{}", lines);
+    }
+}
+
+/// The chat has measured its draft in a narrow window and goes up as many rows, but the window is wide again by then:
+/// there, answers stand in these rows.
+#[test]
+fn a_wider_window_on_the_way_of_a_picture_loses_and_doubles_nothing() {
+    for (narrow, wide) in [(30, 100), (16, 140), (40, 60)] {
+        let mut window = Window::new(wide, 30);
+        let mut step = |steps: &[Step]| steps.iter().for_each(|step| window.step(step));
+        for _ in 0..12 {
+            step(&[Step::Words("\n\n", 50), Step::Draw, Step::Draw]);
+        }
+        step(&[Step::Paste(60), Step::Draw, Step::Draw]);
+        for _ in 0..3 {
+            step(&[Step::Resize(narrow, 30), Step::Report, Step::Draw, Step::Pass(400)]);
+            step(&[Step::Send, Step::Send, Step::Resize(wide, 30), Step::Draw, Step::Draw]);
+            step(&[Step::Report, Step::Draw, Step::Pass(400), Step::Draw, Step::Words(" ", 9)]);
         }
         let (lines, words) = window.shown();
-        prop_assert_eq!(words, (0..window.words).collect::<Vec<_>>(), "{}", lines);
+        assert_eq!(words, (0..window.words).collect::<Vec<_>>(), "{narrow}: {lines}");
     }
 }

@@ -1,0 +1,161 @@
+//! When the terminal is asked, and what its answers change.
+
+use super::super::ASK;
+use super::{Asked, Before, Inline};
+use crate::tui::model::Size;
+use std::time::{Duration, Instant};
+
+/// How long the size of the terminal must stay as it is before something is drawn.
+const SETTLED_TIME: Duration = Duration::from_millis(300);
+
+/// How long after a new size another one is expected: a person drags the corner of a window. Until then, each
+/// picture that comes by itself is drawn as if the size had changed.
+const WARY_TIME: Duration = Duration::from_secs(2);
+
+/// Time between two such pictures.
+pub(super) const WARY_PICTURE_TIME: Duration = Duration::from_millis(200);
+
+/// What can be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Draw.
+    Picture,
+    /// Write this, and wait for an answer.
+    Ask(&'static str),
+    /// Erase what was drawn, and wait for an answer.
+    Erase,
+    /// Nothing before this time, unless an answer comes.
+    Wait(Instant),
+}
+
+impl Inline {
+    /// What can be done on a terminal of this size. `is_moving`: pictures come by themselves, so the size may be
+    /// another one when this one arrives.
+    pub(crate) fn next(&mut self, size: Size, is_moving: bool, now: Instant) -> Next {
+        if let Some(until) = self.awaited(now) {
+            return Next::Wait(until);
+        }
+        let matters = match self.settles {
+            Some(until) if until > now => return Next::Wait(until),
+            Some(_) => true,
+            None if self.is_stale && self.screen_row.is_some() => {
+                let is_done = self.is_erased || self.region.is_empty() || !self.answers.may_ask();
+                return if is_done { Next::Picture } else { Next::Erase };
+            }
+            // Terminals report a new size late: this question finds it before a picture does.
+            None => is_moving && self.answers.is_known() && !self.is_confirmed,
+        };
+        if matters
+            && !self.answers.may_ask()
+            && let Some(until) = self.answers.awaited(now, true)
+        {
+            // The answer to a question that does not matter any more comes first.
+            return Next::Wait(until);
+        }
+        // What is drawn now may meet another size.
+        self.is_stale |= self.is_wary(is_moving, now);
+        self.settles = None;
+        if matters && self.reflows && self.answers.may_ask() {
+            self.asked = Asked::Place(size);
+            self.answers.asked(now);
+            return Next::Ask(ASK);
+        }
+        Next::Picture
+    }
+
+    /// Until when the answer to the last question is waited for. Without one in time, it is believed to be the
+    /// expected one.
+    fn awaited(&mut self, now: Instant) -> Option<Instant> {
+        let matters = match &self.asked {
+            Asked::Nothing => return None,
+            Asked::Place(_) | Asked::Erased(_) => true,
+            Asked::Picture(_) => false,
+        };
+        let until = self.answers.awaited(now, matters);
+        if until.is_some() {
+            return until;
+        }
+        self.answers.give_up();
+        match std::mem::replace(&mut self.asked, Asked::Nothing) {
+            Asked::Nothing | Asked::Place(_) => {}
+            Asked::Erased(erasure) => self.erased(&erasure, erasure.row, erasure.size),
+            Asked::Picture(_) => self.region.settle(),
+        }
+        None
+    }
+
+    /// Whether another size is expected soon.
+    pub(super) fn is_wary(&self, is_moving: bool, now: Instant) -> bool {
+        let is_wary = self.wary_until.is_some_and(|until| until > now);
+        is_wary && is_moving && self.reflows && self.answers.is_known()
+    }
+
+    /// Whether the terminal has answered in time when it was last asked.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.answers.is_known()
+    }
+
+    /// The terminal has another size, or may have: it may have wrapped its lines.
+    pub(crate) fn resized(&mut self, now: Instant) {
+        self.is_stale = true;
+        self.is_resized = true;
+        self.screen_row = None;
+        self.is_confirmed = false;
+        self.is_erased = false;
+        self.settles = Some(now + SETTLED_TIME);
+        self.wary_until = Some(now + WARY_TIME);
+        if matches!(self.asked, Asked::Place(_)) {
+            // The answer is about the size before.
+            self.asked = Asked::Nothing;
+        }
+    }
+
+    /// A place that the terminal reports, counted from 1. Gives its size if that is not as it was believed
+    /// to be.
+    pub(crate) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
+        let answer = self.answers.take(row, column)?;
+        let is_as_believed = match std::mem::replace(&mut self.asked, Asked::Nothing) {
+            // It comes late.
+            Asked::Nothing => return None,
+            Asked::Place(size) => {
+                self.screen_row = Some(answer.row);
+                self.is_confirmed = size == answer.size;
+                self.is_confirmed
+            }
+            Asked::Erased(erasure) => {
+                self.erased(&erasure, answer.row, answer.size);
+                erasure.size == answer.size
+            }
+            Asked::Picture(before) => {
+                if self.reflows && answer.size.columns != self.size.columns {
+                    self.missed(*before, answer.size.columns);
+                } else {
+                    self.region.settle();
+                }
+                answer.size == self.size
+            }
+        };
+        if is_as_believed {
+            return None;
+        }
+        self.resized(now);
+        Some(answer.size)
+    }
+
+    /// The last picture was drawn on a terminal of so many columns, which had wrapped what was there before:
+    /// it began too far down.
+    fn missed(&mut self, before: Before, columns: usize) {
+        let Before { mut region, up, printed, changed } = before;
+        region.reflow(columns);
+        match changed {
+            Some(lines) => region.draw_over(up, &lines, &self.drawn, columns),
+            None => region.draw(up, &printed, &self.drawn, columns),
+        }
+        self.region = region;
+    }
+
+    /// Until when an answer may come, if one is on its way.
+    pub(crate) fn answers_until(&self, now: Instant) -> Option<Instant> {
+        self.answers.owed(now)
+    }
+}
