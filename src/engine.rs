@@ -5,6 +5,7 @@
 //! An engine is stopped by dropping its future, which must release everything that the engine
 //! holds: a connection, a timer, a child process.
 //!
+//! [`Engine`] is the trait that all of them implement, also those of a program that embeds the library.
 //! [`spec`] is what a call is given, [`table`] the engines that requests can choose, [`prices`] what
 //! tokens cost. [`echo`] is the built-in engine, which can play a script of tool calls; the others are
 //! clients of a provider's API, each in a folder of its own, and share `provider`.
@@ -40,7 +41,8 @@ use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::words::class;
 use provider::failure::{NO_LIST, is_unknown_address, status_of};
 use provider::retry::is_passing;
-use std::future::{Future, pending};
+use std::fmt;
+use std::future::{Future, pending, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -171,6 +173,9 @@ pub enum ErrorClass {
 /// A provider call as it goes on; resolves to its end. Dropped to stop it.
 pub type Running = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
 
+/// A list of models as it is being asked for. Dropped to stop it.
+pub type Listing<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, RunError>> + Send + 'a>>;
+
 /// Takes the events of an engine. Bounded in events and in bytes: an engine that is faster than the
 /// reader waits here.
 #[derive(Clone, Debug)]
@@ -286,107 +291,97 @@ impl ErrorClass {
     }
 }
 
-/// What answers in a conversation.
-#[derive(Debug)]
-pub enum Engine {
-    /// The built-in engine, which needs no provider.
-    Echo(echo::Echo),
-    /// Any provider with OpenAI's chat completions.
-    OpenAi(openai::OpenAi),
-    /// Any provider with OpenAI's Responses.
-    Responses(responses::Responses),
-    /// Any provider with Anthropic's Messages.
-    Anthropic(anthropic::Anthropic),
-    /// Any provider with Google's `generateContent`.
-    Gemini(gemini::Gemini),
-    /// Ollama, by its own interface.
-    Ollama(ollama::Ollama),
-    /// None, because the settings can't be used.
-    Unusable(Unusable),
-}
+/// What answers in a conversation: makes provider calls, each of them apart from the others. A program
+/// that embeds the library can bring one of its own; `examples/embed.rs` shows it.
+///
+/// A call sends [`EngineEvent`]s, `CallStarted` first. An answer that is whole ends with
+/// `CallFinished`, and its future with [`CallEnd::Finished`]; one that fails ends with
+/// [`CallEnd::Failed`] at any time. Tools are run by the session: after the calls of an answer come
+/// their results, in the transcript of the next call.
+///
+/// ```
+/// use duologue::engine::{CallEnd, CallSpec, Engine, EngineEvent, Running, Sink};
+/// use duologue::chat::event::FinishClass;
+///
+/// /// Gives the same answer to everything.
+/// #[derive(Debug)]
+/// struct Parrot(String);
+///
+/// impl Engine for Parrot {
+///     fn name(&self) -> &str {
+///         "parrot"
+///     }
+///
+///     fn model(&self) -> &str {
+///         "grey"
+///     }
+///
+///     fn start(&self, _spec: CallSpec, sink: Sink) -> Running {
+///         let answer = self.0.clone();
+///         Box::pin(async move {
+///             sink.send(EngineEvent::CallStarted).await;
+///             sink.send(EngineEvent::Text(answer)).await;
+///             let (stop_reason, class) = ("stop".to_owned(), FinishClass::Completed);
+///             sink.send(EngineEvent::CallFinished { stop_reason, class, provider_data: None }).await;
+///             CallEnd::Finished
+///         })
+///     }
+/// }
+/// ```
+pub trait Engine: fmt::Debug + Send + Sync + 'static {
+    /// The engine's name, by which requests choose it and `hello` names it.
+    fn name(&self) -> &str;
 
-impl Engine {
-    /// Begins to answer the last turn of the transcript; what happens goes to `sink`. Nothing is
-    /// done before the future is polled, and everything stops when it is dropped.
-    pub fn start(&self, spec: CallSpec, sink: Sink) -> Running {
-        match self {
-            Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
-            Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
-            Self::Responses(responses) => Box::pin(responses.remote.clone().answer(spec, sink)),
-            Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
-            Self::Gemini(gemini) => Box::pin(gemini.remote.clone().answer(spec, sink)),
-            Self::Ollama(ollama) => Box::pin(ollama.remote.clone().answer(spec, sink)),
-            Self::Unusable(unusable) => Box::pin(unusable.clone().answer()),
-        }
-    }
+    /// The model that answers unless a request names another; empty if one is required and the
+    /// settings name none.
+    fn model(&self) -> &str;
 
-    /// The engine's name, as in `--engine` and in `hello`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Echo(_) => "echo",
-            Self::OpenAi(_) => openai::NAME,
-            Self::Responses(_) => responses::NAME,
-            Self::Anthropic(_) => anthropic::NAME,
-            Self::Gemini(_) => gemini::NAME,
-            Self::Ollama(_) => ollama::NAME,
-            Self::Unusable(_) => "none",
-        }
-    }
-
-    /// The provider's host, with its port if that is not the scheme's default; for the built-in
-    /// engine, its name. Empty if the address can't be parsed. Holds no login and no key.
-    pub fn provider(&self) -> String {
-        match self {
-            Self::Echo(_) => self.name().to_owned(),
-            Self::OpenAi(openai) => openai.remote.host(),
-            Self::Responses(responses) => responses.remote.host(),
-            Self::Anthropic(anthropic) => anthropic.remote.host(),
-            Self::Gemini(gemini) => gemini.remote.host(),
-            Self::Ollama(ollama) => ollama.remote.host(),
-            Self::Unusable(_) => String::new(),
-        }
+    /// The provider's host, with its port if that is not the scheme's default; for an engine without
+    /// a provider, its name. Empty if the address can't be parsed. Holds no login and no key.
+    fn provider(&self) -> String {
+        self.name().to_owned()
     }
 
     /// Why no call can ever be made with these settings, if that is so: a key, a model or an address
     /// is missing or wrong. Nothing is asked for that.
-    pub fn fault(&self) -> Option<RunError> {
-        match self {
-            Self::Echo(_) => None,
-            Self::OpenAi(openai) => openai.remote.fault(),
-            Self::Responses(responses) => responses.remote.fault(),
-            Self::Anthropic(anthropic) => anthropic.remote.fault(),
-            Self::Gemini(gemini) => gemini.remote.fault(),
-            Self::Ollama(ollama) => ollama.remote.fault(),
-            Self::Unusable(unusable) => Some(unusable.error()),
-        }
+    fn fault(&self) -> Option<RunError> {
+        None
     }
 
-    /// The models that the provider lists, in its order; of `settings`, the headers count.
-    ///
-    /// # Errors
-    /// If it can't be asked, or has no list.
-    pub async fn models(&self, settings: &CallSettings) -> Result<Vec<String>, RunError> {
-        match self {
-            Self::Echo(_) => Ok(vec![self.model().to_owned()]),
-            Self::OpenAi(openai) => openai.remote.models(settings).await,
-            Self::Responses(responses) => responses.remote.models(settings).await,
-            Self::Anthropic(anthropic) => anthropic.remote.models(settings).await,
-            Self::Gemini(gemini) => gemini.remote.models(settings).await,
-            Self::Ollama(ollama) => ollama.remote.models(settings).await,
-            Self::Unusable(unusable) => Err(unusable.error()),
-        }
+    /// Begins to answer the last turn of the transcript; what happens goes to `sink`. Nothing is
+    /// done before the future is polled, and everything stops when it is dropped: on a cancel it is.
+    fn start(&self, spec: CallSpec, sink: Sink) -> Running;
+
+    /// The models that the provider lists, in its order; of `settings`, the headers count. Fails if
+    /// the provider can't be asked, or has no list.
+    fn models<'a>(&'a self, _settings: &'a CallSettings) -> Listing<'a> {
+        Box::pin(ready(Ok(vec![self.model().to_owned()])))
+    }
+}
+
+/// The engine that it points to.
+impl<E: Engine + ?Sized> Engine for Arc<E> {
+    fn name(&self) -> &str {
+        (**self).name()
     }
 
-    /// The model that answers; empty if one is required and the settings name none.
-    pub fn model(&self) -> &str {
-        match self {
-            Self::Echo(_) => "echo",
-            Self::OpenAi(openai) => openai.remote.model(),
-            Self::Responses(responses) => responses.remote.model(),
-            Self::Anthropic(anthropic) => anthropic.remote.model(),
-            Self::Gemini(gemini) => gemini.remote.model(),
-            Self::Ollama(ollama) => ollama.remote.model(),
-            Self::Unusable(_) => "",
-        }
+    fn model(&self) -> &str {
+        (**self).model()
+    }
+
+    fn provider(&self) -> String {
+        (**self).provider()
+    }
+
+    fn fault(&self) -> Option<RunError> {
+        (**self).fault()
+    }
+
+    fn start(&self, spec: CallSpec, sink: Sink) -> Running {
+        (**self).start(spec, sink)
+    }
+
+    fn models<'a>(&'a self, settings: &'a CallSettings) -> Listing<'a> {
+        (**self).models(settings)
     }
 }

@@ -5,13 +5,13 @@
 //! the same frames and no process:
 //!
 //! ```
-//! use duologue::engine::{Engine, echo::Echo};
+//! use duologue::engine::echo::Echo;
 //! use duologue::host::{HostSettings, memory::Conversation};
 //! use duologue::protocol::proto::rpc::rpc_line::Frame;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut conversation = Conversation::start(HostSettings::new(Engine::Echo(Echo::default())));
+//! let mut conversation = Conversation::start(HostSettings::new(Echo::default()));
 //! let request = conversation.submit("Hello")?;
 //! while let Some(line) = conversation.next_frame().await {
 //!     match line.frame {
@@ -30,7 +30,7 @@
 //! |---|---|
 //! | hold a conversation | [`host::memory::Conversation`] |
 //! | read requests or write frames in a way of your own | [`host::Host`] |
-//! | choose what answers: the built-in engine or a provider | [`engine::Engine`] |
+//! | choose what answers: the built-in engine, a provider, or an engine of your own | [`engine::Engine`] |
 //! | set how a conversation behaves | [`session::Rules`] |
 //! | read and write the messages of the protocol | [`protocol::proto`], [`protocol::json`] |
 //! | find JSON in an answer while it streams | [`extract::Extractor`] |

@@ -3,7 +3,7 @@
 
 use crate::child::own_pss;
 use crate::table::{Aim, Unit, quantile, row};
-use duologue::engine::{Engine, echo::Echo};
+use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
 use duologue::protocol::any::Any;
@@ -37,7 +37,7 @@ async fn conversations(pace: &str, delay: Duration) -> io::Result<()> {
     let taken: Arc<[AtomicUsize]> = (0..CONVERSATIONS).map(|_| AtomicUsize::new(0)).collect();
     let mut tasks = JoinSet::new();
     for number in 0..CONVERSATIONS {
-        let echo = Engine::Echo(Echo { delay, ..Echo::default() });
+        let echo = Echo { delay, ..Echo::default() };
         let mut conversation = Conversation::start(HostSettings::new(echo));
         conversation.submit(&"model ".repeat(WORDS)).map_err(io::Error::other)?;
         let taken = Arc::clone(&taken);

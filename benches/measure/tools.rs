@@ -3,7 +3,7 @@
 //! script, so neither a provider nor a tool takes any time.
 
 use crate::table::{Aim, Unit, least, row};
-use duologue::engine::{Engine, echo::Echo};
+use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
 use duologue::protocol::any::{Any, Kind, Struct, Value};
@@ -60,7 +60,7 @@ fn script(rounds: usize, calls: usize) -> io::Result<PathBuf> {
 /// Milliseconds of a run in which each call is answered at once with so many bytes.
 async fn run(script: &Path, calls: usize, bytes: usize) -> io::Result<f64> {
     let echo = Echo { script: Some(script.to_owned()), ..Echo::default() };
-    let mut settings = HostSettings::new(Engine::Echo(echo));
+    let mut settings = HostSettings::new(echo);
     settings.rules.tools.calls_per_round_max = calls;
     let mut conversation = Conversation::start(settings);
     let result = result(bytes);

@@ -4,7 +4,8 @@ mod messages;
 
 #[cfg(test)]
 pub(super) use messages::INTERRUPTED_MARK;
-pub(crate) use messages::{INTERRUPTED_TOOL, Message};
+pub(crate) use messages::INTERRUPTED_TOOL;
+pub use messages::Message;
 
 use super::event::{
     Attachments, Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult,

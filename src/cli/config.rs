@@ -15,8 +15,8 @@ mod typed;
 
 use crate::chat::transcript::{HistoryMessage, Preamble};
 use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs};
+use crate::engine::ErrorClass;
 use crate::engine::echo::Echo;
-use crate::engine::{Engine, ErrorClass};
 use crate::extract::ResponseType;
 use crate::host::HostSettings;
 use crate::output::Shown;
@@ -118,7 +118,7 @@ pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings
         host: HostSettings {
             rules: Rules { mode: mode.session_mode(), ..Rules::default() },
             capabilities: capabilities_of_nobody(mode),
-            ..HostSettings::new(Engine::Echo(Echo::default()))
+            ..HostSettings::new(Echo::default())
         },
         requests,
         format: format(mode, (ResponseType::Text, Shown::Pieces), RunFacts::of_nobody(command)),

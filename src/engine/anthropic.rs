@@ -70,7 +70,7 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 /// the sampling, documents in answers) is not sent here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-remote_engine!(Anthropic over Messages);
+remote_engine!(Anthropic over Messages, named NAME);
 
 impl Interface for Messages {
     const PROVIDER: &'static str = "Anthropic";

@@ -4,7 +4,7 @@
 mod pace;
 mod script;
 
-use super::{CallEnd, CallSpec, EngineEvent, ErrorClass, RunError, Sink, Stage};
+use super::{CallEnd, CallSpec, Engine, EngineEvent, ErrorClass, RunError, Running, Sink, Stage};
 use crate::chat::event::{FinishClass, ToolResult};
 use crate::chat::transcript::{Step, Turn, TurnState};
 use crate::protocol::attachment::Attachment;
@@ -35,9 +35,23 @@ pub struct Echo {
     pub script: Option<PathBuf>,
 }
 
+impl Engine for Echo {
+    fn name(&self) -> &str {
+        "echo"
+    }
+
+    fn model(&self) -> &str {
+        "echo"
+    }
+
+    fn start(&self, spec: CallSpec, sink: Sink) -> Running {
+        Box::pin(self.clone().answer(spec, sink))
+    }
+}
+
 impl Echo {
     /// Answers the last turn of the transcript, a word at a time.
-    pub(crate) async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+    async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
         match self.call(spec.transcript.turns(), &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),

@@ -66,7 +66,7 @@ const VERSION_ENDS: [&str; 4] = ["/v1beta", "/v1", "/v1alpha", "/publishers/goog
 
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
 
-remote_engine!(Gemini over GenerateContent);
+remote_engine!(Gemini over GenerateContent, named NAME);
 
 impl Interface for GenerateContent {
     const PROVIDER: &'static str = "Gemini";

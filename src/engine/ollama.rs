@@ -52,7 +52,7 @@ const ENDPOINT_OF_API: &str = "/chat";
 /// What a URL ends in whose base URL ends in the path of all of Ollama's interface.
 const DOUBLED_API: &str = "/api/api/chat";
 
-remote_engine!(Ollama over Chat);
+remote_engine!(Ollama over Chat, named NAME);
 
 impl Interface for Chat {
     const PROVIDER: &'static str = "Ollama";

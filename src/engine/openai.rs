@@ -54,7 +54,7 @@ pub(super) const NAME: &str = "openai";
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/chat/completions";
 
-remote_engine!(OpenAi over ChatCompletions);
+remote_engine!(OpenAi over ChatCompletions, named NAME);
 
 impl Interface for ChatCompletions {
     const PROVIDER: &'static str = "OpenAI";

@@ -40,7 +40,7 @@ pub(super) const NAME: &str = "responses";
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/responses";
 
-remote_engine!(Responses over ResponsesApi);
+remote_engine!(Responses over ResponsesApi, named NAME);
 
 impl Interface for ResponsesApi {
     const PROVIDER: &'static str = "OpenAI";

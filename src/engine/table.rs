@@ -40,7 +40,7 @@ struct Later(Box<dyn FnOnce(&mut Engines) + Send + Sync>);
 #[derive(Debug)]
 struct Entry {
     /// Several entries may share it, so that its key is got once.
-    engine: Arc<Engine>,
+    engine: Arc<dyn Engine>,
     /// The model in the place of the engine's own.
     model: Option<String>,
     settings: Arc<CallSettings>,
@@ -50,7 +50,7 @@ struct Entry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineFacts {
     /// The engine's name.
-    pub engine: &'static str,
+    pub engine: Arc<str>,
     /// The model that answers unless a request names another.
     pub model: String,
     /// The provider's host.
@@ -61,7 +61,7 @@ pub struct EngineFacts {
 
 impl Engines {
     /// The engine that a conversation begins with, and the settings of its calls.
-    pub fn new(initial: Engine, settings: CallSettings) -> Self {
+    pub fn new(initial: impl Engine, settings: CallSettings) -> Self {
         Self {
             initial: Entry::new(Arc::new(initial), None, settings),
             others: BTreeMap::new(),
@@ -72,7 +72,7 @@ impl Engines {
     }
 
     /// Adds an engine that a request can choose.
-    pub fn add(&mut self, name: EngineRef, engine: Engine, settings: CallSettings) {
+    pub fn add(&mut self, name: EngineRef, engine: impl Engine, settings: CallSettings) {
         self.others.insert(name, Entry::new(Arc::new(engine), None, settings));
     }
 
@@ -125,8 +125,8 @@ impl Engines {
     }
 
     /// The engine that a conversation begins with.
-    pub fn initial(&self) -> &Engine {
-        &self.initial.engine
+    pub fn initial(&self) -> &dyn Engine {
+        &*self.initial.engine
     }
 
     /// What is known of each engine.
@@ -145,8 +145,8 @@ impl Engines {
     }
 }
 
-impl From<Engine> for Engines {
-    fn from(engine: Engine) -> Self {
+impl<E: Engine> From<E> for Engines {
+    fn from(engine: E) -> Self {
         Self::new(engine, CallSettings::default())
     }
 }
@@ -158,13 +158,13 @@ impl fmt::Debug for Later {
 }
 
 impl Entry {
-    fn new(engine: Arc<Engine>, model: Option<String>, settings: CallSettings) -> Self {
+    fn new(engine: Arc<dyn Engine>, model: Option<String>, settings: CallSettings) -> Self {
         Self { engine, model, settings: Arc::new(settings) }
     }
 
     fn facts(&self) -> EngineFacts {
         EngineFacts {
-            engine: self.engine.name(),
+            engine: self.engine.name().into(),
             model: self.model.clone().unwrap_or_else(|| self.engine.model().to_owned()),
             provider: self.engine.provider(),
             settings: Arc::clone(&self.settings),

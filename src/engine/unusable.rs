@@ -1,7 +1,10 @@
 //! In the place of an engine whose settings can't be used: every call fails with the reason, and a
 //! request can choose another engine. No other provider answers in its place.
 
-use super::{CallEnd, ErrorClass, RunError, Stage};
+use super::{
+    CallEnd, CallSettings, CallSpec, Engine, ErrorClass, Listing, RunError, Running, Sink, Stage,
+};
+use std::future::ready;
 
 /// The reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +19,7 @@ impl Unusable {
     }
 
     /// The error of every call.
-    pub(super) fn error(&self) -> RunError {
+    fn error(&self) -> RunError {
         RunError {
             stage: Stage::Init,
             class: ErrorClass::Config,
@@ -24,8 +27,30 @@ impl Unusable {
             detail: self.why.clone(),
         }
     }
+}
 
-    pub(super) async fn answer(self) -> CallEnd {
-        CallEnd::Failed(self.error())
+impl Engine for Unusable {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn model(&self) -> &str {
+        ""
+    }
+
+    fn provider(&self) -> String {
+        String::new()
+    }
+
+    fn fault(&self) -> Option<RunError> {
+        Some(self.error())
+    }
+
+    fn start(&self, _spec: CallSpec, _sink: Sink) -> Running {
+        Box::pin(ready(CallEnd::Failed(self.error())))
+    }
+
+    fn models<'a>(&'a self, _settings: &'a CallSettings) -> Listing<'a> {
+        Box::pin(ready(Err(self.error())))
     }
 }

@@ -22,12 +22,12 @@ const FRAMES_AT_ONCE_MAX: usize = 16;
 /// that leaves a run unattended also delays it. Dropping the conversation stops its run.
 ///
 /// ```
-/// use duologue::engine::{Engine, echo::Echo};
+/// use duologue::engine::echo::Echo;
 /// use duologue::host::{HostSettings, memory::Conversation};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut conversation = Conversation::start(HostSettings::new(Engine::Echo(Echo::default())));
+/// let mut conversation = Conversation::start(HostSettings::new(Echo::default()));
 /// conversation.submit("Hello")?;
 /// conversation.shutdown()?;
 /// while let Some(frame) = conversation.next_frame().await {

@@ -1,7 +1,6 @@
 //! What a host does while its front end has no room.
 
 use super::*;
-use crate::engine::Engine;
 use crate::engine::echo::Echo;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use std::time::Duration;
@@ -27,8 +26,7 @@ fn has_event(effects: &Effects, name: &str) -> bool {
 #[tokio::test(start_paused = true)]
 async fn without_room_no_deadline_is_reached() {
     let script = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tool.jsonl").into());
-    let (mut host, _) =
-        Host::new(HostSettings::new(Engine::Echo(Echo { script, ..Echo::default() })));
+    let (mut host, _) = Host::new(HostSettings::new(Echo { script, ..Echo::default() }));
     let declared = host.line(DECLARE);
     assert!(has_event(&declared, "FrontendToolManifestUpdated"), "{declared:?}");
     drop(host.line(br#"{"requestId":"r","submit":{"prompt":"What time is it?"}}"#));

@@ -72,7 +72,7 @@ impl Models {
         let ChosenModel { profile, engine, host, .. } = &chosen;
         let is_it = |name: &EngineRef| {
             let facts = self.facts.get(name);
-            facts.is_some_and(|facts| facts.engine == engine && facts.provider == *host)
+            facts.is_some_and(|facts| *facts.engine == **engine && facts.provider == *host)
         };
         let reference = if profile.is_empty() {
             let names = [EngineRef::Initial, EngineRef::Named(engine.clone())];
@@ -101,7 +101,7 @@ impl Models {
         };
         ModelSwitched {
             profile,
-            engine: facts.engine.to_owned(),
+            engine: facts.engine.to_string(),
             model: self.model(&self.current).to_owned(),
             host: facts.provider,
         }
@@ -143,8 +143,9 @@ impl Models {
     }
 
     /// The name of the engine that a selection is for.
-    pub(super) fn engine_name(&self, selection: &Selection) -> &'static str {
-        self.facts.get(&selection.engine).map_or("", |facts| facts.engine)
+    pub(super) fn engine_name(&self, selection: &Selection) -> Arc<str> {
+        let facts = self.facts.get(&selection.engine);
+        facts.map_or_else(Arc::default, |facts| Arc::clone(&facts.engine))
     }
 
     /// The name of the model that a selection is for; empty if none is known.
@@ -169,7 +170,7 @@ impl Models {
         if engine.is_empty() {
             return Ok(self.current.engine.clone());
         }
-        if self.facts.get(&EngineRef::Initial).is_some_and(|facts| facts.engine == engine) {
+        if self.facts.get(&EngineRef::Initial).is_some_and(|facts| &*facts.engine == engine) {
             return Ok(EngineRef::Initial);
         }
         self.known(EngineRef::Named(engine.to_owned())).ok_or_else(|| {
@@ -236,7 +237,7 @@ mod tests {
         let settings =
             CallSettings { temperature: Some(temperature), seed: Some(1), ..Default::default() };
         let (model, provider) = (model.to_owned(), "host".to_owned());
-        EngineFacts { engine, model, provider, settings: Arc::new(settings) }
+        EngineFacts { engine: engine.into(), model, provider, settings: Arc::new(settings) }
     }
 
     fn models() -> Models {
@@ -258,8 +259,8 @@ mod tests {
         let check = |chosen: ModelChoice, engine: &str, model: &str, temperature: f64| {
             let models = models();
             let selection = models.choose(&chosen).expect("a good choice");
-            let names = (models.engine_name(&selection), models.model(&selection));
-            assert_eq!(names, (engine, model), "{chosen:?}");
+            assert_eq!(&*models.engine_name(&selection), engine, "{chosen:?}");
+            assert_eq!(models.model(&selection), model, "{chosen:?}");
             assert_eq!(selection.settings.temperature, Some(temperature), "{chosen:?}");
             assert_eq!(selection.settings.seed, Some(1), "{chosen:?}");
         };

@@ -22,6 +22,7 @@ use crate::protocol::wire::ClientError;
 use crate::support::text::Text;
 use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What a step of a run needs beside the run.
 pub(super) struct Context<'a> {
@@ -82,7 +83,7 @@ pub(super) struct Run {
 pub(super) struct CallModel {
     pub(super) selection: Selection,
     /// The names of engine and model, for the price.
-    pub(super) engine: &'static str,
+    pub(super) engine: Arc<str>,
     pub(super) name: String,
 }
 

@@ -6,16 +6,24 @@
 mod embed;
 
 use crate::examples::CONVERSATION;
-use duologue::engine::{Engine, echo::Echo};
+use duologue::chat::event::{FinishClass, ToolCall};
+use duologue::chat::transcript::Message;
+use duologue::engine::echo::Echo;
+use duologue::engine::{
+    CallEnd, CallSpec, Engine, EngineEvent, Engines, ErrorClass, RunError, Running, Sink, Stage,
+};
 use duologue::host::HostSettings;
 use duologue::host::memory::{Conversation, FRAMES_WAITING_MAX, RequestError};
 use duologue::protocol::any::Any;
-use duologue::protocol::command::{Edit, Page};
+use duologue::protocol::command::{
+    ClientTool, ClientToolResult, Command, Edit, Page, ToolManifest,
+};
+use duologue::protocol::id::ToolCallId;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::protocol::wire::Frame;
 use duologue::session::ExitCode;
 use duologue::support::fail_point::{Place, Plan};
-use std::future::Future;
+use std::future::{Future, pending};
 use std::num::NonZeroU32;
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,8 +34,8 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};
 
-fn start(echo: Echo) -> Conversation {
-    Conversation::start(HostSettings { seed: 1, ..HostSettings::new(Engine::Echo(echo)) })
+fn start(engine: impl Into<Engines>) -> Conversation {
+    Conversation::start(HostSettings { seed: 1, ..HostSettings::new(engine) })
 }
 
 async fn rest(conversation: &mut Conversation) -> Vec<Frame> {
@@ -67,8 +75,129 @@ fn ends(frames: &[Frame]) -> Vec<&str> {
 #[tokio::test]
 async fn the_example_holds_a_conversation() {
     let mut text = Vec::new();
-    embed::converse(&mut text).await.expect("an answer");
+    embed::converse(Echo::default(), &mut text).await.expect("an answer");
     assert_eq!(String::from_utf8_lossy(&text), CONVERSATION);
+}
+
+#[tokio::test]
+async fn the_example_brings_an_engine_of_its_own() {
+    let mut text = Vec::new();
+    embed::converse(embed::WordCount, &mut text).await.expect("an answer");
+    let expected = "you: What is a duologue?\nit: 4 words. \n\
+                    you: And what is it good for?\nit: 4 words. 6 words. \n";
+    assert_eq!(String::from_utf8_lossy(&text), expected);
+}
+
+/// An engine of this program. It calls the tool "look"; with the result it gives up, and names its
+/// reason; a turn after that it never answers, until it is dropped.
+#[derive(Clone, Debug, Default)]
+struct Moody {
+    dropped: Arc<AtomicUsize>,
+}
+
+/// Counts when it is dropped.
+struct Held(Arc<AtomicUsize>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Engine for Moody {
+    fn name(&self) -> &str {
+        "moody"
+    }
+
+    fn model(&self) -> &str {
+        "m"
+    }
+
+    fn start(&self, spec: CallSpec, sink: Sink) -> Running {
+        let held = Held(Arc::clone(&self.dropped));
+        Box::pin(async move {
+            let _held = held;
+            sink.send(EngineEvent::CallStarted).await;
+            match spec.transcript.messages().as_slice() {
+                [.., Message::Tool { tool, result, is_error: false }] => {
+                    CallEnd::Failed(RunError {
+                        stage: Stage::Run,
+                        class: ErrorClass::RateLimited,
+                        message: format!("enough of {}", tool.name),
+                        detail: result.to_string(),
+                    })
+                }
+                [Message::User { .. }] => call_look(spec, sink).await,
+                _ => pending().await,
+            }
+        })
+    }
+}
+
+async fn call_look(spec: CallSpec, sink: Sink) -> CallEnd {
+    let name = &spec.tools.first().expect("a tool").name;
+    let (id, name) = (ToolCallId("c".into()), name.as_str().into());
+    sink.send(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name })).await;
+    sink.send(EngineEvent::ToolArguments { id: id.clone(), text: "{}".to_owned() }).await;
+    sink.send(EngineEvent::ToolCallRequested { id }).await;
+    let (stop_reason, class) = ("tools".to_owned(), FinishClass::ToolCalls);
+    sink.send(EngineEvent::CallFinished { stop_reason, class, provider_data: None }).await;
+    CallEnd::Finished
+}
+
+/// The trait can be an object, and the engine calls tools, fails with a class, and is dropped.
+#[tokio::test]
+async fn an_engine_of_the_program_calls_tools_fails_and_is_stopped() {
+    let engine = Moody::default();
+    let dropped = Arc::clone(&engine.dropped);
+    let object: Arc<dyn Engine> = Arc::new(engine);
+    assert_eq!((object.provider().as_str(), object.fault()), ("moody", None));
+    let mut conversation = start(object);
+    let look = ClientTool {
+        name: "look".to_owned(),
+        description: String::new(),
+        input_schema: Arc::default(),
+        is_human: false,
+    };
+    let manifest = ToolManifest { tools: vec![look], ..ToolManifest::default() };
+    conversation.request(Command::DeclareTools(manifest)).expect("room");
+    conversation.submit("first").expect("room");
+    let mut frames = Vec::new();
+    while !frames.iter().any(asks_for_a_result) {
+        frames.extend(conversation.next_frame().await);
+    }
+    let result = ClientToolResult {
+        call: ToolCallId("c".into()),
+        tool_name: None,
+        result: Some(serde_json::from_str("{}").expect("an object")),
+        error: None,
+    };
+    conversation.request(Command::ToolResult(result)).expect("room");
+    while !ends(&frames).contains(&"failed") {
+        frames.extend(conversation.next_frame().await);
+    }
+    let failed = frames.iter().find_map(|frame| match &frame.frame {
+        Some(Body::Error(error)) => Some(error),
+        Some(_) | None => None,
+    });
+    let failed = failed.expect("an error");
+    assert_eq!((failed.code.as_str(), failed.message.as_str()), ("run_failed", "enough of look"));
+    assert_eq!(failed.detail, "rate_limited: {}");
+    assert_eq!(dropped.load(Ordering::Relaxed), 2);
+    conversation.submit("second").expect("room");
+    conversation.cancel().expect("room");
+    assert_eq!(dropped.load(Ordering::Relaxed), 3, "a cancel drops the call at once");
+    conversation.shutdown().expect("room");
+    frames.extend(rest(&mut conversation).await);
+    let expected = ["ok", "ok", "run_failed", "failed", "ok", "stopped", "shutdown"];
+    assert_eq!(ends(&frames), expected);
+}
+
+fn asks_for_a_result(frame: &Frame) -> bool {
+    match &frame.frame {
+        Some(Body::UiEvent(event)) => event.name == "FrontendToolCallRequested",
+        Some(_) | None => false,
+    }
 }
 
 #[tokio::test]
@@ -172,7 +301,7 @@ async fn a_wait_that_is_dropped_loses_nothing() {
 
 #[tokio::test]
 async fn a_defect_of_the_engine_costs_its_run_and_no_other_conversation() {
-    let settings = HostSettings::new(Engine::Echo(Echo::default()));
+    let settings = HostSettings::new(Echo::default());
     let faults = Plan::new(Place::Engine, 1);
     let mut broken = Conversation::start(HostSettings { faults, ..settings });
     broken.submit("hi").expect("room");

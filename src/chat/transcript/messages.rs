@@ -14,7 +14,7 @@ pub(crate) const INTERRUPTED_TOOL: &str = "The call was interrupted before it re
 
 /// One message of a provider request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Message<'a> {
+pub enum Message<'a> {
     /// The system prompt.
     System(&'a str),
     /// A message of the user.
@@ -47,7 +47,7 @@ pub(crate) enum Message<'a> {
 impl Transcript {
     /// The messages of a provider request, oldest first. Every tool call in them has a result. The
     /// preamble is sent unchanged; in the turns after it roles alternate, as some providers require.
-    pub(crate) fn messages(&self) -> Vec<Message<'_>> {
+    pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
         let history = self.preamble.history.iter().map(HistoryMessage::message);
         let mut messages: Vec<Message<'_>> = system.into_iter().chain(history).collect();

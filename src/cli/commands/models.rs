@@ -12,6 +12,7 @@ use crate::engine::{CallSettings, Engine, RunError};
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result};
 use serde_json::json;
+use std::sync::Arc;
 
 /// Prints the models of the provider that `args` choose; returns the exit status.
 pub fn models(args: ModelsArgs) -> u8 {
@@ -20,7 +21,8 @@ pub fn models(args: ModelsArgs) -> u8 {
         log::start(LogLevel::Warn, None).map_err(wrong)?;
         profile::choose_default(&mut provider);
         let (engine, settings) = chosen(&provider, &calls, &engines).map_err(wrong)?;
-        let mut models = listed(&engine, &settings).map_err(wrong)?.map_err(Failure::Unanswered)?;
+        let mut models =
+            listed(&*engine, &settings).map_err(wrong)?.map_err(Failure::Unanswered)?;
         models.sort_unstable();
         let text: String = models.iter().map(|model| escape_control(model) + "\n").collect();
         let data = models.iter().map(|model| json!({ "id": model })).collect();
@@ -37,7 +39,7 @@ fn chosen(
     args: &ProviderArgs,
     calls: &CallArgs,
     engines: &EngineArgs,
-) -> Result<(Engine, CallSettings)> {
+) -> Result<(Arc<dyn Engine>, CallSettings)> {
     let profiles = profile::read_if_named(args)?;
     let profile = profile::chosen(args, &profiles)?;
     let choice = ProviderChoice::initial(args, &profile)?;
@@ -67,7 +69,7 @@ pub(super) fn settings(
 /// # Errors
 /// If nothing can be waited for.
 pub(super) fn listed(
-    engine: &Engine,
+    engine: &dyn Engine,
     settings: &CallSettings,
 ) -> Result<Result<Vec<String>, RunError>> {
     let runtime = shell::runtime().context("events can't be waited for")?;

@@ -69,7 +69,7 @@ fn list(files: &ProfileFiles) -> Result<Document> {
 fn row(profiles: &Profiles, name: &str) -> Row {
     let layer = profiles.layer(name).map_or("", crate::profile::Layer::as_str);
     let readiness = readiness(profiles.resolve(name));
-    let (engine, model) = (readiness.engine.to_owned(), readiness.model.clone());
+    let (engine, model) = (readiness.engine.clone(), readiness.model.clone());
     Row { name: name.to_owned(), engine, model, layer, readiness }
 }
 

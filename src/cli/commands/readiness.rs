@@ -11,7 +11,7 @@ use anyhow::Result;
 #[derive(Debug)]
 pub(super) struct Readiness {
     /// The engine; `none` if it is not known.
-    pub(super) engine: &'static str,
+    pub(super) engine: String,
     /// The model; blank if none is named.
     pub(super) model: String,
     /// Its settings are complete.
@@ -24,7 +24,7 @@ pub(super) struct Readiness {
 pub(super) fn readiness(profile: Result<Resolved, ProfileError>) -> Readiness {
     let known = profile.map_err(anyhow::Error::from).and_then(|profile| known(&profile));
     known.unwrap_or_else(|error| Readiness {
-        engine: "none",
+        engine: "none".to_owned(),
         model: String::new(),
         can_answer: false,
         why: format!("{error:#}"),
@@ -42,7 +42,7 @@ fn known(profile: &Resolved) -> Result<Readiness> {
         (None, _) => "the key comes from the provider's own variable, if that is set".to_owned(),
     };
     Ok(Readiness {
-        engine: engine.name(),
+        engine: engine.name().to_owned(),
         model: engine.model().to_owned(),
         can_answer: fault.is_none(),
         why: fault.unwrap_or(key),

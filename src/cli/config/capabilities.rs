@@ -12,7 +12,7 @@ use crate::session::{Extraction, ExtractionReport, SessionMode};
 pub(super) fn capabilities(
     mode: Mode,
     args: &SessionArgs,
-    engine: &Engine,
+    engine: &dyn Engine,
     extraction: Option<&Extraction>,
 ) -> Vec<String> {
     let queue = match args.on_busy {

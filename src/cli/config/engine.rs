@@ -29,6 +29,7 @@ use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::VarError;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Variable that holds the key of whichever provider is used; it has precedence over the provider's.
@@ -277,31 +278,27 @@ pub(crate) fn engine(
     choice: &ProviderChoice,
     args: &EngineArgs,
     notices: &mut Vec<&'static str>,
-) -> Result<Engine> {
+) -> Result<Arc<dyn Engine>> {
     let name = match choice.engine {
         Some(name) => name,
         None => default_engine(choice, args, notices)?,
     };
     Ok(match name {
-        EngineName::Echo => Engine::Echo(Echo {
+        EngineName::Echo => Arc::new(Echo {
             delay: Duration::from_millis(args.echo_delay_ms),
             reasoning: args.echo_reasoning,
             answer: text_file("--echo-answer", args.echo_answer.as_deref())?,
             script: text_file("--echo-script", args.echo_script.as_deref())?,
         }),
-        EngineName::Openai => {
-            Engine::OpenAi(OpenAi::new(settings(choice, args, OPENAI_VARIABLES)?))
-        }
+        EngineName::Openai => Arc::new(OpenAi::new(settings(choice, args, OPENAI_VARIABLES)?)),
         EngineName::Responses => {
-            Engine::Responses(Responses::new(settings(choice, args, OPENAI_VARIABLES)?))
+            Arc::new(Responses::new(settings(choice, args, OPENAI_VARIABLES)?))
         }
         EngineName::Anthropic => {
-            Engine::Anthropic(Anthropic::new(settings(choice, args, ANTHROPIC_VARIABLES)?))
+            Arc::new(Anthropic::new(settings(choice, args, ANTHROPIC_VARIABLES)?))
         }
-        EngineName::Gemini => {
-            Engine::Gemini(Gemini::new(settings(choice, args, GEMINI_VARIABLES)?))
-        }
-        EngineName::Ollama => Engine::Ollama(Ollama::new(ollama_settings(choice, args)?)),
+        EngineName::Gemini => Arc::new(Gemini::new(settings(choice, args, GEMINI_VARIABLES)?)),
+        EngineName::Ollama => Arc::new(Ollama::new(ollama_settings(choice, args)?)),
     })
 }
 

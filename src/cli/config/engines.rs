@@ -45,7 +45,7 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
             if !names_profile(args) {
                 tracing::warn!("{error:#}");
             }
-            let unusable = Engine::Unusable(Unusable::new(&format!("{error:#}")));
+            let unusable: Arc<dyn Engine> = Arc::new(Unusable::new(&format!("{error:#}")));
             (unusable, ProfileValues::default(), None)
         }
         Err(error) => return Err(error),
@@ -85,14 +85,14 @@ fn begin(
     args: &SessionArgs,
     profiles: &Profiles,
     notices: &mut Vec<&'static str>,
-) -> Result<(Engine, ProfileValues, Option<Origin>)> {
+) -> Result<(Arc<dyn Engine>, ProfileValues, Option<Origin>)> {
     let mut profile = profile::chosen(&args.provider, profiles)?;
     let choice = ProviderChoice::initial(&args.provider, &profile)?;
     profile.settings = choice.settings_of(&profile);
     let engine = engine(&choice, &args.engines, notices)?;
     // Without a provider nothing was chosen that the conversation could go on with.
     let origin = match notices.is_empty() {
-        true => Some(resume::origin(args, &choice, &engine)?),
+        true => Some(resume::origin(args, &choice, &*engine)?),
         false => None,
     };
     Ok((engine, profile, origin))
@@ -189,7 +189,7 @@ impl OtherEngines {
             Ok(())
         });
         if let Err(error) = added {
-            let unusable = Engine::Unusable(Unusable::new(&format!("{error:#}")));
+            let unusable = Unusable::new(&format!("{error:#}"));
             engines.add(reference, unusable, CallSettings::default());
         }
     }

@@ -14,13 +14,13 @@ pub(super) struct RunFacts<'a> {
     command: &'static str,
     name: String,
     /// The engine that will answer, if it is known.
-    engine: Option<&'a Engine>,
+    engine: Option<&'a dyn Engine>,
     warnings: Vec<Warning>,
 }
 
 impl<'a> RunFacts<'a> {
     /// For a run of `command`, whose values are called `name`, with the engine that will answer.
-    pub(super) fn new(command: &'static str, name: String, engine: &'a Engine) -> Self {
+    pub(super) fn new(command: &'static str, name: String, engine: &'a dyn Engine) -> Self {
         Self { command, name, engine: Some(engine), warnings: Vec::new() }
     }
 
@@ -40,7 +40,7 @@ impl<'a> RunFacts<'a> {
         Beginning {
             command: self.command,
             model: self.engine.map_or_else(String::new, |engine| engine.model().to_owned()),
-            provider: self.engine.map_or_else(String::new, Engine::provider),
+            provider: self.engine.map_or_else(String::new, |engine| engine.provider()),
             folder: folder.to_string_lossy().into_owned(),
             epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             warnings: self.warnings.clone(),

@@ -98,7 +98,7 @@ impl Plan {
     }
 
     /// The format of the output. `notices` say that no provider is configured.
-    fn format(&self, engine: &Engine, notices: &[&'static str]) -> Format {
+    fn format(&self, engine: &dyn Engine, notices: &[&'static str]) -> Format {
         let response = self.request.response;
         let repairs = self.session.answers.repair > 0;
         let shown = match (response, &self.request.schema) {

@@ -153,7 +153,7 @@ fn tools(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
 pub(super) fn origin(
     args: &SessionArgs,
     choice: &ProviderChoice,
-    engine: &Engine,
+    engine: &dyn Engine,
 ) -> Result<Origin> {
     let provider = provider_of(choice, &args.engines, engine.name())?;
     let (base_url, is_partial) =

@@ -36,7 +36,7 @@ fn the_key_is_in_the_header_of_the_interface() {
 fn model_and_host_have_defaults_at_anthropic_alone() {
     let engine = |base_url: Option<&str>, model: Option<&str>| {
         let (base_url, model) = (base_url.map(str::to_owned), model.map(str::to_owned));
-        Engine::Anthropic(Anthropic::new(Settings { base_url, model, ..Settings::default() }))
+        Anthropic::new(Settings { base_url, model, ..Settings::default() })
     };
     for own in [None, Some("https://api.anthropic.com/"), Some("https://api.anthropic.com/v1")] {
         assert_eq!(engine(own, None).model(), DEFAULT_MODEL, "{own:?}");

@@ -45,7 +45,7 @@ fn the_key_is_in_the_header_of_the_interface() {
 fn model_and_host_have_defaults_at_google_alone() {
     let engine = |base_url: Option<&str>, model: Option<&str>| {
         let (base_url, model) = (base_url.map(str::to_owned), model.map(str::to_owned));
-        Engine::Gemini(Gemini::new(Settings { base_url, model, ..Settings::default() }))
+        Gemini::new(Settings { base_url, model, ..Settings::default() })
     };
     let host = "generativelanguage.googleapis.com";
     for own in [None, Some(DEFAULT_BASE_URL), Some(&format!("https://{host}/v1beta/"))] {

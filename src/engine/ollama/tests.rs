@@ -32,7 +32,7 @@ fn a_key_is_sent_if_there_is_one() {
 fn there_is_no_default_model_anywhere() {
     let engine = |base_url: Option<&str>, model: Option<&str>| {
         let (base_url, model) = (base_url.map(str::to_owned), model.map(str::to_owned));
-        Engine::Ollama(Ollama::new(Settings { base_url, model, ..Settings::default() }))
+        Ollama::new(Settings { base_url, model, ..Settings::default() })
     };
     assert_eq!(engine(None, None).model(), "");
     assert_eq!(engine(None, None).provider(), "127.0.0.1:11434");

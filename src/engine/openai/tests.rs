@@ -43,10 +43,6 @@ fn settings(provider: &Provider) -> Settings {
     }
 }
 
-fn engine(settings: Settings) -> Engine {
-    Engine::OpenAi(OpenAi::new(settings))
-}
-
 fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> OpenAi {
     OpenAi { remote: Remote::with_roots(settings, roots_file) }
 }
@@ -62,7 +58,7 @@ fn transcript(prompt: &str) -> Transcript {
     transcript
 }
 
-fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<TaggedEvent>) {
+fn start(engine: &OpenAi, events_max: usize) -> (Running, mpsc::Receiver<TaggedEvent>) {
     let (sender, receiver) = mpsc::channel(events_max);
     let spec = CallSpec { transcript: transcript("hi"), ..CallSpec::default() };
     (engine.start(spec, Sink::new(TaskId(1), sender)), receiver)
@@ -87,7 +83,7 @@ async fn next(events: &mut mpsc::Receiver<TaggedEvent>) -> Option<EngineEvent> {
 }
 
 async fn run(settings: Settings) -> (Vec<EngineEvent>, CallEnd) {
-    let (running, events) = start(&engine(settings), EVENTS_MAX);
+    let (running, events) = start(&OpenAi::new(settings), EVENTS_MAX);
     let running = tokio::spawn(running);
     (collect(events).await, running.await.expect("no panic"))
 }
@@ -235,7 +231,7 @@ async fn an_answer_comes_through_in_order() {
 async fn runs_share_one_connection() {
     let frozen = Frozen::begin();
     let provider = Provider::start(vec![says("a"), says("b")]);
-    let engine = engine(settings(&provider));
+    let engine = OpenAi::new(settings(&provider));
     for expected in ["a", "b"] {
         let (running, events) = start(&engine, EVENTS_MAX);
         let running = tokio::spawn(running);
@@ -303,7 +299,7 @@ fn the_model_has_a_default_at_openai_alone() {
             model: model.map(str::to_owned),
             ..Settings::default()
         };
-        engine(settings).model().to_owned()
+        OpenAi::new(settings).model().to_owned()
     };
     assert_eq!(model(DEFAULT_BASE_URL, None), DEFAULT_MODEL);
     assert_eq!(model(DEFAULT_BASE_URL, Some("m")), "m");
@@ -314,7 +310,7 @@ fn the_model_has_a_default_at_openai_alone() {
 async fn nothing_is_done_before_the_first_poll() {
     let provider = Provider::start(vec![says("a")]);
     let openai = OpenAi::new(settings(&provider));
-    let (running, _events) = start(&Engine::OpenAi(openai.clone()), EVENTS_MAX);
+    let (running, _events) = start(&openai, EVENTS_MAX);
     assert!(!openai.remote.has_client());
     drop(running);
     assert_eq!(provider.connections(), 0);
@@ -328,7 +324,7 @@ async fn a_dropped_run_closes_its_connection_at_any_stage() {
     let flood = vec![Step::Flood(usize::MAX / 2)];
     for script in [silent, head, middle, flood] {
         let provider = Arc::new(Provider::start(vec![script]));
-        let (running, mut events) = start(&engine(settings(&provider)), 1);
+        let (running, mut events) = start(&OpenAi::new(settings(&provider)), 1);
         let running = tokio::spawn(running);
         assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
         with(&provider, |provider| drop(provider.wait_request(1))).await;

@@ -112,9 +112,10 @@ pub(in crate::engine) enum Refused {
     Unwritable(serde_json::Error),
 }
 
-/// Declares an engine over an interface: its public type, and the type that stands for the interface.
+/// Declares an engine of that name over an interface: its public type, and the type that stands for the
+/// interface.
 macro_rules! remote_engine {
-    ($engine:ident over $interface:ident) => {
+    ($engine:ident over $interface:ident, named $name:ident) => {
         /// The engine. Clones share one client and its connection.
         #[derive(Clone, Debug)]
         pub struct $engine {
@@ -129,6 +130,39 @@ macro_rules! remote_engine {
             /// Reads no file.
             pub fn new(settings: Settings) -> Self {
                 Self { remote: $crate::engine::provider::remote::Remote::new(settings) }
+            }
+        }
+
+        impl $crate::engine::Engine for $engine {
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn model(&self) -> &str {
+                self.remote.model()
+            }
+
+            fn provider(&self) -> String {
+                self.remote.host()
+            }
+
+            fn fault(&self) -> Option<$crate::engine::RunError> {
+                self.remote.fault()
+            }
+
+            fn start(
+                &self,
+                spec: $crate::engine::CallSpec,
+                sink: $crate::engine::Sink,
+            ) -> $crate::engine::Running {
+                Box::pin(self.remote.clone().answer(spec, sink))
+            }
+
+            fn models<'a>(
+                &'a self,
+                settings: &'a $crate::engine::CallSettings,
+            ) -> $crate::engine::Listing<'a> {
+                Box::pin(self.remote.models(settings))
             }
         }
     };

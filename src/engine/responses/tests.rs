@@ -20,7 +20,7 @@ fn the_path_is_in_the_address_once() {
 fn model_and_host_have_defaults_at_openai_alone() {
     let engine = |base_url: Option<&str>, model: Option<&str>| {
         let (base_url, model) = (base_url.map(str::to_owned), model.map(str::to_owned));
-        Engine::Responses(Responses::new(Settings { base_url, model, ..Settings::default() }))
+        Responses::new(Settings { base_url, model, ..Settings::default() })
     };
     for own in [None, Some("https://api.openai.com/v1/")] {
         assert_eq!(engine(own, None).model(), DEFAULT_MODEL, "{own:?}");

@@ -121,7 +121,7 @@ impl Run {
 
     fn count_usage(&self, recorder: &mut Recorder, spent: Spent<'_>) {
         let ids = correlation(recorder.session(), self.scope);
-        let (engine, model) = (self.model.engine, self.model.name.as_str());
+        let (engine, model) = (&*self.model.engine, self.model.name.as_str());
         let totals = recorder.usage().call_ended(engine, model, spent, ids);
         self.report(recorder, Extension::Usage, totals.into());
     }

@@ -100,7 +100,7 @@ fn engines() -> BTreeMap<EngineRef, EngineFacts> {
     let facts = |engine: &'static str, model: &str, temperature| {
         let settings = CallSettings { temperature, ..CallSettings::default() };
         EngineFacts {
-            engine,
+            engine: engine.into(),
             model: model.to_owned(),
             provider: format!("{engine}.example"),
             settings: Arc::new(settings),

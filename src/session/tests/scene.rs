@@ -350,7 +350,8 @@ pub(super) fn rules(
     final_snapshot: FinalSnapshot,
 ) -> Rules {
     let patches = Patches { mode: patch_mode, ..Patches::default() };
-    let facts = |engine: &'static str| EngineFacts { engine, ..EngineFacts::default() };
+    let facts =
+        |engine: &'static str| EngineFacts { engine: engine.into(), ..EngineFacts::default() };
     let engines = BTreeMap::from([
         (EngineRef::Initial, facts("openai")),
         (EngineRef::Named("gemini".to_owned()), facts("gemini")),

@@ -12,6 +12,7 @@ use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
 use crate::profile::{Item, Resolved};
 use anyhow::{Result, anyhow};
 use clap::ValueEnum;
+use std::sync::Arc;
 
 /// Variables that change how a provider is reached. Their values may hold passwords.
 const NETWORK_VARIABLES: [&str; 9] = [
@@ -28,7 +29,7 @@ const NETWORK_VARIABLES: [&str; 9] = [
 
 /// What the options and the profile come to.
 struct Built {
-    engine: Engine,
+    engine: Arc<dyn Engine>,
     choice: ProviderChoice,
     settings: CallSettings,
 }
@@ -79,7 +80,7 @@ fn of_engine(
     };
     checks.push(Check::fine("provider", format!("{} ({url_from})", engine.provider())));
     let fault = engine.fault();
-    checks.push(key(args, choice, engine, profile));
+    checks.push(key(args, choice, &**engine, profile));
     let roots = match args.provider.tls_roots {
         TlsRoots::Builtin => "built in",
         TlsRoots::System => "the system's",
@@ -96,7 +97,7 @@ fn of_engine(
         Some(RunError { class: ErrorClass::Auth, .. }) => {}
         Some(fault) => checks.push(Check::wrong("settings", fault.message)),
         None if args.offline => {}
-        None => checks.push(answer(engine, settings)),
+        None => checks.push(answer(&**engine, settings)),
     }
 }
 
@@ -104,7 +105,7 @@ fn of_engine(
 fn key(
     args: &DoctorArgs,
     choice: &ProviderChoice,
-    engine: &Engine,
+    engine: &dyn Engine,
     profile: Option<&Resolved>,
 ) -> Check {
     if let Some(RunError { class: ErrorClass::Auth, message, .. }) = engine.fault() {
@@ -194,7 +195,7 @@ fn source(
 }
 
 /// Whether the provider answers, and has the model.
-fn answer(engine: &Engine, settings: &CallSettings) -> Check {
+fn answer(engine: &dyn Engine, settings: &CallSettings) -> Check {
     let model = engine.model();
     match listed(engine, settings) {
         Ok(Ok(models)) if models.iter().any(|listed| listed == model) => {

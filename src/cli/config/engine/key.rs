@@ -11,6 +11,7 @@ use crate::engine::{Engine, KeySource};
 use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 use std::iter;
 
 /// Where a key comes from, or why requests have none.
@@ -64,7 +65,7 @@ impl ProviderChoice {
     ///
     /// # Errors
     /// If a variable can't be read.
-    pub(crate) fn key_origin(&self, engine: &Engine) -> Result<KeyOrigin> {
+    pub(crate) fn key_origin(&self, engine: &dyn Engine) -> Result<KeyOrigin> {
         let Some(common) = variables_of(engine) else { return Ok(KeyOrigin::Unneeded) };
         match &self.key {
             Some(KeyChoice::Variable(_, name)) => Ok(KeyOrigin::Variable(name.clone())),
@@ -116,14 +117,8 @@ impl ProviderChoice {
 }
 
 /// The provider's own variables; `None` if no requests are sent.
-fn variables_of(engine: &Engine) -> Option<CommonVariables> {
-    match engine {
-        Engine::OpenAi(_) | Engine::Responses(_) => Some(OPENAI_VARIABLES),
-        Engine::Anthropic(_) => Some(ANTHROPIC_VARIABLES),
-        Engine::Gemini(_) => Some(GEMINI_VARIABLES),
-        Engine::Ollama(_) => Some(OLLAMA_VARIABLES),
-        Engine::Echo(_) | Engine::Unusable(_) => None,
-    }
+fn variables_of(engine: &dyn Engine) -> Option<CommonVariables> {
+    EngineName::from_str(engine.name(), false).ok().and_then(variables_of_name)
 }
 
 /// The variables of the provider of an engine; `None` if it has none.

@@ -30,7 +30,7 @@ impl Scene {
     async fn begin(script: Vec<Step>) -> Self {
         let provider = Provider::start(vec![script]);
         let frozen = Frozen::begin();
-        let (running, events) = start(&engine(settings(&provider)), 1);
+        let (running, events) = start(&OpenAi::new(settings(&provider)), 1);
         let mut scene = Self { provider, frozen, running: tokio::spawn(running), events };
         assert_eq!(next(&mut scene.events).await, Some(EngineEvent::CallStarted));
         scene
@@ -174,7 +174,7 @@ async fn an_unframed_answer_that_stops_before_its_text_is_tried_again() {
     let broken = vec![Step::HeadWithoutLength, bytes(piece("", ""))];
     let provider = Provider::start(vec![broken, says("whole")]);
     let settings = Settings { retries: 1, ..settings(&provider) };
-    let (running, events) = start(&engine(settings), 1);
+    let (running, events) = start(&OpenAi::new(settings), 1);
     let running = tokio::spawn(running);
     let events = collect(events).await;
     assert!(events.contains(&EngineEvent::Text("whole".into())), "{events:?}");

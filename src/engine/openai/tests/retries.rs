@@ -44,7 +44,7 @@ async fn a_retry_is_logged_waited_for_and_dropped_with_the_run() {
         let log = Log::default();
         let _logging = log.begin();
         let frozen = Frozen::begin();
-        let (mut running, events) = start(&engine(settings(&provider)), EVENTS_MAX);
+        let (mut running, events) = start(&OpenAi::new(settings(&provider)), EVENTS_MAX);
         while !log.text().contains("WARN") {
             assert_eq!(poll_once(&mut running).await, None);
         }

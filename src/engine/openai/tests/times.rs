@@ -64,7 +64,7 @@ async fn the_time_of_a_slow_reader_is_not_the_providers() {
     script.extend(says("."));
     let provider = Provider::start(vec![script]);
     let frozen = Frozen::begin();
-    let (running, mut events) = start(&engine(settings(&provider)), 1);
+    let (running, mut events) = start(&OpenAi::new(settings(&provider)), 1);
     let running = tokio::spawn(running);
     assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
     for _ in 0..40 {
@@ -82,7 +82,7 @@ async fn a_slow_reader_holds_the_provider_back() {
     const FLOOD_BYTES: usize = 16 * 1024 * 1024;
     let script = vec![Step::Flood(FLOOD_BYTES), Step::Finish("stop", None), Step::Done];
     let provider = Arc::new(Provider::start(vec![script]));
-    let (running, events) = start(&engine(settings(&provider)), 1);
+    let (running, events) = start(&OpenAi::new(settings(&provider)), 1);
     let running = tokio::spawn(running);
     let sent_bytes = with(&provider, Provider::wait_blocked).await;
     // What the sockets hold, which is the system's to say, and little more.
@@ -99,7 +99,7 @@ async fn a_stalled_answer_goes_on_when_released() {
     let mut script = vec![Step::Text("a".into()), Step::Stall, Step::Gate, drip];
     script.extend(says("."));
     let provider = Provider::start(vec![script]);
-    let (running, mut events) = start(&engine(settings(&provider)), EVENTS_MAX);
+    let (running, mut events) = start(&OpenAi::new(settings(&provider)), EVENTS_MAX);
     let running = tokio::spawn(running);
     for _ in 0..2 {
         assert!(next(&mut events).await.is_some());

@@ -62,7 +62,7 @@ async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
         let serving = spawn_blocking(move || serve_tls(&listener));
         let model = Some("m".into());
         let settings = Settings { base_url, model, retries: 0, tls_roots, ..Settings::default() };
-        let engine = Engine::OpenAi(with_roots(settings, roots_file));
+        let engine = with_roots(settings, roots_file);
         let (running, events) = start(&engine, EVENTS_MAX);
         let end = running.await;
         (serving.await.expect("no panic"), text(&collect(events).await), end)
@@ -85,14 +85,14 @@ async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spo
     let provider = Provider::start(vec![says("plain")]);
     for file in ["nowhere.pem", "server.key", "README.md"] {
         let tls = Settings { base_url: Some("https://127.0.0.1:9".into()), ..settings(&provider) };
-        let engine = Engine::OpenAi(with_roots(tls, Some(tls_data(file))));
+        let engine = with_roots(tls, Some(tls_data(file)));
         let error = failed(start(&engine, EVENTS_MAX).0.await);
         assert_eq!((error.stage, error.class), (Stage::Init, ErrorClass::Config), "{file}");
         assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
         assert!(error.message.contains(file), "{error:?}");
     }
     let plain = with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
-    let (running, _events) = start(&Engine::OpenAi(plain), EVENTS_MAX);
+    let (running, _events) = start(&plain, EVENTS_MAX);
     assert_eq!(running.await, CallEnd::Finished);
 }
 
@@ -111,7 +111,7 @@ async fn certificates_that_have_no_end_or_never_come_are_an_error() {
     for (file, limit, words) in
         [("/dev/zero", CONNECT_TIMEOUT, "larger than"), (silent.as_str(), short, "within 50ms")]
     {
-        let engine = Engine::OpenAi(with_roots(https(limit), Some(file.into())));
+        let engine = with_roots(https(limit), Some(file.into()));
         // Twice: the second run does not wait for the first one's thread without a limit.
         for _ in 0..2 {
             let error = failed(start(&engine, EVENTS_MAX).0.await);
