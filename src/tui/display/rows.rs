@@ -86,12 +86,12 @@ impl Rows {
 
     /// The first line of the live region that was cut, or the number of lines that it has.
     pub(super) fn whole_lines(&self) -> usize {
-        let lines = self.rows.iter().filter_map(|row| match row.of {
+        let mut lines = self.rows.iter().filter_map(|row| match row.of {
             Of::Live(line) => Some((line, row.is_cut)),
             Of::Leftover | Of::Printed(_) => None,
         });
         let cut = lines.clone().find(|(_, is_cut)| *is_cut).map(|(line, _)| line);
-        cut.or_else(|| lines.last().map(|(line, _)| line + 1)).unwrap_or(0)
+        cut.or_else(|| lines.next_back().map(|(line, _)| line + 1)).unwrap_or(0)
     }
 
     /// Adds an empty row, of which nobody wants to see anything.
