@@ -3,7 +3,7 @@
 use crate::chat::{Person, chat};
 use crate::mcp_servers::{MARK_VARIABLE, assert_gone, config, mark};
 use crate::once::{Once, duologue};
-use crate::process::Process;
+use crate::process::{Process, eventually};
 use crate::server::Folder;
 use crate::vt::Vt;
 use rustix::process::Signal;
@@ -116,10 +116,15 @@ fn leaving_names_the_conversation_in_which_something_was_said() {
 fn a_conversation_whose_first_answer_was_cut_off_can_go_on() {
     let folder = Folder::new();
     let options = ["--store", "chat.db", "--session-id", "cut", "--echo-delay-ms", "60000"];
-    let mut person = Person::start(chat(&folder, &options));
+    let recorded = ["--debug-events-jsonl", "frames"];
+    let mut person = Person::start(chat(&folder, &[&options[..], &recorded].concat()));
     person.sees("/help");
     person.types("hello\r");
-    person.sees("Esc stops");
+    // Frames are shown once what they report is stored.
+    eventually("the run begins", || {
+        let frames = fs::read_to_string(folder.path("frames")).unwrap_or_default();
+        frames.contains("ChatRunStarted").then_some(())
+    });
     person.process().send(Signal::TERM);
     let (status, screen) = person.ends();
     assert_eq!(status, 143);

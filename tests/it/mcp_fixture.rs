@@ -225,7 +225,7 @@ impl Fixture {
                 }
             }
             "stderr" => {
-                for number in 0..100_000 {
+                for number in 0..20_000 {
                     say(&format!("line {number} {}", "x".repeat(100)));
                 }
                 answer("written")
