@@ -27,7 +27,7 @@ use tokio::time::timeout;
 const CLOSE_MAX: Duration = Duration::from_millis(500);
 
 /// How long a call whose connection was closed waits for the reason.
-const REASON_MAX: Duration = Duration::from_secs(1);
+const REASON_MAX: Duration = Duration::from_secs(3);
 
 /// Set by a transport when nothing more comes.
 pub(super) type Closed = watch::Sender<Option<Closing>>;

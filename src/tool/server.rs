@@ -33,7 +33,7 @@ const LIST_DELAY: Duration = Duration::from_millis(50);
 const LIST_DELAY_MAX: Duration = Duration::from_secs(30);
 
 /// How long the status of a process is waited for after it has closed its output.
-const STATUS_MAX: Duration = Duration::from_millis(500);
+const STATUS_MAX: Duration = Duration::from_secs(2);
 
 /// The reason with which the calls of a server that is ended fail.
 const CLOSED: &str = "this program is ending";
