@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`event`] | one variant per backend event: everything that can happen in a run |
 //! | [`tool`] | a tool as it is offered to the model |
+//! | `choices` | what the client chose, and what its process answered with |
 //! | [`record`], `replay` | what a store is given and gives back; stored events as events again, and what closes a run that was cut off |
 //! | [`patch`], `ui` | patches; the conversation as a stream of changes |
 //! | `timeline`, [`transcript`] | the conversation as a person sees it, and as the model sees it |
@@ -11,6 +12,7 @@
 //! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the records with which such a session begins |
 
 pub(crate) mod attached;
+pub(crate) mod choices;
 pub(crate) mod copy;
 pub(crate) mod endings;
 pub(crate) mod entities;

@@ -73,10 +73,10 @@ pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED};
 pub use toolbox::ServerCall;
 
-use crate::chat::record::Choices;
+use crate::chat::choices::Choices;
+use crate::chat::event::SessionEvent;
 use crate::chat::timeline::Span;
 use crate::engine::{EngineFacts, EngineRef};
-use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId, TaskId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
@@ -110,7 +110,7 @@ pub(crate) struct Session {
     /// The tools that the client has declared.
     declared: Option<FrontendToolManifestCommand>,
     /// Events of the resumption, each until the extension that it belongs to is on.
-    unannounced: Vec<(Extension, Any)>,
+    unannounced: Vec<(Extension, SessionEvent)>,
     /// Tools that were declared in an earlier process, until the client can take calls of them.
     held_tools: Option<FrontendToolManifestCommand>,
     /// No more lines come, and so no answers of a client.

@@ -46,7 +46,8 @@ pub(crate) use search::Hit;
 pub(crate) use words::Phrases;
 pub(crate) use worker::{Report, Request, Worker};
 
-use crate::chat::record::{Choices, Record};
+use crate::chat::choices::Choices;
+use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use error::StoreError;

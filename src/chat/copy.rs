@@ -2,9 +2,10 @@
 //! shown or of what a store has, and the records with which the other session begins. Pure.
 
 use super::attached;
+use super::choices::Choices;
 use super::entities::{End, Shown};
 use super::event::{Attachments, Ending, Scope};
-use super::record::{Choices, EventRecord, Record, SessionStart, TurnChange};
+use super::record::{EventRecord, Record, SessionStart, TurnChange};
 use super::replay::CUT_OFF;
 use super::transcript::{HistoryMessage, Preamble, Turn, TurnState};
 use crate::protocol::any::Any;

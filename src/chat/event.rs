@@ -1,10 +1,15 @@
 //! Backend events: the closed list of what can happen in a run, in the order in which it happens.
 //! Everything a person or a model sees of a conversation is projected from them.
 
+use super::choices::Choices;
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
 use crate::protocol::id::{Ordinal, RunId, ToolCallId};
+use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
+use crate::protocol::proto::provider::ModelSwitched;
+use crate::protocol::proto::session::{StoreDegraded, TokenCounts};
+use crate::protocol::proto::tools::ToolServerChanged;
 use crate::protocol::words::{ending, finish, tool_result};
 use crate::support::text::Text;
 use std::fmt;
@@ -15,7 +20,7 @@ use std::sync::Arc;
 pub(crate) struct Recorded {
     /// Its ordinal.
     pub ordinal: Ordinal,
-    /// The run, turn and provider call it belongs to.
+    /// The run, turn and provider call it belongs to; [`Scope::OUTSIDE`] of the session's own events.
     pub scope: Scope,
     /// The event.
     pub event: Event,
@@ -67,6 +72,8 @@ pub(crate) enum Event {
     RunStarted {
         /// The prompt that started it.
         prompt: Text,
+        /// What is chosen, if the log has other choices so far.
+        choices: Option<Arc<Choices>>,
     },
     /// A call to the provider began.
     CallStarted,
@@ -227,6 +234,85 @@ pub(crate) enum Event {
         /// The error message.
         error: String,
     },
+    /// Something about a provider call that changes nothing of the conversation.
+    Call(CallReport),
+    /// Something happened to the session, outside of its runs.
+    Session(SessionEvent),
+}
+
+/// What is reported about a provider call to clients that follow it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CallReport {
+    /// A request failed and will be sent again.
+    RetryScheduled {
+        /// Number of the attempt that follows, from 2.
+        attempt: u32,
+        /// How many attempts there are at most.
+        attempts_max: u32,
+        /// Milliseconds until then.
+        wait_ms: u64,
+        /// Class of the error.
+        error_class: String,
+        /// What happened, for people.
+        reason: String,
+    },
+    /// The request is sent again.
+    RetryStarted {
+        /// Number of the attempt, from 2.
+        attempt: u32,
+        /// How many attempts there are at most.
+        attempts_max: u32,
+    },
+    /// The answer was cut off.
+    Truncated {
+        /// Why, in the provider's word.
+        stop_reason: String,
+        /// The class of the reason.
+        class: FinishClass,
+    },
+    /// How soon the call was answered.
+    Timed {
+        /// Milliseconds to the first byte of a successful response, if there was one.
+        first_byte_ms: Option<u64>,
+        /// Milliseconds to the first token, if there was one.
+        first_token_ms: Option<u64>,
+    },
+    /// Token counts after the call.
+    Counted(Box<CallCounts>),
+}
+
+/// Token counts up to the end of a provider call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CallCounts {
+    /// Those of the call.
+    pub call: TokenCounts,
+    /// Those of the run so far.
+    pub run: TokenCounts,
+    /// Those of the session so far.
+    pub session: TokenCounts,
+}
+
+/// What happens to a session outside of its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SessionEvent {
+    /// The model is offered these tools of the client.
+    ToolsDeclared {
+        /// The tools.
+        tools: FrontendToolManifestUpdated,
+        /// What is chosen since then; `None` if that is as before.
+        choices: Option<Arc<Choices>>,
+    },
+    /// Another model answers.
+    ModelSwitched {
+        /// The model.
+        model: ModelSwitched,
+        /// What is chosen since then; `None` if that is as before.
+        choices: Option<Arc<Choices>>,
+    },
+    /// A tool server is in another state.
+    ServerChanged(ToolServerChanged),
+    /// Something of the conversation is not stored.
+    StoreDegraded(StoreDegraded),
 }
 
 /// A segment: consecutive text or reasoning within a run.
@@ -326,7 +412,30 @@ pub enum FinishClass {
     Other,
 }
 
+impl Scope {
+    /// That of what happens outside of runs.
+    pub(crate) const OUTSIDE: Self = Self { run: RunId::NONE, turn: 0, call: 0 };
+
+    /// The scope, if it is that of a run.
+    pub(crate) fn of_run(self) -> Option<Self> {
+        (self != Self::OUTSIDE).then_some(self)
+    }
+}
+
 impl Event {
+    /// What is chosen since this event, if it changes that.
+    pub(crate) fn choices(&self) -> Option<&Arc<Choices>> {
+        if let Self::RunStarted { choices, .. }
+        | Self::Session(
+            SessionEvent::ToolsDeclared { choices, .. }
+            | SessionEvent::ModelSwitched { choices, .. },
+        ) = self
+        {
+            return choices.as_ref();
+        }
+        None
+    }
+
     /// Whether this is the last event of its run.
     pub(crate) fn ends_run(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunStopped { .. } | Self::RunFailed { .. })

@@ -150,7 +150,9 @@ impl OpenRun {
             | Event::TurnDropped { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. }
-            | Event::RunFailed { .. } => {}
+            | Event::RunFailed { .. }
+            | Event::Call(_)
+            | Event::Session(_) => {}
         }
     }
 }

@@ -41,7 +41,7 @@ impl Recorder {
     fn turn(&mut self, prompt: &str, said: &[ModelStep]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
         self.event(Event::PromptAccepted { prompt: prompt.into(), attachments: Arc::new([]) });
-        self.event(Event::RunStarted { prompt: prompt.into() });
+        self.event(Event::RunStarted { prompt: prompt.into(), choices: None });
         self.scope.call = 1;
         self.event(Event::CallStarted);
         for (at, said) in said.iter().enumerate() {

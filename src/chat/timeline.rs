@@ -225,7 +225,9 @@ impl Timeline {
             | Event::ClientResultReceived { .. }
             | Event::CallMetadataUpdated { .. }
             | Event::CallFinished { .. }
-            | Event::RunFinished { .. } => {}
+            | Event::RunFinished { .. }
+            | Event::Call(_)
+            | Event::Session(_) => {}
         }
     }
 

@@ -187,7 +187,9 @@ impl Transcript {
             | Event::ApprovalResolved { .. }
             | Event::ClientCallRequested { .. }
             | Event::ClientResultReceived { .. }
-            | Event::CallFinished { provider_data: None, .. } => {}
+            | Event::CallFinished { provider_data: None, .. }
+            | Event::Call(_)
+            | Event::Session(_) => {}
         }
     }
 

@@ -40,7 +40,7 @@ impl Ui {
             Event::PromptJoined { prompt, attachments, number } => {
                 names.prompt_accepted(prompt, &attachments, number)
             }
-            Event::RunStarted { prompt } => names.run_started(prompt),
+            Event::RunStarted { prompt, .. } => names.run_started(prompt),
             Event::CallStarted => names.call_started(),
             Event::SegmentStarted { segment, prompt } => self.segment_started(segment, prompt),
             Event::SegmentPatched { segment, sequence, offset_bytes, text } => {
@@ -85,6 +85,8 @@ impl Ui {
             }
             Event::RunStopped { reason } => names.run_stopped(reason),
             Event::RunFailed { error } => names.run_failed(error),
+            Event::Call(report) => names.call_report(report),
+            Event::Session(event) => runs::session_event(event),
         }
     }
 }

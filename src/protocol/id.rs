@@ -23,6 +23,11 @@ pub struct ToolCallId(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId(Uuid);
 
+impl RunId {
+    /// That of no run.
+    pub(crate) const NONE: Self = Self(Uuid::nil());
+}
+
 /// Number of a task of a session, which is a provider call or a tool call: from 1, strictly rising.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u64);

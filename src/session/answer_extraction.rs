@@ -122,7 +122,9 @@ impl AnswerExtraction {
             | Event::ToolResultReady { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
-            | Event::TurnDropped { .. } => Vec::new(),
+            | Event::TurnDropped { .. }
+            | Event::Call(_)
+            | Event::Session(_) => Vec::new(),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::toolbox::ServerCall;
 use super::{ExitCode, Extraction, Signal};
+use crate::chat::choices::Origin;
 use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
-use crate::chat::record::{Origin, Record, Restored, StoreFailure};
+use crate::chat::record::{Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
 use crate::engine::prices::Prices;
 use crate::engine::{CallEnd, CallSpec, EngineEvent, EngineFacts, EngineRef};

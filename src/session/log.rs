@@ -3,15 +3,17 @@
 
 use super::usage::UsageMeter;
 use super::{LogRules, Output};
+use crate::chat::choices::Choices;
 use crate::chat::event::{Event, Recorded};
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
-use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
+use crate::chat::record::{EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::protocol::wire;
+use std::sync::Arc;
 
 /// Makes the records of a session.
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub(super) struct Log {
     /// The last event whose entities are recorded as a state.
     state_until: Ordinal,
     /// What is chosen now.
-    choices: Choices,
+    choices: Arc<Choices>,
     /// The choices are recorded with the beginning of the next run: the store has others.
     has_other_choices: bool,
 }
@@ -41,24 +43,24 @@ impl Log {
         let (mode, fields) = (PatchMode::Append, PatchFields::Full);
         let ui = Ui::new(session, Patches { mode, fields });
         let (has_begun, state_until) = (false, Ordinal::default());
-        let choices = Choices::default();
+        let choices = Arc::default();
         Self { rules, ui, has_begun, state_until, choices, has_other_choices: false }
     }
 
     /// The session begins with these choices.
     pub(super) fn begin_with(&mut self, choices: Choices) {
-        self.choices = choices;
+        self.choices = choices.into();
     }
 
     /// The next run goes on with these choices, which are others than those that are stored.
     pub(super) fn go_on_with(&mut self, choices: Choices) {
-        self.choices = choices;
+        self.choices = choices.into();
         self.has_other_choices = true;
     }
 
     /// The same log for a session of another name.
     pub(super) fn renamed(&self, session: SessionId) -> Self {
-        Self { choices: self.choices.clone(), ..Self::new(session, self.rules) }
+        Self { choices: Arc::clone(&self.choices), ..Self::new(session, self.rules) }
     }
 
     /// Nothing is recorded from here on, and backend events are shown as before.
@@ -88,6 +90,22 @@ impl Log {
         patch.map(|patch| Output::Persist(Record::Patch(patch)))
     }
 
+    /// The event with what is chosen, if it is the start of a run and the log has other choices so far.
+    pub(super) fn complete(&mut self, event: Event) -> Event {
+        if let Event::RunStarted { prompt, choices: None } = event {
+            let is_other = self.rules.is_stored && std::mem::take(&mut self.has_other_choices);
+            return Event::RunStarted {
+                prompt,
+                choices: is_other.then(|| Arc::clone(&self.choices)),
+            };
+        }
+        if let Some(choices) = event.choices() {
+            self.choices = Arc::clone(choices);
+            self.has_other_choices = false;
+        }
+        event
+    }
+
     /// The event as it is recorded.
     pub(super) fn payload(&mut self, recorded: &Recorded) -> Any {
         self.ui.project(recorded.clone())
@@ -103,11 +121,8 @@ impl Log {
         if !self.rules.is_stored {
             return Vec::new();
         }
-        let is_start = matches!(recorded.event, Event::RunStarted { .. });
         let change = if recorded.event.ends_run() {
             Some(projections.ended(recorded.scope.turn))
-        } else if is_start && std::mem::take(&mut self.has_other_choices) {
-            Some(TurnChange::Chose(Box::new(self.choices.clone())))
         } else {
             TurnChange::of(recorded)
         };
@@ -136,32 +151,9 @@ impl Log {
                 projections.timeline.state_since(projections.session, since)
             })
         };
-        let scope = Some(scope);
+        let scope = scope.of_run();
         let is_end = recorded.event.ends_run();
         let usage = is_end.then(|| projections.usage.session()).flatten();
-        let record = EventRecord { ordinal, scope, payload, change, state, usage };
-        outputs.push(Output::Persist(Record::Event(Box::new(record))));
-        outputs
-    }
-
-    /// The outputs for an event outside of runs, if it is stored. `chosen` is what it changes.
-    pub(super) fn announce(
-        &mut self,
-        (ordinal, payload): (Ordinal, &Any),
-        chosen: Option<Choices>,
-        projections: &Projections<'_>,
-    ) -> Vec<Output> {
-        if !self.rules.is_stored {
-            return Vec::new();
-        }
-        let mut outputs = self.begin(projections);
-        let payload = payload.clone();
-        if let Some(chosen) = &chosen {
-            self.choices.clone_from(chosen);
-            self.has_other_choices = false;
-        }
-        let change = chosen.map(|choices| TurnChange::Chose(Box::new(choices)));
-        let (scope, state, usage) = (None, None, None);
         let record = EventRecord { ordinal, scope, payload, change, state, usage };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));
         outputs
@@ -191,7 +183,7 @@ impl Log {
             session: projections.session.clone(),
             preamble: projections.transcript.preamble().clone(),
             history: history.into(),
-            choices: self.choices.clone(),
+            choices: (*self.choices).clone(),
         };
         vec![Output::Persist(Record::Start(Box::new(start)))]
     }

@@ -1,7 +1,7 @@
 //! Which engine and model answer, and with which settings: the session's own choice, and that of a
 //! request.
 
-use crate::chat::record::ChosenModel;
+use crate::chat::choices::ChosenModel;
 use crate::engine::{CallSettings, EngineFacts, EngineRef};
 use crate::protocol::command::ModelChoice;
 use crate::protocol::proto::provider::ModelSwitched;

@@ -10,9 +10,8 @@ use super::exit::Verdict;
 use super::log::{Log, Projections};
 use super::usage::UsageMeter;
 use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
-use crate::chat::event::{Event, Recorded, Scope, Segment};
+use crate::chat::event::{Event, Recorded, Scope, Segment, SessionEvent};
 use crate::chat::patch::{PatchFields, Patches};
-use crate::chat::record::Choices;
 use crate::chat::timeline::Timeline;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
@@ -171,8 +170,13 @@ impl Recorder {
 
     /// Numbers an event, takes it into every projection and shows it.
     pub(super) fn record(&mut self, request: &RequestId, scope: Scope, event: Event) {
+        self.apply(Some(request), scope, event);
+    }
+
+    fn apply(&mut self, request: Option<&RequestId>, scope: Scope, event: Event) {
         self.ordinal = self.ordinal.next();
         self.fault.step();
+        let event = self.log.complete(event);
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         if self.keeps() {
             self.timeline.apply(&recorded);
@@ -201,7 +205,7 @@ impl Recorder {
     }
 
     /// Has an event stored before anything of it is shown, and shows it as a backend event.
-    fn log(&mut self, request: &RequestId, recorded: &Recorded, is_hidden: bool) {
+    fn log(&mut self, request: Option<&RequestId>, recorded: &Recorded, is_hidden: bool) {
         if !self.log.is_on() {
             return;
         }
@@ -212,7 +216,7 @@ impl Recorder {
         }
         let payload = self.log.payload(recorded);
         let at = (self.ordinal, &payload);
-        let shown = self.log.backend_event(&self.session, Some(request), at);
+        let shown = self.log.backend_event(&self.session, request, at);
         self.store(recorded, payload);
         self.outputs.extend(shown.filter(|_| !is_hidden));
     }
@@ -240,11 +244,11 @@ impl Recorder {
     }
 
     /// Frames for payloads that come of the newest event.
-    fn show(&mut self, request: &RequestId, payloads: impl IntoIterator<Item = Any>) {
+    fn show(&mut self, request: Option<&RequestId>, payloads: impl IntoIterator<Item = Any>) {
         for payload in payloads {
             let is_lean = self.patches.fields == PatchFields::Lean && is_patch(&payload);
             let mut frame =
-                wire::frame(&self.session, Some(request), wire::ui_event(self.ordinal, payload));
+                wire::frame(&self.session, request, wire::ui_event(self.ordinal, payload));
             if is_lean {
                 frame.session_id = String::new();
             }
@@ -257,35 +261,15 @@ impl Recorder {
         self.transcript.attached_bytes()
     }
 
-    /// Shows something that happened to the session outside of its runs.
-    pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
-        self.announce_choice(request, payload, None);
-    }
-
-    /// The same; `chosen` is what the client has chosen with it.
-    pub(super) fn announce_choice(
-        &mut self,
-        request: Option<&RequestId>,
-        payload: Any,
-        chosen: Option<Choices>,
-    ) {
-        self.ordinal = self.ordinal.next();
-        self.timeline.pass(self.ordinal);
-        let Self { session, timeline, transcript, usage, .. } = self;
-        let projections = Projections { session, timeline, transcript, usage };
-        let at = (self.ordinal, &payload);
-        let stored = self.log.announce(at, chosen, &projections);
-        let shown = self.log.backend_event(&self.session, request, at);
-        self.outputs.extend(stored);
-        self.outputs.extend(shown);
-        let body = wire::ui_event(self.ordinal, payload);
-        self.frame(request, body);
+    /// The same for what happens outside of runs. It may come of no request.
+    pub(super) fn record_of_session(&mut self, request: Option<&RequestId>, event: SessionEvent) {
+        self.apply(request, Scope::OUTSIDE, Event::Session(event));
     }
 
     /// Shows something to `request` that came of the newest event, which belongs to another one: they
     /// share the ordinal.
     pub(super) fn show_to(&mut self, request: &RequestId, payload: Any) {
-        self.show(request, [payload]);
+        self.show(Some(request), [payload]);
     }
 
     fn weigh(&mut self, event: &Event) {
@@ -315,7 +299,9 @@ impl Recorder {
             | Event::CallMetadataUpdated { .. }
             | Event::TurnDropped { .. }
             | Event::RunFinished { .. }
-            | Event::RunStopped { .. } => {}
+            | Event::RunStopped { .. }
+            | Event::Call(_)
+            | Event::Session(_) => {}
         }
     }
 }

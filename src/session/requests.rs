@@ -6,6 +6,7 @@ use super::client_error::{
 use super::closing::ExitCause;
 use super::run::{Context, Run, Stop};
 use super::{Binding, Phase, Session, Uptime};
+use crate::chat::event::SessionEvent;
 use crate::chat::timeline::Span;
 use crate::protocol::command::{Cancel, Command, Extension, ModelChoice, ToolManifest};
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
@@ -124,8 +125,9 @@ impl Session {
         match self.models.switch(choice) {
             Ok(switched) => {
                 self.unannounced.retain(|(of, _)| *of != Extension::SwitchModel);
-                let chosen = self.choices();
-                self.recorder.announce_choice(Some(id), switched.into(), Some(chosen));
+                let choices = Some(self.choices().into());
+                let switched = SessionEvent::ModelSwitched { model: switched, choices };
+                self.recorder.record_of_session(Some(id), switched);
                 self.recorder.done(Some(id), Done::Ok);
             }
             Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),
@@ -135,9 +137,10 @@ impl Session {
     fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
         self.recorder.turn_on(Extension::ClientTools);
         self.held_tools = None;
-        let updated = self.offer(manifest);
-        let chosen = self.choices();
-        self.recorder.announce_choice(Some(id), updated.into(), Some(chosen));
+        let tools = self.offer(manifest);
+        let choices = Some(self.choices().into());
+        let declared = SessionEvent::ToolsDeclared { tools, choices };
+        self.recorder.record_of_session(Some(id), declared);
         self.recorder.done(Some(id), Done::Ok);
     }
 

@@ -3,8 +3,9 @@
 use super::client_error::{store_closed, store_failed};
 use super::recorder::Recorder;
 use super::{Output, Session, SessionMode, Warning};
-use crate::chat::event::Event;
-use crate::chat::record::{Choices, ChosenModel, Loss, Origin, Restored, StoreFailure};
+use crate::chat::choices::{Choices, ChosenModel, Origin};
+use crate::chat::event::{Event, SessionEvent};
+use crate::chat::record::{Loss, Restored, StoreFailure};
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::{Preamble, Step, Transcript};
@@ -88,8 +89,14 @@ impl Session {
         self.recorder.push(Output::Warning(Warning { text, has_event: true, code: Some(code) }));
         let is_announced = self.unannounced.iter().any(|(of, _)| *of == Extension::SwitchModel);
         if !is_announced {
-            self.announce_if_on(Extension::SwitchModel, switched.into());
+            self.switched_unasked(switched);
         }
+    }
+
+    /// Reports a model that no request of this process has chosen.
+    fn switched_unasked(&mut self, model: ModelSwitched) {
+        let switched = SessionEvent::ModelSwitched { model, choices: None };
+        self.announce_if_on(Extension::SwitchModel, switched);
     }
 
     /// Reports which provider gets a conversation that was stored without the name of its own.
@@ -112,7 +119,7 @@ impl Session {
         chosen.settings.retain(|name, _| !is_typed(name));
         let is_partial = chosen.is_partial;
         match self.models.resume(chosen) {
-            Ok(switched) => self.announce_if_on(Extension::SwitchModel, switched.into()),
+            Ok(switched) => self.switched_unasked(switched),
             Err(why) => {
                 let default = self.models.model(self.models.current());
                 let default = if default.is_empty() { "the one it has" } else { default };
@@ -138,8 +145,9 @@ impl Session {
         let Some(held) = self.held_tools.take() else { return };
         // What was stored was valid, at least for the version that stored it.
         if let Ok(manifest) = ToolManifest::try_from(held) {
-            let updated = self.offer(manifest);
-            self.recorder.announce(None, updated.into());
+            let tools = self.offer(manifest);
+            let declared = SessionEvent::ToolsDeclared { tools, choices: None };
+            self.recorder.record_of_session(None, declared);
         }
     }
 
@@ -165,21 +173,21 @@ impl Session {
     }
 
     fn degraded(&mut self, degraded: StoreDegraded) {
-        self.announce_if_on(Extension::Store, degraded.into());
+        self.announce_if_on(Extension::Store, SessionEvent::StoreDegraded(degraded));
     }
 
     /// Shows an event that belongs to an extension, now or once that is on.
-    fn announce_if_on(&mut self, extension: Extension, payload: Any) {
+    fn announce_if_on(&mut self, extension: Extension, event: SessionEvent) {
         match self.recorder.is_on(extension) {
-            true => self.recorder.announce(None, payload),
-            false => self.unannounced.push((extension, payload)),
+            true => self.recorder.record_of_session(None, event),
+            false => self.unannounced.push((extension, event)),
         }
     }
 
     /// Shows what waited for an extension that is on now.
     pub(super) fn announce_late(&mut self) {
-        for (extension, payload) in std::mem::take(&mut self.unannounced) {
-            self.announce_if_on(extension, payload);
+        for (extension, event) in std::mem::take(&mut self.unannounced) {
+            self.announce_if_on(extension, event);
         }
     }
 }

@@ -159,7 +159,7 @@ impl Run {
         self.prompt = Text::from(prompt);
         let prompt = || self.prompt.clone();
         self.record(context.recorder, Event::PromptAccepted { prompt: prompt(), attachments });
-        self.record(context.recorder, Event::RunStarted { prompt: prompt() });
+        self.record(context.recorder, Event::RunStarted { prompt: prompt(), choices: None });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.step = Step::Preparing { deadline },
             None => self.start_call(context),

@@ -1,6 +1,7 @@
 //! What a client that follows the tool servers is shown of them.
 
 use super::{Binding, Output, Session, Uptime, Warning};
+use crate::chat::event::SessionEvent;
 use crate::protocol::command::Extension;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::tool::catalogue::ServerName;
@@ -19,7 +20,7 @@ impl Session {
         let changes: Vec<_> =
             states.map(|(server, state, tools)| message(server, state, tools)).collect();
         for changed in changes {
-            self.recorder.announce(None, changed.into());
+            self.recorder.record_of_session(None, SessionEvent::ServerChanged(changed));
         }
     }
 
@@ -34,7 +35,7 @@ impl Session {
         // Until it is bound, the session may still get another name.
         if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {
             let changed = message(server, &change.state, tools);
-            self.recorder.announce(None, changed.into());
+            self.recorder.record_of_session(None, SessionEvent::ServerChanged(changed));
         }
         if let Some((live, mut context)) = self.live(now) {
             live.run.servers_changed(&mut context);

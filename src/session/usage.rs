@@ -1,9 +1,9 @@
 //! Token counts and costs of a call, of a run and of the session.
 
-use crate::chat::event::Usage;
+use crate::chat::event::{CallCounts, Usage};
 use crate::engine::prices::{Cost, Prices};
-use crate::protocol::proto::chat::{CorrelationInfo, UsageInfo};
-use crate::protocol::proto::session::{TokenCounts, UsageTotals};
+use crate::protocol::proto::chat::UsageInfo;
+use crate::protocol::proto::session::TokenCounts;
 use std::sync::Arc;
 
 /// What a provider call that has ended has used.
@@ -64,13 +64,7 @@ impl UsageMeter {
     }
 
     /// Counts a call of that model, which has ended; gives the totals with it.
-    pub(super) fn call_ended(
-        &mut self,
-        engine: &str,
-        model: &str,
-        spent: Spent<'_>,
-        correlation: CorrelationInfo,
-    ) -> UsageTotals {
+    pub(super) fn call_ended(&mut self, engine: &str, model: &str, spent: Spent<'_>) -> CallCounts {
         let call = match spent {
             Spent::Counted(usage) => Totals::of_call(usage, self.prices.cost(engine, model, usage)),
             Spent::Nothing => Totals::of_call(&Usage::default(), self.prices.of_nothing()),
@@ -78,13 +72,8 @@ impl UsageMeter {
         };
         self.run.add(call);
         self.session.add(call);
-        let on_wire = |totals: Totals| Some(totals.on_wire(&self.prices));
-        UsageTotals {
-            call: on_wire(call),
-            run: on_wire(self.run),
-            session: on_wire(self.session),
-            correlation: Some(correlation),
-        }
+        let on_wire = |totals: Totals| totals.on_wire(&self.prices);
+        CallCounts { call: on_wire(call), run: on_wire(self.run), session: on_wire(self.session) }
     }
 }
 
@@ -203,26 +192,24 @@ mod tests {
 
     fn call(meter: &mut UsageMeter) -> TokenCounts {
         let usage = Usage { input_tokens: 1000, output_tokens: 500, ..Usage::default() };
-        let ids = CorrelationInfo::default();
-        let spent = Spent::Counted(&usage);
-        meter.call_ended("openai", "m", spent, ids).session.expect("counts")
+        meter.call_ended("openai", "m", Spent::Counted(&usage)).session
     }
 
-    fn ended(meter: &mut UsageMeter, spent: Spent<'_>) -> UsageTotals {
-        meter.call_ended("openai", "unlisted", spent, CorrelationInfo::default())
+    fn ended(meter: &mut UsageMeter, spent: Spent<'_>) -> CallCounts {
+        meter.call_ended("openai", "unlisted", spent)
     }
 
     #[test]
     fn a_refused_call_costs_nothing_and_an_uncounted_one_leaves_the_cost_of_the_others() {
         let mut meter = meter("USD");
-        let refused = ended(&mut meter, Spent::Nothing).call.expect("counts");
+        let refused = ended(&mut meter, Spent::Nothing).call;
         assert_eq!((refused.provider_calls, refused.uncounted_calls), (1, 0));
         assert_eq!((refused.cost.as_str(), refused.input_tokens), ("0.000000", 0));
         call(&mut meter);
         let totals = ended(&mut meter, Spent::Unknown);
-        let alone = totals.call.expect("counts");
+        let alone = totals.call;
         assert_eq!((alone.provider_calls, alone.cost.as_str()), (0, ""));
-        let session = totals.session.expect("counts");
+        let session = totals.session;
         assert_eq!((session.provider_calls, session.uncounted_calls), (2, 1));
         assert_eq!((session.cost.as_str(), session.currency.as_str()), ("0.006000", "USD"));
         // Nor is it lost in the next process.
@@ -234,12 +221,12 @@ mod tests {
     #[test]
     fn without_a_price_nothing_has_a_cost() {
         let mut unpriced = UsageMeter::default();
-        assert_eq!(ended(&mut unpriced, Spent::Nothing).session.expect("counts").cost, "");
+        assert_eq!(ended(&mut unpriced, Spent::Nothing).session.cost, "");
         let mut meter = meter("USD");
         call(&mut meter);
         let usage = Usage { input_tokens: 1, ..Usage::default() };
         let totals = ended(&mut meter, Spent::Counted(&usage));
-        assert_eq!(totals.session.expect("counts").cost, "", "the price of a model is missing");
+        assert_eq!(totals.session.cost, "", "the price of a model is missing");
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use super::Roles;
 use super::content::{Content, EventContent, StepContent};
 use super::turn::{Blobs, add_blobs, choices_message, preamble_message};
+use crate::chat::choices::Choices;
 use crate::chat::event::Scope;
-use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
+use crate::chat::record::{EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::protocol::any::Any;
 use crate::protocol::id::Ordinal;
 use prost::Message;

@@ -5,7 +5,8 @@ use super::error::StoreError;
 use super::part::{Part, restored};
 use super::place::{StorePlace, StoreSettings};
 use super::{Roles, Store};
-use crate::chat::record::{Choices, Record, Restored};
+use crate::chat::choices::Choices;
+use crate::chat::record::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 

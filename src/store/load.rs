@@ -7,7 +7,7 @@ use super::rows::{Table, Unread};
 use super::sqlite::Sqlite;
 use super::states::UnreadStates;
 use super::turn::{Blobs, hashes_of_step, hashes_of_turn};
-use crate::chat::record::Choices;
+use crate::chat::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use prost::Message;

@@ -1,6 +1,6 @@
 //! What a process answered with, as a message of `duologue.store.v1`, and back. Pure.
 
-use crate::chat::record::{Origin, OriginAddress, OriginKey, OriginTools};
+use crate::chat::choices::{Origin, OriginAddress, OriginKey, OriginTools};
 use crate::protocol::proto::store::StoredOrigin;
 
 pub(super) fn origin_message(origin: Origin) -> StoredOrigin {

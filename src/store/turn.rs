@@ -2,8 +2,9 @@
 //! apart, by their hash. Pure.
 
 use super::origin::{origin, origin_message};
+use crate::chat::choices::{Choices, ChosenModel};
 use crate::chat::event::{Attachments, ProviderData, ToolCall, ToolResult};
-use crate::chat::record::{Choices, ChosenModel, TurnChange};
+use crate::chat::record::TurnChange;
 use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;

@@ -2,10 +2,10 @@
 
 use super::names::{Names, user_message_id};
 use super::{cut_off_text, shown};
-use crate::chat::event::{Attachments, Ending, FinishClass, Usage};
+use crate::chat::event::{Attachments, CallReport, Ending, FinishClass, SessionEvent, Usage};
 use crate::chat::timeline::turn_id;
 use crate::protocol::any::{Any, Shared};
-use crate::protocol::proto::{chat, extract, session};
+use crate::protocol::proto::{chat, extract, provider, session};
 use crate::protocol::words::{message, role};
 use crate::support::text::Text;
 
@@ -81,6 +81,43 @@ impl Names {
         .into()
     }
 
+    pub(super) fn call_report(&self, report: CallReport) -> Any {
+        let correlation = self.call();
+        match report {
+            CallReport::RetryScheduled { attempt, attempts_max, wait_ms, error_class, reason } => {
+                provider::RetryScheduled {
+                    attempt,
+                    attempts_max,
+                    wait_ms,
+                    error_class,
+                    reason,
+                    correlation,
+                }
+                .into()
+            }
+            CallReport::RetryStarted { attempt, attempts_max } => {
+                provider::RetryStarted { attempt, attempts_max, correlation }.into()
+            }
+            CallReport::Truncated { stop_reason, class } => provider::AnswerTruncated {
+                message_id: self.root.clone(),
+                stop_reason,
+                finish_class: class.as_str().to_owned(),
+                correlation,
+            }
+            .into(),
+            CallReport::Timed { first_byte_ms, first_token_ms } => {
+                provider::CallTiming { first_byte_ms, first_token_ms, correlation }.into()
+            }
+            CallReport::Counted(counts) => session::UsageTotals {
+                call: Some(counts.call),
+                run: Some(counts.run),
+                session: Some(counts.session),
+                correlation,
+            }
+            .into(),
+        }
+    }
+
     pub(super) fn repair_requested(&self, reason: String, number: u32, max: u32) -> Any {
         extract::AnswerRejected {
             message_id: self.root.clone(),
@@ -90,6 +127,15 @@ impl Names {
             correlation: self.run(),
         }
         .into()
+    }
+}
+
+pub(super) fn session_event(event: SessionEvent) -> Any {
+    match event {
+        SessionEvent::ToolsDeclared { tools, .. } => tools.into(),
+        SessionEvent::ModelSwitched { model, .. } => model.into(),
+        SessionEvent::ServerChanged(changed) => changed.into(),
+        SessionEvent::StoreDegraded(degraded) => degraded.into(),
     }
 }
 

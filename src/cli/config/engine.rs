@@ -9,7 +9,7 @@ pub(super) use stored::{addresses, provider_of};
 
 use super::not_blank;
 use super::profile::ProfileValues;
-use crate::chat::record::OriginKey;
+use crate::chat::choices::OriginKey;
 use crate::cli::foreign::provider::TypedKeys;
 use crate::cli::session::EngineArgs;
 use crate::cli::{self, EngineName, ProviderArgs};

@@ -3,7 +3,7 @@
 use super::engine::{ProviderChoice, engine, without_additions};
 use super::profile::{self, ProfileValues};
 use super::resume;
-use crate::chat::record::Origin;
+use crate::chat::choices::Origin;
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs, SessionArgs};
 use crate::engine::{CallSettings, Engine, EngineRef, Engines, Unusable};

@@ -3,7 +3,7 @@
 
 use super::engine::{ProviderChoice, addresses, provider_of};
 use super::profile;
-use crate::chat::record::{Origin, OriginAddress, OriginKey, OriginTools};
+use crate::chat::choices::{Origin, OriginAddress, OriginKey, OriginTools};
 use crate::cli::tools::{Approval, ToolOptions};
 use crate::cli::{EngineName, ModelOption, ProviderArgs, SessionArgs};
 use crate::engine::{Engine, shown_address};

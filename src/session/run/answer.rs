@@ -3,14 +3,10 @@
 
 use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolStep};
 use super::{Run, Uptime};
-use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
-use crate::chat::ui::correlation;
+use crate::chat::event::{CallReport, Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
 use crate::engine::{EngineEvent, Retry};
-use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::ToolCallId;
-use crate::protocol::proto::chat::CorrelationInfo;
-use crate::protocol::proto::provider::{AnswerTruncated, CallTiming, RetryScheduled, RetryStarted};
 use crate::protocol::words::REASON_OF_REASONING;
 use crate::session::recorder::Recorder;
 use crate::session::usage::Spent;
@@ -99,43 +95,33 @@ impl Run {
         };
         self.record(recorder, finished);
         self.report_truncation(recorder, class);
-        let timing = CallTiming {
-            first_byte_ms: call.first_byte_ms,
-            first_token_ms: call.first_token_ms,
-            correlation: self.correlation(recorder),
-        };
-        self.report(recorder, Extension::Timing, timing.into());
+        let (first_byte_ms, first_token_ms) = (call.first_byte_ms, call.first_token_ms);
+        let timed = CallReport::Timed { first_byte_ms, first_token_ms };
+        self.report(recorder, Extension::Timing, timed);
         self.count_usage(recorder, Spent::of(call.usage.as_ref(), is_free));
     }
 
     fn report_truncation(&self, recorder: &mut Recorder, class: FinishClass) {
         let Some(stop_reason) = self.cut_off.clone() else { return };
-        let truncated = AnswerTruncated {
-            message_id: self.id().root(),
-            stop_reason,
-            finish_class: class.as_str().to_owned(),
-            correlation: self.correlation(recorder),
-        };
-        self.report(recorder, Extension::Retries, truncated.into());
+        let truncated = CallReport::Truncated { stop_reason, class };
+        self.report(recorder, Extension::Retries, truncated);
     }
 
     fn count_usage(&self, recorder: &mut Recorder, spent: Spent<'_>) {
-        let ids = correlation(recorder.session(), self.scope);
         let (engine, model) = (&*self.model.engine, self.model.name.as_str());
-        let totals = recorder.usage().call_ended(engine, model, spent, ids);
-        self.report(recorder, Extension::Usage, totals.into());
+        let counts = recorder.usage().call_ended(engine, model, spent);
+        self.report(recorder, Extension::Usage, CallReport::Counted(counts.into()));
     }
 
     fn retry_scheduled(&self, recorder: &mut Recorder, retry: Retry) {
-        let scheduled = RetryScheduled {
+        let scheduled = CallReport::RetryScheduled {
             attempt: retry.attempt,
             attempts_max: retry.attempts_max,
             wait_ms: retry.wait_ms,
             error_class: retry.class.as_str().to_owned(),
             reason: retry.reason,
-            correlation: self.correlation(recorder),
         };
-        self.report_retry(recorder, scheduled.into());
+        self.report_retry(recorder, scheduled);
     }
 
     fn retry_started(&mut self, recorder: &mut Recorder, now: Uptime, retry: &Retry) {
@@ -143,26 +129,20 @@ impl Run {
             call.ask_again(now);
         }
         let (attempt, attempts_max) = (retry.attempt, retry.attempts_max);
-        let correlation = self.correlation(recorder);
-        let started = RetryStarted { attempt, attempts_max, correlation };
-        self.report_retry(recorder, started.into());
+        self.report_retry(recorder, CallReport::RetryStarted { attempt, attempts_max });
     }
 
     /// Retries are of a call: without one they would name the call before.
-    fn report_retry(&self, recorder: &mut Recorder, payload: Any) {
+    fn report_retry(&self, recorder: &mut Recorder, report: CallReport) {
         if self.call.is_some() {
-            self.report(recorder, Extension::Retries, payload);
+            self.report(recorder, Extension::Retries, report);
         }
     }
 
-    fn correlation(&self, recorder: &Recorder) -> Option<CorrelationInfo> {
-        Some(correlation(recorder.session(), self.scope))
-    }
-
     /// Shows an event of an extension, if that is on.
-    fn report(&self, recorder: &mut Recorder, extension: Extension, payload: Any) {
+    fn report(&self, recorder: &mut Recorder, extension: Extension, report: CallReport) {
         if recorder.is_on(extension) {
-            recorder.announce(Some(self.request()), payload);
+            self.record(recorder, Event::Call(report));
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, not_blank, ollama_settings, settings,
     variable,
 };
-use crate::chat::record::OriginKey;
+use crate::chat::choices::OriginKey;
 use crate::cli::EngineName;
 use crate::cli::config::resume::is_marked;
 use crate::cli::session::EngineArgs;
