@@ -155,6 +155,8 @@ struct Shell<'a> {
     entered: Instant,
     /// The person has left: when the model is waited for no longer.
     leaves_at: Option<Instant>,
+    /// The last signal that ends the chat.
+    signal: Option<Signal>,
     /// The first prompt, until the stored conversation that it goes on with is loaded.
     first: Option<Submit>,
     /// What goes with the first prompt, which the person has not sent yet.
@@ -234,6 +236,7 @@ impl<'a> Shell<'a> {
             suspended: None,
             entered: now,
             leaves_at: None,
+            signal: None,
             first: None,
             first_attachments: None,
             candidate: None,
@@ -324,7 +327,7 @@ impl<'a> Shell<'a> {
         }
         if self.leaves_at.is_some_and(|at| at <= now) {
             self.host.abandon_run();
-            self.exit = Some(ExitCode::Ok);
+            self.exit = Some(self.signal.map_or(ExitCode::Ok, ExitCode::Interrupted));
         }
         for typed in self.source.give_up(now) {
             self.update(Event::Typed(typed));

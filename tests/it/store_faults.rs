@@ -1,5 +1,6 @@
 //! A store that fails: the conversation goes on, and says what is not stored (fault 25).
 
+use crate::chat::{Person, chat};
 use crate::frames::{Frame, errors, finished_text, snapshot, submit};
 use crate::once::{Once, duologue};
 use crate::oracle::Answers;
@@ -188,4 +189,22 @@ fn a_document_that_waits_for_a_store_comes_after_a_signal() {
         assert_eq!(document["meta"]["exit_code"], 0);
         assert_eq!(document["warnings"][0]["code"], "store_failed", "{document}");
     }
+}
+
+/// The last prompt of a chat was answered, and the command that leaves has been given.
+#[test]
+fn a_signal_leaves_the_last_answer_of_a_chat_its_time() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    let mut person = Person::start(chat(&folder, &["--store", &store]));
+    person.sees("/help");
+    person.types("one\r");
+    person.answered("You said: one");
+    let _other = locked(&folder);
+    person.types("two\r/quit\r");
+    person.sees("locked the store");
+    person.process().send(Signal::TERM);
+    let (status, screen) = person.ends();
+    assert_eq!(status, 143);
+    assert!(screen.text().contains("You said: two"), "{}", screen.text());
 }

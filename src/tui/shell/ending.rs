@@ -67,7 +67,8 @@ impl Shell<'_> {
                 return self.update(Event::LineInterrupted);
             }
         }
-        if self.leaves_at.is_some() {
+        // After the command that leaves, frames may wait for the store: the first signal ends that wait.
+        if self.signal.replace(signal).is_some() {
             self.exit = Some(ExitCode::Interrupted(signal));
             return;
         }
