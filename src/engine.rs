@@ -6,8 +6,7 @@
 //! holds: a connection, a timer, a child process.
 //!
 //! [`Engine`] is the trait that all of them implement, also those of a program that embeds the library.
-//! [`spec`] is what a call is given, [`table`] the engines that requests can choose, [`prices`] what
-//! tokens cost. [`echo`] is the built-in engine, which can play a script of tool calls; the others are
+//! [`table`] has the engines that requests can choose. [`echo`] is the built-in engine, which can play a script of tool calls; the others are
 //! clients of a provider's API, each in a folder of its own, and share `provider`.
 
 pub mod anthropic;
@@ -17,14 +16,12 @@ pub mod echo;
 pub mod gemini;
 pub mod ollama;
 pub mod openai;
-pub mod prices;
 pub(crate) mod provider;
 pub mod responses;
 // The rules of providers for requests, which the tests of the program have as well.
 #[cfg(test)]
 #[path = "../tests/rules/mod.rs"]
 mod rules;
-pub mod spec;
 pub mod table;
 mod unusable;
 
@@ -32,143 +29,19 @@ pub(crate) use provider::address::{is_same as is_same_address, shown as shown_ad
 pub use provider::key::KeySource;
 pub use provider::roots::TlsRoots;
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
-pub use spec::{CallSettings, CallSpec, ResponseSchema, StructuredMode};
-pub use table::{EngineFacts, EngineRef, Engines};
+pub use table::Engines;
 pub use unusable::Unusable;
 
-use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
-use crate::protocol::id::{TaskId, ToolCallId};
-use crate::protocol::words::class;
-use provider::failure::{NO_LIST, is_unknown_address, status_of};
-use provider::retry::is_passing;
+pub use crate::task::call::{CallSpec, EngineFacts, EngineRef, Purpose, ResponseSchema};
+pub use crate::task::report::{CallEnd, EngineEvent, ErrorClass, Retry, RunError, Stage};
+pub use crate::task::settings::{CallSettings, StructuredMode};
+
+use crate::protocol::id::TaskId;
 use std::fmt;
 use std::future::{Future, pending, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-
-/// Something that happened while an engine answers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EngineEvent {
-    /// A call to the provider begins. Everything up to its `CallFinished` belongs to it.
-    CallStarted,
-    /// The head of a successful response has come.
-    ResponseStarted,
-    /// The model reasons.
-    Reasoning {
-        /// The provider's field name.
-        source: &'static str,
-        /// The next piece.
-        text: String,
-    },
-    /// The model answers.
-    Text(String),
-    /// The model named a tool.
-    ToolCallStarted(ToolCall),
-    /// The model writes the arguments of a call it has started.
-    ToolArguments {
-        /// The id of the call.
-        id: ToolCallId,
-        /// The next piece of JSON text.
-        text: String,
-    },
-    /// The arguments of the call are whole.
-    ToolCallRequested {
-        /// The id of the call.
-        id: ToolCallId,
-    },
-    /// The provider reported its token counts.
-    Usage(Usage),
-    /// The request failed and will be sent again.
-    RetryScheduled(Retry),
-    /// The request is sent again, as the last `RetryScheduled` said.
-    RetryStarted(Retry),
-    /// The call to the provider ended without being stopped.
-    CallFinished {
-        /// The reason, in the provider's words.
-        stop_reason: String,
-        /// The class of the reason.
-        class: FinishClass,
-        /// What the provider has to be sent back with this answer on the next call.
-        provider_data: Option<ProviderData>,
-    },
-}
-
-/// A request that is sent again. Holds no secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// Number of the attempt that follows, from 2.
-    pub attempt: u32,
-    /// How many attempts there are at most.
-    pub attempts_max: u32,
-    /// Milliseconds between the failure and the next attempt.
-    pub wait_ms: u64,
-    /// Why the last attempt failed.
-    pub class: ErrorClass,
-    /// The same, for people.
-    pub reason: String,
-}
-
-/// How a provider call ended by itself. One that is cancelled has no such end: its engine is
-/// dropped.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CallEnd {
-    /// The model has answered, or called tools.
-    Finished,
-    /// It failed.
-    Failed(RunError),
-}
-
-/// Why a provider call, and with it its run, failed. Holds no secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunError {
-    /// What was being done.
-    pub stage: Stage,
-    /// The kind of error, for programs.
-    pub class: ErrorClass,
-    /// What happened, what it means and what to do, for people.
-    pub message: String,
-    /// Details, for a bug report; may be empty.
-    pub detail: String,
-}
-
-/// What an engine was doing when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Initializing: nothing has been sent to a provider.
-    Init,
-    /// Asking: the provider has refused the request, and answered nothing.
-    Refused,
-    /// Answering.
-    Run,
-}
-
-/// Kinds of errors, by what a client may do about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorClass {
-    /// The key is missing or refused.
-    Auth,
-    /// The provider limits the rate of requests, or the account has no credit left.
-    RateLimited,
-    /// The conversation is too long for the model.
-    ContextOverflow,
-    /// A time limit ran out.
-    Timeout,
-    /// The provider could not be reached, or the connection broke.
-    Network,
-    /// The provider reports a failure, or refuses the request.
-    Provider,
-    /// What the provider sent can't be read, or its answer was cut off.
-    MalformedStream,
-    /// A tool can't be called.
-    Tool,
-    /// The settings are wrong.
-    Config,
-    /// Cut off by this process.
-    Aborted,
-    /// A defect of this program.
-    Internal,
-}
 
 /// A provider call as it goes on; resolves to its end. Dropped to stop it.
 pub type Running = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
@@ -225,68 +98,6 @@ impl Sink {
         match Arc::clone(&self.room).acquire_many_owned(permits).await {
             Ok(room) => room,
             Err(_) => pending().await,
-        }
-    }
-}
-
-impl EngineEvent {
-    /// Bytes of text in the event.
-    pub(crate) fn text_bytes(&self) -> usize {
-        match self {
-            Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
-                text.len()
-            }
-            Self::CallStarted
-            | Self::ResponseStarted
-            | Self::ToolCallStarted(_)
-            | Self::ToolCallRequested { .. }
-            | Self::Usage(_)
-            | Self::RetryScheduled(_)
-            | Self::RetryStarted(_)
-            | Self::CallFinished { .. } => 0,
-        }
-    }
-}
-
-impl RunError {
-    /// Of a request for the list of models: the provider has answered, and has no list.
-    pub(crate) fn is_no_list(&self) -> bool {
-        self.class == ErrorClass::Provider
-            && (self.detail == NO_LIST || status_of(&self.detail).is_some_and(is_unknown_address))
-    }
-}
-
-impl ErrorClass {
-    /// The word that begins the `detail` of an error frame.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auth => class::AUTH,
-            Self::RateLimited => class::RATE_LIMITED,
-            Self::ContextOverflow => class::CONTEXT_OVERFLOW,
-            Self::Timeout => class::TIMEOUT,
-            Self::Network => class::NETWORK,
-            Self::Provider => class::PROVIDER,
-            Self::MalformedStream => class::MALFORMED_STREAM,
-            Self::Tool => class::TOOL,
-            Self::Config => class::CONFIG,
-            Self::Aborted => class::ABORTED,
-            Self::Internal => class::INTERNAL,
-        }
-    }
-
-    /// Whether the same request may succeed later. `detail` is that of the error, whose beginning
-    /// has the status with which a provider failed.
-    pub fn may_pass(self, detail: &str) -> bool {
-        match self {
-            Self::RateLimited | Self::Timeout | Self::Network => true,
-            Self::Provider => status_of(detail).is_some_and(is_passing),
-            Self::Auth
-            | Self::ContextOverflow
-            | Self::MalformedStream
-            | Self::Tool
-            | Self::Config
-            | Self::Aborted
-            | Self::Internal => false,
         }
     }
 }

@@ -23,12 +23,13 @@ use crate::engine::{EngineEvent, Engines};
 use crate::protocol::id::{Ids, TaskId};
 use crate::protocol::wire::Frame;
 use crate::session::{
-    Input, Output, Retention, Rules, ServerCall, Session, Signal, TaskEvent, Uptime, Warning,
+    Input, Output, Retention, Rules, Session, Signal, TaskEvent, Uptime, Warning,
 };
 use crate::store::StoreSettings;
 use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::log_targets::EVENT;
 use crate::support::terminal::escape_control;
+use crate::task::server::ServerCall;
 use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
 pub(crate) use input_log::input as log_input;

@@ -53,14 +53,16 @@ pub mod chat;
 pub mod extract;
 pub mod template;
 
+pub mod task;
+
+pub mod session;
+
 pub mod engine;
 
 pub mod tool;
 
 pub(crate) mod profile;
 pub mod store;
-
-pub mod session;
 
 pub mod host;
 

@@ -21,6 +21,12 @@
 
 mod io;
 
+pub mod approval;
+
+pub mod catalogue;
+
+pub mod prices;
+
 mod exit;
 
 mod client_error;
@@ -58,7 +64,7 @@ mod recovery;
 mod resume;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
@@ -71,17 +77,16 @@ pub(crate) use io::{Output, Warning};
 pub(crate) use limits::ANSWER_BYTES_MAX;
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED};
-pub use toolbox::ServerCall;
 
 use crate::chat::choices::Choices;
 use crate::chat::event::SessionEvent;
 use crate::chat::timeline::Span;
-use crate::engine::{EngineFacts, EngineRef};
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId, TaskId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::wire::{self, BadLine, Frame};
 use crate::support::fail_point::FailPoint;
+use crate::task::call::{EngineFacts, EngineRef};
 use client_error::interrupted;
 use closing::{Drain, ExitCause};
 use limits::AnswerLimits;

@@ -2,8 +2,8 @@
 
 use super::numbers::whole;
 use crate::engine::ResponseSchema;
-use crate::engine::prices::Prices;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
+use crate::session::prices::Prices;
 use crate::support::files::read_limited;
 use crate::yaml::YamlError;
 use anyhow::{Context, Result, anyhow};

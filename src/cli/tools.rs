@@ -2,9 +2,9 @@
 
 use super::numbers::whole;
 use crate::session::SessionMode;
-use crate::tool::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
+use crate::session::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
+use crate::task::limits::ToolLimits;
 use crate::tool::config::{ServerConfig, Servers};
-use crate::tool::limits::ToolLimits;
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::{Map, Value};
@@ -233,7 +233,7 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::approval::Ruling;
+    use crate::session::approval::Ruling;
     use clap::FromArgMatches;
 
     fn options(words: &[&str]) -> ToolOptions {

@@ -11,6 +11,7 @@ pub(super) mod join;
 pub(super) mod json;
 pub(super) mod schema;
 pub(super) mod sse;
+mod subset;
 pub(super) mod tool;
 
 pub(super) mod halves;

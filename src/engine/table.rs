@@ -1,24 +1,11 @@
 //! The engines of a conversation: the one that it begins with, and those that a request can choose
 //! by a profile or by the name of an engine.
 
-use super::spec::{CallSettings, CallSpec};
-use super::{Engine, Running, Sink};
+use super::{CallSettings, CallSpec, Engine, EngineFacts, EngineRef, Running, Sink};
 use crate::protocol::command::ModelChoice;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-
-/// Names an engine of a conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EngineRef {
-    /// The one that it begins with.
-    #[default]
-    Initial,
-    /// The one of that profile.
-    Profile(String),
-    /// The one of that name, with the settings of the environment.
-    Named(String),
-}
 
 /// The engines of a conversation.
 #[derive(Debug)]
@@ -44,19 +31,6 @@ struct Entry {
     /// The model in the place of the engine's own.
     model: Option<String>,
     settings: Arc<CallSettings>,
-}
-
-/// What the session knows of an engine.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EngineFacts {
-    /// The engine's name.
-    pub engine: Arc<str>,
-    /// The model that answers unless a request names another.
-    pub model: String,
-    /// The provider's host.
-    pub provider: String,
-    /// The settings that calls have unless a request has others.
-    pub settings: Arc<CallSettings>,
 }
 
 impl Engines {

@@ -1,5 +1,7 @@
 //! What a host does while its front end has no room.
 
+mod valid_requests;
+
 use super::*;
 use crate::engine::echo::Echo;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;

@@ -1,7 +1,7 @@
 //! What a profile says, and where it says so.
 
+use crate::session::approval::ApprovalMode;
 use crate::support::secret::Secret;
-use crate::tool::approval::ApprovalMode;
 use crate::tool::config::Protected;
 use serde_json::{Map, Value, json};
 use std::fmt;

@@ -4,7 +4,7 @@ use super::item::{Item, KeyFrom};
 use super::pinocchio;
 use super::{FILE_BYTES_MAX, PROFILES_MAX};
 use crate::engine::CallSettings;
-use crate::tool::approval::ApprovalMode;
+use crate::session::approval::ApprovalMode;
 use crate::tool::config::Protected;
 use crate::yaml::{Kind, Node, YamlError};
 use serde_json::{Map, Value};

@@ -6,7 +6,7 @@ use super::item::{Item, KeyFrom, Layer, Origin, Sourced};
 use super::read::{Draft, Drafts, Fault, Folders, read};
 use super::{INHERITED_MAX, ProfileError};
 use crate::engine::is_same_address;
-use crate::tool::approval::ApprovalMode;
+use crate::session::approval::ApprovalMode;
 use std::collections::BTreeSet;
 use std::path::Path;
 

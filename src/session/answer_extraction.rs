@@ -3,11 +3,11 @@
 use super::client_error::invalid_answer;
 use crate::chat::event::{Event, Recorded, SegmentKind};
 use crate::chat::ui::correlation;
-use crate::engine::ResponseSchema;
 use crate::extract::{self, Extractor, Found, ResponseType, Schema};
 use crate::protocol::any::Any;
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::ClientError;
+use crate::task::call::ResponseSchema;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

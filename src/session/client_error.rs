@@ -1,11 +1,11 @@
 //! Errors as clients get them: what happened, what it means, what to do.
 
 use super::exit::Signal;
-use crate::engine::{ErrorClass, RunError, Stage};
 use crate::extract::Reason;
 use crate::protocol::attachment::ATTACHMENTS_MAX;
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::wire::{ClientError, Code};
+use crate::task::report::{ErrorClass, RunError, Stage};
 use std::any::Any;
 
 pub(super) fn endless_answer(bytes_max: usize) -> RunError {

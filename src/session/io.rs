@@ -1,21 +1,22 @@
 //! What goes into a session, what comes out of it, and how it is configured.
 
-use super::toolbox::ServerCall;
 use super::{ExitCode, Extraction, Signal};
 use crate::chat::choices::Origin;
 use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
 use crate::chat::record::{Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
-use crate::engine::prices::Prices;
-use crate::engine::{CallEnd, CallSpec, EngineEvent, EngineFacts, EngineRef};
 use crate::protocol::command::{Extension, ModelChoice};
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
-use crate::tool::approval::ApprovalRules;
-use crate::tool::catalogue::ServerName;
-use crate::tool::limits::ToolLimits;
-use crate::tool::servers::ServerChange;
+use crate::session::approval::ApprovalRules;
+use crate::session::prices::Prices;
+use crate::task::call::{CallSpec, EngineFacts, EngineRef};
+use crate::task::limits::ToolLimits;
+use crate::task::report::{CallEnd, EngineEvent};
+use crate::task::server::ServerCall;
+use crate::task::server::ServerChange;
+use crate::task::server::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use super::client_error::{endless_answer, too_many_segments};
 use crate::chat::event::ToolResult;
-use crate::engine::{EngineEvent, RunError};
 use crate::support::text::Text;
+use crate::task::report::{EngineEvent, RunError};
 
 /// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -2,9 +2,10 @@
 //! request.
 
 use crate::chat::choices::ChosenModel;
-use crate::engine::{CallSettings, EngineFacts, EngineRef};
 use crate::protocol::command::ModelChoice;
 use crate::protocol::proto::provider::ModelSwitched;
+use crate::task::call::{EngineFacts, EngineRef};
+use crate::task::settings::CallSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

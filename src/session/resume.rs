@@ -9,12 +9,12 @@ use crate::chat::record::{Loss, Restored, StoreFailure};
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::{Preamble, Step, Transcript};
-use crate::engine::CallSettings;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Extension, ToolManifest};
 use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::session::StoreDegraded;
 use crate::protocol::words::kind;
+use crate::task::settings::CallSettings;
 use std::fmt;
 
 /// The name of the warning that another provider gets the conversation.

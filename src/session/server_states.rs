@@ -4,8 +4,8 @@ use super::{Binding, Output, Session, Uptime, Warning};
 use crate::chat::event::SessionEvent;
 use crate::protocol::command::Extension;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
-use crate::tool::catalogue::ServerName;
-use crate::tool::servers::{ServerChange, ServerState};
+use crate::task::server::ServerName;
+use crate::task::server::{ServerChange, ServerState};
 
 /// The name of the warning that a server can't be used.
 const UNAVAILABLE: &str = "tool_server_unavailable";

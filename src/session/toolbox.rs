@@ -6,9 +6,9 @@ use crate::chat::event::ToolResult;
 use crate::chat::tool::ToolSpec;
 use crate::protocol::any::Struct;
 use crate::protocol::command;
-use crate::tool::approval::{Ruling, ServerNames};
-use crate::tool::catalogue::{Catalogue, ClientTool, Entry, ServerName, ServerTool, Source};
-use crate::tool::servers::{ServerChange, ServerState};
+use crate::session::approval::{Ruling, ServerNames};
+use crate::session::catalogue::{Catalogue, ClientTool, Entry, Source};
+use crate::task::server::{ServerCall, ServerChange, ServerName, ServerState, ServerTool};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -47,19 +47,6 @@ pub(super) enum Verdict {
     Client { arguments: Struct, is_human: bool },
     /// It does not run; the model reads why.
     Refuse(String),
-}
-
-/// A call of a server's tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerCall {
-    /// The server.
-    pub server: ServerName,
-    /// The server's own name for the tool.
-    pub tool: String,
-    /// The arguments.
-    pub arguments: Map<String, Value>,
-    /// Hash of the tool's definition when the model called it.
-    pub definition: u64,
 }
 
 impl Toolbox {

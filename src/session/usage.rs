@@ -1,9 +1,9 @@
 //! Token counts and costs of a call, of a run and of the session.
 
 use crate::chat::event::{CallCounts, Usage};
-use crate::engine::prices::{Cost, Prices};
 use crate::protocol::proto::chat::UsageInfo;
 use crate::protocol::proto::session::TokenCounts;
+use crate::session::prices::{Cost, Prices};
 use std::sync::Arc;
 
 /// What a provider call that has ended has used.

@@ -3,7 +3,7 @@
 
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
-use crate::tool::catalogue::ServerName;
+use crate::task::server::ServerName;
 use crate::tool::config::Protected;
 use crate::tool::guard::{self, INPUT_GRACE, KILL_GRACE, TERM_GRACE};
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -7,7 +7,7 @@ mod tests;
 
 use crate::support::secret::{Secret, without_userinfo};
 use crate::support::terminal::escape_control;
-use crate::tool::catalogue::ServerName;
+use crate::task::server::ServerName;
 use crate::tool::listing::cut;
 use file::Reader;
 use naming::name_of;

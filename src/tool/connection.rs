@@ -1,6 +1,6 @@
 //! A connection to one server: handshake, lists of tools, calls. Each wait ends with the connection.
 
-use crate::tool::catalogue::ServerTool;
+use crate::task::server::ServerTool;
 use crate::tool::http::SESSION_ENDED;
 use crate::tool::listing::{Listing, Next};
 use crate::tool::server_requests::AnsweringTransport;

@@ -1,7 +1,7 @@
 //! What a server answers to `tools/list`, page by page. A tool that can't be used costs itself, not
 //! its server.
 
-use crate::tool::catalogue::ServerTool;
+use crate::task::server::ServerTool;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! One server: started, kept, started again, ended. What is known of it goes to the table.
 
-use crate::tool::catalogue::{ServerName, ServerTool};
+use crate::task::server::{ServerName, ServerTool};
 use crate::tool::child::{Child, Program};
 use crate::tool::config::{ServerConfig, Transport};
 use crate::tool::connection::{Closing, Connection, Link, NotReady};

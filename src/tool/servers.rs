@@ -2,10 +2,10 @@
 //! one table, which calls and [`ToolServers::changed`] read.
 
 use crate::chat::event::ToolResult;
-use crate::tool::catalogue::{ServerName, ServerTool};
+use crate::task::limits::ToolLimits;
+use crate::task::server::{ServerChange, ServerName};
 use crate::tool::config::ServerConfig;
 use crate::tool::connection::Link;
-use crate::tool::limits::ToolLimits;
 use crate::tool::result;
 use crate::tool::server::Keeper;
 use crate::tool::table::{Phase, Table};
@@ -40,36 +40,6 @@ struct Server {
     config: Arc<ServerConfig>,
     /// Wakes the task that keeps the server when a call waits for it.
     wanted: Arc<Notify>,
-}
-
-/// What state a server is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerState {
-    /// It is being started.
-    Starting,
-    /// Its tools can be called.
-    Ready,
-    /// It could not be started, and is not tried again.
-    Failed {
-        /// Why, for people.
-        reason: String,
-    },
-    /// It ended, and is started again soon.
-    Gone {
-        /// Why, for people.
-        reason: String,
-    },
-}
-
-/// A server's new state.
-#[derive(Clone, Debug)]
-pub struct ServerChange {
-    /// The server.
-    pub server: ServerName,
-    /// Its state.
-    pub state: ServerState,
-    /// All its tools; they replace those that it had.
-    pub tools: Arc<[ServerTool]>,
 }
 
 impl ToolServers {

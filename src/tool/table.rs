@@ -1,8 +1,8 @@
 //! What is known of the servers: one row for each.
 
-use crate::tool::catalogue::{ServerName, ServerTool};
+use crate::task::server::{ServerChange, ServerState};
+use crate::task::server::{ServerName, ServerTool};
 use crate::tool::connection::Link;
-use crate::tool::servers::{ServerChange, ServerState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::mcp_command::tools;
 use crate::mcp_servers::{Held, MARK_VARIABLE, assert_gone, mark, wait_until};
 use crate::process::{Process, eventually};
-use duologue::tool::servers::ServerState;
+use duologue::task::server::ServerState;
 use rustix::process::Signal;
 
 /// Runs until its servers have started, is ended by `signal`, and leaves nothing behind.

@@ -2,10 +2,11 @@
 
 use crate::process::DEADLINE;
 use duologue::chat::event::ToolResult;
-use duologue::tool::catalogue::ServerName;
+use duologue::task::limits::ToolLimits;
+use duologue::task::server::ServerName;
+use duologue::task::server::ServerState;
 use duologue::tool::config::Servers;
-use duologue::tool::limits::ToolLimits;
-use duologue::tool::servers::{ServerState, ToolServers};
+use duologue::tool::servers::ToolServers;
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

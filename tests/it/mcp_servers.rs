@@ -3,10 +3,11 @@
 use crate::mcp_fixture::{FAULT_VARIABLE, LOG_VARIABLE, words};
 use crate::process::{DEADLINE, Process, eventually};
 use duologue::chat::event::ToolResult;
-use duologue::tool::catalogue::ServerName;
+use duologue::task::limits::ToolLimits;
+use duologue::task::server::ServerName;
+use duologue::task::server::{ServerChange, ServerState};
 use duologue::tool::config::{Servers, Transport};
-use duologue::tool::limits::ToolLimits;
-use duologue::tool::servers::{ServerChange, ServerState, ToolServers};
+use duologue::tool::servers::ToolServers;
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -14,10 +14,10 @@ use super::address;
 use super::retry::Retry;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::support::secret::Secret;
-pub(in crate::engine) use complaint::status_of;
+use crate::task::report::status_of;
 use quoting::login;
 use reqwest::Url;
-pub(in crate::engine) use status::is_unknown_address;
+use status::is_unknown_address;
 use std::time::Duration;
 
 /// Characters of the provider's words that a message quotes.
@@ -27,7 +27,7 @@ const QUOTE_CHARS_MAX: usize = 300;
 const DETAIL_CHARS_MAX: usize = 2_000;
 
 /// The detail of an answer that should have been a list of models.
-pub(in crate::engine) const NO_LIST: &str = "no list of models";
+const NO_LIST: &str = "no list of models";
 
 /// The options and variables from which an engine's settings come, as messages name them.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,14 @@ pub(in crate::engine) struct SettingSources {
     pub(in crate::engine) base_url_example: &'static str,
     pub(in crate::engine) model_source: &'static str,
     pub(in crate::engine) key_source: &'static str,
+}
+
+impl RunError {
+    /// Of a request for the list of models: the provider has answered, and has no list.
+    pub(crate) fn is_no_list(&self) -> bool {
+        self.class == ErrorClass::Provider
+            && (self.detail == NO_LIST || status_of(&self.detail).is_some_and(is_unknown_address))
+    }
 }
 
 /// A failed call.

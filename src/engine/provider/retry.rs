@@ -49,12 +49,6 @@ impl Retry {
     }
 }
 
-/// True for a status of a temporary error: a time-out, a conflict or an overload.
-pub(in crate::engine) fn is_passing(status: u16) -> bool {
-    // 529 is not registered; providers use it for "overloaded".
-    matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
-}
-
 /// What the headers ask to wait: `retry-after-ms`, as OpenAI sends it, else `Retry-After` in
 /// seconds or as a date (RFC 9110, section 10.2.3). A date in the past is no wait.
 pub(in crate::engine) fn retry_after(

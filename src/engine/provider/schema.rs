@@ -1,6 +1,6 @@
 //! The schema of an answer, for providers and servers that have no field for it.
 
-use crate::engine::spec::{CallSpec, ResponseSchema, StructuredMode};
+use crate::engine::{CallSpec, ResponseSchema, StructuredMode};
 use serde_json::Value;
 
 /// The schema that the provider gets in a field of its own; `None` if the model gets it.
@@ -38,7 +38,7 @@ pub(in crate::engine) fn instruction(spec: &CallSpec, is_native: bool) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::spec::CallSettings;
+    use crate::engine::CallSettings;
     use std::sync::Arc;
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::Recorder;
 use crate::chat::timeline::Span;
-use crate::engine::RunError;
 use crate::protocol::command::Extension;
 use crate::protocol::id::RequestId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -10,6 +9,7 @@ use crate::protocol::wire::{self, ClientError, Done, Frame};
 use crate::session::client_error::run_failed;
 use crate::session::exit::Verdict;
 use crate::session::{FinalSnapshot, Output, SessionMode};
+use crate::task::report::RunError;
 
 /// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
 /// what the run added, unless it was asked for in full: about 2 MB.

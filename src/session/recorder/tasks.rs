@@ -2,12 +2,12 @@
 
 use super::Recorder;
 use crate::chat::tool::ToolSpec;
-use crate::engine::CallSpec;
 use crate::protocol::id::TaskId;
 use crate::session::Output;
 use crate::session::answer_extraction::AnswerExtraction;
 use crate::session::model::Selection;
-use crate::session::toolbox::ServerCall;
+use crate::task::call::{CallSpec, Purpose};
+use crate::task::server::ServerCall;
 use std::sync::Arc;
 
 impl Recorder {
@@ -21,7 +21,8 @@ impl Recorder {
         let Selection { engine, model, settings } = selection.clone();
         let transcript = self.transcript.clone();
         let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
-        let spec = CallSpec { transcript, tools, engine, model, settings, schema };
+        let purpose = Purpose::Answer;
+        let spec = CallSpec { purpose, transcript, tools, engine, model, settings, schema };
         self.push(Output::StartCall(task, spec));
         task
     }

@@ -4,13 +4,13 @@
 use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolStep};
 use super::{Run, Uptime};
 use crate::chat::event::{CallReport, Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
-use crate::engine::{EngineEvent, Retry};
 use crate::protocol::command::Extension;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::words::REASON_OF_REASONING;
 use crate::session::recorder::Recorder;
 use crate::session::usage::Spent;
 use crate::support::text::Text;
+use crate::task::report::{EngineEvent, Retry};
 
 /// How a segment finishes.
 struct SegmentFinish<'a> {

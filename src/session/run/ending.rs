@@ -4,11 +4,11 @@ use super::open::{CallFinish, OpenTool, ToolStep};
 use super::{Outcome, Run, Step, Stop, Uptime};
 use crate::chat::event::{Ending, Event, FinishClass, ToolResult};
 use crate::chat::transcript::INTERRUPTED_TOOL;
-use crate::engine::Stage;
 use crate::protocol::command::Decision;
 use crate::protocol::wire::Done;
 use crate::protocol::words::{REASON_OF_FAILED, finish};
 use crate::session::recorder::Recorder;
+use crate::task::report::Stage;
 
 impl Run {
     /// Records the end: what is open is closed, then the run, then its request.

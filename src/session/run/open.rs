@@ -3,8 +3,8 @@
 use crate::chat::event::{Ending, FinishClass, ProviderData, Segment, ToolCall, Usage};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::session::Uptime;
-use crate::session::toolbox::ServerCall;
 use crate::support::text::Text;
+use crate::task::server::ServerCall;
 
 /// The open call to the provider.
 #[derive(Clone, Debug)]

@@ -4,13 +4,14 @@
 use super::open::{OpenTool, ToolStep};
 use super::{Context, Run, Step};
 use crate::chat::event::{Event, ToolCall, ToolResult};
-use crate::engine::RunError;
 use crate::protocol::command::{Approve, ClientToolResult, Decision};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
 use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
-use crate::session::toolbox::{NOBODY_CAN_APPROVE, ServerCall, Verdict};
+use crate::session::toolbox::{NOBODY_CAN_APPROVE, Verdict};
 use crate::session::{Output, Uptime};
+use crate::task::report::RunError;
+use crate::task::server::ServerCall;
 
 impl Run {
     /// Begins the round of the calls that the answer has made.

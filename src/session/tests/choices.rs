@@ -4,12 +4,12 @@
 use super::exhaustive::{Broken, explore};
 use super::scene::{Machine, Scene, Symbol, rules};
 use crate::chat::patch::PatchMode;
-use crate::engine::{EngineEvent, ErrorClass, Retry};
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Extension};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Request, done};
 use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime};
+use crate::task::report::{EngineEvent, ErrorClass, Retry};
 
 /// What requests choose.
 const CHOICES: &[Symbol] = &[
@@ -243,7 +243,7 @@ fn remove(outputs: &mut Vec<Output>, event: &str) {
     outputs.retain(|output| name(output) != Some(event));
 }
 
-fn each_spec(outputs: &mut [Output], change: impl Fn(&mut crate::engine::CallSpec)) {
+fn each_spec(outputs: &mut [Output], change: impl Fn(&mut crate::task::call::CallSpec)) {
     for output in outputs {
         if let Output::StartCall(_, spec) = output {
             change(spec);

@@ -4,13 +4,13 @@
 use super::ledger::Ledger;
 use super::scene::client_tools;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
-use crate::engine::{CallEnd, EngineEvent};
 use crate::protocol::command::{self, Cancel, ClientToolResult, Command, Edit, Page, Prompt};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Done, Frame, Request};
 use crate::session::{ExitCode, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime};
 use crate::support::fail_point::{Place, Plan};
+use crate::task::report::{CallEnd, EngineEvent};
 use anyhow::{Context, Result, ensure};
 
 /// One step of a script. Engine events go to whatever run is live.

@@ -1,7 +1,6 @@
 //! An answer that never ends: the run does, and what came until then is kept.
 
 use crate::chat::transcript::TurnState;
-use crate::engine::EngineEvent;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};
@@ -9,6 +8,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Frame, Request, done};
 use crate::session::limits::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
 use crate::session::{Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime};
+use crate::task::report::EngineEvent;
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {
     let prompt = Prompt::new("hi".to_owned()).expect("not blank");

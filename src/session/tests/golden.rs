@@ -19,23 +19,22 @@ use super::scene::{server, server_tools};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
-use crate::engine::prices::Prices;
-use crate::engine::{
-    CallEnd, CallSettings, CallSpec, EngineEvent, EngineFacts, EngineRef, ErrorClass, Retry,
-    RunError, Stage,
-};
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
 use crate::protocol::words::capability::LEAN_PATCHES;
+use crate::session::approval::ApprovalMode;
+use crate::session::prices::Prices;
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
 };
-use crate::tool::approval::ApprovalMode;
-use crate::tool::catalogue::ServerTool;
-use crate::tool::servers::ServerState;
+use crate::task::call::{CallSpec, EngineFacts, EngineRef};
+use crate::task::report::{CallEnd, EngineEvent, ErrorClass, Retry, RunError, Stage};
+use crate::task::server::ServerState;
+use crate::task::server::ServerTool;
+use crate::task::settings::CallSettings;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,13 +3,13 @@
 
 use super::scene::{GHOST, JSON};
 use crate::chat::event::FinishClass;
-use crate::engine::{CallEnd, EngineEvent, Stage};
 use crate::protocol::command::{Command, Edit, ModelChoice};
 use crate::protocol::id::{SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
 use crate::session::waiting::QUEUED_SUBMITS_MAX;
 use crate::session::{ExitCode, FinalSnapshot, Input, OnBusy, Output, Rules, Signal, TaskEvent};
+use crate::task::report::{CallEnd, EngineEvent, Stage};
 use std::collections::{HashSet, VecDeque};
 
 /// An output, without what is inside it.

@@ -4,10 +4,10 @@
 mod shot;
 
 use super::scene::Machine;
-use crate::engine::ErrorClass;
 use crate::extract::ResponseType;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{ExitCode, Input, Output, Retention, Session, Signal, Uptime};
+use crate::task::report::ErrorClass;
 use anyhow::{Context, Result, ensure};
 use shot::{Shot, Symbol, failure};
 

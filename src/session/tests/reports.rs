@@ -2,12 +2,13 @@
 //! have said: retries, cut-off answers, token counts, repairs, and which model is called.
 
 use crate::chat::event::Usage;
-use crate::engine::{CallEnd, CallSpec, EngineEvent, RunError, Stage};
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Extension, ModelChoice};
 use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::wire::Request;
 use crate::session::{Input, Rules};
+use crate::task::call::CallSpec;
+use crate::task::report::{CallEnd, EngineEvent, RunError, Stage};
 use anyhow::{Context, Result, ensure};
 
 #[derive(Clone, Debug)]

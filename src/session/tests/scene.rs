@@ -4,7 +4,6 @@ use super::choices::retry;
 use super::contract::Contract;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::chat::patch::{PatchMode, Patches};
-use crate::engine::{CallEnd, EngineEvent, EngineFacts, EngineRef, ErrorClass, RunError, Stage};
 use crate::protocol::any::Any;
 use crate::protocol::command::{
     Cancel, ClientTool, Command, CommandFault, Edit, ModelChoice, Page, Prompt, Replacement,
@@ -17,8 +16,10 @@ use crate::protocol::wire::{BadLine, Frame, Request, RequestFault};
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
 };
-use crate::tool::catalogue::{ServerName, ServerTool};
-use crate::tool::servers::{ServerChange, ServerState};
+use crate::task::call::{EngineFacts, EngineRef};
+use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
+use crate::task::server::{ServerChange, ServerState};
+use crate::task::server::{ServerName, ServerTool};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -360,7 +361,7 @@ pub(super) fn rules(
 }
 
 /// Tools that the client runs; those whose name begins with `human` are answered by a person.
-pub(super) fn client_tools(names: &[&str]) -> ToolManifest {
+pub(crate) fn client_tools(names: &[&str]) -> ToolManifest {
     let tool = |name: &&str| ClientTool {
         name: (*name).to_owned(),
         description: String::new(),

@@ -6,13 +6,14 @@ mod run;
 
 use super::reports::Reports;
 use crate::chat::patch::PatchMode;
-use crate::engine::{CallSpec, EngineEvent};
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Page};
 use crate::protocol::proto::rpc::UiEventFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
 use crate::session::{FinalSnapshot, Input, Output, Rules, TaskEvent};
+use crate::task::call::CallSpec;
+use crate::task::report::EngineEvent;
 use anyhow::{Context, Result, bail, ensure};
 use entities::Entity;
 use run::{Patch, Run, Step};

@@ -1,11 +1,11 @@
 //! The contract's table: what each request is answered with in each phase.
 
 use super::model::{Item, outline};
-use crate::engine::CallEnd;
 use crate::protocol::command::{Cancel, Command};
 use crate::protocol::id::{Ids, RequestId, SessionId, TaskId};
 use crate::protocol::wire::{self, Request};
 use crate::session::{ExitCode, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime};
+use crate::task::report::CallEnd;
 
 /// Where a session is when the line comes.
 #[derive(Clone, Copy, Debug)]

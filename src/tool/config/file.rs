@@ -1,7 +1,7 @@
 //! A server in a configuration file, in the form that other clients use.
 
 use super::{Lookup, Protected, START_LIMIT, ServerConfig, Transport, url_of};
-use crate::tool::catalogue::ServerName;
+use crate::task::server::ServerName;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use crate::engine::ErrorClass;
 use crate::engine::provider::json;
+use crate::task::report::{CODE, STATUS};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -45,18 +46,6 @@ impl ErrorNumber {
             Self::Missing => None,
         }
     }
-}
-
-/// What stands before the status of an answer.
-const STATUS: &str = "status ";
-
-/// What stands before a number within an answer.
-const CODE: &str = "code ";
-
-/// The status with which the detail of a failure begins.
-pub(in crate::engine) fn status_of(detail: &str) -> Option<u16> {
-    let number = detail.strip_prefix(STATUS).or_else(|| detail.strip_prefix(CODE))?;
-    number.split(':').next().unwrap_or(number).parse().ok()
 }
 
 impl Complaint {

@@ -4,7 +4,8 @@ use super::complaint::{Complaint, ErrorNumber, is_out_of_credit};
 use super::transport::login_needed;
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
 use crate::engine::ErrorClass;
-use crate::engine::provider::retry::{RETRY_AFTER_MAX, Retry, is_passing};
+use crate::engine::provider::retry::{RETRY_AFTER_MAX, Retry};
+use crate::task::report::is_passing;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const PROXY_LOGIN_NEEDED: u16 = 407;
 const SERVER_FAILED_FIRST: u16 = 500;
 
 /// Whether a server answers so to an address, or a method, that it doesn't know.
-pub(in crate::engine) fn is_unknown_address(status: u16) -> bool {
+pub(super) fn is_unknown_address(status: u16) -> bool {
     matches!(status, 404 | 405 | 501)
 }
 

@@ -1,7 +1,6 @@
 //! A single run and its inputs, checked step by step by rules of its own.
 
 use crate::chat::event::{FinishClass, Usage};
-use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use crate::extract::{ResponseType, Schema};
 use crate::protocol::command::{Command, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};
@@ -12,6 +11,7 @@ use crate::session::{
     ExitCode, Extraction, ExtractionReport, Input, Output, Retention, Rules, Session, SessionMode,
     Signal, TaskEvent, Uptime,
 };
+use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 

@@ -10,7 +10,8 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Frame, Request};
 use crate::session::tests::ledger::Ledger;
 use crate::session::tests::story::Story;
-use crate::session::{Input, Output, Rules, ServerCall, Session, TaskEvent, ToolRules, Uptime};
+use crate::session::{Input, Output, Rules, Session, TaskEvent, ToolRules, Uptime};
+use crate::task::server::ServerCall;
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeSet, HashMap, HashSet};
 

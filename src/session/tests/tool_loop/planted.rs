@@ -8,8 +8,8 @@ use crate::protocol::command::{Cancel, Command};
 use crate::protocol::id::TaskId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Request, done};
+use crate::session::approval::ApprovalMode;
 use crate::session::{Input, Output, Rules, Session, TaskEvent, Uptime};
-use crate::tool::approval::ApprovalMode;
 
 /// Inputs in a sequence that shows the fault.
 const DEPTH: usize = 2;

@@ -2,19 +2,19 @@
 
 use super::contract::{Call, Contract};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult};
-use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use crate::protocol::command::{
     Approve, Cancel, ClientToolResult, Command, Decision, Extension, ModelChoice, Page, Prompt,
     Submit,
 };
 use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::protocol::wire::Request;
+use crate::session::approval::{ApprovalRules, ToolGlob};
 use crate::session::tests::scene::{client_tools, server, server_tools};
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, ToolRules, Uptime,
 };
-use crate::tool::approval::{ApprovalRules, ToolGlob};
-use crate::tool::servers::ServerState;
+use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
+use crate::task::server::ServerState;
 use anyhow::{Context, Result, ensure};
 
 /// Something that happens. What it is about, as "the first call that waits", is looked up when it

@@ -9,7 +9,7 @@ use crate::protocol::proto::session::SteeringAccepted;
 use crate::protocol::proto::tools::{ApprovalDecision, ToolApprovalRequested};
 use crate::protocol::wire::Frame;
 use crate::session::Uptime;
-use crate::tool::approval::Ruling;
+use crate::session::approval::Ruling;
 use anyhow::{Context, Result, ensure};
 
 impl Contract {

@@ -1,11 +1,11 @@
 //! All tools that the model is offered, under names that every provider takes.
 
 use crate::chat::tool::ToolSpec;
-use crate::tool::approval::{ApprovalRules, NamedTool, Ruling, SEPARATOR, ServerNames};
+use crate::session::approval::{ApprovalRules, NamedTool, Ruling, SEPARATOR, ServerNames};
+use crate::task::server::{ServerName, ServerTool};
 use ring::digest::{Context, SHA256};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::sync::Arc;
 
 /// Longest name that every provider takes, in bytes.
@@ -13,21 +13,6 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// Hexadecimal digits of the hash in a name that was cut or changed.
 const HASH_DIGITS: usize = 8;
-
-/// The name of an MCP server: its key in `mcpServers`, or made from its command.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerName(String);
-
-/// A tool of a server, as the server describes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerTool {
-    /// The server's own name for it, with which it is called.
-    pub name: String,
-    /// What it does; the server's text.
-    pub description: String,
-    /// JSON Schema of the arguments, an object.
-    pub input_schema: Arc<Map<String, Value>>,
-}
 
 /// A tool that the client of the session runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,29 +62,6 @@ struct Contents {
     specs: Arc<[ToolSpec]>,
     /// Places in `entries`.
     by_name: HashMap<String, usize>,
-}
-
-impl ServerName {
-    /// The name `text`; `None` if it is empty.
-    pub fn new(text: &str) -> Option<Self> {
-        (!text.is_empty()).then(|| Self(text.to_owned()))
-    }
-
-    /// The name `text`, or one for a server without any.
-    pub(super) fn or_default(text: &str) -> Self {
-        Self(if text.is_empty() { "server" } else { text }.to_owned())
-    }
-
-    /// The name as it was given.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ServerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 impl Entry {

@@ -1,6 +1,7 @@
 //! The parts of JSON Schema that providers take. Each is a list of what is allowed, because a provider
 //! refuses the whole request for one word that it does not know.
 
+use crate::task::call::ResponseSchema;
 use serde_json::{Map, Value};
 
 /// Levels of a schema. OpenAI allows 10.
@@ -33,7 +34,7 @@ const FORMATS: [&str; 9] =
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// The part of JSON Schema that a provider takes.
-pub(super) struct Subset {
+struct Subset {
     /// Beside `type` and those that all take.
     words: &'static [&'static str],
     /// All properties have to be required.
@@ -43,7 +44,7 @@ pub(super) struct Subset {
 }
 
 /// OpenAI's strict mode (<https://platform.openai.com/docs/guides/structured-outputs>).
-pub(super) const OPENAI_STRICT: Subset = Subset {
+const OPENAI_STRICT: Subset = Subset {
     words: &[
         "$schema",
         "exclusiveMaximum",
@@ -61,8 +62,25 @@ pub(super) const OPENAI_STRICT: Subset = Subset {
 
 /// Anthropic's (<https://platform.claude.com/docs/en/build-with-claude/structured-outputs>): no limits of
 /// numbers, texts and lists.
-pub(super) const ANTHROPIC: Subset =
-    Subset { words: &["default"], requires_all: false, has_recursion: false };
+const ANTHROPIC: Subset = Subset { words: &["default"], requires_all: false, has_recursion: false };
+
+impl ResponseSchema {
+    /// Whether the answer has to be an object: OpenAI's interfaces have no place for others.
+    pub(in crate::engine) fn is_of_object(&self) -> bool {
+        self.schema.get("type").is_some_and(|kind| kind == "object")
+    }
+
+    /// Whether OpenAI's strict mode takes the schema: every object has all its properties required
+    /// and allows no others, and all its words are known there.
+    pub(in crate::engine) fn is_strict(&self) -> bool {
+        OPENAI_STRICT.has(&self.schema)
+    }
+
+    /// Whether the schema is in the part of JSON Schema that Anthropic takes.
+    pub(in crate::engine) fn is_for_anthropic(&self) -> bool {
+        ANTHROPIC.has(&self.schema)
+    }
+}
 
 impl Subset {
     /// Whether a provider takes `schema` for an answer, which has to be an object.

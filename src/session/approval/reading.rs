@@ -3,7 +3,8 @@
 //! must be a server.
 
 use super::{NamedTool, SEPARATOR, fits};
-use crate::tool::catalogue::{ServerName, sanitised};
+use crate::session::catalogue::sanitised;
+use crate::task::server::ServerName;
 
 /// The names of all servers.
 #[derive(Clone, Debug, Default)]

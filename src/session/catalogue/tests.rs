@@ -1,7 +1,7 @@
 use super::*;
-use crate::tool::approval::ToolGlob;
+use crate::session::approval::ToolGlob;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, json};
 
 fn schema(value: Value) -> Arc<Map<String, Value>> {
     let Value::Object(map) = value else { panic!("not an object: {value}") };

@@ -1,0 +1,69 @@
+//! What a provider call is given: its purpose, the conversation, the tools, the engine and model, settings
+//! and the schema of the answer.
+
+use crate::chat::tool::ToolSpec;
+use crate::chat::transcript::Transcript;
+use crate::task::settings::CallSettings;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// What a provider call is given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallSpec {
+    /// What the call is for.
+    pub purpose: Purpose,
+    /// The conversation so far. Its last turn is the one to answer.
+    pub transcript: Transcript,
+    /// The tools that the model may call.
+    pub tools: Arc<[ToolSpec]>,
+    /// The engine that makes the call.
+    pub engine: EngineRef,
+    /// The model; `None` for the engine's own.
+    pub model: Option<String>,
+    /// The settings of the call.
+    pub settings: Arc<CallSettings>,
+    /// What the answer must be like, if that is given.
+    pub schema: Option<Arc<ResponseSchema>>,
+}
+
+/// What a provider call is for. The session chooses by it what the call is sent, and what its end means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To answer the last turn of the conversation.
+    #[default]
+    Answer,
+}
+
+/// Names an engine of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EngineRef {
+    /// The one that it begins with.
+    #[default]
+    Initial,
+    /// The one of that profile.
+    Profile(String),
+    /// The one of that name, with the settings of the environment.
+    Named(String),
+}
+
+/// What the session knows of an engine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EngineFacts {
+    /// The engine's name.
+    pub engine: Arc<str>,
+    /// The model that answers unless a request names another.
+    pub model: String,
+    /// The provider's host.
+    pub provider: String,
+    /// The settings that calls have unless a request has others.
+    pub settings: Arc<CallSettings>,
+}
+
+/// What an answer must be like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponseSchema {
+    /// A name of letters, digits, `_` and `-`, as providers want one.
+    pub name: String,
+    /// The JSON Schema.
+    pub schema: Map<String, Value>,
+}

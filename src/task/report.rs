@@ -1,0 +1,200 @@
+//! What happens in a provider call, and how it ends.
+
+use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
+use crate::protocol::id::ToolCallId;
+use crate::protocol::words::class;
+
+/// Something that happened while an engine answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EngineEvent {
+    /// A call to the provider begins. Everything up to its `CallFinished` belongs to it.
+    CallStarted,
+    /// The head of a successful response has come.
+    ResponseStarted,
+    /// The model reasons.
+    Reasoning {
+        /// The provider's field name.
+        source: &'static str,
+        /// The next piece.
+        text: String,
+    },
+    /// The model answers.
+    Text(String),
+    /// The model named a tool.
+    ToolCallStarted(ToolCall),
+    /// The model writes the arguments of a call it has started.
+    ToolArguments {
+        /// The id of the call.
+        id: ToolCallId,
+        /// The next piece of JSON text.
+        text: String,
+    },
+    /// The arguments of the call are whole.
+    ToolCallRequested {
+        /// The id of the call.
+        id: ToolCallId,
+    },
+    /// The provider reported its token counts.
+    Usage(Usage),
+    /// The request failed and will be sent again.
+    RetryScheduled(Retry),
+    /// The request is sent again, as the last `RetryScheduled` said.
+    RetryStarted(Retry),
+    /// The call to the provider ended without being stopped.
+    CallFinished {
+        /// The reason, in the provider's words.
+        stop_reason: String,
+        /// The class of the reason.
+        class: FinishClass,
+        /// What the provider has to be sent back with this answer on the next call.
+        provider_data: Option<ProviderData>,
+    },
+}
+
+/// A request that is sent again. Holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Number of the attempt that follows, from 2.
+    pub attempt: u32,
+    /// How many attempts there are at most.
+    pub attempts_max: u32,
+    /// Milliseconds between the failure and the next attempt.
+    pub wait_ms: u64,
+    /// Why the last attempt failed.
+    pub class: ErrorClass,
+    /// The same, for people.
+    pub reason: String,
+}
+
+/// How a provider call ended by itself. One that is cancelled has no such end: its engine is
+/// dropped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallEnd {
+    /// The model has answered, or called tools.
+    Finished,
+    /// It failed.
+    Failed(RunError),
+}
+
+/// Why a provider call, and with it its run, failed. Holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// What was being done.
+    pub stage: Stage,
+    /// The kind of error, for programs.
+    pub class: ErrorClass,
+    /// What happened, what it means and what to do, for people.
+    pub message: String,
+    /// Details, for a bug report; may be empty.
+    pub detail: String,
+}
+
+/// What an engine was doing when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Initializing: nothing has been sent to a provider.
+    Init,
+    /// Asking: the provider has refused the request, and answered nothing.
+    Refused,
+    /// Answering.
+    Run,
+}
+
+/// Kinds of errors, by what a client may do about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The key is missing or refused.
+    Auth,
+    /// The provider limits the rate of requests, or the account has no credit left.
+    RateLimited,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+    /// A time limit ran out.
+    Timeout,
+    /// The provider could not be reached, or the connection broke.
+    Network,
+    /// The provider reports a failure, or refuses the request.
+    Provider,
+    /// What the provider sent can't be read, or its answer was cut off.
+    MalformedStream,
+    /// A tool can't be called.
+    Tool,
+    /// The settings are wrong.
+    Config,
+    /// Cut off by this process.
+    Aborted,
+    /// A defect of this program.
+    Internal,
+}
+
+impl EngineEvent {
+    /// Bytes of text in the event.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
+                text.len()
+            }
+            Self::CallStarted
+            | Self::ResponseStarted
+            | Self::ToolCallStarted(_)
+            | Self::ToolCallRequested { .. }
+            | Self::Usage(_)
+            | Self::RetryScheduled(_)
+            | Self::RetryStarted(_)
+            | Self::CallFinished { .. } => 0,
+        }
+    }
+}
+
+impl ErrorClass {
+    /// The word that begins the `detail` of an error frame.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => class::AUTH,
+            Self::RateLimited => class::RATE_LIMITED,
+            Self::ContextOverflow => class::CONTEXT_OVERFLOW,
+            Self::Timeout => class::TIMEOUT,
+            Self::Network => class::NETWORK,
+            Self::Provider => class::PROVIDER,
+            Self::MalformedStream => class::MALFORMED_STREAM,
+            Self::Tool => class::TOOL,
+            Self::Config => class::CONFIG,
+            Self::Aborted => class::ABORTED,
+            Self::Internal => class::INTERNAL,
+        }
+    }
+
+    /// Whether the same request may succeed later. `detail` is that of the error, whose beginning
+    /// has the status with which a provider failed.
+    pub fn may_pass(self, detail: &str) -> bool {
+        match self {
+            Self::RateLimited | Self::Timeout | Self::Network => true,
+            Self::Provider => status_of(detail).is_some_and(is_passing),
+            Self::Auth
+            | Self::ContextOverflow
+            | Self::MalformedStream
+            | Self::Tool
+            | Self::Config
+            | Self::Aborted
+            | Self::Internal => false,
+        }
+    }
+}
+
+/// What stands before the status of an answer in the detail of an error.
+pub(crate) const STATUS: &str = "status ";
+
+/// What stands there before a number within an answer.
+pub(crate) const CODE: &str = "code ";
+
+/// The status with which the detail of an error begins.
+pub(crate) fn status_of(detail: &str) -> Option<u16> {
+    let number = detail.strip_prefix(STATUS).or_else(|| detail.strip_prefix(CODE))?;
+    number.split(':').next().unwrap_or(number).parse().ok()
+}
+
+/// True for a status of a temporary error: a time-out, a conflict or an overload.
+pub(crate) fn is_passing(status: u16) -> bool {
+    // 529 is not registered; providers use it for "overloaded".
+    matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
+}
