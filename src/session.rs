@@ -16,7 +16,8 @@
 //! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
 //! | `recorder` | what every step writes to: the projections, `answer_extraction` and `usage` among them, and the outputs |
 //! | `log`, `resume` | makes records for the store; goes on with what is stored |
-//! | `model`, `toolbox` | which engine, model and settings a turn has; which tools there are and which may run |
+//! | `model`, `calls` | which engine, model and settings a turn has; what a provider call is sent, by its purpose |
+//! | `toolbox`, [`catalogue`], [`approval`], [`prices`] | which tools there are, under which names, and which may run; what tokens cost |
 //! | `waiting`, `limits`, `closing`, `recovery` | submits that wait; how much a run may bring; how a session ends; what follows a panic |
 
 mod io;
@@ -34,6 +35,8 @@ mod client_error;
 mod answer_extraction;
 
 mod model;
+
+mod calls;
 
 mod usage;
 

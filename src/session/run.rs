@@ -19,6 +19,7 @@ use crate::chat::event::{Attachments, Ending, Event, FinishClass, Scope, Segment
 use crate::protocol::id::{RequestId, RunId, TaskId};
 use crate::protocol::wire::ClientError;
 use crate::support::text::Text;
+use crate::task::call::Purpose;
 use crate::task::report::{CallEnd, EngineEvent, RunError};
 use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
 use std::collections::VecDeque;
@@ -93,8 +94,8 @@ enum Step {
     Beginning,
     /// Its first provider call waits for tool servers.
     Preparing { deadline: Uptime },
-    /// The engine answers.
-    Calling(TaskId),
+    /// An engine makes a provider call for this purpose.
+    Calling(TaskId, Purpose),
     /// The tools of the answer run, or wait for the client.
     Tools,
     /// It has ended.
@@ -139,7 +140,7 @@ impl Run {
     /// It was begun, and its end was not.
     pub(super) fn is_going(&self) -> bool {
         match self.step {
-            Step::Preparing { .. } | Step::Calling(_) | Step::Tools => true,
+            Step::Preparing { .. } | Step::Calling(..) | Step::Tools => true,
             Step::Beginning | Step::Ended => false,
         }
     }
@@ -177,8 +178,9 @@ impl Run {
     }
 
     fn start_call(&mut self, context: &mut Context<'_>) {
-        let task = context.recorder.start_call(context.tools.specs(), &self.model.selection);
-        self.step = Step::Calling(task);
+        let (purpose, tools) = (Purpose::Answer, context.tools.specs());
+        let task = context.recorder.start_call(purpose, tools, &self.model.selection);
+        self.step = Step::Calling(task, purpose);
     }
 
     /// What a task of the run reports; gives the outcome if the run ends with it.
@@ -197,7 +199,10 @@ impl Run {
                 None
             }
             TaskEvent::CallEnded(CallEnd::Failed(error)) => Some(Outcome::Failed(error)),
-            TaskEvent::CallEnded(CallEnd::Finished) => self.call_ended(context),
+            TaskEvent::CallEnded(CallEnd::Finished) => match self.step {
+                Step::Calling(_, Purpose::Answer) => self.call_ended(context),
+                Step::Beginning | Step::Preparing { .. } | Step::Tools | Step::Ended => None,
+            },
             TaskEvent::ToolEnded(result) => {
                 self.task_result(context, task, result);
                 self.after_tools(context)
@@ -205,7 +210,7 @@ impl Run {
         }
     }
 
-    /// The boundary after a provider call.
+    /// The boundary after a provider call that has answered.
     fn call_ended(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         let finish = CallFinish::cut(FinishClass::Other, Ending::Finished);
         self.close_call(context.recorder, context.now, finish);
@@ -260,7 +265,7 @@ impl Run {
         match self.step {
             Step::Preparing { deadline } => Some(deadline),
             Step::Tools => self.tools_deadline(),
-            Step::Beginning | Step::Calling(_) | Step::Ended => None,
+            Step::Beginning | Step::Calling(..) | Step::Ended => None,
         }
     }
 
@@ -282,7 +287,7 @@ impl Run {
                 self.expire_tools(context);
                 self.after_tools(context)
             }
-            Step::Preparing { .. } | Step::Beginning | Step::Calling(_) | Step::Ended => None,
+            Step::Preparing { .. } | Step::Beginning | Step::Calling(..) | Step::Ended => None,
         }
     }
 

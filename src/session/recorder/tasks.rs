@@ -5,25 +5,24 @@ use crate::chat::tool::ToolSpec;
 use crate::protocol::id::TaskId;
 use crate::session::Output;
 use crate::session::answer_extraction::AnswerExtraction;
+use crate::session::calls::{self, Available};
 use crate::session::model::Selection;
-use crate::task::call::{CallSpec, Purpose};
+use crate::task::call::Purpose;
 use crate::task::server::ServerCall;
 use std::sync::Arc;
 
 impl Recorder {
-    /// Has the engine make a provider call.
+    /// Has the engine make a provider call for `purpose`.
     pub(in crate::session) fn start_call(
         &mut self,
+        purpose: Purpose,
         tools: Arc<[ToolSpec]>,
         selection: &Selection,
     ) -> TaskId {
         let task = self.new_task();
-        let Selection { engine, model, settings } = selection.clone();
-        let transcript = self.transcript.clone();
         let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
-        let purpose = Purpose::Answer;
-        let spec = CallSpec { purpose, transcript, tools, engine, model, settings, schema };
-        self.push(Output::StartCall(task, spec));
+        let available = Available { transcript: &self.transcript, tools, schema };
+        self.push(Output::StartCall(task, calls::spec(purpose, available, selection)));
         task
     }
 

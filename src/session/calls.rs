@@ -1,0 +1,59 @@
+//! What a provider call is sent, by its purpose.
+
+use super::model::Selection;
+use crate::chat::tool::ToolSpec;
+use crate::chat::transcript::Transcript;
+use crate::task::call::{CallSpec, Purpose, ResponseSchema};
+use std::sync::Arc;
+
+/// What a session has for its provider calls.
+pub(super) struct Available<'a> {
+    pub(super) transcript: &'a Transcript,
+    pub(super) tools: Arc<[ToolSpec]>,
+    /// What the answer of the run must be like.
+    pub(super) schema: Option<Arc<ResponseSchema>>,
+}
+
+/// Chooses what a call for `purpose` is sent, and has it made by the engine and model of `selection`.
+pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selection) -> CallSpec {
+    let Available { transcript, tools, schema } = available;
+    let (transcript, tools, schema) = match purpose {
+        // The whole conversation: its last turn is the one to answer.
+        Purpose::Answer => (transcript.clone(), tools, schema),
+    };
+    let Selection { engine, model, settings } = selection.clone();
+    CallSpec { purpose, transcript, tools, engine, model, settings, schema }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::transcript::{HistoryMessage, Message, Preamble};
+    use crate::task::call::EngineRef;
+    use serde_json::Map;
+
+    #[test]
+    fn an_answer_is_sent_the_whole_conversation_with_tools_and_schema() {
+        let history = vec![HistoryMessage::ByUser("hi".to_owned())];
+        let transcript = Transcript::new(Preamble { system: Some("be brief".to_owned()), history });
+        let tool = ToolSpec {
+            name: "look".to_owned(),
+            description: String::new(),
+            input_schema: Arc::default(),
+        };
+        let schema = ResponseSchema { name: "answer".to_owned(), schema: Map::new() };
+        let available = Available {
+            transcript: &transcript,
+            tools: Arc::new([tool.clone()]),
+            schema: Some(Arc::new(schema.clone())),
+        };
+        let (engine, model) = (EngineRef::Named("gemini".to_owned()), Some("m".to_owned()));
+        let selection = Selection { engine: engine.clone(), model, settings: Arc::default() };
+        let spec = spec(Purpose::Answer, available, &selection);
+        let expected = [Message::System("be brief"), Message::user("hi", &[])];
+        assert_eq!(spec.transcript.messages(), expected);
+        assert_eq!((spec.purpose, spec.engine), (Purpose::Answer, engine));
+        assert_eq!((&*spec.tools, spec.model.as_deref()), (&[tool][..], Some("m")));
+        assert_eq!(spec.schema.as_deref(), Some(&schema));
+    }
+}
