@@ -131,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Stores all of `batch` or nothing; if it ends a turn, so that it survives a loss of power.
+    /// Writes `batch` atomically; syncs it (fsync) if it ends a turn.
     fn write(
         &mut self,
         session: &SessionId,
@@ -144,7 +144,7 @@ impl Store {
         }
     }
 
-    /// A turn has ended, and what it wrote is reported: does what would delay the next batch otherwise.
+    /// A turn has ended, and its batch is reported: runs the checkpoint that would delay the next batch.
     fn settle(&mut self) {
         match self {
             Self::Sqlite(sqlite) => sqlite.settle(),
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// Nothing is written for a while: gives space back that is only needed while something is.
+    /// The session is idle: checkpoints and truncates the write-ahead log.
     fn tidy(&mut self) {
         match self {
             Self::Sqlite(sqlite) => sqlite.tidy(),

@@ -1,8 +1,8 @@
-//! What waits for the store: effects are given to the front end once everything that was recorded
-//! before them is stored, in their order.
+//! Holds effects back until the records before them are durable, and then gives them to the front end
+//! in their order.
 //!
-//! One batch is written at a time; what is recorded meanwhile is the next one. So a store that is
-//! slower than an engine writes larger batches, and not more of them.
+//! One write batch is in flight at a time; records that come meanwhile are the next one. So a store
+//! that is slower than an engine writes larger batches, and not more of them.
 
 use super::Effects;
 use crate::chat::record::{Record, StoreFailure, first_ordinal};
@@ -16,7 +16,8 @@ use std::future::pending;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Inputs that are handled before the store has stored what came of the first of them.
+/// Inputs that are handled before the records of the first of them are stored: backpressure on the
+/// front end.
 const EFFECTS_HELD_MAX: usize = 4096;
 
 /// Bytes of patches and tool results that wait for the store before nothing more is handled. Each is there

@@ -1,6 +1,6 @@
-//! Frames on their way to a reader that may be slow. Holds a bounded number of bytes: patches of
-//! one segment merge while they wait, nothing else is ever changed or dropped, and it reports when
-//! there is no room for more. Pure.
+//! Frames on their way to a reader that may be slow: a queue bounded in bytes. Under backpressure the
+//! patches of one segment are coalesced; no other frame is ever changed or dropped, and the queue
+//! reports when it is full. Pure.
 
 mod merging;
 
@@ -20,21 +20,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Bytes that wait before the server waits for a reader that keeps up: two pipes' worth.
 pub(crate) const AWAIT_FROM_BYTES: usize = 128 * 1024;
 
-/// Bytes that wait before patches begin to merge. More than what makes the server wait for a reader
-/// that keeps up, so that such a reader gets each delta on its own.
+/// Queued bytes from which patches are coalesced. More than the limit at which the server waits for a
+/// reader that keeps up, so that such a reader gets each delta on its own.
 pub(crate) const MERGE_FROM_BYTES: usize = 256 * 1024;
 
-/// Bytes that wait before the engine is left waiting.
+/// Queued bytes from which the engine is not polled: backpressure up to the provider.
 pub(crate) const ENGINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes of a frame's text from which it is encoded only when the reader takes it: until then it
 /// shares its text with the conversation.
 pub(crate) const DEFERRED_FROM_BYTES: usize = 64 * 1024;
 
-/// Answers that wait before requests are left unread.
+/// Queued answers from which no more requests are read.
 pub(crate) const ANSWERS_MAX: usize = 256;
 
-/// Bytes of answers that wait before requests are left unread.
+/// Bytes of queued answers from which no more requests are read.
 pub(crate) const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What waits to be written.

@@ -10,8 +10,8 @@ use crate::chat::record::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 
-/// Attempts to write a batch while another program has locked the database. Each waits as long as the
-/// database has it wait, so that a copy or a clean-up of half a minute does not end the storing.
+/// Attempts to write a batch to a database that another program has locked. Each attempt lasts for the
+/// database's own timeout, so that a backup or a vacuum of half a minute does not end the storing.
 const WRITES_MAX: u32 = 6;
 
 /// The stores of a session.
@@ -70,7 +70,7 @@ impl Keeper {
         Ok(loaded)
     }
 
-    /// Stores records; in each of the stores all of them or none.
+    /// Writes records, in each of the stores atomically.
     pub(super) fn write(&mut self, batch: &[Record]) -> Result<(), StoreError> {
         // A session whose first request names it begins here.
         if self.session.is_none()
@@ -86,12 +86,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// Copies logs that have become long. What can't be done now is done another time.
+    /// Checkpoints write-ahead logs that have become long. A failure is ignored: the next checkpoint
+    /// covers it.
     pub(super) fn settle(&mut self) {
         self.stores.iter_mut().for_each(|(store, _)| store.settle());
     }
 
-    /// Empties the logs while nothing is written. What can't be done now is done another time.
+    /// Checkpoints and truncates the write-ahead logs of an idle session. A failure is ignored: the next
+    /// checkpoint covers it.
     pub(super) fn tidy(&mut self) {
         self.stores.iter_mut().for_each(|(store, _)| store.tidy());
     }
@@ -112,7 +114,7 @@ impl Keeper {
     }
 }
 
-/// Tries again what fails because another program has locked the database.
+/// Retries a write that failed because another program has locked the database.
 fn patiently(mut write: impl FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
     for _ in 1..WRITES_MAX {
         match write() {

@@ -1,5 +1,5 @@
-//! The log beside a database, as its file has it: whether something was written to it that SQLite will
-//! not read any more. SQLite itself stops at the first page that is damaged and reports nothing.
+//! Checks the write-ahead log beside a database for frames that SQLite will not replay: it stops at the
+//! first damaged one and reports nothing.
 //! The format is that of <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fmt;

@@ -25,14 +25,14 @@ const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Time between two attempts to open a file that another process makes or has locked.
 const OPENING_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Bytes of the log that stay on the disk after it was copied into the database: the log's header, and
-/// 1018 pages with theirs, so that SQLite does not cut it within a page.
+/// Bytes of the write-ahead log that stay on the disk after a checkpoint: the log's header, and 1018
+/// pages with theirs, so that SQLite does not cut it within a page.
 const LOG_BYTES_KEPT: i64 = 32 + 1018 * (24 + 4096);
 
-/// Pages of the log after which SQLite copies it into the database within a commit: 16 MiB.
+/// Pages of the write-ahead log after which SQLite runs a checkpoint within a commit: 16 MiB.
 const LOG_PAGES_MAX: i64 = 4096;
 
-/// About how many bytes are written before the log is copied between two turns: nobody waits for that.
+/// About how many bytes are written before a checkpoint between two turns, for which nobody waits.
 const LOG_BYTES_DUE: u64 = 4 * 1024 * 1024;
 
 /// About what a transaction writes besides the bytes that it adds.
@@ -51,9 +51,9 @@ pub(super) struct Sqlite {
     pub(super) path: PathBuf,
     /// Row of the session that is written, if there is one.
     pub(super) key: Option<i64>,
-    /// Each commit is made to survive a loss of power.
+    /// Each commit is synced (fsync), and so survives a loss of power.
     pub(super) is_full: bool,
-    /// About how many bytes are in the log.
+    /// About how many bytes are in the write-ahead log.
     pub(super) logged: u64,
     /// What is wrong with the file: it is only read, as far as it can be.
     pub(super) damage: Option<String>,
@@ -149,7 +149,7 @@ impl Sqlite {
         }
     }
 
-    /// Copies the log into the database if it has become long, as far as no other process reads it: a
+    /// Runs a checkpoint if the write-ahead log has become long, as far as no other process reads it: a
     /// turn has ended, and nothing waits for this.
     pub(super) fn settle(&mut self) {
         if self.logged < LOG_BYTES_DUE {
@@ -162,8 +162,8 @@ impl Sqlite {
         }
     }
 
-    /// Copies the log into the database and empties it, unless another process uses it just now: the
-    /// next batch must not wait for that.
+    /// Checkpoints and truncates the write-ahead log, unless another process uses it just now: the next
+    /// batch must not wait for that.
     pub(super) fn tidy(&mut self) {
         let connection = &self.connection;
         let emptied = connection
@@ -177,7 +177,8 @@ impl Sqlite {
         }
     }
 
-    /// From here on, commits survive a loss of power, or only a crash of this process.
+    /// From here on, commits are synced (fsync) and survive a loss of power, or only a crash of this
+    /// process.
     pub(super) fn sync(&mut self, is_full: bool) -> Result<(), StoreError> {
         if self.is_full != is_full {
             let how = if is_full { "FULL" } else { "NORMAL" };

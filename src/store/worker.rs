@@ -1,4 +1,4 @@
-//! The thread of the store, as the host sees it: requests go in, one report comes out for each.
+//! The store actor: a thread that takes one request at a time, and sends one report for each.
 
 use super::error::StoreError;
 use super::keeper::Keeper;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 /// Requests that may wait: one that is being done, and the end.
 const REQUESTS_MAX: usize = 2;
 
-/// How long nothing is written before the log is emptied: what it had is in the database then.
+/// Idle time after which the write-ahead log is checkpointed and truncated.
 const IDLE_MIN: Duration = Duration::from_secs(2);
 
 /// What the store is to do.
@@ -67,7 +67,7 @@ impl Worker {
         drop(self.requests.try_send(request));
     }
 
-    /// Waits for the next report. May be dropped at any time.
+    /// Waits for the next report. Cancel-safe.
     pub(crate) async fn report(&mut self) -> Report {
         let ended = || Report::Written(Err(failure("its thread has ended".to_owned(), &[])));
         self.reports.recv().await.unwrap_or_else(ended)

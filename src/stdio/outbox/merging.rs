@@ -1,4 +1,4 @@
-//! Which frames are patches, and how two adjacent patches of one segment become one.
+//! Coalescing: which frames are patches, and how two adjacent patches of one segment become one.
 
 use super::Patch;
 use crate::protocol::any::Any;

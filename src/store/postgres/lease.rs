@@ -1,5 +1,5 @@
-//! One process writes a session. It has a lease: a row with a number that no other lease has, which
-//! every transaction that writes locks and compares. The lease lasts for [`LEASE_DURATION`] and is
+//! One process writes a session. It holds a lease: a row with a fencing number that no other lease has,
+//! which every writing transaction locks and compares. The lease lasts for [`LEASE_DURATION`] and is
 //! renewed by a thread and a connection of its own, so that nothing else can delay it. A process that
 //! was not heard of for so long may lose the lease to another one, and then can't write any more.
 
@@ -178,7 +178,7 @@ impl Identity {
         vec![(&self.session, Type::TEXT), (&self.fence, Type::INT8), (&self.token, Type::TEXT)]
     }
 
-    /// The statement that locks the lease; it gives one row if it is still ours.
+    /// The fence: a statement that locks the lease, and gives one row if it is still ours.
     pub(super) fn held(&self) -> Statement<'_> {
         Statement { sql: HELD, values: self.values() }
     }

@@ -72,7 +72,7 @@ const MESSAGES: &str = "INSERT INTO duologue.session_messages(session, name, pay
 pub(super) struct Pending {
     /// Its place among the batches of the lease, from 1.
     pub(super) number: i64,
-    /// A hash of its content.
+    /// A hash of its content: with the number it makes a retried write idempotent.
     pub(super) digest: Vec<u8>,
     /// The server syncs it before it confirms it.
     pub(super) is_synced: bool,
