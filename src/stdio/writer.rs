@@ -5,9 +5,10 @@
 use super::streams::AtOnce;
 use crate::support::fail_point::FailPoint;
 use crate::support::files::{write_all, write_at_once};
+use crate::support::terminal;
 use crate::support::threads::{self, NoThread};
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Writer {
     output: Arc<File>,
+    is_terminal: bool,
     at_once: AtOnce,
     /// Started when it is first needed.
     thread: Option<Thread>,
@@ -65,9 +67,9 @@ struct Threadless {
 impl Writer {
     /// Writes to `output`.
     pub(super) fn new(output: Arc<File>, fault: FailPoint) -> Self {
-        let at_once = AtOnce::of(&output);
+        let (at_once, is_terminal) = (AtOnce::of(&output), output.is_terminal());
         let state = State::Idle(Vec::new());
-        Self { output, at_once, thread: None, state, fault }
+        Self { output, is_terminal, at_once, thread: None, state, fault }
     }
 
     /// The buffer for the next batch, if there can be one now.
@@ -90,6 +92,9 @@ impl Writer {
         if self.fault.is_tripped() {
             self.state = State::Failed(io::Error::other("planted fault"));
             return;
+        }
+        if self.is_terminal {
+            terminal::note_output(&batch);
         }
         // Writing costs less than waking a thread for it.
         let written = self.at_once.write(&self.output, &batch);

@@ -3,6 +3,7 @@
 //! end. Lines beyond the limits are dropped and counted.
 
 use crate::support::files;
+use crate::support::terminal;
 use crate::support::threads;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -184,7 +185,8 @@ impl State {
     /// Takes everything queued, and the number of dropped lines.
     fn take(&mut self) -> Vec<u8> {
         self.bytes = 0;
-        let mut batch = std::mem::take(&mut self.lines).into_iter().flatten().collect::<Vec<_>>();
+        let lines = std::mem::take(&mut self.lines).into_iter();
+        let mut batch = lines.flat_map(terminal::beside_output).collect::<Vec<_>>();
         let lost = std::mem::take(&mut self.lost);
         if lost > 0 {
             let note = format!("{lost} more lines were lost: the log was not read in time\n");

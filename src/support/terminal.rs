@@ -2,9 +2,33 @@
 //! sources.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Moves to the start of a terminal's line and clears it (ECMA-48, CR and EL).
 pub(crate) const CLEAR_LINE: &str = "\r\u{1b}[2K";
+
+/// Whether the last row of the terminal has text of standard output, which nothing may clear.
+static ROW_HAS_TEXT: AtomicBool = AtomicBool::new(false);
+
+/// Notes what is about to be written to standard output, if that is a terminal.
+pub(crate) fn note_output(text: &[u8]) {
+    if let Some(last) = text.last() {
+        ROW_HAS_TEXT.store(*last != b'\n', Ordering::SeqCst);
+    }
+}
+
+/// `text` for standard error on a terminal: where it would clear a row with text of standard output, it
+/// begins a row of its own instead, and where it would do nothing else, it is empty.
+pub(crate) fn beside_output(text: Vec<u8>) -> Vec<u8> {
+    match text.strip_prefix(CLEAR_LINE.as_bytes()) {
+        Some(rest) if ROW_HAS_TEXT.load(Ordering::SeqCst) => {
+            let start: &[u8] = if rest.is_empty() { b"" } else { b"\r\n" };
+            ROW_HAS_TEXT.store(rest.is_empty(), Ordering::SeqCst);
+            [start, rest].concat()
+        }
+        Some(_) | None => text,
+    }
+}
 
 /// Whether to use colours on a terminal: not if `NO_COLOR` (<https://no-color.org>) is set, or
 /// the terminal has none.

@@ -2,8 +2,10 @@
 
 use crate::once::{Once, duologue};
 use crate::process::Process;
+use crate::provider::{Provider, Step};
 use crate::screen::Screen;
 use crate::server::Folder;
+use crate::vt::Vt;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -12,7 +14,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::thread;
 
 /// The escape that begins every colour and every move of the cursor.
@@ -41,7 +43,14 @@ fn read(mut shown: File) -> String {
 
 /// Runs `command` with standard error, and standard output too if `is_shown`, on a terminal; gives
 /// what is shown there.
-fn on_terminal(mut command: Command, is_shown: bool) -> String {
+fn on_terminal(command: Command, is_shown: bool) -> String {
+    let (status, seen) = ended_on_terminal(command, is_shown);
+    assert!(status.success(), "{status}");
+    seen
+}
+
+/// The same, with the status.
+fn ended_on_terminal(mut command: Command, is_shown: bool) -> (ExitStatus, String) {
     let (shown, written) = terminal();
     let reading = thread::spawn(move || read(shown));
     if !command.get_envs().any(|(name, _)| name == "TERM") {
@@ -57,8 +66,30 @@ fn on_terminal(mut command: Command, is_shown: bool) -> String {
     let status = command.status().expect("the binary runs");
     // The command holds the other side of the terminal.
     drop(command);
-    assert!(status.success(), "{status}");
-    reading.join().expect("no panic")
+    (status, reading.join().expect("no panic"))
+}
+
+/// The answer ends without a line feed, so that the row has text when the warning comes.
+#[test]
+fn a_warning_leaves_the_answer_on_the_screen() {
+    const RUNS: usize = 10;
+    let folder = Folder::new();
+    for _ in 0..RUNS {
+        let steps =
+            [Step::Text("a short answer".to_owned()), Step::Finish("length", None), Step::Done];
+        let provider = Provider::start(vec![steps.to_vec()]);
+        let url = provider.base_url();
+        let words = ["exec", "hi", "--engine", "openai", "--model", "m", "--base-url", &url];
+        let mut command = duologue(&folder, &words);
+        command.env("DUOLOGUE_API_KEY", "key-of-the-test");
+        let (status, seen) = ended_on_terminal(command, true);
+        assert_eq!(status.code(), Some(3), "{seen:?}");
+        let screen = Vt::showing(&seen, 80, 24).text();
+        // Standard error has its own pace: which of the two comes first is a matter of chance.
+        let rows: Vec<_> = screen.lines().filter(|row| !row.trim().is_empty()).collect();
+        let is_there = |wanted: &str| rows.iter().any(|row| row.contains(wanted));
+        assert!(rows.len() == 2 && is_there("a short answer") && is_there("cut off"), "{screen}");
+    }
 }
 
 #[test]
