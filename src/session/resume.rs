@@ -99,15 +99,16 @@ impl Session {
         self.announce_if_on(Extension::SwitchModel, switched);
     }
 
-    /// Reports which provider gets a conversation that was stored without the name of its own.
+    /// Reports which provider gets a conversation that was stored without the name of one: with the
+    /// built-in engine so far, or by an early version.
     fn report_unrecorded(&mut self) {
         let now = Answering::of(&self.models.switched());
-        if self.turns == 0 || now.host.is_empty() {
+        if self.turns == 0 || now.host.is_empty() || now.is_built_in() {
             return;
         }
         let text = format!(
-            "this conversation does not say which provider it was with, as an earlier version stored it; \
-             from the next prompt on {now} gets all of it"
+            "this conversation was stored without the name of a provider; from the next prompt on {now} \
+             gets all of it"
         );
         let code = Some(PROVIDER_UNRECORDED);
         self.recorder.push(Output::Warning(Warning { text, has_event: false, code }));
@@ -210,6 +211,11 @@ impl Answering {
         Some(Self { engine: engine.clone(), model: model.clone(), host: host.clone() })
     }
 
+    /// Whether nobody outside of this process answers. The built-in engine has one name for all of them.
+    fn is_built_in(&self) -> bool {
+        self.host == self.engine
+    }
+
     fn of(switched: &ModelSwitched) -> Self {
         let ModelSwitched { engine, model, host, .. } = switched.clone();
         Self { engine, model, host }
@@ -236,7 +242,6 @@ impl fmt::Display for Answering {
         let Self { engine, model, host } = self;
         let names = [host, engine, model].into_iter().filter(|name| !name.is_empty());
         let mut names: Vec<_> = names.map(String::as_str).collect();
-        // The built-in engine has one name for all of them.
         names.dedup();
         f.write_str(&names.join(" · "))
     }

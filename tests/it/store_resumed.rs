@@ -116,7 +116,7 @@ fn a_session_that_does_not_say_its_provider_says_which_one_it_goes_on_with() {
     let first = ended(at(&folder, &provider, KEY, &words));
     assert_eq!((first.status, warnings(&first)), (0, vec![json!("provider_unrecorded")]));
     let host = provider.base_url().replace("http://", "").replace("/v1", "");
-    for part in ["does not say which provider", &host, "openai", "of-environment"] {
+    for part in ["without the name of a provider", &host, "openai", "of-environment"] {
         assert!(first.stderr.contains(part), "{part}: {first:?}");
     }
     assert_eq!(first.stderr.lines().count(), 1, "{first:?}");
@@ -124,6 +124,27 @@ fn a_session_that_does_not_say_its_provider_says_which_one_it_goes_on_with() {
     let again = ended(at(&folder, &provider, KEY, &words));
     assert_eq!((again.status, again.stderr.as_str()), (0, ""), "{again:?}");
     assert_eq!(warnings(&again), [json!(null); 0]);
+}
+
+/// A conversation with the built-in engine says nothing while it stays with it, and names the provider
+/// that gets it later.
+#[test]
+fn a_session_without_a_provider_goes_on_quietly_until_it_has_one() {
+    let folder = Folder::new();
+    let run = |words: &[&str]| ended(duologue(&folder, &[words, &["--store", "s.db"]].concat()));
+    assert_eq!(run(&["exec", "hi", "--session-id", "s"]).status, 0);
+    for _ in 0..2 {
+        let again = run(&["exec", "again", "--session-id", "s", "--resume"]);
+        assert_eq!(
+            (again.status, again.stderr.contains("gets all of it")),
+            (0, false),
+            "{again:?}"
+        );
+    }
+    let provider = Provider::start(vec![says("a")]);
+    let words = ["exec", "again", "--session-id", "s", "--resume", "--output", "json"];
+    let with = ended(at(&folder, &provider, KEY, &words));
+    assert_eq!((with.status, warnings(&with)), (0, vec![json!("provider_unrecorded")]));
 }
 
 #[test]
