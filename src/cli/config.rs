@@ -67,8 +67,8 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     let Once { command, mode, is_shown, is_attended, mut request, unread } = once;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
-        "--output objects prints what a response-type finds in the answer, and there is none; \
-         give the command file a `response-type` of json or jsonl"
+        "--output objects prints the JSON values in an answer, and nothing asks for such an answer; add \
+         --schema FILE, or name a command file with a `response-type` of json or jsonl"
     );
     let attachments = std::mem::take(&mut request.attachments);
     let has_attachments = !attachments.is_empty();

@@ -48,7 +48,7 @@ fn doctor_says_what_is_configured_and_whether_it_can_work() {
         format!(
             "ok     key: the output of sh, which is run when a call needs the key (profile work, {user}:7)"
         ),
-        "ok     answer: the provider answers, and has the model scripted".to_owned(),
+        "ok     answer: the provider lists the model scripted; no prompt was sent".to_owned(),
     ] {
         assert!(well.stdout.lines().any(|it| it == line), "{line}: {}", well.stdout);
     }

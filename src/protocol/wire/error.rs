@@ -164,7 +164,7 @@ fn command_error(fault: &CommandFault) -> (Code, String, String) {
     match fault {
         CommandFault::EmptyPrompt => (
             Code::EmptyPrompt,
-            "the prompt is blank, so there is nothing to answer; send one with text".to_owned(),
+            "the prompt is blank, so there is nothing to answer; send one as `prompt` of the submit".to_owned(),
             String::new(),
         ),
         CommandFault::IdTooLong(field, error) => id_error(field, *error),

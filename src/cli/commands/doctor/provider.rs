@@ -199,7 +199,7 @@ fn answer(engine: &dyn Engine, settings: &CallSettings) -> Check {
     let model = engine.model();
     match listed(engine, settings) {
         Ok(Ok(models)) if models.iter().any(|listed| listed == model) => {
-            Check::fine("answer", format!("the provider answers, and has the model {model}"))
+            Check::fine("answer", format!("the provider lists the model {model}; no prompt was sent"))
         }
         Ok(Ok(models)) => Check::note(
             "answer",
