@@ -198,9 +198,10 @@ fn source(
 fn answer(engine: &dyn Engine, settings: &CallSettings) -> Check {
     let model = engine.model();
     match listed(engine, settings) {
-        Ok(Ok(models)) if models.iter().any(|listed| listed == model) => {
-            Check::fine("answer", format!("the provider lists the model {model}; no prompt was sent"))
-        }
+        Ok(Ok(models)) if models.iter().any(|listed| listed == model) => Check::fine(
+            "answer",
+            format!("the provider lists the model {model}; no prompt was sent"),
+        ),
         Ok(Ok(models)) => Check::note(
             "answer",
             format!(
