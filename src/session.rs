@@ -11,7 +11,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `io`, `exit`, `client_error` | what goes in and out |
+//! | `io`, `exit`, `client_error`, `hints` | what goes in and out; where an error can name an option of the front end |
 //! | `requests`, `turns`, `edit` | what each request means; how a prompt becomes a turn; turns that are dropped or asked again |
 //! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
 //! | `recorder` | what every step writes to: the projections, `answer_extraction` and `usage` among them, and the outputs |
@@ -21,6 +21,8 @@
 //! | `waiting`, `limits`, `closing`, `recovery` | submits that wait; how much a run may bring; how a session ends; what follows a panic |
 
 mod io;
+
+mod hints;
 
 pub mod approval;
 
@@ -72,6 +74,7 @@ pub(crate) mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
+pub use hints::{Hint, Hints};
 pub use io::{
     FinalSnapshot, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules,
     Uptime,
@@ -167,7 +170,7 @@ impl Session {
             turns: 0,
             phase: Phase::Idle,
             recorder,
-            toolbox: Toolbox::new(&rules.tools),
+            toolbox: Toolbox::new(&rules.tools, rules.hints),
             models,
             declared: None,
             unannounced: Vec::new(),

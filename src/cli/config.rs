@@ -5,6 +5,7 @@ pub(crate) mod chat;
 pub(crate) mod engine;
 mod engines;
 mod format;
+mod hints;
 pub(crate) mod missing;
 mod plan;
 pub(crate) mod profile;

@@ -233,7 +233,7 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::approval::Ruling;
+    use crate::session::approval::{DenyingRule, Ruling};
     use clap::FromArgMatches;
 
     fn options(words: &[&str]) -> ToolOptions {
@@ -286,9 +286,9 @@ mod tests {
         let names = settings.servers.iter().map(|server| server.name.as_str());
         assert_eq!(names.collect::<Vec<_>>(), ["server-x", "h"]);
         assert_eq!(settings.rules.ruling("read_file"), Ruling::Allow);
-        let denied = |rule: &str| Ruling::Deny { rule: rule.to_owned() };
-        assert_eq!(settings.rules.ruling("read_secret"), denied("--deny '*secret*'"));
-        assert_eq!(settings.rules.ruling("write"), denied("--approval deny"));
+        let secrets = DenyingRule::Tools(ToolGlob::new("*secret*"));
+        assert_eq!(settings.rules.ruling("read_secret"), Ruling::Deny(secrets));
+        assert_eq!(settings.rules.ruling("write"), Ruling::Deny(DenyingRule::Mode));
         let limits = ToolLimits {
             rounds: 3,
             calls: 4,

@@ -56,10 +56,16 @@ pub enum Ruling {
     /// A person decides.
     Ask,
     /// It must not run.
-    Deny {
-        /// The rule, as it is written on the command line.
-        rule: String,
-    },
+    Deny(DenyingRule),
+}
+
+/// A rule that denies a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DenyingRule {
+    /// A pattern of tools that never run.
+    Tools(ToolGlob),
+    /// The mode, for a call that no list has.
+    Mode,
 }
 
 impl ApprovalRules {
@@ -89,7 +95,7 @@ impl ApprovalRules {
         is_allowed: impl Fn(&ToolGlob) -> bool,
     ) -> Ruling {
         if let Some(glob) = self.deny.iter().find(|glob| is_denied(glob)) {
-            return Ruling::Deny { rule: format!("--deny '{}'", glob.as_str()) };
+            return Ruling::Deny(DenyingRule::Tools(glob.clone()));
         }
         if self.allow.iter().any(is_allowed) {
             return Ruling::Allow;
@@ -97,7 +103,7 @@ impl ApprovalRules {
         match self.mode {
             ApprovalMode::Auto => Ruling::Allow,
             ApprovalMode::Ask => Ruling::Ask,
-            ApprovalMode::Deny => Ruling::Deny { rule: "--approval deny".to_owned() },
+            ApprovalMode::Deny => Ruling::Deny(DenyingRule::Mode),
         }
     }
 }
@@ -222,15 +228,15 @@ mod tests {
             allow: globs(allow),
             deny: globs(deny),
         };
-        let denied = |rule: &str| Ruling::Deny { rule: rule.to_owned() };
+        let denied = |glob: &str| Ruling::Deny(DenyingRule::Tools(ToolGlob::new(glob)));
         use ApprovalMode::{Ask, Auto, Deny};
         let cases = [
             (rules(Ask, &[], &[]), Ruling::Ask),
             (rules(Auto, &[], &[]), Ruling::Allow),
-            (rules(Deny, &[], &[]), denied("--approval deny")),
+            (rules(Deny, &[], &[]), Ruling::Deny(DenyingRule::Mode)),
             (rules(Deny, &["read*"], &[]), Ruling::Allow),
             (rules(Ask, &["*"], &[]), Ruling::Allow),
-            (rules(Auto, &["read_file"], &["*file"]), denied("--deny '*file'")),
+            (rules(Auto, &["read_file"], &["*file"]), denied("*file")),
             (rules(Ask, &["write*"], &["write*"]), Ruling::Ask),
         ];
         for (rules, expected) in cases {

@@ -1,6 +1,7 @@
 //! Errors as clients get them: what happened, what it means, what to do.
 
 use super::exit::Signal;
+use super::hints::{Hint, Hints};
 use crate::extract::Reason;
 use crate::protocol::attachment::ATTACHMENTS_MAX;
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
@@ -54,26 +55,28 @@ pub(super) fn store_closed(reason: &str) -> ClientError {
 /// Characters of the names of tools that an error quotes.
 const NAMES_CHARS_MAX: usize = 200;
 
-pub(super) fn no_tools(names: &[&str]) -> RunError {
+pub(super) fn no_tools(names: &[&str], hints: Hints) -> RunError {
     let names: String = names.join(", ").chars().take(NAMES_CHARS_MAX).collect();
     RunError {
         stage: Stage::Run,
         class: ErrorClass::Tool,
         message: format!(
             "the model called a tool that this process doesn't offer ({names}): ask again, choose \
-             another model, or offer tools with --mcp"
+             another model, or offer tools{}",
+            hints.of(Hint::OfferTools)
         ),
         detail: format!("called: {names}"),
     }
 }
 
-pub(super) fn too_many_rounds(rounds_max: u32) -> RunError {
+pub(super) fn too_many_rounds(rounds_max: u32, hints: Hints) -> RunError {
     RunError {
         stage: Stage::Run,
         class: ErrorClass::Tool,
         message: format!(
             "the model called tools in {rounds_max} rounds without an answer, and the run was ended; \
-             ask it to go on, or raise --max-tool-rounds"
+             ask it to go on{}",
+            hints.of(Hint::ToolRounds)
         ),
         detail: format!("more than {rounds_max} rounds of tool calls"),
     }
@@ -175,13 +178,13 @@ pub(super) fn mismatch(bound: &SessionId) -> ClientError {
     )
 }
 
-pub(super) fn busy(active: &RequestId) -> ClientError {
+pub(super) fn busy(active: &RequestId, hints: Hints) -> ClientError {
     client_error(
         Code::SessionBusy,
         format!(
-            "request {} is still being answered; send this one again after its done, or start the \
-             server with --on-busy queue",
-            active.as_str()
+            "request {} is still being answered; send this one again after its done{}",
+            active.as_str(),
+            hints.of(Hint::QueueSubmits)
         ),
     )
 }

@@ -1,6 +1,6 @@
 //! What goes into a session, what comes out of it, and how it is configured.
 
-use super::{ExitCode, Extraction, Signal};
+use super::{ExitCode, Extraction, Hints, Signal};
 use crate::chat::choices::Origin;
 use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
@@ -193,6 +193,8 @@ pub struct Rules {
     pub repairs: u32,
     /// What is recorded of the session.
     pub log: LogRules,
+    /// What errors and results say of the options of the front end.
+    pub hints: Hints,
 }
 
 /// What is recorded of a session.

@@ -9,7 +9,7 @@ use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
 use super::exit::Verdict;
 use super::log::{Log, Projections};
 use super::usage::UsageMeter;
-use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
+use super::{FinalSnapshot, Hints, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment, SessionEvent};
 use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::Timeline;
@@ -29,6 +29,7 @@ pub(super) struct Recorder {
     session: SessionId,
     mode: SessionMode,
     patches: Patches,
+    hints: Hints,
     keep: Retention,
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
@@ -60,6 +61,7 @@ impl Recorder {
             session,
             mode: rules.mode,
             patches: rules.patches,
+            hints: rules.hints,
             keep: rules.keep,
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),

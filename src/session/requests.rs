@@ -119,7 +119,7 @@ impl Session {
     fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
         self.recorder.turn_on(Extension::SwitchModel);
         if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
-            let client_error = busy(live.run.request());
+            let client_error = busy(live.run.request(), self.rules.hints);
             return self.recorder.refuse(Some(id), client_error);
         }
         match self.models.switch(choice) {

@@ -14,7 +14,7 @@ use super::model::Selection;
 use super::recorder::Recorder;
 use super::toolbox::Toolbox;
 use super::waiting::Submit;
-use super::{Output, TaskEvent};
+use super::{Hint, Output, TaskEvent};
 use crate::chat::event::{Attachments, Ending, Event, FinishClass, Scope, SegmentKind};
 use crate::protocol::id::{RequestId, RunId, TaskId};
 use crate::protocol::wire::ClientError;
@@ -274,9 +274,9 @@ impl Run {
         match self.step {
             Step::Preparing { deadline } if deadline <= context.now => {
                 let warning = format!(
-                    "the model is called without the tools of {}, which is still being started; \
-                     --mcp-wait-ms sets how long it is waited for",
-                    context.tools.starting()
+                    "the model is called without the tools of {}, which is still being started{}",
+                    context.tools.starting(),
+                    context.tools.hints().of(Hint::ServerTime)
                 );
                 context.recorder.push(Output::Warning(warning.into()));
                 self.take_in_prompts(context);

@@ -1,12 +1,13 @@
 //! The tools of a session: which there are, which may run without a question, and how much a run may
 //! do with them.
 
+use super::hints::{Hint, Hints};
 use super::io::{ToolRules, Uptime};
 use crate::chat::event::ToolResult;
 use crate::chat::tool::ToolSpec;
 use crate::protocol::any::Struct;
 use crate::protocol::command;
-use crate::session::approval::{Ruling, ServerNames};
+use crate::session::approval::{DenyingRule, Ruling, ServerNames};
 use crate::session::catalogue::{Catalogue, ClientTool, Entry, Source};
 use crate::task::server::{ServerCall, ServerChange, ServerName, ServerState, ServerTool};
 use serde_json::{Map, Value};
@@ -20,6 +21,7 @@ const NAMES_LISTED_MAX: usize = 50;
 #[derive(Clone, Debug)]
 pub(super) struct Toolbox {
     rules: ToolRules,
+    hints: Hints,
     client: Vec<ClientTool>,
     servers: BTreeMap<ServerName, Vec<ServerTool>>,
     /// The names of all servers, also of those without tools.
@@ -50,9 +52,10 @@ pub(super) enum Verdict {
 }
 
 impl Toolbox {
-    pub(super) fn new(rules: &ToolRules) -> Self {
+    pub(super) fn new(rules: &ToolRules, hints: Hints) -> Self {
         Self {
             rules: rules.clone(),
+            hints,
             client: Vec::new(),
             servers: BTreeMap::new(),
             names: ServerNames::new(&rules.servers),
@@ -67,6 +70,10 @@ impl Toolbox {
 
     pub(super) fn rules(&self) -> &ToolRules {
         &self.rules
+    }
+
+    pub(super) fn hints(&self) -> Hints {
+        self.hints
     }
 
     /// The tools as they are offered to the model now.
@@ -152,8 +159,9 @@ impl Toolbox {
         if input.len() > limit {
             return Verdict::Refuse(format!(
                 "The call was not made: its arguments have {} bytes, and at most {limit} are \
-                 allowed (--max-tool-argument-bytes).",
-                input.len()
+                 allowed{}.",
+                input.len(),
+                self.hints.of(Hint::ToolArguments)
             ));
         }
         let Some(entry) = self.catalogue.find(name) else {
@@ -164,10 +172,10 @@ impl Toolbox {
             Err(why) => return Verdict::Refuse(why),
         };
         let ruling = entry.ruling(&self.rules.approval, &self.names);
-        if let Ruling::Deny { rule } = ruling {
-            return Verdict::Refuse(format!(
-                "The call was not made: {rule} does not allow this tool."
-            ));
+        if let Ruling::Deny(rule) = &ruling {
+            let rule = self.named(rule);
+            let why = format!("The call was not made: {rule} does not allow this tool.");
+            return Verdict::Refuse(why);
         }
         match &entry.source {
             // The client decides for itself what it runs.
@@ -210,6 +218,17 @@ impl Toolbox {
         match result {
             ToolResult::Success(text) => ToolResult::Success(cut(text)),
             ToolResult::Error(text) => ToolResult::Error(cut(text)),
+        }
+    }
+
+    fn named(&self, rule: &DenyingRule) -> String {
+        match rule {
+            DenyingRule::Tools(glob) => {
+                self.hints.or(Hint::DenyRule(glob), format!("the rule against {:?}", glob.as_str()))
+            }
+            DenyingRule::Mode => {
+                self.hints.or(Hint::DenyAll, "the rule for all other tools".to_owned())
+            }
         }
     }
 

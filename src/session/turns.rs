@@ -59,7 +59,7 @@ impl Session {
                 // A prompt for a run that is over becomes the next turn, as if it had come in time.
                 let may_wait = joins.is_some() || self.rules.on_busy == OnBusy::Queue;
                 if !may_wait {
-                    let client_error = busy(live.run.request());
+                    let client_error = busy(live.run.request(), self.rules.hints);
                     self.recorder.refuse(Some(&submit.request), client_error);
                 } else if !live.has_room() {
                     let client_error = queue_full(live.run.request());

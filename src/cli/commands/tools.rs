@@ -133,7 +133,7 @@ fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(),
             approval: match entry.ruling(rules, &found.servers) {
                 Ruling::Allow => "allow",
                 Ruling::Ask => "ask",
-                Ruling::Deny { .. } => "deny",
+                Ruling::Deny(_) => "deny",
             },
         };
         envelope.push(&listed, out)?;

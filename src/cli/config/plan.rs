@@ -3,6 +3,7 @@
 use super::capabilities::capabilities;
 use super::engines::{Chosen, choose};
 use super::format::{RunFacts, format};
+use super::hints::hint;
 use super::missing;
 use super::not_blank;
 use super::profile;
@@ -20,7 +21,8 @@ use crate::host::HostSettings;
 use crate::output::{Format, Shown, Warning};
 use crate::protocol::command::Extension;
 use crate::session::{
-    Extraction, ExtractionReport, FinalSnapshot, LogRules, Retention, Rules, SessionMode, ToolRules,
+    Extraction, ExtractionReport, FinalSnapshot, Hints, LogRules, Retention, Rules, SessionMode,
+    ToolRules,
 };
 use crate::stdio::{DebugFile, Requests, Settings};
 #[cfg(debug_assertions)]
@@ -155,6 +157,7 @@ impl Plan {
                 backend_events: args.store.backend_events && is_protocol,
                 ..LogRules::default()
             },
+            hints: Hints(hint),
             ..Rules::default()
         }
     }

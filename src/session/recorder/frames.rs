@@ -8,7 +8,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
 use crate::session::client_error::run_failed;
 use crate::session::exit::Verdict;
-use crate::session::{FinalSnapshot, Output, SessionMode};
+use crate::session::{FinalSnapshot, Hint, Hints, Output, SessionMode};
 use crate::task::report::RunError;
 
 /// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
@@ -36,7 +36,7 @@ impl Recorder {
         match self.final_snapshot {
             _ if !self.keeps() => {}
             FinalSnapshot::FullUntilLong if self.is_long() => {
-                self.push(Output::Warning(long_session().into()));
+                self.push(Output::Warning(long_session(self.hints).into()));
                 self.final_snapshot = FinalSnapshot::Turn;
                 self.snapshot(request, Span::LastTurn);
             }
@@ -107,10 +107,10 @@ impl Recorder {
 }
 
 /// The notice that snapshots are shorter from here on.
-fn long_session() -> String {
+fn long_session(hints: Hints) -> String {
     format!(
         "the conversation has more than {FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls: from here \
-         on the snapshot at the end of a run has what the run added, as with --final-snapshot turn; \
-         --final-snapshot full has the whole conversation sent after each run"
+         on the snapshot at the end of a run has what the run added{}",
+        hints.of(Hint::FinalSnapshot)
     )
 }

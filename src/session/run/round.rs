@@ -9,7 +9,7 @@ use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
 use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
 use crate::session::toolbox::{NOBODY_CAN_APPROVE, Verdict};
-use crate::session::{Output, Uptime};
+use crate::session::{Hint, Hints, Output, Uptime};
 use crate::task::report::RunError;
 use crate::task::server::ServerCall;
 
@@ -22,11 +22,11 @@ impl Run {
         let limits = context.tools.rules();
         if !context.tools.has_tools() {
             let names = self.tools.iter().map(|open| open.tool.name.as_str());
-            return Err(no_tools(&names.collect::<Vec<_>>()));
+            return Err(no_tools(&names.collect::<Vec<_>>(), context.tools.hints()));
         }
         self.rounds += 1;
         if self.rounds > limits.rounds_max {
-            return Err(too_many_rounds(limits.rounds_max));
+            return Err(too_many_rounds(limits.rounds_max, context.tools.hints()));
         }
         let calls_max = limits.calls_per_round_max;
         self.step = Step::Tools;
@@ -36,8 +36,9 @@ impl Run {
                 true => self.begin_tool(context, &id),
                 false => {
                     let why = format!(
-                        "The call was not made: one answer may make {calls_max} calls \
-                         (--max-tool-calls). Make it again."
+                        "The call was not made: one answer may make {calls_max} calls{}. Make it \
+                         again.",
+                        context.tools.hints().of(Hint::ToolCalls)
                     );
                     self.tool_result(context, &id, ToolResult::Error(why));
                 }
@@ -73,7 +74,8 @@ impl Run {
             }
             Verdict::Refuse(why) => {
                 if why == NOBODY_CAN_APPROVE {
-                    context.recorder.push(Output::Warning(not_approved(&tool.name).into()));
+                    let warning = not_approved(&tool.name, context.tools.hints());
+                    context.recorder.push(Output::Warning(warning.into()));
                 }
                 self.tool_result(context, id, ToolResult::Error(why));
             }
@@ -260,8 +262,9 @@ impl Run {
                 ToolStep::Executing { task, .. } => {
                     context.recorder.cancel_task(task);
                     let text = format!(
-                        "The call was ended before it returned a result: {why} (--tool-timeout-ms). \
-                         What it has done so far is not known."
+                        "The call was ended before it returned a result: {why}{}. What it has done \
+                         so far is not known.",
+                        context.tools.hints().of(Hint::ToolTime)
                     );
                     self.tool_result(context, &id, ToolResult::Error(text));
                 }
@@ -309,9 +312,10 @@ impl ToolStep {
     }
 }
 
-fn not_approved(name: &str) -> String {
+fn not_approved(name: &str, hints: Hints) -> String {
     format!(
         "the model called the tool {name}, which needs approval, and nobody can be asked; it was \
-         not run; allow it with --allow '{name}', or all tools with --allow '*'"
+         not run{}",
+        hints.of(Hint::AllowTool(name))
     )
 }

@@ -30,6 +30,7 @@ use crate::session::prices::Prices;
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
 };
+use crate::session::{Hint, Hints};
 use crate::task::call::{CallSpec, EngineFacts, EngineRef};
 use crate::task::report::{CallEnd, EngineEvent, ErrorClass, Retry, RunError, Stage};
 use crate::task::server::ServerState;
@@ -68,7 +69,7 @@ fn is_output(line: &str) -> bool {
 }
 
 fn rules(script: &str) -> Rules {
-    let mut rules = Rules::default();
+    let mut rules = Rules { hints: Hints(options), ..Rules::default() };
     for option in script.lines().filter_map(|line| line.strip_prefix("% ")) {
         match option {
             "queue" => rules.on_busy = OnBusy::Queue,
@@ -92,6 +93,23 @@ fn rules(script: &str) -> Rules {
         }
     }
     rules
+}
+
+/// Options of a front end.
+fn options(hint: Hint<'_>) -> String {
+    match hint {
+        Hint::QueueSubmits => ", or start the server with --on-busy queue".to_owned(),
+        Hint::ToolTime => " (--tool-timeout-ms)".to_owned(),
+        Hint::OfferTools
+        | Hint::ToolRounds
+        | Hint::ToolCalls
+        | Hint::ToolArguments
+        | Hint::ServerTime
+        | Hint::AllowTool(_)
+        | Hint::FinalSnapshot
+        | Hint::DenyRule(_)
+        | Hint::DenyAll => String::new(),
+    }
 }
 
 /// The engine of the process, that of a profile, and one that is chosen by name.

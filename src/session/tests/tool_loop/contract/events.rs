@@ -172,7 +172,7 @@ impl Contract {
         let Some((task, server_call)) = starting else { return Ok(()) };
         ensure!(server_call.tool == call.name, "{} runs for {call:?}", server_call.tool);
         let may_run = match (ruling, call.approval) {
-            (Ruling::Deny { .. }, _) => false,
+            (Ruling::Deny(_), _) => false,
             (Ruling::Allow, approval) => approval == Approval::None,
             (Ruling::Ask, Approval::Once | Approval::Session) => true,
             (Ruling::Ask, Approval::None) => was_allowed,

@@ -1,0 +1,26 @@
+//! What the command line has for whoever reads an error, or a result, of a session.
+
+use crate::session::Hint;
+
+/// The options that change what `hint` is about, as the sentence goes on.
+pub(super) fn hint(hint: Hint<'_>) -> String {
+    match hint {
+        Hint::OfferTools => " with --mcp".to_owned(),
+        Hint::ToolRounds => ", or raise --max-tool-rounds".to_owned(),
+        Hint::ToolCalls => " (--max-tool-calls)".to_owned(),
+        Hint::ToolArguments => " (--max-tool-argument-bytes)".to_owned(),
+        Hint::ToolTime => " (--tool-timeout-ms)".to_owned(),
+        Hint::ServerTime => "; --mcp-wait-ms sets how long it is waited for".to_owned(),
+        Hint::QueueSubmits => ", or start the server with --on-busy queue".to_owned(),
+        Hint::AllowTool(name) => {
+            format!("; allow it with --allow '{name}', or all tools with --allow '*'")
+        }
+        Hint::FinalSnapshot => {
+            ", as with --final-snapshot turn; --final-snapshot full has the whole conversation sent \
+             after each run"
+                .to_owned()
+        }
+        Hint::DenyRule(glob) => format!("--deny '{}'", glob.as_str()),
+        Hint::DenyAll => "--approval deny".to_owned(),
+    }
+}

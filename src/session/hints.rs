@@ -1,0 +1,54 @@
+//! Where an error or a result could name what a person may change: the session knows what, and the front
+//! end how its people change it.
+
+use crate::session::approval::ToolGlob;
+
+/// Something that a front end may have an option for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint<'a> {
+    /// Offering tools to the model. Follows "offer tools".
+    OfferTools,
+    /// The limit of rounds of tool calls. Follows "ask it to go on".
+    ToolRounds,
+    /// The limit of calls in a round. Follows the limit.
+    ToolCalls,
+    /// The limit of bytes of arguments. Follows the limit.
+    ToolArguments,
+    /// The time that a tool may take. Follows "the time for it is over".
+    ToolTime,
+    /// The time that the first call waits for tool servers. Follows the name of the server.
+    ServerTime,
+    /// Letting submits wait while a run is active. Follows "send this one again after its done".
+    QueueSubmits,
+    /// Allowing this tool, which nobody can be asked about. Follows "it was not run".
+    AllowTool(&'a str),
+    /// What the snapshot at the end of a run has. Follows "what the run added".
+    FinalSnapshot,
+    /// The rule that denies the tools that this pattern names. Stands in the place of a name of the rule.
+    DenyRule(&'a ToolGlob),
+    /// The rule that denies all tools that no other rule names. Stands in the place of a name of the rule.
+    DenyAll,
+}
+
+/// What a front end says of each: a continuation of the sentence, with what must stand before it, or blank
+/// if its people can't change it. By default all are blank.
+#[derive(Clone, Copy, Debug)]
+pub struct Hints(pub fn(Hint<'_>) -> String);
+
+impl Hints {
+    /// What the front end says of `hint`.
+    pub(super) fn of(self, hint: Hint<'_>) -> String {
+        (self.0)(hint)
+    }
+
+    /// The same, or `name` where the front end has no name for it.
+    pub(super) fn or(self, hint: Hint<'_>, name: String) -> String {
+        Some(self.of(hint)).filter(|named| !named.is_empty()).unwrap_or(name)
+    }
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self(|_| String::new())
+    }
+}
