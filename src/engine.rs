@@ -28,6 +28,7 @@ mod unusable;
 pub(crate) use provider::address::{is_same as is_same_address, shown as shown_address};
 pub use provider::key::KeySource;
 pub use provider::roots::TlsRoots;
+pub use provider::settings::SettingNames;
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 pub use table::Engines;
 pub use unusable::Unusable;

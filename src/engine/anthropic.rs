@@ -27,7 +27,7 @@ pub use super::provider::settings::Settings;
 
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
-use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
@@ -44,14 +44,6 @@ pub const DEFAULT_MODEL: &str = "claude-sonnet-5";
 
 /// The engine's name.
 pub(super) const NAME: &str = "anthropic";
-
-/// The options and variables that the command line has for the settings.
-const SOURCES: SettingSources = SettingSources {
-    base_url_source: "--base-url, DUOLOGUE_BASE_URL or ANTHROPIC_BASE_URL",
-    base_url_example: DEFAULT_BASE_URL,
-    model_source: "--model or DUOLOGUE_MODEL",
-    key_source: "DUOLOGUE_API_KEY or ANTHROPIC_API_KEY",
-};
 
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/v1/messages";
@@ -77,7 +69,6 @@ impl Interface for Messages {
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
     const MODELS: ModelList = ModelList::Anthropic;
-    const SOURCES: SettingSources = SOURCES;
 
     type Answer<'a> = Answer<'a>;
 

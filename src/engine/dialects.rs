@@ -6,7 +6,7 @@ use super::provider::failure::Failures;
 use super::provider::remote::{Interface, Refused};
 use super::provider::testing::read_pieces;
 use super::rules::broken_rules;
-use super::{CallEnd, CallSettings, CallSpec, EngineEvent};
+use super::{CallEnd, CallSettings, CallSpec, EngineEvent, SettingNames};
 use super::{anthropic, gemini, ollama, openai, responses};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -157,7 +157,7 @@ fn body<I: Interface>(
 
 fn read<I: Interface>(of: Dialect, stream: &str) -> (Vec<EngineEvent>, CallEnd) {
     let base_url = format!("https://{}", of.host());
-    let failures = Failures::new(I::SOURCES, None, &base_url, of.model());
+    let failures = Failures::new(&SettingNames::FIELDS, None, &base_url, of.model());
     let answer = I::answer(&failures, of.model(), BodyEnd::Marked);
     let (mut events, result) = read_pieces(answer, &[stream.as_bytes()]);
     events.insert(0, EngineEvent::CallStarted);

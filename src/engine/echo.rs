@@ -4,7 +4,10 @@
 mod pace;
 mod script;
 
-use super::{CallEnd, CallSpec, Engine, EngineEvent, ErrorClass, RunError, Running, Sink, Stage};
+use super::{
+    CallEnd, CallSpec, Engine, EngineEvent, ErrorClass, RunError, Running, SettingNames, Sink,
+    Stage,
+};
 use crate::chat::event::{FinishClass, ToolResult};
 use crate::chat::transcript::{Step, Turn, TurnState};
 use crate::protocol::attachment::Attachment;
@@ -23,7 +26,7 @@ const QUOTE_CHARS_MAX: usize = 60;
 const PIECE_BYTES_MAX: u64 = 8 * 1024;
 
 /// Settings of the built-in engine.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Echo {
     /// Wait before each piece of the answer.
     pub delay: Duration,
@@ -33,6 +36,15 @@ pub struct Echo {
     pub answer: Option<PathBuf>,
     /// A file with what each provider call of a run brings: texts and tool calls.
     pub script: Option<PathBuf>,
+    /// What errors call these settings.
+    pub names: &'static SettingNames,
+}
+
+impl Default for Echo {
+    fn default() -> Self {
+        let (delay, reasoning, answer, script) = (Duration::ZERO, false, None, None);
+        Self { delay, reasoning, answer, script, names: &SettingNames::FIELDS }
+    }
 }
 
 impl Engine for Echo {
@@ -70,7 +82,9 @@ impl Echo {
         match &self.answer {
             None => self.say(&reply(turns), sink).await,
             Some(path) => {
-                self.recite(path, sink).await.map_err(|error| unreadable(path, &error))?;
+                self.recite(path, sink)
+                    .await
+                    .map_err(|error| unreadable(path, &error, self.names))?;
             }
         }
         finish(FinishClass::Completed, sink).await;
@@ -81,7 +95,8 @@ impl Echo {
     fn scripted(&self, turns: &[Arc<Turn>]) -> Result<Option<ScriptedCall>, RunError> {
         let Some(path) = &self.script else { return Ok(None) };
         let rounds = turns.last().map_or(0, |turn| rounds(turn));
-        let mut calls = script::read(path).map_err(|error| script::unreadable(path, &error))?;
+        let mut calls =
+            script::read(path).map_err(|error| script::unreadable(path, &error, self.names))?;
         Ok((rounds < calls.len()).then(|| calls.swap_remove(rounds)))
     }
 
@@ -180,13 +195,14 @@ fn whole_text(piece: &mut Vec<u8>, is_last: bool) -> io::Result<String> {
     String::from_utf8(std::mem::replace(piece, rest)).map_err(io::Error::other)
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> RunError {
+fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError {
     RunError {
         stage: Stage::Init,
         class: ErrorClass::Config,
         message: format!(
-            "{} can't be read, so the echo engine has no answer; name a text file with --echo-answer",
-            path.display()
+            "{} can't be read, so the echo engine has no answer; name a text file with {}",
+            path.display(),
+            names.echo_answer
         ),
         detail: error.to_string(),
     }

@@ -29,7 +29,7 @@ pub use super::provider::settings::Settings;
 use super::{CallSettings, CallSpec};
 use crate::chat::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
-use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
@@ -49,14 +49,6 @@ pub const DEFAULT_MODEL: &str = "gemini-flash-latest";
 /// The engine's name.
 pub(super) const NAME: &str = "gemini";
 
-/// The options and variables that the command line has for the settings.
-const SOURCES: SettingSources = SettingSources {
-    base_url_source: "--base-url, DUOLOGUE_BASE_URL or GEMINI_BASE_URL",
-    base_url_example: DEFAULT_BASE_URL,
-    model_source: "--model or DUOLOGUE_MODEL",
-    key_source: "DUOLOGUE_API_KEY, GEMINI_API_KEY or GOOGLE_API_KEY",
-};
-
 /// The version of the interface, which stands before the model in the path.
 const VERSION: &str = "/v1beta";
 
@@ -73,7 +65,6 @@ impl Interface for GenerateContent {
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
     const MODELS: ModelList = ModelList::Gemini;
-    const SOURCES: SettingSources = SOURCES;
 
     type Answer<'a> = Answer<'a>;
 

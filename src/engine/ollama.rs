@@ -20,7 +20,7 @@ pub use host::base_url;
 
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
-use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
@@ -34,14 +34,6 @@ pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:11434";
 
 /// The engine's name.
 pub(super) const NAME: &str = "ollama";
-
-/// The options and variables that the command line has for the settings.
-const SOURCES: SettingSources = SettingSources {
-    base_url_source: "--base-url, DUOLOGUE_BASE_URL or OLLAMA_HOST",
-    base_url_example: DEFAULT_BASE_URL,
-    model_source: "--model or DUOLOGUE_MODEL",
-    key_source: "DUOLOGUE_API_KEY or OLLAMA_API_KEY",
-};
 
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/api/chat";
@@ -61,7 +53,6 @@ impl Interface for Chat {
     /// Each installation has its own models.
     const MODEL: &'static str = "";
     const MODELS: ModelList = ModelList::Ollama;
-    const SOURCES: SettingSources = SOURCES;
 
     type Answer<'a> = Answer<'a>;
 

@@ -25,7 +25,7 @@ pub use super::provider::settings::Settings;
 
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
-use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
@@ -40,14 +40,6 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 /// The model where OpenAI itself answers. Other providers have their own names.
 pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
-/// The options and variables that the command line has for the settings of OpenAI's interfaces.
-pub(super) const OPENAI_SOURCES: SettingSources = SettingSources {
-    base_url_source: "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL",
-    base_url_example: "http://localhost:11434/v1",
-    model_source: "--model or DUOLOGUE_MODEL",
-    key_source: "DUOLOGUE_API_KEY or OPENAI_API_KEY",
-};
-
 /// The engine's name.
 pub(super) const NAME: &str = "openai";
 
@@ -61,7 +53,7 @@ impl Interface for ChatCompletions {
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
     const OPTIONAL_MEMBERS: &'static [&'static str] = &["stream_options"];
-    const SOURCES: SettingSources = OPENAI_SOURCES;
+    const BASE_URL_EXAMPLE: &'static str = "http://localhost:11434/v1";
 
     type Answer<'a> = Answer<'a>;
 

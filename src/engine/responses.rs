@@ -23,10 +23,10 @@ mod tests;
 
 pub use super::provider::settings::Settings;
 
-use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL, OPENAI_SOURCES};
+use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL};
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
-use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
@@ -47,7 +47,7 @@ impl Interface for ResponsesApi {
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
     const OPTIONAL_MEMBERS: &'static [&'static str] = &["include"];
-    const SOURCES: SettingSources = OPENAI_SOURCES;
+    const BASE_URL_EXAMPLE: &'static str = "http://localhost:11434/v1";
 
     type Answer<'a> = Answer<'a>;
 

@@ -9,6 +9,7 @@ use crate::examples::CONVERSATION;
 use duologue::chat::event::{FinishClass, ToolCall};
 use duologue::chat::transcript::Message;
 use duologue::engine::echo::Echo;
+use duologue::engine::openai::{OpenAi, Settings};
 use duologue::engine::{
     CallEnd, CallSpec, Engine, EngineEvent, Engines, ErrorClass, RunError, Running, Sink, Stage,
 };
@@ -21,7 +22,8 @@ use duologue::protocol::command::{
 use duologue::protocol::id::ToolCallId;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::protocol::wire::Frame;
-use duologue::session::ExitCode;
+use duologue::session::approval::ApprovalMode;
+use duologue::session::{ExitCode, ToolRules};
 use duologue::support::fail_point::{Place, Plan};
 use std::future::{Future, pending};
 use std::num::NonZeroU32;
@@ -357,4 +359,59 @@ async fn conversations_share_a_thread_fairly() {
     assert!(2 * (least + TURN_EVENTS_MAX) >= WORDS, "{least}");
     while tasks.join_next().await.is_some() {}
     assert!(taken.iter().all(|taken| count(taken) >= WORDS));
+}
+
+/// All that a conversation shows of a prompt, and of one that comes too early.
+async fn shown(settings: HostSettings, tools: &[&str]) -> String {
+    let tool = |name: &&str| ClientTool {
+        name: (*name).to_owned(),
+        description: String::new(),
+        input_schema: Arc::default(),
+        is_human: false,
+    };
+    let mut conversation = Conversation::start(settings);
+    if !tools.is_empty() {
+        let tools = tools.iter().map(tool).collect();
+        let manifest = ToolManifest { tools, ..ToolManifest::default() };
+        conversation.request(Command::DeclareTools(manifest)).expect("room");
+    }
+    conversation.submit("What time is it?").expect("room");
+    conversation.submit("And now?").expect("room");
+    conversation.shutdown().expect("room");
+    serde_json::to_string(&rest(&mut conversation).await).expect("JSON")
+}
+
+/// The people of an embedding program have no options: nothing that they read names one.
+#[tokio::test]
+async fn errors_and_results_name_no_option_of_the_command_line() {
+    let settings = |change: fn(&mut ToolRules)| {
+        let script = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tool.jsonl").into());
+        let mut settings = HostSettings::new(Echo { script, ..Echo::default() });
+        change(&mut settings.rules.tools);
+        settings
+    };
+    let no_key = HostSettings::new(OpenAi::new(Settings::default()));
+    let missing = Echo { answer: Some("/no/such/file".into()), ..Echo::default() };
+    let denied = |tools: &mut ToolRules| tools.approval.mode = ApprovalMode::Deny;
+    let cases = [
+        (settings(|_| ()), &[][..], "or offer tools\""),
+        (settings(|tools| tools.rounds_max = 0), &["get_time"], "ask it to go on\""),
+        (
+            settings(|tools| tools.calls_per_round_max = 0),
+            &["get_time"],
+            "one answer may make 0 calls. Make it again.",
+        ),
+        (settings(|tools| tools.argument_bytes_max = 0), &["get_time"], "at most 0 are allowed."),
+        (settings(denied), &["get_time"], "the rule for all other tools does not allow this tool"),
+        (no_key, &[], "OpenAI requires a key: set the setting key;"),
+        (HostSettings::new(missing), &[], "name a text file with the setting answer"),
+    ];
+    for (settings, tools, expected) in cases {
+        let shown = shown(settings, tools).await;
+        assert!(shown.contains(expected), "{expected}: {shown}");
+        assert!(shown.contains("send this one again after its done\""), "{shown}");
+        let mut dashes = shown.match_indices("--");
+        let is_option = |at: usize| shown[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
+        assert!(!dashes.any(|(at, _)| is_option(at)), "{shown}");
+    }
 }

@@ -103,6 +103,40 @@ fn violations(order: &[&str], path: &Path, text: &str) -> Vec<String> {
     wrong.map(report).chain(apart).collect()
 }
 
+/// Modules that front ends without options have, too: what they say names none.
+const WITHOUT_OPTIONS: [&str; 6] = ["chat", "task", "session", "engine", "tool", "host"];
+
+/// The lines of `code` that name an option of the command line.
+fn named_options(code: &str) -> Vec<usize> {
+    let is_option = |line: &str| {
+        let mut after = line.match_indices("--").map(|(at, dashes)| &line[at + dashes.len()..]);
+        after.any(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    };
+    let lines = code.lines().enumerate().filter(|(_, line)| is_option(line));
+    lines.map(|(at, _)| at + 1).collect()
+}
+
+#[test]
+fn the_core_names_no_option_of_the_command_line() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for file in rust_files(&src) {
+        let path = file.strip_prefix(&src).expect("a file of src").with_extension("");
+        let names: Vec<_> = path.iter().map(|it| it.to_string_lossy()).collect();
+        if !WITHOUT_OPTIONS.contains(&&*names[0]) || names.iter().any(|name| name == "tests") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a text");
+        let code = without_comments(&text);
+        let code = code.split("\nmod tests {").next().unwrap_or_default();
+        found.extend(
+            named_options(code).into_iter().map(|line| format!("{}:{line}", path.display())),
+        );
+    }
+    assert_eq!(found, [""; 0]);
+    assert_eq!(named_options("a -- b\n\"raise --max-tool-rounds\"\nlet n = --1;"), [2]);
+}
+
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());

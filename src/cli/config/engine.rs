@@ -2,6 +2,8 @@
 
 mod key;
 
+mod names;
+
 mod stored;
 
 use stored::is_same_origin;
@@ -20,7 +22,7 @@ use crate::engine::gemini::{self, Gemini};
 use crate::engine::ollama::{self, Ollama};
 use crate::engine::openai::{self, OpenAi, Settings};
 use crate::engine::responses::Responses;
-use crate::engine::{CallSettings, Engine, KeySource, TlsRoots, is_same_address};
+use crate::engine::{CallSettings, Engine, KeySource, SettingNames, TlsRoots, is_same_address};
 use crate::support::secret::Secret;
 use anyhow::{Result, anyhow, bail, ensure};
 pub(crate) use key::KeyOrigin;
@@ -43,18 +45,22 @@ struct CommonVariables {
     base_url: &'static str,
     /// The address that the provider itself has.
     own_address: &'static str,
+    /// What the command line calls the settings.
+    names: &'static SettingNames,
 }
 
 const OPENAI_VARIABLES: CommonVariables = CommonVariables {
     keys: &["OPENAI_API_KEY"],
     base_url: "OPENAI_BASE_URL",
     own_address: openai::DEFAULT_BASE_URL,
+    names: &names::OPENAI,
 };
 
 const ANTHROPIC_VARIABLES: CommonVariables = CommonVariables {
     keys: &["ANTHROPIC_API_KEY"],
     base_url: "ANTHROPIC_BASE_URL",
     own_address: anthropic::DEFAULT_BASE_URL,
+    names: &names::ANTHROPIC,
 };
 
 /// The second is Google's name for the key of any of its services: it does not choose the engine.
@@ -62,12 +68,14 @@ const GEMINI_VARIABLES: CommonVariables = CommonVariables {
     keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     base_url: "GEMINI_BASE_URL",
     own_address: gemini::DEFAULT_BASE_URL,
+    names: &names::GEMINI,
 };
 
 const OLLAMA_VARIABLES: CommonVariables = CommonVariables {
     keys: &["OLLAMA_API_KEY"],
     base_url: OLLAMA_HOST,
     own_address: ollama::DEFAULT_BASE_URL,
+    names: &names::OLLAMA,
 };
 
 /// Ollama's variable for its address, which may leave out most of it.
@@ -232,7 +240,7 @@ impl ProviderChoice {
     /// If the file of the key can't be used, or its program is not found.
     pub(crate) fn check_key(&self) -> Result<(), String> {
         match &self.key {
-            Some(KeyChoice::Got(source)) => source.check(),
+            Some(KeyChoice::Got(source)) => source.check(&names::GENERAL),
             Some(KeyChoice::Variable(..) | KeyChoice::InProfile(_)) | None => Ok(()),
         }
     }
@@ -289,6 +297,7 @@ pub(crate) fn engine(
             reasoning: args.echo_reasoning,
             answer: text_file("--echo-answer", args.echo_answer.as_deref())?,
             script: text_file("--echo-script", args.echo_script.as_deref())?,
+            names: &names::GENERAL,
         }),
         EngineName::Openai => Arc::new(OpenAi::new(settings(choice, args, OPENAI_VARIABLES)?)),
         EngineName::Responses => {
@@ -359,6 +368,7 @@ fn settings(
         idle_timeout: Duration::from_millis(args.idle_timeout_ms),
         total_timeout: args.total_timeout(),
         retries: args.retries,
+        names: common.names,
     })
 }
 

@@ -8,7 +8,7 @@
 //!
 //! After the last line the engine answers as without a script. Each turn begins with the first.
 
-use super::super::{ErrorClass, RunError, Stage};
+use super::super::{ErrorClass, RunError, SettingNames, Stage};
 use crate::chat::event::ToolCall;
 use crate::protocol::id::ToolCallId;
 use serde::Deserialize;
@@ -79,14 +79,15 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<ScriptedCall>> {
     calls.collect()
 }
 
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> RunError {
+pub(super) fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError {
     RunError {
         stage: Stage::Init,
         class: ErrorClass::Config,
         message: format!(
             "{} can't be used as a script of the echo engine; name a file with one JSON object a \
-             line with --echo-script",
-            path.display()
+             line with {}",
+            path.display(),
+            names.echo_script
         ),
         detail: error.to_string(),
     }

@@ -265,9 +265,9 @@ async fn settings_are_checked_by_the_run_before_anything_is_sent() {
         key: Secret::new(KEY),
         ..Settings::default()
     };
-    check(Settings::default(), ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
+    check(Settings::default(), ErrorClass::Auth, "the setting key").await;
     let slash = Settings { base_url: Some(format!("{DEFAULT_BASE_URL}/")), ..Settings::default() };
-    check(slash, ErrorClass::Auth, "OPENAI_API_KEY").await;
+    check(slash, ErrorClass::Auth, "the setting key").await;
     for (bad, shown) in [
         ("", "\"\""),
         ("nonsense", "\"nonsense\""),
@@ -279,15 +279,15 @@ async fn settings_are_checked_by_the_run_before_anything_is_sent() {
         (&format!("a://{KEY}"), "\"a://[redacted]\""),
     ] {
         check(with_url(bad), ErrorClass::Config, &format!("the base URL {shown} ")).await;
-        let knobs = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
+        let knobs = "the setting base_url";
         check(with_url(bad), ErrorClass::Config, knobs).await;
         check(with_url(bad), ErrorClass::Config, "http://localhost:11434/v1").await;
     }
     let unnamed = Settings { model: Some(" ".into()), ..with_url("http://localhost/v1") };
-    check(unnamed, ErrorClass::Config, "--model or DUOLOGUE_MODEL").await;
+    check(unnamed, ErrorClass::Config, "the setting model").await;
     for odd in ["a\nb", "caf\u{e9}-0123456789"] {
         let odd = Settings { key: Secret::new(odd), ..with_url("http://localhost/v1") };
-        check(odd, ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
+        check(odd, ErrorClass::Auth, "the setting key").await;
     }
 }
 

@@ -12,6 +12,7 @@ mod transport;
 
 use super::address;
 use super::retry::Retry;
+use super::settings::SettingNames;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::support::secret::Secret;
 use crate::task::report::status_of;
@@ -28,16 +29,6 @@ const DETAIL_CHARS_MAX: usize = 2_000;
 
 /// The detail of an answer that should have been a list of models.
 const NO_LIST: &str = "no list of models";
-
-/// The options and variables from which an engine's settings come, as messages name them.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct SettingSources {
-    pub(in crate::engine) base_url_source: &'static str,
-    /// A base URL, for a message.
-    pub(in crate::engine) base_url_example: &'static str,
-    pub(in crate::engine) model_source: &'static str,
-    pub(in crate::engine) key_source: &'static str,
-}
 
 impl RunError {
     /// Of a request for the list of models: the provider has answered, and has no list.
@@ -70,7 +61,7 @@ pub(in crate::engine) struct Failures {
     host: String,
     /// As in the settings.
     model: String,
-    sources: SettingSources,
+    names: &'static SettingNames,
 }
 
 /// Which time limit ran out.
@@ -117,7 +108,7 @@ impl Failure {
 impl Failures {
     /// For calls with these settings.
     pub(in crate::engine) fn new(
-        sources: SettingSources,
+        names: &'static SettingNames,
         key: Option<&Secret>,
         base_url: &str,
         model: &str,
@@ -129,7 +120,7 @@ impl Failures {
             base_url: address::shown(base_url),
             host: address::host(base_url).unwrap_or_default(),
             model: model.to_owned(),
-            sources,
+            names,
         }
     }
 

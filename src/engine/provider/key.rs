@@ -4,6 +4,7 @@
 
 mod program;
 
+use super::settings::SettingNames;
 use crate::support::files::read_limited;
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
@@ -47,7 +48,7 @@ impl KeySource {
     ///
     /// # Errors
     /// If the program is not found, or the file is missing or is not private: what and what to do.
-    pub(in crate::engine) fn look(&self) -> Result<(), NoKey> {
+    pub(in crate::engine) fn look(&self, names: &SettingNames) -> Result<(), NoKey> {
         match self {
             Self::Command(words) => {
                 let program = words.first().map_or("", String::as_str);
@@ -55,14 +56,16 @@ impl KeySource {
                     true => Ok(()),
                     false => Err(NoKey::new(format!(
                         "the program of the key command, `{}`, is not found, so no call gets a key; \
-                         install it, or correct --key-command or the profile's key-command",
-                        escape_control(program)
+                         install it, or correct {}",
+                        escape_control(program),
+                        names.key_command
                     ))),
                 }
             }
             Self::File(path) => {
                 let about = path.metadata();
-                checked(path, &about.map_err(|error| unreadable(path, &error.to_string()))?)
+                let about = about.map_err(|error| unreadable(path, &error.to_string(), names))?;
+                checked(path, &about, names)
             }
         }
     }
@@ -71,8 +74,8 @@ impl KeySource {
     ///
     /// # Errors
     /// As [`KeySource::look`].
-    pub(crate) fn check(&self) -> Result<(), String> {
-        self.look().map_err(|NoKey { message, .. }| message)
+    pub(crate) fn check(&self, names: &SettingNames) -> Result<(), String> {
+        self.look(names).map_err(|NoKey { message, .. }| message)
     }
 }
 
@@ -88,9 +91,10 @@ fn is_program(name: &str, folders: Option<&OsStr>) -> bool {
 }
 
 /// The key of an engine, which is got when it is needed and then kept.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::engine) struct Key {
     source: Option<KeySource>,
+    names: &'static SettingNames,
     kept: Mutex<Option<Secret>>,
     /// Held while the key is got, so that it is got once for all who wait.
     getting: tokio::sync::Mutex<()>,
@@ -114,9 +118,13 @@ impl NoKey {
 
 impl Key {
     /// The key `known`, or one that is got from `source`, which has precedence.
-    pub(in crate::engine) fn new(known: Option<Secret>, source: Option<KeySource>) -> Self {
+    pub(in crate::engine) fn new(
+        known: Option<Secret>,
+        source: Option<KeySource>,
+        names: &'static SettingNames,
+    ) -> Self {
         let kept = Mutex::new(known.filter(|_| source.is_none()));
-        Self { source, kept, getting: tokio::sync::Mutex::default() }
+        Self { source, names, kept, getting: tokio::sync::Mutex::default() }
     }
 
     /// Whether there is a key, as far as is known without getting it.
@@ -140,8 +148,8 @@ impl Key {
             return Ok(Some(key));
         }
         let key = match source {
-            KeySource::Command(words) => printed(words, COMMAND_TIMEOUT).await?,
-            KeySource::File(path) => in_file(path).await?,
+            KeySource::Command(words) => printed(words, COMMAND_TIMEOUT, self.names).await?,
+            KeySource::File(path) => in_file(path, self.names).await?,
         };
         *self.kept() = Some(key.clone());
         Ok(Some(key))
@@ -162,7 +170,7 @@ impl Key {
 }
 
 /// The key in a file.
-async fn in_file(path: &Path) -> Result<Secret, NoKey> {
+async fn in_file(path: &Path, names: &SettingNames) -> Result<Secret, NoKey> {
     let (done, read) = oneshot::channel();
     let owned = path.to_owned();
     let work = move || drop(done.send(read_limited(&owned, KEY_BYTES_MAX)));
@@ -173,8 +181,8 @@ async fn in_file(path: &Path) -> Result<Secret, NoKey> {
         Ok(Err(_)) => return Err(no_key_in(path, "could not be read")),
         Err(_) => return Err(no_key_in(path, "could not be read in time")),
     };
-    let (text, about) = read.map_err(|error| unreadable(path, &error.to_string()))?;
-    checked(path, &about)?;
+    let (text, about) = read.map_err(|error| unreadable(path, &error.to_string(), names))?;
+    checked(path, &about, names)?;
     first_line(text.as_bytes()).map_err(|()| no_key_in(path, "holds no key in its first line"))
 }
 
@@ -185,14 +193,14 @@ fn no_key_in(path: &Path, why: &str) -> NoKey {
     ))
 }
 
-fn unreadable(path: &Path, error: &str) -> NoKey {
-    no_key_in(path, &format!("can't be read ({error}); check --key-file or the profile's key-file"))
+fn unreadable(path: &Path, error: &str, names: &SettingNames) -> NoKey {
+    no_key_in(path, &format!("can't be read ({error}); check {}", names.key_file))
 }
 
 /// Checks that the key in the file is known to its owner alone.
-fn checked(path: &Path, about: &Metadata) -> Result<(), NoKey> {
+fn checked(path: &Path, about: &Metadata, names: &SettingNames) -> Result<(), NoKey> {
     if !about.is_file() {
-        return Err(unreadable(path, "it is not a regular file"));
+        return Err(unreadable(path, "it is not a regular file", names));
     }
     if is_private(about) {
         return Ok(());

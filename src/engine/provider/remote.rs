@@ -9,7 +9,7 @@ use super::body::BodyEnd;
 use super::call::ProviderCall;
 use super::clock::Clock;
 use super::connection::Connection;
-use super::failure::{Failure, Failures, SettingSources};
+use super::failure::{Failure, Failures};
 use super::key::{Key, KeySource};
 use super::models::ModelList;
 use super::optional::OptionalParts;
@@ -52,8 +52,8 @@ pub(in crate::engine) trait Interface {
     /// How the provider lists its models.
     const MODELS: ModelList = ModelList::OpenAi;
 
-    /// The options and variables that the command line has for the settings.
-    const SOURCES: SettingSources;
+    /// A base URL, for a message.
+    const BASE_URL_EXAMPLE: &'static str = Self::BASE_URL;
 
     /// An answer of it.
     type Answer<'a>: Answer<'a>;
@@ -108,6 +108,8 @@ pub(in crate::engine) trait Interface {
 pub(in crate::engine) enum Refused {
     /// The provider, or its interface, can't take a part of the conversation: what, and what to do.
     Unsupported(String),
+    /// The same, and another engine may: what, up to "choose another engine".
+    OtherEngine(String),
     /// It can't be written, which is a defect.
     Unwritable(serde_json::Error),
 }
@@ -206,7 +208,7 @@ impl<I: Interface> Remote<I> {
 
     pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
         let connection = Connection::new(settings.connect_timeout, settings.tls_roots, roots_file);
-        let key = Key::new(settings.key.clone(), settings.key_source.clone());
+        let key = Key::new(settings.key.clone(), settings.key_source.clone(), settings.names);
         let shared = Shared { settings, key, connection, warned: Mutex::default() };
         Self { shared: Arc::new(shared), interface: PhantomData }
     }
@@ -332,7 +334,7 @@ impl<I: Interface> Remote<I> {
 
     /// The failures of calls of `model` with `key`, which hide the headers of `settings`, too.
     fn failures(&self, key: Option<&Secret>, model: &str, settings: &CallSettings) -> Failures {
-        let failures = Failures::new(I::SOURCES, key, self.base_url(), model);
+        let failures = Failures::new(self.shared.settings.names, key, self.base_url(), model);
         failures.hiding(settings.extra_headers.values())
     }
 
@@ -350,9 +352,10 @@ impl<I: Interface> Remote<I> {
     /// A key file that is not there. A program is looked for when it is run.
     fn key_file_fault(&self, failures: &Failures) -> Option<Failure> {
         match self.shared.settings.key_source.as_ref()? {
-            source @ KeySource::File(_) => {
-                source.look().err().map(|why| failures.no_key_from_source(why))
-            }
+            source @ KeySource::File(_) => source
+                .look(self.shared.settings.names)
+                .err()
+                .map(|why| failures.no_key_from_source(why)),
             KeySource::Command(_) => None,
         }
     }
@@ -360,7 +363,7 @@ impl<I: Interface> Remote<I> {
     /// Where requests go, if the settings are complete.
     fn url(&self, model: &str, failures: &Failures) -> Result<Url, Failure> {
         let url = I::url(self.base_url(), model, !self.shared.key.is_configured());
-        let url = url.map_err(|why| failures.bad_base_url(&why))?;
+        let url = url.map_err(|why| failures.bad_base_url(&why, I::BASE_URL_EXAMPLE))?;
         self.ensure_key(failures)?;
         if model.is_empty() {
             return Err(failures.no_model());

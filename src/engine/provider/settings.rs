@@ -42,6 +42,53 @@ pub struct Settings {
     /// How often a failed request is sent again. A request is not sent again once part of its
     /// answer has been sent to the sink.
     pub retries: u32,
+    /// What errors call these settings.
+    pub names: &'static SettingNames,
+}
+
+/// What people call the settings of an engine where they set them: errors name them so. A front end with
+/// options names these; by default the settings have the names of their fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingNames {
+    /// The address of the provider.
+    pub base_url: &'static str,
+    /// The model.
+    pub model: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// The program that prints the key.
+    pub key_command: &'static str,
+    /// The file that holds the key.
+    pub key_file: &'static str,
+    /// The time limit for connecting.
+    pub connect_timeout: &'static str,
+    /// The time limit between two parts of an answer.
+    pub idle_timeout: &'static str,
+    /// The time limit for the whole call.
+    pub total_timeout: &'static str,
+    /// How another engine is chosen, after "choose another engine"; may be blank.
+    pub other_engine: &'static str,
+    /// The file with the answer of the built-in engine.
+    pub echo_answer: &'static str,
+    /// The file with the script of the built-in engine.
+    pub echo_script: &'static str,
+}
+
+impl SettingNames {
+    /// The names of the fields.
+    pub const FIELDS: Self = Self {
+        base_url: "the setting base_url",
+        model: "the setting model",
+        key: "the setting key",
+        key_command: "the setting key_source",
+        key_file: "the setting key_source",
+        connect_timeout: "the setting connect_timeout",
+        idle_timeout: "the setting idle_timeout",
+        total_timeout: "the setting total_timeout",
+        other_engine: "",
+        echo_answer: "the setting answer",
+        echo_script: "the setting script",
+    };
 }
 
 impl Default for Settings {
@@ -56,6 +103,7 @@ impl Default for Settings {
             idle_timeout: IDLE_TIMEOUT,
             total_timeout: TOTAL_TIMEOUT,
             retries: RETRIES,
+            names: &SettingNames::FIELDS,
         }
     }
 }

@@ -89,17 +89,21 @@ pub(in crate::engine) fn attachment(media_type: &str, content: Content) -> Attac
 /// Why there is no request.
 pub(in crate::engine) fn refusal(body: Result<Vec<u8>, Refused>) -> String {
     match body {
-        Err(Refused::Unsupported(why)) => why,
+        Err(Refused::Unsupported(why) | Refused::OtherEngine(why)) => why,
         Ok(_) | Err(Refused::Unwritable(_)) => panic!("it is not refused"),
     }
 }
 
-/// Declares how the tests of an engine read its answers: with the failures of these settings and this
-/// key.
+/// Declares how the tests of an engine read its answers: with failures that hide this key.
 macro_rules! reading {
-    ($sources:expr, $key:expr) => {
+    ($key:expr) => {
         fn failures() -> Failures {
-            Failures::new($sources, Secret::new($key).as_ref(), "http://host", "m")
+            Failures::new(
+                &$crate::engine::SettingNames::FIELDS,
+                Secret::new($key).as_ref(),
+                "http://host",
+                "m",
+            )
         }
 
         /// Reads a body that arrives in `pieces`, and what it fails with.

@@ -15,9 +15,9 @@ pub(in crate::engine) fn attachment(
         (None, "") => "of an unknown type".to_owned(),
         (None, media_type) => media_type.to_owned(),
     };
-    Refused::Unsupported(format!(
+    Refused::OtherEngine(format!(
         "the attachment {:?} ({what}) can't be sent to {provider}, which takes {taken}: leave it out, \
-         or choose another engine with --engine",
+         or choose another engine",
         attachment.filename()
     ))
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::anthropic::SOURCES;
 use crate::engine::provider::answer::Answer as _;
 use crate::engine::provider::testing;
 use crate::support::secret::Secret;
@@ -10,7 +9,7 @@ use serde_json::json;
 
 const KEY: &str = "sk-ant-secret/123456";
 
-testing::reading!(SOURCES, KEY);
+testing::reading!(KEY);
 
 fn event(event: Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())

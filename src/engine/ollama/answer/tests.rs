@@ -2,14 +2,13 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::ollama::SOURCES;
 use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::{Value, json};
 
 const KEY: &str = "ollama-secret/123456";
 
-testing::reading!(SOURCES, KEY);
+testing::reading!(KEY);
 
 fn line(message: Value) -> String {
     let message = json!({ "model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": false });

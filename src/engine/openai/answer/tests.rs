@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::openai::OPENAI_SOURCES as SOURCES;
+use crate::engine::SettingNames;
 use crate::engine::provider::answer::Answer as _;
 use crate::support::secret::Secret;
 
@@ -10,7 +10,8 @@ const KEY: &str = "sk-secret/123456";
 
 /// Reads a body that arrives in `pieces`, and describes its events; adjacent texts are joined.
 fn read(pieces: &[&[u8]]) -> String {
-    let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
+    let failures =
+        Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     let mut result = Ok(());
@@ -239,7 +240,8 @@ fn words_of_the_provider_are_shown_without_the_key() {
     );
     let odd = stop("x sk-secret%2F123456");
     check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
-    let failures = Failures::new(SOURCES, Secret::new("stop").as_ref(), "http://host", "m");
+    let failures =
+        Failures::new(&SettingNames::FIELDS, Secret::new("stop").as_ref(), "http://host", "m");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
@@ -270,7 +272,8 @@ fn halves_of_characters_fail_no_answer() {
 
 #[test]
 fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
-    let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
+    let failures =
+        Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
     for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
         for cut_bytes in 1..KEY.len() {
             let mut events = Vec::new();
@@ -298,7 +301,7 @@ fn a_whole_answer_is_read_like_a_stream() {
 
 #[test]
 fn an_event_without_end_is_not_held_for_ever() {
-    let failures = Failures::new(SOURCES, None, "", "");
+    let failures = Failures::new(&SettingNames::FIELDS, None, "", "");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(text("a").as_bytes(), &mut events).expect("fits");
@@ -362,7 +365,8 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     check(&(text("a") + pings + &stop("stop") + END), r#"<text>a END "stop" completed"#);
     check(pings, "FAILED malformed_stream");
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
-    let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
+    let failures =
+        Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let body = format!("data: no {KEY}\n\n{pings}");
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
@@ -387,7 +391,7 @@ fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
 
 #[test]
 fn what_only_keeps_the_connection_alive_is_no_progress() {
-    let failures = Failures::new(SOURCES, None, "http://host", "m");
+    let failures = Failures::new(&SettingNames::FIELDS, None, "http://host", "m");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let role = delta(r#"{"role":"assistant"}"#);
     for (bytes, is_progress) in [
@@ -451,7 +455,7 @@ fn the_reasoning_to_send_back_is_kept_as_it_came() {
 }
 
 fn kept_of(pieces: &[&[u8]]) -> Option<String> {
-    let failures = Failures::new(SOURCES, None, "http://host", "m");
+    let failures = Failures::new(&SettingNames::FIELDS, None, "http://host", "m");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     for piece in pieces {

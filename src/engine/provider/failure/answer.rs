@@ -1,6 +1,6 @@
 //! What can go wrong with an answer that has begun well: it stops, ends too early, or can't be read.
 
-use super::{DETAIL_CHARS_MAX, Elapsed, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
+use super::{DETAIL_CHARS_MAX, Elapsed, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
 use crate::engine::provider::body::{BodyEnd, Ignored, TooLong, WHOLE_BYTES_MAX};
 use crate::engine::provider::retry::Retry;
@@ -16,15 +16,15 @@ impl Failures {
         let (message, detail) = match elapsed {
             Elapsed::Idle(limit) => (
                 format!(
-                    "{base} sent nothing for {limit:?}: send the prompt again, or raise \
-                     --idle-timeout-ms"
+                    "{base} sent nothing for {limit:?}: send the prompt again, or raise {}",
+                    self.names.idle_timeout
                 ),
                 format!("no byte for {limit:?}"),
             ),
             Elapsed::Total(limit) => (
                 format!(
-                    "the answer of {base} was not complete after {limit:?}: ask for less, or \
-                     raise --total-timeout-ms"
+                    "the answer of {base} was not complete after {limit:?}: ask for less, or raise {}",
+                    self.names.total_timeout
                 ),
                 format!("the call took {limit:?}"),
             ),
@@ -34,7 +34,7 @@ impl Failures {
 
     /// The answer has a status of success and no content.
     pub(in crate::engine) fn empty(&self) -> Failure {
-        let SettingSources { base_url_source, .. } = self.sources;
+        let SettingNames { base_url: base_url_source, .. } = self.names;
         let what = format!("sent an empty answer: check {base_url_source}");
         self.malformed(&what, "the body is empty")
     }
@@ -46,7 +46,7 @@ impl Failures {
         content_type: &str,
         ignored: &Ignored,
     ) -> Failure {
-        let SettingSources { base_url_source, .. } = self.sources;
+        let SettingNames { base_url: base_url_source, .. } = self.names;
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
         let what = format!(
@@ -75,7 +75,7 @@ impl Failures {
 
     /// The answer is complete and has no text.
     pub(in crate::engine) fn no_answer(&self, stop_reason: &str, has_reasoning: bool) -> Failure {
-        let SettingSources { model_source, .. } = self.sources;
+        let SettingNames { model: model_source, .. } = self.names;
         let what = match has_reasoning {
             true => "ended the answer after the reasoning, without any text",
             false => "ended the answer without any text",
@@ -97,7 +97,7 @@ impl Failures {
 
     /// An event can't be read.
     pub(in crate::engine) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Failure {
-        let SettingSources { base_url_source, .. } = self.sources;
+        let SettingNames { base_url: base_url_source, .. } = self.names;
         // `why` may quote the data too.
         let detail = format!("not what it should be ({why}): {}", String::from_utf8_lossy(data));
         let detail = self.quote(&detail, DETAIL_CHARS_MAX);
@@ -110,7 +110,7 @@ impl Failures {
 
     /// Something is longer than its limit.
     pub(in crate::engine) fn too_long(&self, detail: String) -> Failure {
-        let SettingSources { model_source, .. } = self.sources;
+        let SettingNames { model: model_source, .. } = self.names;
         let what = format!(
             "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
              answer, or choose another model with {model_source}"
@@ -151,7 +151,7 @@ impl Failures {
 
     /// A tool call has no name.
     pub(in crate::engine) fn nameless_tool(&self) -> Failure {
-        let SettingSources { model_source, .. } = self.sources;
+        let SettingNames { model: model_source, .. } = self.names;
         let what = format!(
             "called a tool without naming it: send the prompt again, or choose another model with \
              {model_source}"

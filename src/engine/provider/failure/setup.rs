@@ -1,6 +1,6 @@
 //! What keeps a call from being sent: settings, keys and certificates that can't be used.
 
-use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
+use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
 use crate::engine::provider::key::NoKey;
 use crate::engine::provider::remote::Refused;
@@ -8,10 +8,10 @@ use std::error::Error;
 
 impl Failures {
     /// The base URL can't be used. `why` continues a sentence that begins with "the base URL".
-    pub(in crate::engine) fn bad_base_url(&self, why: &str) -> Failure {
-        let SettingSources { base_url_source, base_url_example, .. } = self.sources;
+    pub(in crate::engine) fn bad_base_url(&self, why: &str, example: &str) -> Failure {
+        let SettingNames { base_url: base_url_source, .. } = self.names;
         let message = format!(
-            "the base URL {:?} {why}: name one like {base_url_example} with {base_url_source}",
+            "the base URL {:?} {why}: name one like {example} with {base_url_source}",
             self.base()
         );
         Failure::new(ErrorClass::Config, message, "").at_init()
@@ -19,7 +19,7 @@ impl Failures {
 
     /// There is no key, and `provider` requires one.
     pub(in crate::engine) fn no_key(&self, provider: &str) -> Failure {
-        let SettingSources { base_url_source, key_source, .. } = self.sources;
+        let SettingNames { base_url: base_url_source, key: key_source, .. } = self.names;
         let message = format!(
             "{provider} requires a key: set {key_source}; for another provider name its address with \
              {base_url_source}"
@@ -35,14 +35,14 @@ impl Failures {
 
     /// The key can't be sent.
     pub(in crate::engine) fn odd_key(&self) -> Failure {
-        let SettingSources { key_source, .. } = self.sources;
+        let SettingNames { key: key_source, .. } = self.names;
         let message = format!("the key holds characters that no key can hold: check {key_source}");
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 
     /// No model is named, and the provider has no default.
     pub(in crate::engine) fn no_model(&self) -> Failure {
-        let SettingSources { model_source, .. } = self.sources;
+        let SettingNames { model: model_source, .. } = self.names;
         let message = format!(
             "no model is named, and {} has no default: name one with {model_source}",
             self.base()
@@ -52,7 +52,7 @@ impl Failures {
 
     /// The model's name can't be one.
     pub(in crate::engine) fn bad_model(&self) -> Failure {
-        let SettingSources { model_source, .. } = self.sources;
+        let SettingNames { model: model_source, .. } = self.names;
         let model = self.quote(&self.model, QUOTE_CHARS_MAX);
         let message = format!(
             "{model:?} can't be the name of a model, and nothing was sent: name one with \
@@ -86,6 +86,10 @@ impl Failures {
         match why {
             Refused::Unsupported(what) => {
                 Failure::new(ErrorClass::Config, self.redacted(&what), "unsupported").at_init()
+            }
+            Refused::OtherEngine(what) => {
+                let what = self.redacted(&what) + self.names.other_engine;
+                Failure::new(ErrorClass::Config, what, "unsupported").at_init()
             }
             Refused::Unwritable(why) => {
                 let message = "the request could not be written: this is a defect of this program, \

@@ -2,7 +2,7 @@
 
 use super::complaint::{Complaint, ErrorNumber, is_out_of_credit};
 use super::transport::login_needed;
-use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
+use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
 use crate::engine::provider::retry::{RETRY_AFTER_MAX, Retry};
 use crate::task::report::is_passing;
@@ -131,7 +131,9 @@ impl Failures {
 
     /// What happened, what it means and what to do.
     fn headline(&self, class: ErrorClass, number: ErrorNumber, complaint: &Complaint) -> String {
-        let SettingSources { base_url_source, model_source, key_source, .. } = self.sources;
+        let SettingNames {
+            base_url: base_url_source, model: model_source, key: key_source, ..
+        } = self.names;
         let base = self.base();
         let status = number.status();
         let number = number.words().map_or(String::new(), |words| format!(" ({words})"));

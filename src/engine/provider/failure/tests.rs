@@ -6,16 +6,16 @@ use crate::engine::provider::remote::Refused;
 use crate::engine::provider::retry::RETRY_AFTER_MAX;
 use serde_json::Value;
 
-const SOURCES: SettingSources = SettingSources {
-    base_url_source: "--base-url",
-    base_url_example: "http://localhost:11434/v1",
-    model_source: "--model",
-    key_source: "DUOLOGUE_API_KEY",
+const NAMES: SettingNames = SettingNames {
+    base_url: "--base-url",
+    model: "--model",
+    key: "DUOLOGUE_API_KEY",
+    ..SettingNames::FIELDS
 };
 
 fn failures(key: Option<&str>) -> Failures {
     let key = key.and_then(Secret::new);
-    Failures::new(SOURCES, key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
+    Failures::new(&NAMES, key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
 }
 
 /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
@@ -180,7 +180,7 @@ fn every_message_says_what_to_do() {
     let why = serde_json::from_str::<Value>("").expect_err("no JSON");
     let limit = Duration::from_secs(1);
     let all = [
-        it.bad_base_url("is odd"),
+        it.bad_base_url("is odd", "http://h"),
         it.no_key("OpenAI"),
         it.odd_key(),
         it.no_model(),
@@ -242,7 +242,7 @@ fn a_key_is_redacted_however_the_provider_spells_it() {
 #[test]
 fn the_login_in_the_base_url_is_a_secret_too() {
     let check = |base_url: &str, said: &str, redacted: &str| {
-        let error = Failures::new(SOURCES, None, base_url, "m").status(500, said.as_bytes(), None);
+        let error = Failures::new(&NAMES, None, base_url, "m").status(500, said.as_bytes(), None);
         assert!(error.message.ends_with(&format!("says: {redacted}")), "{}", error.message);
     };
     check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");

@@ -1,6 +1,6 @@
 //! A provider that can't be reached, a connection that breaks, and whether TLS is the cause.
 
-use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
+use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
 use crate::engine::provider::retry::Retry;
 use crate::engine::provider::{address, proxy};
@@ -11,7 +11,7 @@ use std::error::Error;
 impl Failures {
     /// The provider redirects to another address.
     pub(in crate::engine) fn redirected(&self, status: u16, location: Option<&Url>) -> Failure {
-        let SettingSources { base_url_source, .. } = self.sources;
+        let SettingNames { base_url: base_url_source, .. } = self.names;
         let location = location.map(address::shown_url);
         let location = location.as_deref().unwrap_or("nowhere that can be read");
         let location = self.quote(location, QUOTE_CHARS_MAX);
@@ -25,7 +25,7 @@ impl Failures {
 
     /// The provider could not be reached, or the connection broke.
     pub(in crate::engine) fn network(&self, error: &reqwest::Error) -> Failure {
-        let SettingSources { base_url_source, .. } = self.sources;
+        let SettingNames { base_url: base_url_source, .. } = self.names;
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
         let fault = proxy_fault(error);
@@ -35,7 +35,8 @@ impl Failures {
         if error.is_connect() && error.is_timeout() {
             let message = format!(
                 "connecting to {base} took too long: check your network and {base_url_source}, or raise \
-                 --connect-timeout-ms"
+                 {}",
+                self.names.connect_timeout
             );
             return Failure::new(ErrorClass::Timeout, message, detail);
         }

@@ -1,6 +1,6 @@
 //! Runs the program that prints a key, and ends it with all that it started.
 
-use super::{KEY_BYTES_MAX, NoKey, first_line};
+use super::{KEY_BYTES_MAX, NoKey, SettingNames, first_line};
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -25,14 +25,18 @@ const SHOWN_BYTES_MAX: usize = 2 * 1024;
 const SECRET_BYTES_MIN: usize = 6;
 
 /// The key that a program prints.
-pub(super) async fn printed(words: &[String], limit: Duration) -> Result<Secret, NoKey> {
+pub(super) async fn printed(
+    words: &[String],
+    limit: Duration,
+    names: &SettingNames,
+) -> Result<Secret, NoKey> {
     let program = words.first().map_or("", String::as_str);
     let fail = |why: &str| {
         NoKey::new(format!(
             "the key can't be had: the key command `{}` {why}; nothing was sent to the provider. \
-             Run the command in a terminal, and correct it or --key-command or the profile's \
-             key-command",
-            escape_control(program)
+             Run the command in a terminal, and correct it or {}",
+            escape_control(program),
+            names.key_command
         ))
     };
     let mut running = Running::start(words).map_err(|error| {

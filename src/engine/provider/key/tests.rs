@@ -5,18 +5,20 @@ use super::*;
 use crate::support::test_folder::TestFolder;
 use rustix::process::Pid;
 
+const NAMES: &SettingNames = &SettingNames::FIELDS;
+
 fn words(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }
 
 async fn error(script: &str, limit: Duration) -> String {
-    printed(&words(script), limit).await.expect_err(script).message
+    printed(&words(script), limit, NAMES).await.expect_err(script).message
 }
 
 #[tokio::test]
 async fn the_first_line_is_the_key() {
     let check = async |script: &str| {
-        let key = printed(&words(script), COMMAND_TIMEOUT).await.expect("a key");
+        let key = printed(&words(script), COMMAND_TIMEOUT, NAMES).await.expect("a key");
         assert_eq!(key.expose(), "sk-one", "{script}");
     };
     check("echo sk-one").await;
@@ -38,7 +40,7 @@ async fn a_program_that_prints_no_key_is_an_error_without_secrets() {
     check("true", "printed no key;").await;
     check("echo; echo sk-one", "printed no key;").await;
     check("head -c 100000 /dev/zero | tr '\\0' x", "printed more than 65536 bytes").await;
-    let missing = printed(&["no-such-program".to_owned()], COMMAND_TIMEOUT).await;
+    let missing = printed(&["no-such-program".to_owned()], COMMAND_TIMEOUT, NAMES).await;
     assert!(missing.expect_err("none").message.contains("`no-such-program` was not found"));
 }
 
@@ -82,7 +84,7 @@ async fn a_refused_key_is_got_again_and_another_one_counts() {
     let folder = TestFolder::new();
     let file = folder.path("key");
     let script = format!("cat {}", file.display());
-    let key = Key::new(None, Some(KeySource::Command(words(&script))));
+    let key = Key::new(None, Some(KeySource::Command(words(&script))), NAMES);
     std::fs::write(&file, "sk-old").expect("a file");
     let old = key.get().await.expect("a key").expect("one");
     assert_eq!(key.renewed(&old).await, None);
@@ -93,7 +95,7 @@ async fn a_refused_key_is_got_again_and_another_one_counts() {
     drop(folder);
     assert_eq!(key.renewed(&old).await, Some(new.clone()));
     assert_eq!(key.renewed(&new).await, None);
-    let fixed = Key::new(Some(new.clone()), None);
+    let fixed = Key::new(Some(new.clone()), None, NAMES);
     assert_eq!((fixed.renewed(&new).await, fixed.known()), (None, Some(new)));
 }
 
@@ -109,7 +111,7 @@ async fn a_key_is_got_once_and_again_after_an_error() {
     let count = folder.path("count");
     let script =
         format!("echo x >> {0}; test $(wc -l < {0}) -ge 2 && echo sk-one", count.display());
-    let key = Key::new(None, Some(KeySource::Command(words(&script))));
+    let key = Key::new(None, Some(KeySource::Command(words(&script))), NAMES);
     assert!(key.is_configured() && key.known().is_none());
     assert!(key.get().await.is_err());
     for _ in 0..3 {
@@ -122,13 +124,13 @@ async fn a_key_is_got_once_and_again_after_an_error() {
 
 #[test]
 fn what_a_call_will_need_is_looked_for() {
-    let command = |word: &str| KeySource::Command(vec![word.to_owned()]).check();
+    let command = |word: &str| KeySource::Command(vec![word.to_owned()]).check(NAMES);
     assert_eq!((command("sh"), command("/bin/sh")), (Ok(()), Ok(())));
     for missing in ["no-such-program", "/no/such/program", "/etc", ""] {
         let error = command(missing).expect_err(missing);
         assert!(error.contains("is not found") && error.contains(missing), "{error}");
     }
-    let file = KeySource::File(PathBuf::from("/no/such/file")).check();
+    let file = KeySource::File(PathBuf::from("/no/such/file")).check(NAMES);
     assert!(file.expect_err("missing").contains("/no/such/file can't be read"));
 }
 
@@ -140,14 +142,14 @@ async fn a_file_that_others_can_read_is_refused() {
     std::fs::write(&path, "sk-one\n# a note\n").expect("a file");
     let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
     mode(0o640).expect("our own file");
-    let open = in_file(&path).await.expect_err("open").message;
+    let open = in_file(&path, NAMES).await.expect_err("open").message;
     assert!(open.contains("can be read by other users") && open.contains("chmod 600"), "{open}");
-    assert_eq!(KeySource::File(path.clone()).check(), Err(open));
+    assert_eq!(KeySource::File(path.clone()).check(NAMES), Err(open));
     mode(0o600).expect("our own file");
-    assert_eq!(in_file(&path).await.expect("a key").expose(), "sk-one");
+    assert_eq!(in_file(&path, NAMES).await.expect("a key").expose(), "sk-one");
     std::fs::remove_file(&path).expect("our own file");
-    let missing = in_file(&path).await.expect_err("gone").message;
+    let missing = in_file(&path, NAMES).await.expect_err("gone").message;
     assert!(missing.contains("can't be read") && missing.contains("key-file"), "{missing}");
-    let other = in_file(&folder.path("")).await.expect_err("no file").message;
+    let other = in_file(&folder.path(""), NAMES).await.expect_err("no file").message;
     assert!(other.contains("not a regular file"), "{other}");
 }

@@ -30,7 +30,8 @@ impl<I: Interface> Remote<I> {
         let (mut models, mut next) = (Vec::new(), None);
         for _ in 0..LIST_PAGES_MAX {
             let url = I::MODELS.url(self.base_url(), key.is_none(), next.as_deref());
-            let url = url.map_err(|why| failures.bad_base_url(&why).into_error())?;
+            let url =
+                url.map_err(|why| failures.bad_base_url(&why, I::BASE_URL_EXAMPLE).into_error())?;
             let client = connection.client(&url, has_secret, &failures);
             let client = client.await.map_err(Failure::into_error)?;
             let body = get(client, url, headers.clone(), &mut clock, &failures).await;
