@@ -198,14 +198,7 @@ impl Mode {
     }
 
     fn session_mode(self) -> SessionMode {
-        match self {
-            Self::Server | Self::Frames => SessionMode::Conversation,
-            Self::Text
-            | Self::Json
-            | Self::Yaml
-            | Self::Objects { .. }
-            | Self::OneShot
-            | Self::JsonStream => SessionMode::OneShot,
-        }
+        let is_conversation = matches!(self, Self::Server | Self::Frames);
+        if is_conversation { SessionMode::Conversation } else { SessionMode::OneShot }
     }
 }

@@ -54,27 +54,11 @@ impl Flag {
 
     /// Whether it accepts several values. A flag and an argument of one type may differ here.
     pub fn takes_many(&self) -> bool {
-        match self.kind {
-            Type::StringList
-            | Type::IntList
-            | Type::FloatList
-            | Type::ChoiceList
-            | Type::FileList
-            | Type::StringListFromFiles
-            | Type::ObjectListFromFiles
-            | Type::KeyValue => true,
-            Type::StringFromFiles => !self.is_argument,
-            Type::StringListFromFile | Type::ObjectListFromFile => self.is_argument,
-            Type::String
-            | Type::Secret
-            | Type::Int
-            | Type::Float
-            | Type::Bool
-            | Type::Choice
-            | Type::Date
-            | Type::File
-            | Type::StringFromFile
-            | Type::ObjectFromFile => false,
+        match self.kind.facts().values {
+            Values::One => false,
+            Values::Many => true,
+            Values::ManyInFlags => !self.is_argument,
+            Values::ManyInArguments => self.is_argument,
         }
     }
 }
@@ -126,109 +110,106 @@ pub enum Type {
     KeyValue,
 }
 
+/// What is known of a type.
+struct Facts {
+    /// Its name in command files.
+    name: &'static str,
+    values: Values,
+    /// The placeholder for a value in help.
+    value_name: &'static str,
+    /// The type that templates give its values.
+    in_templates: template::Type,
+}
+
+/// How many values a flag or an argument accepts.
+enum Values {
+    One,
+    Many,
+    ManyInFlags,
+    ManyInArguments,
+}
+
+/// The placeholder for a value that is the name of a file.
+const FILE: &str = "FILE";
+
 impl Type {
-    /// Every type, with its name in command files.
-    pub const ALL: [(&'static str, Self); 21] = [
-        ("string", Self::String),
-        ("secret", Self::Secret),
-        ("stringList", Self::StringList),
-        ("int", Self::Int),
-        ("intList", Self::IntList),
-        ("float", Self::Float),
-        ("floatList", Self::FloatList),
-        ("bool", Self::Bool),
-        ("choice", Self::Choice),
-        ("choiceList", Self::ChoiceList),
-        ("date", Self::Date),
-        ("file", Self::File),
-        ("fileList", Self::FileList),
-        ("stringFromFile", Self::StringFromFile),
-        ("stringFromFiles", Self::StringFromFiles),
-        ("stringListFromFile", Self::StringListFromFile),
-        ("stringListFromFiles", Self::StringListFromFiles),
-        ("objectFromFile", Self::ObjectFromFile),
-        ("objectListFromFile", Self::ObjectListFromFile),
-        ("objectListFromFiles", Self::ObjectListFromFiles),
-        ("keyValue", Self::KeyValue),
+    /// Every type.
+    pub const ALL: [Self; 21] = [
+        Self::String,
+        Self::Secret,
+        Self::StringList,
+        Self::Int,
+        Self::IntList,
+        Self::Float,
+        Self::FloatList,
+        Self::Bool,
+        Self::Choice,
+        Self::ChoiceList,
+        Self::Date,
+        Self::File,
+        Self::FileList,
+        Self::StringFromFile,
+        Self::StringFromFiles,
+        Self::StringListFromFile,
+        Self::StringListFromFiles,
+        Self::ObjectFromFile,
+        Self::ObjectListFromFile,
+        Self::ObjectListFromFiles,
+        Self::KeyValue,
     ];
+
+    fn facts(self) -> Facts {
+        use Values::{Many, ManyInArguments, ManyInFlags, One};
+        use template::Type::{
+            File, Files, Float, Floats, Ints, Maps, Plain, StringMap, Strings, Time,
+        };
+        let (name, values, value_name, in_templates) = match self {
+            Self::String => ("string", One, "TEXT", Plain),
+            Self::Secret => ("secret", One, "TEXT", Plain),
+            Self::StringList => ("stringList", Many, "TEXT", Strings),
+            Self::Int => ("int", One, "INT", Plain),
+            Self::IntList => ("intList", Many, "INT", Ints),
+            Self::Float => ("float", One, "NUMBER", Float),
+            Self::FloatList => ("floatList", Many, "NUMBER", Floats),
+            Self::Bool => ("bool", One, "BOOL", Plain),
+            Self::Choice => ("choice", One, "CHOICE", Plain),
+            Self::ChoiceList => ("choiceList", Many, "CHOICE", Strings),
+            Self::Date => ("date", One, "DATE", Time),
+            Self::File => ("file", One, FILE, File),
+            Self::FileList => ("fileList", Many, FILE, Files),
+            Self::StringFromFile => ("stringFromFile", One, FILE, Plain),
+            Self::StringFromFiles => ("stringFromFiles", ManyInFlags, FILE, Plain),
+            Self::StringListFromFile => ("stringListFromFile", ManyInArguments, FILE, Strings),
+            Self::StringListFromFiles => ("stringListFromFiles", Many, FILE, Strings),
+            Self::ObjectFromFile => ("objectFromFile", One, FILE, Plain),
+            Self::ObjectListFromFile => ("objectListFromFile", ManyInArguments, FILE, Maps),
+            Self::ObjectListFromFiles => ("objectListFromFiles", Many, FILE, Maps),
+            Self::KeyValue => ("keyValue", Many, "KEY:TEXT", StringMap),
+        };
+        Facts { name, values, value_name, in_templates }
+    }
+
+    /// Its name in command files.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
 
     /// The type of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+        Self::ALL.into_iter().find(|known| known.name() == name)
     }
 
     /// Whether a typed value is the name of a file. For `KeyValue` only after an `@`.
     pub(super) fn names_files(self) -> bool {
-        match self {
-            Self::File
-            | Self::FileList
-            | Self::StringFromFile
-            | Self::StringFromFiles
-            | Self::StringListFromFile
-            | Self::StringListFromFiles
-            | Self::ObjectFromFile
-            | Self::ObjectListFromFile
-            | Self::ObjectListFromFiles => true,
-            Self::String
-            | Self::Secret
-            | Self::StringList
-            | Self::Int
-            | Self::IntList
-            | Self::Float
-            | Self::FloatList
-            | Self::Bool
-            | Self::Choice
-            | Self::ChoiceList
-            | Self::Date
-            | Self::KeyValue => false,
-        }
+        self.value_name() == FILE
     }
 
-    /// The type that templates give its values.
     fn in_templates(self) -> template::Type {
-        match self {
-            Self::String
-            | Self::Secret
-            | Self::Int
-            | Self::Bool
-            | Self::Choice
-            | Self::StringFromFile
-            | Self::StringFromFiles
-            | Self::ObjectFromFile => template::Type::Plain,
-            Self::Float => template::Type::Float,
-            Self::Date => template::Type::Time,
-            Self::StringList
-            | Self::ChoiceList
-            | Self::StringListFromFile
-            | Self::StringListFromFiles => template::Type::Strings,
-            Self::IntList => template::Type::Ints,
-            Self::FloatList => template::Type::Floats,
-            Self::ObjectListFromFile | Self::ObjectListFromFiles => template::Type::Maps,
-            Self::KeyValue => template::Type::StringMap,
-            Self::File => template::Type::File,
-            Self::FileList => template::Type::Files,
-        }
+        self.facts().in_templates
     }
 
     /// The placeholder for a value in help.
     pub(super) fn value_name(self) -> &'static str {
-        match self {
-            Self::String | Self::Secret | Self::StringList => "TEXT",
-            Self::Int | Self::IntList => "INT",
-            Self::Float | Self::FloatList => "NUMBER",
-            Self::Bool => "BOOL",
-            Self::Choice | Self::ChoiceList => "CHOICE",
-            Self::Date => "DATE",
-            Self::KeyValue => "KEY:TEXT",
-            Self::File
-            | Self::FileList
-            | Self::StringFromFile
-            | Self::StringFromFiles
-            | Self::StringListFromFile
-            | Self::StringListFromFiles
-            | Self::ObjectFromFile
-            | Self::ObjectListFromFile
-            | Self::ObjectListFromFiles => "FILE",
-        }
+        self.facts().value_name
     }
 }

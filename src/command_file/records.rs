@@ -19,14 +19,7 @@ pub(super) struct Maker {
 impl Maker {
     /// The record of a value, if that is a map.
     pub(super) fn record_of(&mut self, value: Value) -> Option<Record> {
-        match value {
-            Value::Object(map) => Some(self.record(map)),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => None,
-        }
+        if let Value::Object(map) = value { Some(self.record(map)) } else { None }
     }
 
     /// The record of a map.
@@ -73,16 +66,10 @@ impl Found {
     /// What a document of YAML is.
     pub(super) fn of_yaml(data: yaml::Data) -> Self {
         let mut maker = Maker::default();
-        let maps = match data {
-            yaml::Data::List(items) => items.into_iter().map(yaml::Data::into_map).collect(),
-            other @ (yaml::Data::Nothing
-            | yaml::Data::Bool(_)
-            | yaml::Data::Int(_)
-            | yaml::Data::Uint(_)
-            | yaml::Data::Float(_)
-            | yaml::Data::Text(_)
-            | yaml::Data::Time(_)
-            | yaml::Data::Map(_)) => other.into_map().map(|map| vec![map]),
+        let maps = if let yaml::Data::List(items) = data {
+            items.into_iter().map(yaml::Data::into_map).collect()
+        } else {
+            data.into_map().map(|map| vec![map])
         };
         let mut records = |maps: Vec<_>| {
             maps.into_iter().map(|map| maker.record_of_yaml(map)).collect::<Vec<_>>()

@@ -19,41 +19,26 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(super) fn frame(&self, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Error> {
-        match View::of(frame) {
-            View::Hello if self.has_preamble => {
-                let schema = serde_json::to_string(&self.schema)?;
-                // Written exactly so: some readers compare the first bytes.
-                let line = format!(
-                    "{{\"_format\": \"jsonl\", \"_schema\": {schema}, \"_version\": {VERSION}}}"
-                );
-                json::write_raw_line(&line, out);
-                Ok(())
-            }
-            View::Object(object) => {
-                json::write_raw_line(&object.json, out);
-                Ok(())
-            }
-            // Has a `_format`, so that a reader that skips the first line skips this one too.
-            View::Error(error) if self.has_preamble => json::write_line(
-                &json!({ "_error": error_document(error), "_format": "jsonl" }),
-                out,
-            ),
-            View::Hello
-            | View::Error(_)
-            | View::RunStarted
-            | View::Text(_)
-            | View::Thinking(_)
-            | View::CallStarted
-            | View::ToolRequested(_)
-            | View::ToolStarted(_)
-            | View::ToolReturned(_)
-            | View::CallFinished(_)
-            | View::Rejected(_)
-            | View::Extracted(_)
-            | View::AnswerRejected(_)
-            | View::Timing(_)
-            | View::UsageTotals(_)
-            | View::Other => Ok(()),
+        let view = View::of(frame);
+        if let View::Object(object) = &view {
+            json::write_raw_line(&object.json, out);
         }
+        if !self.has_preamble {
+            return Ok(());
+        }
+        if let View::Hello = &view {
+            let schema = serde_json::to_string(&self.schema)?;
+            // Written exactly so: some readers compare the first bytes.
+            let line = format!(
+                "{{\"_format\": \"jsonl\", \"_schema\": {schema}, \"_version\": {VERSION}}}"
+            );
+            json::write_raw_line(&line, out);
+        }
+        if let View::Error(error) = &view {
+            // Has a `_format`, so that a reader that skips the first line skips this one too.
+            let line = json!({ "_error": error_document(error), "_format": "jsonl" });
+            json::write_line(&line, out)?;
+        }
+        Ok(())
     }
 }

@@ -196,10 +196,11 @@ impl Own {
         for (_, draft) in drafts.filter(|(file, _)| file.is_trusted) {
             own.has_profile = true;
             for (item, _) in &draft.items {
-                match Target::of(item) {
-                    Target::Engine(engine) => own.engine = Some(engine.clone()),
-                    Target::BaseUrl(url) => own.base_url = Some(url.clone()),
-                    Target::None => {}
+                if let Item::Engine(engine) = item {
+                    own.engine = Some(engine.clone());
+                }
+                if let Item::BaseUrl(url) = item {
+                    own.base_url = Some(url.clone());
                 }
             }
         }
@@ -208,39 +209,9 @@ impl Own {
 
     /// Whether `item` says what they say.
     fn says(&self, item: &Item) -> bool {
-        match Target::of(item) {
-            Target::Engine(engine) => self.engine.as_ref() == Some(engine),
-            Target::BaseUrl(url) => {
-                self.base_url.as_ref().is_some_and(|own| is_same_address(own, url))
-            }
-            Target::None => false,
-        }
-    }
-}
-
-/// What an item says about where a conversation is sent.
-enum Target<'a> {
-    Engine(&'a String),
-    BaseUrl(&'a String),
-    None,
-}
-
-impl<'a> Target<'a> {
-    fn of(item: &'a Item) -> Self {
-        match item {
-            Item::Engine(engine) => Self::Engine(engine),
-            Item::BaseUrl(url) => Self::BaseUrl(url),
-            Item::Model(_)
-            | Item::Key(_)
-            | Item::System(_)
-            | Item::Setting { .. }
-            | Item::Header { .. }
-            | Item::Server { .. }
-            | Item::Approval(_)
-            | Item::Allow(_)
-            | Item::Deny(_)
-            | Item::Inherits(_) => Self::None,
-        }
+        let is_own_url = |url| self.base_url.as_ref().is_some_and(|own| is_same_address(own, url));
+        matches!(item, Item::Engine(engine) if self.engine.as_ref() == Some(engine))
+            || matches!(item, Item::BaseUrl(url) if is_own_url(url))
     }
 }
 
@@ -319,21 +290,10 @@ impl Merging {
     }
 
     fn approval(&self) -> ApprovalMode {
-        let mut modes = self.values.iter().rev().filter_map(|value| match &value.item {
-            Item::Approval(mode) => Some(*mode),
-            Item::Engine(_)
-            | Item::Model(_)
-            | Item::BaseUrl(_)
-            | Item::Key(_)
-            | Item::System(_)
-            | Item::Setting { .. }
-            | Item::Header { .. }
-            | Item::Server { .. }
-            | Item::Allow(_)
-            | Item::Deny(_)
-            | Item::Inherits(_) => None,
-        });
-        modes.next().unwrap_or_default()
+        let mode = |value: &Sourced| {
+            if let Item::Approval(mode) = value.item { Some(mode) } else { None }
+        };
+        self.values.iter().rev().find_map(mode).unwrap_or_default()
     }
 }
 

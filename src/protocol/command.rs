@@ -290,35 +290,18 @@ impl Extension {
 impl Command {
     /// The engine, model and settings that the command chooses.
     pub(crate) fn choice(&self) -> Option<&ModelChoice> {
-        match self {
-            Self::Submit(submit) => submit.choice.as_deref(),
-            Self::SwitchModel(choice) => Some(choice),
-            Self::Cancel(_)
-            | Self::Snapshot(_)
-            | Self::Shutdown
-            | Self::Enable(_)
-            | Self::DeclareTools(_)
-            | Self::ToolResult(_)
-            | Self::Approve(_)
-            | Self::Edit(_) => None,
+        if let Self::SwitchModel(choice) = self {
+            return Some(choice);
         }
+        if let Self::Submit(submit) = self { submit.choice.as_deref() } else { None }
     }
 
     /// The attachments of the prompt in the command, if it has one.
     pub(crate) fn attachments_mut(&mut self) -> Option<&mut Vec<Attachment>> {
-        match self {
-            Self::Submit(submit) => Some(&mut submit.attachments),
-            Self::Edit(Edit::Replace(replacement)) => Some(&mut replacement.attachments),
-            Self::Edit(Edit::DropLastTurn | Edit::Regenerate)
-            | Self::Cancel(_)
-            | Self::Snapshot(_)
-            | Self::Shutdown
-            | Self::Enable(_)
-            | Self::DeclareTools(_)
-            | Self::ToolResult(_)
-            | Self::Approve(_)
-            | Self::SwitchModel(_) => None,
+        if let Self::Edit(Edit::Replace(replacement)) = self {
+            return Some(&mut replacement.attachments);
         }
+        if let Self::Submit(submit) = self { Some(&mut submit.attachments) } else { None }
     }
 }
 

@@ -63,56 +63,16 @@ pub(super) enum StoreError {
 impl StoreError {
     /// The error of a client whose session can't begin because of this.
     pub(super) fn client_error(&self) -> ClientError {
-        let code = match self {
-            Self::Locked(_) => Code::SessionLocked,
-            Self::Missing(_)
-            | Self::Unreadable { .. }
-            | Self::Elsewhere(_)
-            | Self::Exhausted(_)
-            | Self::Gone(_)
-            | Self::Exists(_)
-            | Self::Newer { .. }
-            | Self::NotAStore(_)
-            | Self::Io { .. }
-            | Self::Sqlite(_)
-            | Self::Postgres(_)
-            | Self::Message(_) => Code::StoreFailed,
-        };
-        let detail = match self {
-            Self::Missing(_) | Self::Elsewhere(_) => SESSION_NOT_FOUND,
-            Self::Locked(_)
-            | Self::Unreadable { .. }
-            | Self::Exhausted(_)
-            | Self::Gone(_)
-            | Self::Exists(_)
-            | Self::Newer { .. }
-            | Self::NotAStore(_)
-            | Self::Io { .. }
-            | Self::Sqlite(_)
-            | Self::Postgres(_)
-            | Self::Message(_) => "",
-        };
-        let detail = detail.to_owned();
+        let is_locked = matches!(self, Self::Locked(_));
+        let code = if is_locked { Code::SessionLocked } else { Code::StoreFailed };
+        let is_unknown = matches!(self, Self::Missing(_) | Self::Elsewhere(_));
+        let detail = if is_unknown { SESSION_NOT_FOUND.to_owned() } else { String::new() };
         ClientError { code, message: self.to_string(), detail, terminal: true }
     }
 
     /// What SQLite reports, if it is that.
     fn of_sqlite(&self) -> Option<&rusqlite::Error> {
-        match self {
-            Self::Sqlite(error) => Some(error),
-            Self::Postgres(_)
-            | Self::Locked(_)
-            | Self::Missing(_)
-            | Self::Unreadable { .. }
-            | Self::Elsewhere(_)
-            | Self::Exhausted(_)
-            | Self::Gone(_)
-            | Self::Exists(_)
-            | Self::Newer { .. }
-            | Self::NotAStore(_)
-            | Self::Io { .. }
-            | Self::Message(_) => None,
-        }
+        if let Self::Sqlite(error) = self { Some(error) } else { None }
     }
 
     /// Another program has locked the file; a little later it may be free. In PostgreSQL it is tried again
@@ -134,22 +94,9 @@ impl StoreError {
 
     /// There is no store yet at the place that is named.
     pub(super) fn is_absence(&self) -> bool {
-        match self {
-            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            Self::Postgres(PostgresError::Absent(_)) => true,
-            Self::Postgres(_)
-            | Self::Locked(_)
-            | Self::Missing(_)
-            | Self::Unreadable { .. }
-            | Self::Elsewhere(_)
-            | Self::Exhausted(_)
-            | Self::Gone(_)
-            | Self::Exists(_)
-            | Self::Newer { .. }
-            | Self::NotAStore(_)
-            | Self::Sqlite(_)
-            | Self::Message(_) => false,
-        }
+        let is_not_found = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        matches!(self, Self::Io { source, .. } if is_not_found(source))
+            || matches!(self, Self::Postgres(PostgresError::Absent(_)))
     }
 }
 

@@ -136,28 +136,17 @@ impl<'t> Exec<'t> {
     }
 
     fn show(&mut self, value: &Value) -> Result<(), String> {
-        match value {
-            Value::Nil if self.missing == Missing::Refused => Err(NO_VALUE.to_owned()),
-            Value::Nil => self.write("<no value>"),
-            Value::Text(text) => self.write(text),
-            // Go prints the value that a pointer refers to.
-            Value::Map(id) if id.kind() == MapType::File => {
-                let text = format::show(&mut self.heap, value)?;
-                self.write(text.trim_start_matches('&'))
-            }
-            Value::Bool(_)
-            | Value::Int(_)
-            | Value::Named(..)
-            | Value::Float(_)
-            | Value::Time(_)
-            | Value::Version(_)
-            | Value::Error(_)
-            | Value::List(_)
-            | Value::Map(_) => {
-                let text = format::show(&mut self.heap, value)?;
-                self.write(&text)
-            }
+        if let Value::Text(text) = value {
+            return self.write(text);
         }
+        if let Value::Nil = value {
+            let is_refused = self.missing == Missing::Refused;
+            return if is_refused { Err(NO_VALUE.to_owned()) } else { self.write("<no value>") };
+        }
+        let text = format::show(&mut self.heap, value)?;
+        // Go prints the value that a pointer refers to.
+        let is_pointer = matches!(value, Value::Map(id) if id.kind() == MapType::File);
+        self.write(if is_pointer { text.trim_start_matches('&') } else { &text })
     }
 
     /// `if`, and `with`, which sets the dot to the value that it tests.
@@ -250,23 +239,16 @@ impl<'t> Exec<'t> {
         let Some((first, args)) = command.args.split_first() else {
             return Err("a command is empty".into());
         };
-        match first {
-            Expr::Identifier(_, name) => self.call(name, args, dot, last),
-            Expr::Nil(_) => Err("nil is not a command; write {{ print nil }} to print it".into()),
-            Expr::Dot(_)
-            | Expr::Field(..)
-            | Expr::Variable(..)
-            | Expr::String(..)
-            | Expr::Number(..)
-            | Expr::Bool(..)
-            | Expr::Pipe(..)
-            | Expr::Chain(..) => {
-                if args.is_empty() && last.is_none() {
-                    return self.expr(first, dot);
-                }
-                self.method(first, args, dot, last)
-            }
+        if let Expr::Identifier(_, name) = first {
+            return self.call(name, args, dot, last);
         }
+        if let Expr::Nil(_) = first {
+            return Err("nil is not a command; write {{ print nil }} to print it".into());
+        }
+        if args.is_empty() && last.is_none() {
+            return self.expr(first, dot);
+        }
+        self.method(first, args, dot, last)
     }
 
     fn call(

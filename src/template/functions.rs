@@ -191,19 +191,11 @@ pub(super) struct FunctionCall<'c> {
 impl<'c> FunctionCall<'c> {
     fn charge_args(&mut self) -> Result<(), String> {
         for arg in self.args {
-            match arg {
-                Value::Text(text) => self.heap.charge(text.len())?,
-                Value::List(list) => self.heap.charge_items(list.len())?,
-                Value::Error(Some(text)) => self.heap.charge(text.len())?,
-                Value::Nil
-                | Value::Bool(_)
-                | Value::Int(_)
-                | Value::Named(..)
-                | Value::Float(_)
-                | Value::Time(_)
-                | Value::Version(_)
-                | Value::Error(None)
-                | Value::Map(_) => {}
+            if let Value::Text(text) | Value::Error(Some(text)) = arg {
+                self.heap.charge(text.len())?;
+            }
+            if let Value::List(list) = arg {
+                self.heap.charge_items(list.len())?;
             }
         }
         Ok(())

@@ -74,18 +74,16 @@ impl Names<'_> {
 
     fn expr(&mut self, expr: &Expr) -> Result<(), String> {
         self.line = expr.pos().line;
-        match expr {
-            Expr::Variable(_, name, _) => self.variable(name),
-            Expr::Identifier(_, name) => functions::check(name, self.values),
-            Expr::Pipe(_, pipe) => self.pipe(pipe),
-            Expr::Chain(_, inner, _) => self.expr(inner),
-            Expr::Dot(_)
-            | Expr::Field(..)
-            | Expr::String(..)
-            | Expr::Number(..)
-            | Expr::Bool(..)
-            | Expr::Nil(_) => Ok(()),
+        if let Expr::Variable(_, name, _) = expr {
+            self.variable(name)?;
         }
+        if let Expr::Identifier(_, name) = expr {
+            functions::check(name, self.values)?;
+        }
+        if let Expr::Pipe(_, pipe) = expr {
+            self.pipe(pipe)?;
+        }
+        if let Expr::Chain(_, inner, _) = expr { self.expr(inner) } else { Ok(()) }
     }
 
     fn variable(&self, name: &str) -> Result<(), String> {

@@ -291,20 +291,10 @@ impl Value {
 
     /// The same with room for those of 64 bits without a sign, for comparisons.
     pub(super) fn wide_integer(&self) -> Option<i128> {
-        match self {
-            Self::Named(IntType::Uint64, number) => Some(number.cast_unsigned().into()),
-            other @ (Self::Nil
-            | Self::Bool(_)
-            | Self::Int(_)
-            | Self::Named(..)
-            | Self::Float(_)
-            | Self::Text(_)
-            | Self::Time(_)
-            | Self::Version(_)
-            | Self::Error(_)
-            | Self::List(_)
-            | Self::Map(_)) => other.integer().map(i128::from),
+        if let Self::Named(IntType::Uint64, number) = self {
+            return Some(number.cast_unsigned().into());
         }
+        self.integer().map(i128::from)
     }
 
     /// The type as Go's `%T` names it.

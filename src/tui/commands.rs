@@ -87,77 +87,49 @@ impl Name {
         Self::Quit,
     ];
 
-    pub(crate) fn as_str(self) -> &'static str {
+    /// The name, what may stand after it, and what the command does.
+    fn texts(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Help => "help",
-            Self::New => "new",
-            Self::Resume => "resume",
-            Self::Fork => "fork",
-            Self::Model => "model",
-            Self::Profile => "profile",
-            Self::Tools => "tools",
-            Self::System => "system",
-            Self::Copy => "copy",
-            Self::Save => "save",
-            Self::Export => "export",
-            Self::Undo => "undo",
-            Self::Retry => "retry",
-            Self::Edit => "edit",
-            Self::Quit => "quit",
+            Self::Help => ("help", "", "list commands and keys"),
+            Self::New => ("new", "", "begin another conversation"),
+            Self::Resume => ("resume", "[WORDS]", "choose a stored conversation and go on with it"),
+            Self::Fork => ("fork", "", "copy the stored conversation and go on in the copy"),
+            Self::Model => ("model", "[NAME]", "choose the model, or show which one answers"),
+            Self::Profile => ("profile", "[NAME]", "choose a profile, or list them"),
+            Self::Tools => ("tools", "", "list the tool servers and their tools"),
+            Self::System => (
+                "system",
+                "[TEXT]",
+                "begin another conversation with this system prompt, or show it",
+            ),
+            Self::Copy => ("copy", "[NUMBER]", "copy the last answer, or one of its code blocks"),
+            Self::Save => ("save", "FILE", "write the last answer to a file"),
+            Self::Export => ("export", "FILE", "write the conversation to a file, as Markdown"),
+            Self::Undo => ("undo", "[NUMBER]", "drop the last turn, or the last turns"),
+            Self::Retry => ("retry", "", "answer the last prompt again"),
+            Self::Edit => {
+                ("edit", "[TEXT]", "write the last prompt again, or replace it with a text")
+            }
+            Self::Quit => ("quit", "", "leave"),
         }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        self.texts().0
     }
 
     /// What may stand after the name.
     pub(crate) fn parameter(self) -> &'static str {
-        match self {
-            Self::Help | Self::New | Self::Fork | Self::Tools | Self::Retry | Self::Quit => "",
-            Self::Resume => "[WORDS]",
-            Self::Model | Self::Profile => "[NAME]",
-            Self::System | Self::Edit => "[TEXT]",
-            Self::Copy | Self::Undo => "[NUMBER]",
-            Self::Save | Self::Export => "FILE",
-        }
+        self.texts().1
     }
 
     pub(crate) fn about(self) -> &'static str {
-        match self {
-            Self::Help => "list commands and keys",
-            Self::New => "begin another conversation",
-            Self::Resume => "choose a stored conversation and go on with it",
-            Self::Fork => "copy the stored conversation and go on in the copy",
-            Self::Model => "choose the model, or show which one answers",
-            Self::Profile => "choose a profile, or list them",
-            Self::Tools => "list the tool servers and their tools",
-            Self::System => "begin another conversation with this system prompt, or show it",
-            Self::Copy => "copy the last answer, or one of its code blocks",
-            Self::Save => "write the last answer to a file",
-            Self::Export => "write the conversation to a file, as Markdown",
-            Self::Undo => "drop the last turn, or the last turns",
-            Self::Retry => "answer the last prompt again",
-            Self::Edit => "write the last prompt again, or replace it with a text",
-            Self::Quit => "leave",
-        }
+        self.texts().2
     }
 
     /// Whether it does something where lines are read in place of keys: there is no clipboard there.
     pub(crate) fn takes_lines(self) -> bool {
-        match self {
-            Self::Copy => false,
-            Self::Help
-            | Self::New
-            | Self::Resume
-            | Self::Fork
-            | Self::Model
-            | Self::Profile
-            | Self::Tools
-            | Self::System
-            | Self::Save
-            | Self::Export
-            | Self::Undo
-            | Self::Retry
-            | Self::Edit
-            | Self::Quit => true,
-        }
+        self != Self::Copy
     }
 }
 
@@ -178,23 +150,7 @@ impl Command {
 
     /// Whether the provider gets the conversation with it.
     pub(crate) fn sends(&self) -> bool {
-        match self {
-            Self::Retry | Self::Edit(Some(_)) => true,
-            Self::Help
-            | Self::New
-            | Self::Resume(_)
-            | Self::Fork
-            | Self::Model(_)
-            | Self::Profile(_)
-            | Self::Tools
-            | Self::System(_)
-            | Self::Copy(_)
-            | Self::Save(_)
-            | Self::Export(_)
-            | Self::Undo(_)
-            | Self::Edit(None)
-            | Self::Quit => false,
-        }
+        matches!(self, Self::Retry | Self::Edit(Some(_)))
     }
 
     fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {

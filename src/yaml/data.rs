@@ -185,33 +185,18 @@ impl<'a, E: Iterator<Item = Event<'a>>> Builder<E> {
 
 impl Built {
     fn of(data: Data) -> Self {
-        let text = match &data {
-            Data::Text(text) | Data::Time(text) => Some(text.clone()),
-            Data::Nothing
-            | Data::Bool(_)
-            | Data::Int(_)
-            | Data::Uint(_)
-            | Data::Float(_)
-            | Data::List(_)
-            | Data::Map(_) => None,
-        };
+        let text =
+            if let Data::Text(text) | Data::Time(text) = &data { Some(text.clone()) } else { None };
         Self { data, text, is_merge: false }
     }
 }
 
 /// The maps that a merge key's value names: one, or a list.
 fn maps(value: Data) -> Vec<Vec<(String, Data)>> {
-    match value {
-        Data::Map(entries) => vec![entries],
-        Data::List(items) => items.into_iter().filter_map(Data::into_map).collect(),
-        Data::Nothing
-        | Data::Bool(_)
-        | Data::Int(_)
-        | Data::Uint(_)
-        | Data::Float(_)
-        | Data::Text(_)
-        | Data::Time(_) => Vec::new(),
+    if let Data::List(items) = value {
+        return items.into_iter().filter_map(Data::into_map).collect();
     }
+    value.into_map().into_iter().collect()
 }
 
 fn is_node(event: &Event<'_>) -> bool {

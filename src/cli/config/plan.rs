@@ -199,17 +199,12 @@ impl Plan {
 /// The extensions whose events a document needs: for the times of the answer, and for costs where a
 /// client would be shown them.
 pub(super) fn extensions_of_document(mode: Mode, args: &SessionArgs) -> Vec<Extension> {
-    match mode {
-        Mode::Json | Mode::Yaml if args.answers.prices.is_some() => {
-            vec![Extension::Timing, Extension::Usage]
-        }
-        Mode::Json | Mode::Yaml => vec![Extension::Timing],
-        Mode::Text
-        | Mode::Objects { .. }
-        | Mode::JsonStream
-        | Mode::OneShot
-        | Mode::Server
-        | Mode::Frames => Vec::new(),
+    if !matches!(mode, Mode::Json | Mode::Yaml) {
+        return Vec::new();
+    }
+    match args.answers.prices {
+        Some(_) => vec![Extension::Timing, Extension::Usage],
+        None => vec![Extension::Timing],
     }
 }
 

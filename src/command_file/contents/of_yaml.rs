@@ -12,16 +12,9 @@ impl Contents {
     /// The only map in a file of YAML, with the times in it; `None` for other files.
     pub(in crate::command_file) fn yaml_object(&self) -> Option<Result<yaml::data::Data, String>> {
         let Format::Yaml = self.format() else { return None };
-        let map = self.yaml_data::<Cost>(|Cost(cost)| cost).and_then(|data| match data {
-            yaml::data::Data::Map(_) => Ok(data),
-            yaml::data::Data::Nothing
-            | yaml::data::Data::Bool(_)
-            | yaml::data::Data::Int(_)
-            | yaml::data::Data::Uint(_)
-            | yaml::data::Data::Float(_)
-            | yaml::data::Data::Text(_)
-            | yaml::data::Data::Time(_)
-            | yaml::data::Data::List(_) => Err(format!("{} does not hold a map", self.called())),
+        let map = self.yaml_data::<Cost>(|Cost(cost)| cost).and_then(|data| {
+            let is_map = matches!(data, yaml::data::Data::Map(_));
+            if is_map { Ok(data) } else { Err(format!("{} does not hold a map", self.called())) }
         });
         Some(map)
     }

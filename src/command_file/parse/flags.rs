@@ -79,7 +79,7 @@ fn flag_name(node: Option<&Node>, line: u32) -> Result<String, FileFault> {
 }
 
 fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, FileFault> {
-    let names = || Type::ALL.map(|(name, _)| name).join(", ");
+    let names = || Type::ALL.map(Type::name).join(", ");
     let node = node.ok_or_else(|| (line, format!("it has no `type`; known are {}", names())))?;
     let name = node.text().unwrap_or_default();
     let kind = Type::named(name);

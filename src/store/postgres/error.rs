@@ -81,21 +81,8 @@ impl PostgresError {
 
     /// It may be over in a moment, with another connection.
     pub(super) fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::Silent { .. } => true,
-            Self::Server { code, .. } => is_passing(code),
-            Self::Address(_)
-            | Self::Absent(_)
-            | Self::Newer { .. }
-            | Self::Foreign(_)
-            | Self::Lost { .. }
-            | Self::Forgotten(_)
-            | Self::Unwritable { .. }
-            | Self::ZeroInId
-            | Self::Unclaimed
-            | Self::Runtime(_)
-            | Self::Planted => false,
-        }
+        matches!(self, Self::Unreachable { .. } | Self::Silent { .. })
+            || matches!(self, Self::Server { code, .. } if is_passing(code))
     }
 
     /// The connection was cut or not made: the server ends or starts, is full, or the network is at fault.
@@ -106,22 +93,9 @@ impl PostgresError {
             SqlState::CANNOT_CONNECT_NOW,
             SqlState::TOO_MANY_CONNECTIONS,
         ];
-        match self {
-            Self::Unreachable { .. } => true,
-            Self::Server { code, .. } => of_server.contains(code) || is_of_connection(code),
-            Self::Silent { .. }
-            | Self::Address(_)
-            | Self::Absent(_)
-            | Self::Newer { .. }
-            | Self::Foreign(_)
-            | Self::Lost { .. }
-            | Self::Forgotten(_)
-            | Self::Unwritable { .. }
-            | Self::ZeroInId
-            | Self::Unclaimed
-            | Self::Runtime(_)
-            | Self::Planted => false,
-        }
+        matches!(self, Self::Unreachable { .. })
+            || self.has_code(&of_server)
+            || matches!(self, Self::Server { code, .. } if is_of_connection(code))
     }
 
     /// The server reports this state.

@@ -21,17 +21,10 @@ impl<'t> Exec<'t> {
     ) -> Result<Value, String> {
         let line = self.line;
         let (receiver, name) = self.receiver(first, dot)?.ok_or(NO_METHOD)?;
-        let has_methods = match receiver {
-            Value::Time(_) | Value::Named(..) | Value::Version(_) | Value::Error(Some(_)) => true,
-            Value::Nil
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::Error(None)
-            | Value::List(_)
-            | Value::Map(_) => false,
-        };
+        let has_methods = matches!(
+            receiver,
+            Value::Time(_) | Value::Named(..) | Value::Version(_) | Value::Error(Some(_))
+        );
         if !has_methods {
             return Err(NO_METHOD.into());
         }

@@ -9,20 +9,17 @@ pub(super) fn own_text(value: &Value, verb: char) -> Option<String> {
     if !matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') {
         return None;
     }
-    match value {
-        Value::Time(at) => Some(time::string(at)),
-        Value::Version(version) => Some(version.to_string()),
-        Value::Error(message) => message.as_deref().map(str::to_owned),
-        Value::Named(IntType::Int64 | IntType::Uint64 | IntType::Uint8, _) => None,
-        Value::Named(kind, number) => Some(written_integer(*kind, *number)),
-        Value::Nil
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Float(_)
-        | Value::Text(_)
-        | Value::List(_)
-        | Value::Map(_) => None,
+    if let Value::Named(kind, number) = value {
+        let is_plain = matches!(kind, IntType::Int64 | IntType::Uint64 | IntType::Uint8);
+        return (!is_plain).then(|| written_integer(*kind, *number));
     }
+    if let Value::Time(at) = value {
+        return Some(time::string(at));
+    }
+    if let Value::Version(version) = value {
+        return Some(version.to_string());
+    }
+    if let Value::Error(Some(message)) = value { Some(message.to_string()) } else { None }
 }
 
 /// An integer as its type formats it.

@@ -174,23 +174,15 @@ fn look(role: Role) -> (Option<&'static Hue>, Modifier) {
 
 /// What stands for a colour where there are none.
 fn without_colour(role: Role) -> Modifier {
-    match role {
-        Role::InlineCode | Role::Code(Token::Keyword) => Modifier::BOLD,
-        Role::Address | Role::Html | Role::Bar | Role::Rule | Role::Code(Token::Comment) => {
-            Modifier::DIM
-        }
-        Role::Text
-        | Role::Title
-        | Role::Heading
-        | Role::Emphasis
-        | Role::Strong
-        | Role::Strike
-        | Role::Link
-        | Role::Image
-        | Role::Marker
-        | Role::Quote
-        | Role::TableHead
-        | Role::Code(_) => Modifier::empty(),
+    let is_bold = matches!(role, Role::InlineCode | Role::Code(Token::Keyword));
+    let is_dim = matches!(
+        role,
+        Role::Address | Role::Html | Role::Bar | Role::Rule | Role::Code(Token::Comment)
+    );
+    match (is_bold, is_dim) {
+        (true, _) => Modifier::BOLD,
+        (false, true) => Modifier::DIM,
+        (false, false) => Modifier::empty(),
     }
 }
 

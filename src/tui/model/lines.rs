@@ -193,29 +193,17 @@ impl State {
 
     /// What has ended of what a line had done.
     pub(super) fn action_ended(&mut self, event: &Event) {
-        let ends = match event {
+        let ends = matches!(
+            event,
             Event::Reported(_)
-            | Event::Sessions(_)
-            | Event::Profiles(_)
-            | Event::Forked(_)
-            | Event::Sent(..)
-            | Event::Measured { .. }
-            | Event::Opened(_)
-            | Event::NotOpened(_) => true,
-            Event::Typed(_)
-            | Event::Line(_)
-            | Event::LineInterrupted
-            | Event::InputEnded
-            | Event::Frame(_)
-            | Event::Tick
-            | Event::Resized(_)
-            | Event::Logged(_)
-            | Event::Files(_)
-            | Event::FilesFound { .. }
-            | Event::Edited(_)
-            | Event::ProviderChanged(_)
-            | Event::Pasting(_) => false,
-        };
+                | Event::Sessions(_)
+                | Event::Profiles(_)
+                | Event::Forked(_)
+                | Event::Sent(..)
+                | Event::Measured { .. }
+                | Event::Opened(_)
+                | Event::NotOpened(_)
+        );
         if let Some(lines) = &mut self.lines
             && ends
         {
@@ -326,28 +314,16 @@ fn answer(word: &str) -> Option<Answer> {
 /// Whether an event reports the end of the action, or that a request was made: that ends with its last
 /// frame.
 fn ends_with_an_event(action: &Action) -> bool {
-    match action {
+    matches!(
+        action,
         Action::Open(_)
-        | Action::Fork(_)
-        | Action::ListSessions
-        | Action::ListProfiles
-        | Action::Write { .. }
-        | Action::Measure { .. }
-        | Action::Request(_) => true,
-        Action::Stay
-        | Action::ListFiles { .. }
-        | Action::FindFiles(_)
-        | Action::CompleteProfile { .. }
-        | Action::Edit(_)
-        | Action::Suspend
-        | Action::Redraw
-        | Action::Copy(_)
-        | Action::Remember(_)
-        | Action::Scroll(_)
-        | Action::Fold
-        | Action::EndInput
-        | Action::Quit => false,
-    }
+            | Action::Fork(_)
+            | Action::ListSessions
+            | Action::ListProfiles
+            | Action::Write { .. }
+            | Action::Measure { .. }
+            | Action::Request(_)
+    )
 }
 
 #[cfg(test)]

@@ -107,16 +107,10 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_begins(&id);
         }
-        match outgoing {
-            Outgoing::Submit { prompt, joins } => {
-                self.waiting.push(Waiting { id, prompt, joins: joins.is_some() });
-            }
-            Outgoing::Cancel { .. }
-            | Outgoing::Approve { .. }
-            | Outgoing::SwitchModel { .. }
-            | Outgoing::FollowServers
-            | Outgoing::Edit(_)
-            | Outgoing::Replace { .. } => self.quiet.push((id, outgoing)),
+        if let Outgoing::Submit { prompt, joins } = outgoing {
+            self.waiting.push(Waiting { id, prompt, joins: joins.is_some() });
+        } else {
+            self.quiet.push((id, outgoing));
         }
     }
 
