@@ -1,7 +1,7 @@
 //! The front end on standard input and output: hands request lines, signals and the end of the
 //! reader to the host, and writes its frames. One loop owns everything; threads only read and write.
 //!
-//! `incoming` is what comes in, from `input`, `framer` and `reader`. `outbox` (pure) merges patches for
+//! `incoming` is what comes in, from `input`, `framer` and `streams`. `outbox` (pure) merges patches for
 //! a slow reader and says when to stop; `writer` writes what it gives. `observers` get the same frames:
 //! `debug_file`, `diagnostics`, `progress`.
 
@@ -16,21 +16,19 @@ mod input;
 mod notices;
 mod observers;
 mod progress;
-mod reader;
 mod refusal;
 mod settings;
 mod signals;
 mod streams;
-mod unread;
 mod writer;
 
 pub(crate) use debug_file::DebugFile;
+pub(crate) use notices::UnreadInput;
 pub(crate) use progress::{Progress, Shown};
 pub(crate) use refusal::{is_shortage, refusal, unable};
 pub(crate) use settings::{AwaitedPrompt, Finish, Requests, Settings};
 pub(crate) use signals::{Signals, take_file_size_signal};
 pub(crate) use streams::{Stdio, reader_gone};
-pub(crate) use unread::UnreadInput;
 
 use crate::host::{Effect, Effects, Host, log_input};
 use crate::protocol::command::{Command, Submit};
@@ -44,11 +42,11 @@ use incoming::{Arrival, Incoming};
 use input::FromStdin;
 use notices::Notices;
 use observers::Observers;
-use reader::Reader;
 use std::future::{pending, ready};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Instant;
+use streams::Reader;
 use tokio::task::yield_now;
 use writer::Writer;
 

@@ -19,7 +19,6 @@ mod log_file;
 mod network;
 mod origin;
 mod part;
-mod patches;
 mod path;
 mod place;
 mod postgres;

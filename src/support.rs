@@ -11,7 +11,11 @@ pub(crate) mod strconv;
 
 pub(crate) mod defect;
 
-pub(crate) mod log_targets;
+/// Targets of log lines, for what a log leaves out.
+pub(crate) mod log_targets {
+    /// Lines that say what an event says as well. A front end that shows the event leaves them out.
+    pub(crate) const EVENT: &str = "duologue::event";
+}
 
 pub(crate) mod threads;
 

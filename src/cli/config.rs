@@ -1,6 +1,5 @@
 //! Turns options and environment variables into settings.
 
-mod capabilities;
 pub(crate) mod chat;
 pub(crate) mod engine;
 mod engines;
@@ -26,10 +25,9 @@ use crate::protocol::wire::{ClientError, Code};
 use crate::session::{Rules, SessionMode};
 use crate::stdio::{self, AwaitedPrompt, Progress, Requests, Settings};
 use anyhow::{Result, ensure};
-use capabilities::capabilities_of_nobody;
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
-use plan::Plan;
+use plan::{Plan, capabilities_of_nobody};
 pub(crate) use request::{Once, PromptRequest, Source};
 use std::path::PathBuf;
 

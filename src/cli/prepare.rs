@@ -5,7 +5,6 @@
 mod attachments;
 mod chat;
 mod command;
-mod file_settings;
 mod history;
 mod inputs;
 mod prompt;

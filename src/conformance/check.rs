@@ -14,7 +14,6 @@ mod events;
 mod extension;
 mod fields;
 mod frame;
-mod hello;
 mod identity;
 mod lean;
 mod line;

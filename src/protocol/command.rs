@@ -2,20 +2,20 @@
 //! line and checked as far as that is possible without a session. Pure.
 
 mod edit;
-mod page;
 mod read;
 
 pub use edit::{Edit, Replacement};
-pub use page::Page;
 
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
-use crate::protocol::id::{IdTooLong, RequestId, ToolCallId};
+use crate::protocol::id::{IdTooLong, Ordinal, RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
+use crate::protocol::proto::rpc::SnapshotRequest;
 use crate::protocol::words::capability;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Longest name of a tool, in bytes: the limit of the strictest provider.
@@ -309,4 +309,34 @@ impl Command {
 pub fn is_tool_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=TOOL_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
+/// The part of a conversation that a snapshot is asked for; without any bound, all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Only what was changed, or dropped, after this event.
+    pub since: Option<Ordinal>,
+    /// Only what was created before this event.
+    pub before: Option<Ordinal>,
+    /// Only so many entities, those that were created last. What was there before the first event
+    /// is never divided, so that there may be more.
+    pub limit: Option<NonZeroU32>,
+}
+
+impl Page {
+    /// Whether it is the whole conversation.
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<SnapshotRequest> for Page {
+    fn from(request: SnapshotRequest) -> Self {
+        let ordinal = |number: u64| (number != 0).then_some(Ordinal(number));
+        Self {
+            since: ordinal(request.since_ordinal),
+            before: ordinal(request.before_ordinal),
+            limit: NonZeroU32::new(request.limit),
+        }
+    }
 }

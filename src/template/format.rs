@@ -2,21 +2,19 @@
 
 mod numbers;
 mod own_text;
-mod quotes;
 mod source;
 
 use super::types::{FILE_FIELDS, IntType, MapType};
 use super::value::{Heap, MapId, VALUE_LEVELS_MAX, Value};
 use numbers::{Spec, pad, write_float, write_int};
-use quotes::{can_backquote, quoted_char};
+use own_text::own_text;
+use source::{can_backquote, quoted_char};
 use std::iter::Peekable;
 use std::str::Chars;
 
-use own_text::own_text;
-
 pub(super) use numbers::general;
 pub(super) use own_text::written_integer;
-pub(super) use quotes::quoted;
+pub(super) use source::quoted;
 
 /// Largest width and precision; larger ones are reduced to it.
 const WIDTH_CHARS_MAX: usize = 65_535;

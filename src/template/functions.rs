@@ -6,7 +6,6 @@
 
 mod builtin;
 mod dates;
-mod digests;
 mod encode;
 mod lists;
 mod maps;
@@ -58,7 +57,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
         maps::FUNCTIONS,
         numbers::FUNCTIONS,
         encode::FUNCTIONS,
-        digests::FUNCTIONS,
         regexes::FUNCTIONS,
         dates::FUNCTIONS,
         paths::FUNCTIONS,

@@ -1,23 +1,28 @@
-//! `duologue doctor`: what is configured, from where, and whether it works. Each file of `doctor`
-//! checks one part: `profiles`, `provider`, `store` and `servers`.
+//! `duologue doctor`: what is configured, from where, and whether it works. `profiles` and
+//! `provider` check these; stores and tool servers are checked here.
 
 mod profiles;
 mod provider;
-mod servers;
-mod store;
 
 use super::FOUND;
 use super::args::DoctorArgs;
 use super::document::{print_data, print_text};
 use super::envelope::Error;
 use super::output::{Failure, status};
+use super::tools::{Offered, ask};
 use crate::cli::config::profile;
+use crate::cli::tools::{ProfileTools, ToolSettings};
 use crate::cli::{LogLevel, log};
 use crate::engine::ErrorClass;
+use crate::session::SessionMode;
+use crate::store::{Inspected, Inspection, Tables};
 use crate::support::terminal::escape_control;
 use profiles::Chosen;
 use serde_json::{Value, json};
 use std::time::Instant;
+
+/// Tools of a server that are named; of others only the number is given.
+const NAMED_MAX: usize = 8;
 
 /// What was looked at, and what was found.
 struct Check {
@@ -111,8 +116,112 @@ fn checks(args: &DoctorArgs) -> Vec<Check> {
     if let Some(Chosen { values, resolved }) = &chosen {
         provider::check(args, values, resolved.as_ref(), &mut checks);
     }
-    store::check(args, &mut checks);
+    check_store(args, &mut checks);
     let of_profile = chosen.map(|chosen| chosen.values.into_tools()).unwrap_or_default();
-    servers::check(args, &of_profile, &mut checks);
+    check_servers(args, &of_profile, &mut checks);
     checks
+}
+
+/// Checks each store that is named; none is changed.
+fn check_store(args: &DoctorArgs, checks: &mut Vec<Check>) {
+    match args.places.library() {
+        Ok(None) => checks.push(Check::fine("store", "none is named (--store, DUOLOGUE_STORE)")),
+        Ok(Some(library)) => {
+            checks.extend(library.inspect(!args.offline).into_iter().map(of_place))
+        }
+        Err(why) => checks.push(Check::wrong("store", why)),
+    }
+}
+
+fn of_place(Inspected { place, part, found }: Inspected) -> Check {
+    let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
+    match found {
+        None => Check::note("store", format!("{place}{part}: not connected to (--offline)")),
+        Some(Err(why)) => Check::wrong("store", format!("{place}{part}: {why}")),
+        Some(Ok(Inspection { tables, is_remote })) => {
+            let tables = match tables {
+                None => "can be made; no conversation is stored there yet".to_owned(),
+                Some(tables) => shown(&tables),
+            };
+            let found = format!("{place}{part}: {tables}");
+            match is_remote {
+                true => Check::note(
+                    "store",
+                    format!(
+                        "{found}; it is on a network file system, where locks and writes can be lost, \
+                         so only one machine should use it"
+                    ),
+                ),
+                false => Check::fine("store", found),
+            }
+        }
+    }
+}
+
+fn shown(Tables { format, newest, sessions, held, holders }: &Tables) -> String {
+    let sessions = match sessions {
+        1 => "1 session".to_owned(),
+        count => format!("{count} sessions"),
+    };
+    let format = match format == newest {
+        true => format!("format {format}"),
+        false => format!("format {format}, which the next conversation changes to {newest}"),
+    };
+    let held = match held {
+        0 => "none of them is in use".to_owned(),
+        held => format!("{held} of them in use by {}", holders.join("; ")),
+    };
+    format!("can be read and written; {sessions}, {held}; {format}")
+}
+
+/// Checks the servers: starts them, asks for their tools, and ends them.
+fn check_servers(args: &DoctorArgs, of_profile: &ProfileTools, checks: &mut Vec<Check>) {
+    let settings = match args.tools.settings(SessionMode::OneShot, of_profile) {
+        Ok(settings) => settings,
+        Err(error) => {
+            checks.push(Check::wrong("tool servers", format!("{error:#}")));
+            return;
+        }
+    };
+    let ignored = |warning: &String| Check::note("ignored", format!("--mcp-config: {warning}"));
+    checks.extend(settings.warnings.iter().map(ignored));
+    if settings.servers.is_empty() {
+        checks.push(Check::fine("tool servers", "none is named (--mcp, --mcp-config)"));
+    } else if args.offline {
+        let names = settings.servers.iter().map(|server| server.name.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        checks.push(Check::note("tool servers", format!("{names}: not started (--offline)")));
+    } else {
+        of_servers(settings, checks);
+    }
+}
+
+fn of_servers(settings: ToolSettings, checks: &mut Vec<Check>) {
+    let Offered { tools, failed } = match ask(settings) {
+        Ok(offered) => offered,
+        Err(error) => {
+            let why = format!("events can't be waited for: {error}");
+            checks.push(Check::wrong("tool servers", why));
+            return;
+        }
+    };
+    for (server, tools) in &tools {
+        let mut names: Vec<_> =
+            tools.iter().take(NAMED_MAX).map(|tool| tool.name.as_str()).collect();
+        if tools.len() > NAMED_MAX {
+            names.push("…");
+        }
+        let names = names.join(", ");
+        checks.push(match tools.len() {
+            0 => Check::note("tool server", format!("{server}: works, and has no tools")),
+            1 => Check::fine("tool server", format!("{server}: works, with the tool {names}")),
+            count => {
+                Check::fine("tool server", format!("{server}: works, with {count} tools: {names}"))
+            }
+        });
+    }
+    let failed = failed.iter();
+    checks.extend(
+        failed.map(|(server, why)| Check::wrong("tool server", format!("{server}: {why}"))),
+    );
 }

@@ -4,7 +4,6 @@
 pub(crate) mod args;
 mod delete;
 mod export;
-mod fork;
 mod import;
 mod list;
 mod markdown;
@@ -34,7 +33,7 @@ pub fn sessions(args: &SessionsArgs) -> u8 {
         SessionsAction::Show(args) => reported(show::show(args), args.output.is_json()),
         SessionsAction::Export(args) => reported(export::export(args), args.output.is_json()),
         SessionsAction::Search(args) => reported(search::search(args), args.output.is_json()),
-        SessionsAction::Fork(args) => reported(fork::fork(args), args.output.is_json()),
+        SessionsAction::Fork(args) => reported(new::fork(args), args.output.is_json()),
         SessionsAction::Import(args) => reported(import::import(args), args.output.is_json()),
         SessionsAction::Delete(args) => reported(delete::delete(args), args.output.is_json()),
     })

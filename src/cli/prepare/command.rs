@@ -3,13 +3,13 @@
 use super::chat::{self, Opening};
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
-use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, history, text};
+use super::{Prepared, Reason, Refusal, Terminal, attachments, history, text};
 use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
 use crate::cli::log;
-use crate::cli::{Cli, CommandMode, Mode, RUN_COMMAND, RunCommandArgs};
+use crate::cli::{Cli, CommandMode, EngineName, Mode, RUN_COMMAND, RunCommandArgs, SessionArgs};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
@@ -18,6 +18,7 @@ use crate::stdio::UnreadInput;
 use crate::support::terminal::escape_control;
 use crate::template::{Missing, Values};
 use anyhow::{Context, Result, anyhow};
+use clap::ValueEnum;
 use jiff::Zoned;
 use std::ffi::OsString;
 use std::fs::File;
@@ -101,7 +102,7 @@ fn with_file(
     }
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
-    if let Some(ignored) = file_settings::apply(file, &mut args.session) {
+    if let Some(ignored) = apply_settings(file, &mut args.session) {
         tracing::warn!("{}: {ignored}", file.path.display());
     }
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
@@ -147,7 +148,7 @@ fn begin_chat(
         )
         .into());
     }
-    let ignored = file_settings::apply(file, &mut args.session);
+    let ignored = apply_settings(file, &mut args.session);
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let rendered = file.render(values, &Zoned::now(), missing)?;
     let history = history::read(args.session.history.as_deref())?;
@@ -223,4 +224,37 @@ fn request(
         reports_values: file.extensions.iter().any(|name| name == EXTRACT),
         name: file.name.clone(),
     })
+}
+
+/// Puts what `file` says about the provider and its calls into `args`: typed options win over it, and it
+/// wins over variables and the profile. Returns what is ignored of it, for people.
+fn apply_settings(file: &CommandFile, args: &mut SessionArgs) -> Option<String> {
+    args.calls.of_file = file.settings.clone();
+    let of_file = file.engine.as_deref();
+    let engine = of_file.and_then(|name| EngineName::from_str(name, false).ok());
+    let provider = &mut args.provider;
+    // A key or an address that is named otherwise is not for the engine of a file.
+    let is_address_of_others = provider.addresses.engine().is_some()
+        && engine.is_none_or(|engine| provider.addresses.of(engine).is_none());
+    let is_chosen = provider.engine.is_some()
+        || is_address_of_others
+        || provider.profile.is_some()
+        || provider.base_url.is_some()
+        || provider.key_command.is_some()
+        || provider.key_file.is_some()
+        || std::env::var_os("DUOLOGUE_API_KEY").is_some_and(|key| !key.is_empty());
+    if !is_chosen {
+        provider.engine = engine;
+    }
+    if provider.engine.is_some() && engine.is_some() && provider.engine != engine {
+        let name = of_file.unwrap_or_default();
+        return Some(format!(
+            "the file is written for the engine {name}, and another one is chosen: its engine and \
+             its model are ignored"
+        ));
+    }
+    if !args.calls.typed.iter().any(|id| id == "model") && file.model.is_some() {
+        provider.model.clone_from(&file.model);
+    }
+    None
 }

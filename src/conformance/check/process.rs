@@ -2,9 +2,9 @@
 //! requests, and ends once.
 
 use super::answers::needs_no_request;
-use super::hello::check_hello;
 use super::names::{Name, shown};
 use super::rule::{Report, Rule, Violation};
+use super::session::check_hello;
 use crate::protocol::command::Extension;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};

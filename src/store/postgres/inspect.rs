@@ -1,8 +1,7 @@
 //! Whether a session could begin in a database: looks, and changes nothing in it.
 
 use super::error::PostgresError;
-use super::link::{Link, Value};
-use super::reactor::Reactor;
+use super::link::{Link, Reactor, Value};
 use super::{Dsn, addressed, schema};
 use crate::store::inspection::{HOLDERS_MAX, Inspection, Tables};
 use tokio_postgres::types::Type;

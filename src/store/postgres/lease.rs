@@ -5,8 +5,8 @@
 
 use super::address::Address;
 use super::error::PostgresError;
-use super::link::{BEGIN, Link, Statement, Value};
-use super::{machine, reactor::Reactor};
+use super::link::{BEGIN, Link, Reactor, Statement, Value};
+use super::machine;
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::lock::own_name;

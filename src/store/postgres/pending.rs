@@ -6,12 +6,18 @@ use super::payloads::{Payload, Payloads};
 use crate::protocol::id::SessionId;
 use crate::protocol::pieces::Pieces;
 use crate::store::batch::{Batch, Change, RowChanges};
-use crate::store::patches::PATCHES;
 use crate::store::sqlite::now_ms;
 use crate::store::words;
 use ring::digest::{Context, SHA256};
 use std::collections::BTreeMap;
 use tokio_postgres::types::Type;
+
+/// The messages of patches, which are removed when their run ends.
+static PATCHES: &[&str] = &[
+    "pinocchio.chatapp.v1.ChatTextPatch",
+    "pinocchio.chatapp.v1.ChatReasoningPatch",
+    "pinocchio.chatapp.v1.ChatToolArgumentsPatch",
+];
 
 const SESSION: &str = "INSERT INTO duologue.sessions(id, title, folder, created_ms, updated_ms, \
      last_ordinal, turns, preamble, writer, batch, digest, word_rules) \

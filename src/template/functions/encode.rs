@@ -1,4 +1,5 @@
-//! Functions that encode and decode JSON, YAML, base64 and base32.
+//! Functions that encode and decode JSON, YAML, base64 and base32, and digests of text as hexadecimal
+//! digits: <https://masterminds.github.io/sprig/crypto.html>.
 
 use super::{Function, FunctionCall, function, yaml};
 use crate::template::time;
@@ -6,7 +7,8 @@ use crate::template::types::{FILE_FIELDS, IntType, ListType, MapType};
 use crate::template::value::{Heap, MapId, Value, check_levels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use data_encoding::BASE32;
+use data_encoding::{BASE32, HEXLOWER};
+use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -41,6 +43,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
             .map(Value::text)
             .map_err(|_| "the decoded text is not UTF-8".into())
     }),
+    function("sha1sum", (1, 1), |call| hex(call, &SHA1_FOR_LEGACY_USE_ONLY)),
+    function("sha256sum", (1, 1), |call| hex(call, &SHA256)),
+    function("sha512sum", (1, 1), |call| hex(call, &SHA512)),
+    // In decimal digits, as in sprig.
+    function("adler32sum", (1, 1), |call| Ok(Value::text(adler32(call.text(0)?).to_string()))),
 ];
 
 /// JSON as Go's `encoding/json` writes it; `<`, `>` and `&` as escapes if `is_escaped`.
@@ -213,4 +220,19 @@ fn from_json(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let read: Json =
         serde_json::from_str(call.text(0)?).map_err(|why| format!("this is not JSON: {why}"))?;
     call.heap.take_floats(&read)
+}
+
+fn hex(call: &FunctionCall<'_>, algorithm: &'static Algorithm) -> Result<Value, String> {
+    let digest = digest(algorithm, call.text(0)?.as_bytes());
+    Ok(Value::text(HEXLOWER.encode(digest.as_ref())))
+}
+
+/// RFC 1950, section 9.
+fn adler32(text: &str) -> u32 {
+    const BASE: u32 = 65521;
+    let (low, high) = text.bytes().fold((1, 0), |(low, high), byte| {
+        let low = (low + u32::from(byte)) % BASE;
+        (low, (high + low) % BASE)
+    });
+    high << 16 | low
 }
