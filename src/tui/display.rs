@@ -11,8 +11,8 @@ pub(crate) use full::FullScreen;
 pub(crate) use inline::{Inline, Next};
 
 use crate::tui::text::is_sent;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::Line;
 use std::fmt::Write;
 
 /// One picture: the terminal shows it at once (synchronized output), or ignores these two.

@@ -26,7 +26,7 @@ fn grapheme_width(grapheme: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::text::Span;
+    use ratatui_core::text::Span;
 
     #[test]
     fn widths_are_those_of_the_screen() {

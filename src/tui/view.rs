@@ -16,8 +16,8 @@ pub(crate) use pieces::Printer;
 #[cfg(test)]
 use super::model::State;
 use super::text::width;
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
 use std::time::Duration;
 use unicode_segmentation::UnicodeSegmentation;
 

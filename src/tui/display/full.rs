@@ -2,7 +2,7 @@
 
 use super::{BEGIN, END, ERASE_LINE, WRAP_OFF, WRAP_ON, push_line};
 use crate::tui::model::Size;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use std::fmt::Write;
 
 /// All rows of the alternate screen.

@@ -23,7 +23,7 @@ use crate::tui::model::Size;
 use crate::tui::view::Live;
 use erasing::Erasure;
 use questions::WARY_PICTURE_TIME;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use std::time::Instant;
 
 /// A live region.

@@ -5,7 +5,7 @@
 use super::rows::{Of, Place, Rows};
 use crate::tui::text::is_sent;
 use crate::tui::view::Live;
-use ratatui::text::{Line, Span};
+use ratatui_core::text::{Line, Span};
 
 /// Rows that may have to be drawn again, so that what is above them can go.
 const ROWS_MAX: usize = 100;

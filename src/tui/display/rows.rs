@@ -1,7 +1,7 @@
 //! Rows as a terminal keeps them: when its width changes, it wraps the lines on its screen again. Pure.
 
 use crate::tui::text::{cut, is_sent, width};
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Rows one below the other.

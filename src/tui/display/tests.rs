@@ -5,7 +5,7 @@ use crate::tui::model::Size;
 use crate::tui::view::Live;
 use crate::tui::vt::Vt;
 use proptest::prelude::*;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use std::time::{Duration, Instant};
 
 /// A chat on a terminal, which learns of sizes late.

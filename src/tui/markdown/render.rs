@@ -4,8 +4,8 @@ use super::super::text::{cut, width, wrap};
 use super::rest::Walk;
 use super::theme::{Role, Theme};
 use super::{Block, CodeSpan, Inline, Kind, Marker, table};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
 use std::ops::Range;
 
 /// Where less than this is left beside a marker or a bar, what they mark stands below or without them.

@@ -3,7 +3,7 @@
 
 use super::render::{self, Page};
 use super::{Block, Face, Inline, Theme};
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 /// The text of blocks that has been printed although the blocks were still open.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use super::render::Runs;
 use super::rest::Walk;
 use super::theme::{Role, Theme};
 use super::{Align, Inline, Table};
-use ratatui::style::Style;
-use ratatui::text::Span;
+use ratatui_core::style::Style;
+use ratatui_core::text::Span;
 
 /// The space between two columns. No line is drawn there: terminals do not agree on the width of
 /// emoji, and a line would show it.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tui::text::Cleaner;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 mod properties;
 
@@ -87,7 +87,7 @@ fn parts_look_like_what_they_are() {
     }
     let lines = draw(&read("# a\n*b* `c`\n> - d\n\n```rust\nfn\n```\n"), 80, &PLAIN);
     let mut spans = lines.iter().flat_map(|line| &line.spans);
-    assert!(spans.all(|span| span.style == ratatui::style::Style::new()));
+    assert!(spans.all(|span| span.style == ratatui_core::style::Style::new()));
 }
 
 #[test]

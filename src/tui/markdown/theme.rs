@@ -1,7 +1,7 @@
 //! What each part of the text looks like, by the colours of the terminal.
 
 use super::{Face, Inline, Token};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui_core::style::{Color, Modifier, Style};
 
 /// What the background of the terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

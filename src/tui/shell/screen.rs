@@ -6,7 +6,7 @@ use crate::tui::model::{Lines, Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
 use crate::tui::text::is_sent;
 use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 use std::fs::File;
 use std::future::pending;
 use std::io;

@@ -3,7 +3,7 @@
 use super::look::{Look, Part};
 use crate::tui::input::Editor;
 use crate::tui::text::{cut, width};
-use ratatui::text::{Line, Span};
+use ratatui_core::text::{Line, Span};
 
 /// The rows of an editor, and where the cursor is.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use crate::tui::model::{
     Approval, Picker, PickerKind, Run, Size, State, Step, ToolState, retrying,
 };
 use crate::tui::text::width;
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
 use std::time::Duration;
 
 /// Rows of reasoning that are shown while it streams.

@@ -1,7 +1,7 @@
 //! The colours and signs of everything that is no Markdown.
 
 use crate::tui::markdown::{Colours, Theme, Tone};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui_core::style::{Color, Modifier, Style};
 
 /// How a chat is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::pager::Pager;
 use super::pieces::{OpenRows, Printer};
 use crate::tui::markdown::{Block, render};
 use crate::tui::model::{Size, State};
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 /// The part of the rows, one in so many, that the open part of an answer may take under the scrollback: a
 /// terminal that gets smaller pushes rows out of the screen, where they can't be drawn again.

@@ -3,7 +3,7 @@
 
 use super::pieces::Printer;
 use crate::tui::model::{Piece, Scroll};
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 /// All pieces, and which of their lines are on the screen.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use crate::tui::markdown::{Colours, Theme, Tone};
 use crate::tui::model::tests::Scene;
 use crate::tui::model::{Event, Scroll, Size};
 use crate::tui::vt::Vt;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::{Buffer, Cell};
-use ratatui::text::Text;
+use ratatui_core::backend::TestBackend;
+use ratatui_core::buffer::{Buffer, Cell};
+use ratatui_core::terminal::Terminal;
+use ratatui_core::text::Text;
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -122,7 +122,7 @@ fn styles(buffer: &Buffer) -> String {
             let end = start + run.len();
             let style = run[0].style();
             let colours = [style.fg, style.bg].into_iter().flatten();
-            let colours = colours.filter(|colour| *colour != ratatui::style::Color::Reset);
+            let colours = colours.filter(|colour| *colour != ratatui_core::style::Color::Reset);
             let words: Vec<_> = colours.map(|colour| colour.to_string()).collect();
             let attributes = style.add_modifier;
             if !words.is_empty() || !attributes.is_empty() {

@@ -6,8 +6,8 @@ use super::{one_line, seconds, styled};
 use crate::tui::markdown::{Block, Committed, Kind, Rest};
 use crate::tui::model::{Note, Piece, ToolCall, ToolState};
 use crate::tui::text::{clean, width, wrap};
-use ratatui::style::Style;
-use ratatui::text::Line;
+use ratatui_core::style::Style;
+use ratatui_core::text::Line;
 
 /// Lines of a result that are printed unless it is wanted in full.
 const RESULT_LINES_MAX: usize = 4;
