@@ -4,7 +4,7 @@
 //! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
 //!
 //! `requests` decodes lines, and `attachments` reads the files of a submit before the session gets it;
-//! `tasks` polls the engine and the calls of tools; `keeping` holds effects back until what they show
+//! `tasks` polls the engine and the calls of tools; `persist_gate` holds effects back until what they show
 //! is stored, and `storing` is what follows from the store's reports. [`memory`] is the front end in
 //! memory.
 
@@ -14,7 +14,7 @@ pub(crate) mod attachments;
 mod effects;
 mod hints;
 mod input_log;
-mod keeping;
+mod persist_gate;
 mod requests;
 mod storing;
 mod tasks;
@@ -33,7 +33,7 @@ use crate::task::server::ServerCall;
 use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
 pub(crate) use input_log::input as log_input;
-use keeping::Keeping;
+use persist_gate::PersistGate;
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn, ready};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub struct Host {
     tasks: Tasks,
     /// Names of members that were reported.
     hinted: BTreeSet<String>,
-    keeping: Keeping,
+    persist_gate: PersistGate,
     late_signal: Option<Signal>,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
@@ -106,7 +106,7 @@ impl Host {
             // What is stored of a run is what is remembered of it.
             rules.keep = Retention::Everything;
         }
-        let keeping = Keeping::new(store, rules.session.is_some(), faults.clone());
+        let persist_gate = PersistGate::new(store, rules.session.is_some(), faults.clone());
         rules.tools.servers = servers.names().cloned().collect();
         if let Some(choice) = &rules.choice {
             engines.prepare(choice);
@@ -127,7 +127,7 @@ impl Host {
             ids: Ids::new(!seed),
             tasks: Tasks::default(),
             hinted: BTreeSet::new(),
-            keeping,
+            persist_gate,
             late_signal: None,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
@@ -148,7 +148,7 @@ impl Host {
 
     /// Whether the host takes another request now.
     pub fn wants_input(&self) -> bool {
-        self.session.wants_input() && !self.keeping.is_behind()
+        self.session.wants_input() && !self.persist_gate.is_behind()
     }
 
     /// The provider call that goes on.
@@ -160,18 +160,18 @@ impl Host {
     /// the effects come from [`Host::next`] once what they show is stored.
     pub fn handle(&mut self, input: Input) -> Effects {
         if let Input::Interrupted(signal) = input {
-            let is_first = self.keeping.hurry();
-            let is_over = !self.session.wants_input() && self.keeping.has_waiting();
+            let is_first = self.persist_gate.hurry();
+            let is_over = !self.session.wants_input() && self.persist_gate.has_waiting();
             if is_first && is_over {
                 input_log::input(&input);
                 self.late_signal = Some(signal);
                 return Effects::default();
             }
         }
-        if self.keeping.is_opening() {
+        if self.persist_gate.is_opening() {
             match input {
                 Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) => {
-                    self.keeping.abandon();
+                    self.persist_gate.abandon();
                 }
                 Input::Request(_)
                 | Input::BadLine(_)
@@ -182,7 +182,7 @@ impl Host {
                 | Input::ServerChanged(_)
                 | Input::Restored(_)
                 | Input::StoreFailed(_) => {
-                    self.keeping.wait(input);
+                    self.persist_gate.wait(input);
                     return Effects::default();
                 }
             }
@@ -200,9 +200,9 @@ impl Host {
     fn take(&mut self, input: Input, first: Option<Effect>) -> Effects {
         let effects = self.decide(input, first);
         if effects.list.iter().any(|effect| matches!(effect, Effect::Abort(_))) {
-            self.keeping.abandon();
+            self.persist_gate.abandon();
         }
-        self.keeping.hold(effects)
+        self.persist_gate.hold(effects)
     }
 
     fn decide(&mut self, input: Input, first: Option<Effect>) -> Effects {
@@ -233,23 +233,24 @@ impl Host {
         }
         let mut may_wait = true;
         loop {
-            if self.keeping.is_due(may_wait)
-                && let Err(error) = self.keeping.send(self.session.id())
+            if self.persist_gate.is_due(may_wait)
+                && let Err(error) = self.persist_gate.send(self.session.id())
             {
                 return self.store_unable(&error.to_string());
             }
-            if let Some(effects) = self.keeping.take_ready() {
+            if let Some(effects) = self.persist_gate.take_ready() {
                 return effects;
             }
-            let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
+            let has_room =
+                has_room && !self.persist_gate.is_behind() && !self.persist_gate.is_opening();
             let deadline =
                 self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
-            let store_deadline = self.keeping.deadline();
-            let Self { tasks, servers, has_servers, keeping, .. } = self;
-            let is_unsent = keeping.is_due(false);
+            let store_deadline = self.persist_gate.deadline();
+            let Self { tasks, servers, has_servers, persist_gate, .. } = self;
+            let is_unsent = persist_gate.is_due(false);
             let input = tokio::select! {
                 biased;
-                report = keeping.report() => return self.reported(report),
+                report = persist_gate.report() => return self.reported(report),
                 () = sleep_until(store_deadline) => return self.store_out_of_time(),
                 // Before the result of a call that failed with its server: that may end the last run.
                 change = servers.changed(), if *has_servers && has_room => {
@@ -271,29 +272,29 @@ impl Host {
 
     /// Whether the store is not open yet, or the session not loaded. Inputs wait for that.
     pub(crate) fn is_opening(&self) -> bool {
-        self.keeping.is_opening()
+        self.persist_gate.is_opening()
     }
 
     /// Waits until the store is open, and a session that has its id is locked and loaded; the effects have
     /// its snapshot, or the error and the exit of a conversation that can't be used. Starts nothing else.
     /// May be dropped at any time.
     pub(crate) async fn opened(&mut self) -> Effects {
-        if !self.keeping.is_opening() {
+        if !self.persist_gate.is_opening() {
             return Effects::default();
         }
-        if let Err(error) = self.keeping.send(self.session.id()) {
+        if let Err(error) = self.persist_gate.send(self.session.id()) {
             return self.store_unable(&error.to_string());
         }
-        let report = self.keeping.report().await;
+        let report = self.persist_gate.report().await;
         self.reported(report)
     }
 
     /// The effects of the engine's next event or its end, if it has come already.
     pub fn try_next(&mut self) -> Option<Effects> {
-        if let Some(effects) = self.keeping.take_ready() {
+        if let Some(effects) = self.persist_gate.take_ready() {
             return Some(effects);
         }
-        if self.keeping.is_behind() {
+        if self.persist_gate.is_behind() {
             return None;
         }
         let step = self.tasks.try_next()?;
@@ -309,13 +310,13 @@ impl Host {
     /// Ends the tool servers, and closes the store, within a few seconds.
     pub async fn close(&mut self) {
         self.tasks.cancel_all();
-        let Self { servers, keeping, session, .. } = self;
+        let Self { servers, persist_gate, session, .. } = self;
         let servers = async {
             if self.are_servers_started {
                 servers.close().await;
             }
         };
-        tokio::join!(servers, keeping.close(session.id()));
+        tokio::join!(servers, persist_gate.close(session.id()));
     }
 
     fn step(&mut self, (task, event): Step) -> Effects {
@@ -329,7 +330,7 @@ impl Host {
 
     fn perform(&mut self, output: Output) -> Option<Effect> {
         match output {
-            Output::Persist(record) => self.keeping.record(record),
+            Output::Persist(record) => self.persist_gate.record(record),
             Output::Frame(frame) => return Some(Effect::Frame(frame)),
             Output::StartCall(task, spec) => {
                 tracing::info!(%task, tools = spec.tools.len(), "a provider call starts");

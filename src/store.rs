@@ -1,7 +1,7 @@
 //! Keeps conversations: one plain thread owns the databases, writes what sessions record, and loads
 //! what they go on with.
 //!
-//! `Worker` is the thread as the host sees it; what it does with a request is in `keeper`. A
+//! `Worker` is the thread as the host sees it; what it does with a request is in `session_stores`. A
 //! `Store` is one database of one kind: another kind is another variant.
 
 mod batch;
@@ -11,7 +11,6 @@ mod error;
 mod file_url;
 mod inspection;
 mod joined;
-mod keeper;
 mod library;
 mod load;
 mod lock;
@@ -26,6 +25,7 @@ mod reader;
 mod rows;
 mod schema;
 mod search;
+mod session_stores;
 mod sqlite;
 mod states;
 #[cfg(test)]
@@ -37,11 +37,11 @@ mod write;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
-pub(crate) use keeper::{latest_session, stored_choices};
 pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary};
 pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
 pub(crate) use search::Hit;
+pub(crate) use session_stores::{latest_session, stored_choices};
 pub(crate) use words::Phrases;
 pub(crate) use worker::{Report, Request, Worker};
 

@@ -19,7 +19,7 @@ impl Host {
     pub(super) fn reported(&mut self, report: Report) -> Effects {
         match report {
             Report::Opened(Ok(restored)) => {
-                self.keeping.opened();
+                self.persist_gate.opened();
                 let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
                 let warning = loss.map(|loss| {
                     warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
@@ -28,20 +28,20 @@ impl Host {
                     self.prepare_choice(&choice);
                 }
                 let restored = restored.map(Input::Restored);
-                let inputs = restored.into_iter().chain(self.keeping.take_early());
+                let inputs = restored.into_iter().chain(self.persist_gate.take_early());
                 let inputs: Vec<_> = inputs.collect();
                 let at = self.uptime();
                 let list = inputs.into_iter().flat_map(|input| self.decide(input, None).list);
                 let list = warning.into_iter().chain(list).collect();
-                self.keeping.hold(Effects { at, list })
+                self.persist_gate.hold(Effects { at, list })
             }
             Report::Opened(Err(client_error)) => {
-                self.keeping.abandon();
+                self.persist_gate.abandon();
                 self.take(Input::Refused(client_error), None)
             }
             Report::Written(Ok(())) => {
-                self.keeping.written();
-                self.keeping.take_ready().unwrap_or_default()
+                self.persist_gate.written();
+                self.persist_gate.take_ready().unwrap_or_default()
             }
             Report::Written(Err(failure)) => self.store_failed(failure),
             Report::Closed => Effects::default(),
@@ -51,10 +51,10 @@ impl Host {
     /// The store has no thread.
     pub(super) fn store_unable(&mut self, reason: &str) -> Effects {
         let reason = format!("the conversation can't be stored: {reason}");
-        if !self.keeping.is_opening() {
+        if !self.persist_gate.is_opening() {
             return self.store_failed(StoreFailure { reason, first_missing: None });
         }
-        self.keeping.abandon();
+        self.persist_gate.abandon();
         let detail = String::new();
         let error =
             ClientError { code: Code::StoreFailed, message: reason, detail, terminal: true };
@@ -63,21 +63,21 @@ impl Host {
 
     /// The store is not waited for any more, as a signal ends the process.
     pub(super) fn store_out_of_time(&mut self) -> Effects {
-        let failure = self.keeping.out_of_time();
+        let failure = self.persist_gate.out_of_time();
         self.store_failed(failure)
     }
 
     /// Nothing more is stored. The error comes before the frames that are not, and the event, which
     /// has an ordinal of its own, after them.
     fn store_failed(&mut self, failure: StoreFailure) -> Effects {
-        self.keeping.give_up();
+        self.persist_gate.give_up();
         let warning = warning(FAILED, &failure.reason);
         let Effects { at, list } = self.decide(Input::StoreFailed(failure), Some(warning));
         let (errors, events) = list.into_iter().partition(is_error);
-        let events = self.keeping.hold(Effects { at, list: events });
+        let events = self.persist_gate.hold(Effects { at, list: events });
         if events.list.is_empty() {
-            self.keeping.put_first(Effects { at, list: errors });
-            return self.keeping.take_ready().unwrap_or_default();
+            self.persist_gate.put_first(Effects { at, list: errors });
+            return self.persist_gate.take_ready().unwrap_or_default();
         }
         Effects { at, list: errors.into_iter().chain(events.list).collect() }
     }

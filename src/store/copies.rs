@@ -1,10 +1,10 @@
 //! Sessions that begin with the conversation of another one, or with one that frames have shown.
 
 use super::error::StoreError;
-use super::keeper::Keeper;
 use super::library::Library;
 use super::part::Part;
 use super::place::StoreSettings;
+use super::session_stores::SessionStores;
 use super::states::remove_dropped;
 use crate::chat::copy::CopiedTurns;
 use crate::chat::entities::{Entities, Shown};
@@ -70,9 +70,9 @@ pub(crate) fn add_session(
     copy: CopiedTurns,
     ids: &mut Ids,
 ) -> Result<(), NotAdded> {
-    let mut keeper = Keeper::new(settings, FailPoint::default());
-    let opened = keeper.open(session.clone());
-    let written = opened.and_then(|_| keeper.write(&copy.records(session, ids)));
+    let mut stores = SessionStores::new(settings, FailPoint::default());
+    let opened = stores.open(session.clone());
+    let written = opened.and_then(|_| stores.write(&copy.records(session, ids)));
     written.map_err(|error| match matches!(error, StoreError::Exists(_)) {
         true => NotAdded::Exists,
         false => NotAdded::Failed(error.to_string()),

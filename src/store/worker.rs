@@ -1,8 +1,8 @@
 //! The store actor: a thread that takes one request at a time, and sends one report for each.
 
 use super::error::StoreError;
-use super::keeper::Keeper;
 use super::place::StoreSettings;
+use super::session_stores::SessionStores;
 use crate::chat::record::{Record, Restored, StoreFailure, first_ordinal};
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
@@ -56,7 +56,7 @@ impl Worker {
         let (requests, to_do) = blocking::sync_channel(REQUESTS_MAX);
         let (done, reports) = mpsc::channel(REQUESTS_MAX);
         let (persist, statements) = (faults.at(Place::Persist), faults.at(Place::Store));
-        let work = move || serve(Keeper::new(settings, statements), persist, &to_do, &done);
+        let work = move || serve(SessionStores::new(settings, statements), persist, &to_do, &done);
         threads::spawn("store", work)?;
         Ok(Self { requests, reports })
     }
@@ -75,7 +75,7 @@ impl Worker {
 }
 
 fn serve(
-    mut keeper: Keeper,
+    mut stores: SessionStores,
     mut fault: FailPoint,
     to_do: &blocking::Receiver<Request>,
     done: &mpsc::Sender<Report>,
@@ -89,7 +89,7 @@ fn serve(
                 Err(_) => return,
             },
             Err(RecvTimeoutError::Timeout) => {
-                keeper.tidy();
+                stores.tidy();
                 is_tidy = true;
                 continue;
             }
@@ -98,11 +98,11 @@ fn serve(
         is_tidy = false;
         let ends_turn = matches!(&request, Request::Write(batch) if batch.iter().any(is_end));
         let report = match request {
-            Request::Prepare => Report::Opened(opened(|| keeper.prepare().map(|()| None))),
-            Request::Open(session) => Report::Opened(opened(|| keeper.open(session))),
-            Request::Write(batch) => Report::Written(written(&mut keeper, &batch, &mut fault)),
+            Request::Prepare => Report::Opened(opened(|| stores.prepare().map(|()| None))),
+            Request::Open(session) => Report::Opened(opened(|| stores.open(session))),
+            Request::Write(batch) => Report::Written(written(&mut stores, &batch, &mut fault)),
             Request::Close => {
-                drop(keeper);
+                drop(stores);
                 // Who does not wait for it needs no answer.
                 drop(done.blocking_send(Report::Closed));
                 return;
@@ -112,7 +112,7 @@ fn serve(
             return;
         }
         if ends_turn {
-            keeper.settle();
+            stores.settle();
         }
     }
 }
@@ -143,13 +143,13 @@ fn opened(opening: impl FnOnce() -> Result<Opened, StoreError>) -> Result<Opened
 }
 
 fn written(
-    keeper: &mut Keeper,
+    stores: &mut SessionStores,
     batch: &[Record],
     fault: &mut FailPoint,
 ) -> Result<(), StoreFailure> {
     let writing = AssertUnwindSafe(|| {
         fault.step();
-        keeper.write(batch)
+        stores.write(batch)
     });
     match catch_unwind(writing) {
         Ok(written) => written.map_err(|error| failure(error.to_string(), batch)),

@@ -42,7 +42,7 @@ const CLOSED: &str = "this program is ending";
 const DEFECT: &str = "internal error; please report it";
 
 /// Keeps one server.
-pub(super) struct Keeper {
+pub(super) struct Supervisor {
     pub(super) config: Arc<ServerConfig>,
     pub(super) guard: Option<PathBuf>,
     pub(super) table: watch::Sender<Table>,
@@ -69,7 +69,7 @@ enum Endpoint {
 
 type Opening = Pin<Box<dyn Future<Output = Result<Connection, NotReady>> + Send>>;
 
-impl Keeper {
+impl Supervisor {
     /// Keeps the server until all are closed, or it can't be kept.
     pub(super) async fn keep(self) {
         let mut restarts = 0;
@@ -295,7 +295,7 @@ impl Endpoint {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Supervisor {
     fn drop(&mut self) {
         // Tasks that wait for the server must not wait for ever.
         let reason = if std::thread::panicking() { DEFECT } else { CLOSED };

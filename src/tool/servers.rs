@@ -7,7 +7,7 @@ use crate::task::server::{ServerChange, ServerName};
 use crate::tool::config::ServerConfig;
 use crate::tool::connection::Link;
 use crate::tool::result;
-use crate::tool::server::Keeper;
+use crate::tool::server::Supervisor;
 use crate::tool::table::{Phase, Table};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct ToolServers {
     /// Revisions of the rows that [`ToolServers::changed`] has returned.
     reported: BTreeMap<ServerName, u64>,
     closing: watch::Sender<bool>,
-    keepers: JoinSet<()>,
+    supervisors: JoinSet<()>,
 }
 
 #[derive(Debug)]
@@ -58,18 +58,18 @@ impl ToolServers {
 
     /// Starts all servers, in parallel. Needs a runtime; a second call does nothing.
     pub fn start(&mut self) {
-        if !self.keepers.is_empty() || *self.closing.borrow() {
+        if !self.supervisors.is_empty() || *self.closing.borrow() {
             return;
         }
         for server in self.servers.values() {
-            let keeper = Keeper {
+            let supervisor = Supervisor {
                 config: Arc::clone(&server.config),
                 guard: self.guard.clone(),
                 table: self.table.clone(),
                 wanted: Arc::clone(&server.wanted),
                 closing: self.closing.subscribe(),
             };
-            self.keepers.spawn(keeper.keep());
+            self.supervisors.spawn(supervisor.keep());
         }
     }
 
@@ -124,9 +124,9 @@ impl ToolServers {
     /// Ends all servers and waits until their processes have ended: a few seconds at most.
     pub async fn close(&mut self) {
         self.closing.send_replace(true);
-        let all = async { while self.keepers.join_next().await.is_some() {} };
+        let all = async { while self.supervisors.join_next().await.is_some() {} };
         timeout(CLOSE_MAX, all).await.ok();
-        self.keepers.abort_all();
+        self.supervisors.abort_all();
     }
 }
 

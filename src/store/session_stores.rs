@@ -16,7 +16,7 @@ const WRITES_MAX: u32 = 6;
 
 /// The stores of a session.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct SessionStores {
     settings: StoreSettings,
     fault: FailPoint,
     /// Those that are open.
@@ -25,7 +25,7 @@ pub(super) struct Keeper {
     session: Option<SessionId>,
 }
 
-impl Keeper {
+impl SessionStores {
     pub(super) fn new(settings: StoreSettings, fault: FailPoint) -> Self {
         Self { settings, fault, stores: Vec::new(), session: None }
     }

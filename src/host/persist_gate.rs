@@ -38,7 +38,7 @@ const SIGNAL_WAIT_MAX: Duration = Duration::from_secs(4);
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
-pub(super) struct Keeping {
+pub(super) struct PersistGate {
     state: State,
     /// The session has its id from the start.
     is_known: bool,
@@ -80,7 +80,7 @@ enum State {
     On,
 }
 
-impl Keeping {
+impl PersistGate {
     /// `is_known`: the session has its id from the start, and is locked and loaded before its first
     /// input. Any other is locked with its first record.
     pub(super) fn new(settings: Option<StoreSettings>, is_known: bool, faults: Plan) -> Self {
