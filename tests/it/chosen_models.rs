@@ -211,6 +211,25 @@ fn a_submit_that_joins_a_run_has_no_settings_of_its_own() {
     assert_eq!(errors(&frames, "c"), ["invalid_settings"]);
 }
 
+/// The wait that a provider requests is a minimum: with it too, waits grow and have a share of chance.
+#[test]
+fn waits_grow_whatever_the_provider_requests() {
+    for (header, least) in [("0", 375), ("600", 600)] {
+        let headers = vec![("retry-after-ms", header.to_owned())];
+        let busy = || vec![Step::Status(503, headers.clone(), "{}".to_owned())];
+        let provider = Provider::start(vec![busy(), busy(), says("hello")]);
+        let mut server = openai(&provider, &["--extensions", "retries"]).start();
+        assert_eq!(server.turn("a", "hi"), "ok");
+        let frames = server.finish().frames;
+        let scheduled = frames.iter().filter(|frame| frame.is_event("RetryScheduled"));
+        let waits: Vec<u64> = scheduled
+            .filter_map(|frame| frame.0["uiEvent"]["payload"]["waitMs"].as_str()?.parse().ok())
+            .collect();
+        let [first, second] = waits[..] else { panic!("{waits:?}") };
+        assert!(least <= first && first < second, "{header}: {waits:?}");
+    }
+}
+
 #[test]
 fn a_client_that_asks_sees_retries_and_answers_that_were_cut_off() {
     let busy =
@@ -236,7 +255,8 @@ fn a_client_that_asks_sees_retries_and_answers_that_were_cut_off() {
         (&json!(2), &json!("rate_limited"))
     );
     let wait_ms = scheduled["waitMs"].as_str().and_then(|wait| wait.parse().ok());
-    assert!(wait_ms.is_some_and(|wait_ms| (20..=25).contains(&wait_ms)), "{scheduled}");
+    // The provider requests less than the shortest back-off.
+    assert!(wait_ms.is_some_and(|wait_ms| (375..=500).contains(&wait_ms)), "{scheduled}");
     assert_eq!(of("b", "AnswerTruncated")[0]["finishClass"], "max_tokens");
     for id in ["a", "b"] {
         assert_eq!(of(id, "ChatRunFinished")[0]["error"], "the answer was cut off: length");

@@ -13,8 +13,12 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// Back-off grows no longer than this.
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
-/// The longest time that chance adds to the wait that a provider requests.
+/// The longest time that chance adds to the wait that a provider requests, and by which that wait grows
+/// with each retry.
 const SPREAD_MAX: Duration = Duration::from_secs(2);
+
+/// A requested wait grows no more often than this.
+const SPREADS_MAX: u32 = 8;
 
 /// If a provider requests a longer wait than this, the call fails instead.
 pub(in crate::engine) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -26,7 +30,7 @@ pub(in crate::engine) enum Retry {
     Never,
     /// After a while of our choice.
     Backoff,
-    /// After the wait that the provider requests.
+    /// After the wait that the provider requests, at least.
     After(Duration),
     /// With another key, if there is one.
     OtherKey,
@@ -36,15 +40,15 @@ pub(in crate::engine) enum Retry {
 
 impl Retry {
     /// The wait before retry number `retry` (from 1); `None` if it is not to be sent again.
-    /// `seed` spreads the retries of many processes. What the provider requests is a minimum: it
-    /// tells all processes the same, and from the second retry on the wait grows as without a request.
+    /// `seed` spreads the retries of many processes. The wait that the provider requests is a minimum,
+    /// as it requests the same of all processes, and the same each time: the wait is never shorter than
+    /// the back-off without a request, and grows with each retry.
     pub(in crate::engine) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
             Self::Never | Self::OtherKey | Self::Without(_) => None,
             Self::Backoff => Some(backoff(retry, seed)),
             Self::After(wait) if wait > RETRY_AFTER_MAX => None,
-            Self::After(wait) if retry > 1 => Some(spread(wait, seed).max(backoff(retry, seed))),
-            Self::After(wait) => Some(spread(wait, seed)),
+            Self::After(wait) => Some(spread(wait, retry, seed).max(backoff(retry, seed))),
         }
     }
 }
@@ -72,9 +76,11 @@ fn backoff(retry: u32, seed: u64) -> Duration {
     full - share(full / 4, seed.wrapping_add(u64::from(retry)))
 }
 
-/// `wait` and up to a quarter more, by chance.
-fn spread(wait: Duration, seed: u64) -> Duration {
-    wait + share((wait / 4).min(SPREAD_MAX), seed)
+/// `wait` and up to a quarter more by chance; a whole quarter more with each retry.
+fn spread(wait: Duration, retry: u32, seed: u64) -> Duration {
+    let quarter = (wait / 4).min(SPREAD_MAX);
+    let earlier = retry.saturating_sub(1).min(SPREADS_MAX);
+    wait + quarter * earlier + share(quarter, seed.wrapping_add(u64::from(retry)))
 }
 
 /// A share of `whole` that depends on `seed`.
@@ -131,9 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_is_no_wait_only_once() {
-        assert_eq!(Retry::After(Duration::ZERO).wait(1, 0), Some(Duration::ZERO));
-        for retry in 2..400 {
+    fn a_request_not_to_wait_changes_nothing() {
+        for retry in 1..400 {
             let wait = Retry::After(Duration::ZERO).wait(retry, 5);
             assert_eq!(wait, Some(backoff(retry, 5)), "as without a request");
         }
@@ -147,8 +152,11 @@ mod tests {
             for seed in [0, 1, 7, u64::MAX] {
                 let waits = [1, 2, 3, 4, 5].map(|retry| wait(retry, seed));
                 assert!(waits.iter().all(|wait| *wait >= requested), "{waits:?}");
-                assert!(waits[0] <= requested * 5 / 4, "{waits:?}");
+                assert!(waits[0] <= (requested * 5 / 4).max(BACKOFF_FIRST), "{waits:?}");
                 assert!(waits.is_sorted(), "{waits:?}");
+                // The seed is another in each try.
+                let (first, second) = (wait(1, seed), wait(2, !seed));
+                assert!(first < second, "{first:?} {second:?}");
             }
             assert_ne!(wait(1, 5), wait(1, 6), "processes that were refused together");
         }
