@@ -301,7 +301,7 @@ impl JsonStream {
         let mut document = json!({
             "code": match error.detail.as_str() {
                 SESSION_NOT_FOUND => "SESSION_NOT_FOUND",
-                _ => code(class),
+                _ => code(class, is_recoverable(error)),
             },
             "message": error.message,
             "detail": error.detail,
@@ -364,9 +364,11 @@ impl CutOff {
 
 /// The error's code, one of the eight that clients of this format know. They may reject an event
 /// with another one, so errors that are handled alike share a code, and `class` distinguishes them.
-fn code(class: Option<ErrorClass>) -> &'static str {
+fn code(class: Option<ErrorClass>, is_recoverable: bool) -> &'static str {
     match class {
         Some(ErrorClass::Auth) => "AUTH_EXPIRED",
+        // An account without credit: clients may ask again by themselves after `NETWORK_TIMEOUT`.
+        Some(ErrorClass::RateLimited) if !is_recoverable => "UNKNOWN",
         Some(ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Network) => {
             "NETWORK_TIMEOUT"
         }

@@ -168,7 +168,8 @@ impl ErrorClass {
     /// has the status with which a provider failed.
     pub fn may_pass(self, detail: &str) -> bool {
         match self {
-            Self::RateLimited | Self::Timeout | Self::Network => true,
+            Self::Timeout | Self::Network => true,
+            Self::RateLimited => !is_out_of_credit(status_of(detail), detail),
             Self::Provider => status_of(detail).is_some_and(is_passing),
             Self::Auth
             | Self::ContextOverflow
@@ -193,8 +194,32 @@ pub(crate) fn status_of(detail: &str) -> Option<u16> {
     number.split(':').next().unwrap_or(number).parse().ok()
 }
 
-/// True for a status of a temporary error: a time-out, a conflict or an overload.
+/// True for a status of a temporary error: a time-out, a conflict, an overload, or a failing server.
 pub(crate) fn is_passing(status: u16) -> bool {
-    // 529 is not registered; providers use it for "overloaded".
-    matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
+    match status {
+        // The server never does what was asked: "not implemented", "HTTP version not supported".
+        501 | 505 => false,
+        // Proxies and providers use many that are not registered: 520 to 530, 529 for "overloaded".
+        408 | 409 | 429 | 500..=599 => true,
+        _ => false,
+    }
+}
+
+/// "Payment required" (RFC 9110, section 15.5.3).
+const PAYMENT_REQUIRED: u16 = 402;
+
+/// Words of providers for an account without credit: codes of OpenAI and those who have its interface,
+/// of Moonshot, and Anthropic's message, which has a code that stands for other errors too.
+const OUT_OF_CREDIT: [&str; 5] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "exceeded_current_quota",
+    "credit balance is too low",
+];
+
+/// Whether an error of this status with these words is about an empty account: it does not pass by
+/// waiting.
+pub(crate) fn is_out_of_credit(status: Option<u16>, words: &str) -> bool {
+    status == Some(PAYMENT_REQUIRED) || OUT_OF_CREDIT.iter().any(|word| words.contains(word))
 }

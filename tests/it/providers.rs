@@ -179,6 +179,22 @@ fn a_rate_limit_is_waited_for_and_tried_again() {
     assert!(transcript.stderr.contains("rate_limited"), "{}", transcript.stderr);
 }
 
+/// Waiting fills no account, so an empty one is reported at once; a proxy's own status may pass.
+#[test]
+fn an_empty_account_is_not_tried_again_and_a_status_of_a_proxy_is() {
+    let quota = r#"{"error":{"message":"no","code":"insufficient_quota"}}"#;
+    let refused = |status, body: &str| vec![Step::Status(status, Vec::new(), body.to_owned())];
+    for (status, body, expected, requests) in
+        [(429, quota, "failed", 1), (402, "{}", "failed", 1), (522, "", "ok", 2)]
+    {
+        let provider = Provider::start(vec![refused(status, body), says("now I can")]);
+        let mut server = openai(&provider, &[]).start();
+        assert_eq!(server.turn("r1", "hello"), expected, "{status}");
+        server.finish();
+        assert_eq!(provider.requests(), requests, "{status}");
+    }
+}
+
 /// A server that frames its answer by the end of the connection, as HTTP/1.0 does, ends it like any other.
 #[test]
 fn an_answer_that_ends_with_its_connection_is_whole_if_it_says_so() {

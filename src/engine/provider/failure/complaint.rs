@@ -2,7 +2,7 @@
 
 use crate::engine::ErrorClass;
 use crate::engine::provider::json;
-use crate::task::report::{CODE, STATUS};
+use crate::task::report::{CODE, STATUS, is_out_of_credit, is_passing};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -112,6 +112,16 @@ impl Complaint {
         }
     }
 
+    /// Whether the account is empty.
+    pub(super) fn is_out_of_credit(&self, status: Option<u16>) -> bool {
+        is_out_of_credit(status, "") || self.texts().any(|text| is_out_of_credit(None, text))
+    }
+
+    /// Whether waiting helps, where the provider failed with this status.
+    pub(super) fn is_passing(&self, status: u16) -> bool {
+        is_passing(status) && !self.is_out_of_credit(Some(status))
+    }
+
     pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {
         let contains = |words: &[&str]| {
             let texts = self.codes.iter().chain([&self.message]).map(|text| text.to_lowercase());
@@ -125,7 +135,7 @@ impl Complaint {
             // Google has it under status 400.
             Some(_) | None if has_code(&["API_KEY_INVALID"]) => ErrorClass::Auth,
             Some(400) | None if contains(KEY_WORDS) => ErrorClass::Auth,
-            Some(status) if is_out_of_credit(status, self) => ErrorClass::RateLimited,
+            Some(_) | None if self.is_out_of_credit(status) => ErrorClass::RateLimited,
             Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
@@ -135,7 +145,7 @@ impl Complaint {
 }
 
 /// Codes of providers for too many requests, where they give no status.
-const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
+const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests"];
 
 /// The names of the field for a schema in the interfaces of OpenAI, Anthropic and Google.
 const SCHEMA_WORDS: &[&str] = &[
@@ -186,12 +196,4 @@ fn with_cause(message: String, raw: &Value) -> String {
 fn retry_delay(detail: &Value) -> Option<Duration> {
     let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
     Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
-}
-
-/// Waiting doesn't help an empty account.
-pub(super) fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
-    // Anthropic has its message under status 400 and a code that stands for other errors too.
-    status == 402
-        || complaint.has_code("insufficient_quota")
-        || complaint.message.contains("credit balance is too low")
 }

@@ -1,6 +1,6 @@
 //! What a provider reports: an error status, or an error inside an answer that began well.
 
-use super::complaint::{Complaint, ErrorNumber, is_out_of_credit};
+use super::complaint::{Complaint, ErrorNumber};
 use super::transport::login_needed;
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
@@ -47,7 +47,7 @@ impl Failures {
             REFUSED_FIRST..=REFUSED_LAST => failure.at_refusal(),
             _ => failure,
         };
-        let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
+        let passing = complaint.is_passing(status);
         match after.or(complaint.after) {
             Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
@@ -94,7 +94,7 @@ impl Failures {
         let number = complaint.status.map_or(ErrorNumber::Missing, ErrorNumber::Code);
         let failure = self.complaint(number, &complaint);
         match complaint.status {
-            Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
+            Some(status) if complaint.is_passing(status) => {
                 failure.or(complaint.after.map_or(Retry::Backoff, Retry::After))
             }
             Some(_) | None => failure,
@@ -149,9 +149,7 @@ impl Failures {
                 "{base} refuses the key{number}: check {key_source}, and that the key may use model \
                  {model}"
             ),
-            (ErrorClass::RateLimited, _)
-                if is_out_of_credit(status.unwrap_or_default(), complaint) =>
-            {
+            (ErrorClass::RateLimited, _) if complaint.is_out_of_credit(status) => {
                 format!(
                     "the account at {base} has no credit left{number}: check its plan and billing"
                 )
@@ -163,29 +161,47 @@ impl Failures {
                 "the conversation is too long for model {model}{number}: begin a new session, or \
                  choose one with a larger context with {model_source}"
             ),
+            (_, Some(status @ REFUSED_FIRST..=REFUSED_LAST)) => {
+                self.refusal(status, &number, complaint)
+            }
+            (_, Some(status)) if !is_passing(status) => {
+                format!("{base} can't do what it was asked for{number}: check {base_url_source}")
+            }
+            (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
+        }
+    }
+
+    /// The same of a request that the provider refuses with `status`. `number` has it in words.
+    fn refusal(&self, status: u16, number: &str, complaint: &Complaint) -> String {
+        let SettingNames { base_url: base_url_source, model: model_source, .. } = self.names;
+        let (base, model) = (self.base(), self.quote(&self.model, QUOTE_CHARS_MAX));
+        match status {
             // A list of models is asked for without one.
-            (_, Some(404)) if model.is_empty() => format!(
+            404 if model.is_empty() => format!(
                 "{base} doesn't know this address{number}: check {base_url_source}, and whether \
                  this server lists its models"
             ),
-            (_, Some(404)) => format!(
+            404 => format!(
                 "{base} doesn't know this address or model {model}{number}: check \
                  {base_url_source}, and {model_source}"
             ),
-            (_, Some(400..=499)) if model.is_empty() => {
+            408 => format!("{base} did not get the request in time{number}: try again later"),
+            409 => {
+                format!("{base} reports a conflict with another request{number}: try again later")
+            }
+            _ if model.is_empty() => {
                 format!("{base} refuses the request{number}: check {base_url_source}")
             }
-            (_, Some(400..=499)) if complaint.is_about_model() => {
+            _ if complaint.is_about_model() => {
                 format!("{base} refuses the request{number}: check {model_source} (now {model})")
             }
-            (_, Some(400..=499)) if complaint.message.is_empty() => format!(
+            _ if complaint.message.is_empty() => format!(
                 "{base} refuses the request{number} without saying why: check {model_source} (now \
                  {model}) and the settings"
             ),
-            (_, Some(400..=499)) => {
+            _ => {
                 format!("{base} refuses the request{number}: change what it names, then try again")
             }
-            (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
         }
     }
 }

@@ -120,15 +120,50 @@ fn only_temporary_errors_are_tried_again() {
     let retry = |status, body: &str, after: Option<u64>| {
         failures(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
     };
-    for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+    let servers = (500..=599).filter(|status| !matches!(status, 501 | 505));
+    for status in [408, 409, 429].into_iter().chain(servers) {
         assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
+        let error = failures(None).status(status, b"", None).into_error();
+        assert!(error.class.may_pass(&error.detail), "{status}");
+        let advice = ["try again later", "wait a while"];
+        assert!(advice.iter().any(|words| error.message.contains(words)), "{error:?}");
     }
-    for status in [400, 402, 403, 404, 413, 422, 501] {
+    for status in [400, 402, 403, 404, 413, 422, 501, 505] {
+        let error = failures(None).status(status, b"", None).into_error();
+        assert!(!error.class.may_pass(&error.detail), "{status}");
+        assert!(!error.message.contains("try again later"), "{error:?}");
         assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
     }
     assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
     assert_eq!(retry(429, "", Some(61)), Retry::Never);
-    assert_eq!(retry(429, r#"{"error":{"code":"insufficient_quota"}}"#, Some(1)), Retry::Never);
+}
+
+/// An empty account does not fill by waiting, whatever the status and the place of its error.
+#[test]
+fn an_empty_account_is_for_good() {
+    let never = |failure: Failure| {
+        assert_eq!(failure.retry, Retry::Never, "{failure:?}");
+        assert!(failure.message.contains("billing"), "{failure:?}");
+        let error = failure.into_error();
+        assert_eq!(error.class, ErrorClass::RateLimited);
+        assert!(!error.class.may_pass(&error.detail), "{error:?}");
+    };
+    for error in [
+        serde_json::json!({ "message": "x", "code": "insufficient_quota" }),
+        serde_json::json!({ "message": "x", "type": "insufficient_quota", "code": null }),
+        serde_json::json!({ "message": "x", "code": "billing_hard_limit_reached" }),
+        serde_json::json!({ "message": "x", "code": "billing_not_active" }),
+        serde_json::json!({ "message": "x", "type": "exceeded_current_quota_error" }),
+        serde_json::json!({ "message": "Your credit balance is too low." }),
+    ] {
+        let body = serde_json::json!({ "error": error }).to_string();
+        for status in [400, 402, 429, 500] {
+            never(failures(None).status(status, body.as_bytes(), Some(Duration::from_secs(1))));
+        }
+        never(failures(None).reported(&error));
+        never(failures(None).reported_as(&error, Some(429)));
+    }
+    never(failures(None).status(402, b"", None));
 }
 
 #[test]
