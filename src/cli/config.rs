@@ -35,22 +35,22 @@ use std::path::PathBuf;
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help explains more";
 
-/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
-/// said before. Opens the debug file, and looks for the session to continue; touches nothing else.
+/// Settings of `duologue rpc`, which reads requests from a terminal or not, and is started by a person at
+/// a terminal or not. `history` is what was said before. Opens the debug file, and looks for the session to continue; touches nothing else.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
 pub(crate) fn rpc(
     args: RpcArgs,
     history: Vec<HistoryMessage>,
-    is_terminal: bool,
+    (is_terminal, is_attended): (bool, bool),
 ) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, history };
     let request = PromptRequest { preamble, ..PromptRequest::default() };
     let (session, own_extensions) = (args.session, Vec::new());
-    let plan = Plan { command, mode, is_attended: true, session, own_extensions, request };
+    let plan = Plan { command, mode, is_attended, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
         settings.notices.insert(0, TERMINAL_READ);

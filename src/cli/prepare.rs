@@ -158,7 +158,9 @@ pub(crate) async fn prepare(
             let has_profile =
                 provider.profile.is_some() || !provider.registries.profile_registries.is_empty();
             let resumes = session.store.continues || session.store.resume;
-            let reads = has_profile || session.history.is_some() || resumes;
+            // Whether there are profiles is looked for then.
+            let may_lack_provider = provider.engine.is_none() && !terminal.is_attended();
+            let reads = has_profile || session.history.is_some() || resumes || may_lack_provider;
             let work =
                 move || rpc(*args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.
@@ -216,7 +218,8 @@ fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     Inputs::of(&args.session, &terminal.stdin).ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::for_engine(history::read(args.session.history.as_deref())?);
-    let settings = config::rpc(args, history, terminal.is_typed)?;
+    let at_terminal = (terminal.is_typed, terminal.is_attended());
+    let settings = config::rpc(args, history, at_terminal)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 

@@ -74,9 +74,67 @@ fn a_part_of_a_configuration_is_an_error_where_nobody_is_at_a_terminal() {
         check_incomplete(&folder, &[option, ""], ("DUOLOGUE_LOG_LEVEL", "warn"), &part);
     }
     let url = "http://127.0.0.1:1";
-    for name in ["ANTHROPIC_BASE_URL", "GEMINI_BASE_URL", "OLLAMA_HOST", "GOOGLE_API_KEY"] {
+    for name in [
+        "ANTHROPIC_BASE_URL",
+        "GEMINI_BASE_URL",
+        "GEMINI_MODEL",
+        "OLLAMA_HOST",
+        "GOOGLE_API_KEY",
+        "AZURE_OPENAI_API_KEY",
+    ] {
         let part = format!("{name} is set, but no engine is chosen");
         check_incomplete(&folder, &[], (name, url), &part);
+    }
+}
+
+/// `words` with a variable and with input: their status is 2 and `part` is in the error, and nothing is
+/// answered; with the engine named, all is well.
+#[track_caller]
+fn check_conversation(folder: &Folder, words: &[&str], variable: (&str, &str), part: &str) {
+    let start = |words: &[&str]| {
+        let mut command = duologue(folder, words);
+        command.env("HOME", folder.path("")).envs([variable]);
+        let mut once = Once::start(command);
+        once.offer(match words[0] {
+            "chat" => "hi\n",
+            _ => "{\"requestId\":\"r\",\"submit\":{\"prompt\":\"hi\"}}\n",
+        });
+        once.finish()
+    };
+    let ended = start(words);
+    assert_eq!(ended.status, 2, "{words:?} {variable:?}: {ended:?}");
+    assert!(ended.stderr.contains(part), "{words:?} {part}: {ended:?}");
+    assert!(ended.stderr.contains("--engine echo"), "{words:?}: {ended:?}");
+    assert!(!ended.stdout.contains("You said"), "{words:?}: {ended:?}");
+    let named = start(&[words, &["--engine", "echo"]].concat());
+    assert_eq!(named.status, 0, "{words:?}: {named:?}");
+    assert!(named.stdout.contains("You said: hi"), "{words:?}: {named:?}");
+}
+
+#[test]
+fn a_part_of_a_configuration_is_an_error_for_clients_and_piped_chats_too() {
+    let with_stdin = ["exec", "--rpc", "--stdin-rpc"];
+    let with_file = Folder::new();
+    fs::create_dir_all(with_file.path(".config/duologue")).expect("a folder");
+    let path = with_file.path(".config/duologue/profiles.yaml");
+    fs::write(path, "profiles:\n  brief: {system: Be brief.}\n").expect("a file");
+    for words in [&["rpc"][..], &["chat"], &with_stdin] {
+        let folder = Folder::new();
+        check_conversation(
+            &folder,
+            words,
+            ("OPENAI_API_KEY", ""),
+            "OPENAI_API_KEY is set but empty",
+        );
+        let url = ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+        check_conversation(
+            &folder,
+            words,
+            url,
+            "ANTHROPIC_BASE_URL is set, but no engine is chosen",
+        );
+        let none = ("DUOLOGUE_LOG_LEVEL", "warn");
+        check_conversation(&with_file, words, none, "no profile is chosen");
     }
 }
 

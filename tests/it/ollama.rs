@@ -2,7 +2,7 @@
 
 use crate::frames::{finished_text, submit};
 use crate::interface::{Interface, declare_get_time, get_time_schema, return_results};
-use crate::once::run;
+use crate::once::{Once, duologue, run};
 use crate::provider::{Provider, Step};
 use crate::server::{Folder, KEY, Launch};
 use serde_json::{Value, json};
@@ -245,11 +245,11 @@ fn ollama_has_no_default_model_and_is_never_chosen_by_default() {
                     with --model or DUOLOGUE_MODEL";
     assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
 
-    let launch = Launch::new(&["rpc"]).env("OLLAMA_HOST", "127.0.0.1:9");
-    let mut server = launch.env("OLLAMA_API_KEY", KEY).start();
-    let hello = server.wait_hello().0["hello"]["capabilities"].to_string();
-    assert!(hello.contains("engine=echo"), "{hello}");
-    server.finish();
+    let mut rpc = duologue(&folder, &["rpc"]);
+    rpc.env("OLLAMA_HOST", "127.0.0.1:9").env("OLLAMA_API_KEY", KEY);
+    let ended = Once::start(rpc).finish();
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("OLLAMA_HOST is set, but no engine is chosen"), "{ended:?}");
 }
 
 #[test]

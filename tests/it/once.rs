@@ -4,7 +4,7 @@
 use crate::process::{Process, default_signals, eventually};
 use crate::server::{Folder, command_line, report};
 use rustix::process::Signal;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -102,6 +102,15 @@ impl Once {
     /// Writes all there is to be read from standard input.
     pub(crate) fn write(&mut self, text: &str) {
         self.stdin().write_all(text.as_bytes()).expect("it is read");
+        self.close_stdin();
+    }
+
+    /// The same for a process that may end without reading.
+    pub(crate) fn offer(&mut self, text: &str) {
+        match self.stdin().write_all(text.as_bytes()) {
+            Ok(()) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{error}"),
+        }
         self.close_stdin();
     }
 

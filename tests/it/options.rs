@@ -90,6 +90,7 @@ fn variables_set_up_a_provider() {
     assert_eq!(request.body["messages"][0]["content"], "Be brief.");
 }
 
+/// An empty one of a provider is a part of its configuration unless the engine is named.
 #[test]
 fn a_variable_that_is_empty_counts_as_not_set() {
     let command = Cli::command();
@@ -97,7 +98,8 @@ fn a_variable_that_is_empty_counts_as_not_set() {
     let names = rpc.get_arguments().filter_map(|option| option.get_env()?.to_str());
     let names: Vec<_> = names.chain(["DUOLOGUE_API_KEY"]).chain(COMMON_VARIABLES).collect();
     assert!(names.len() > COMMON_VARIABLES.len() + 1);
-    let launch = names.iter().fold(Launch::new(&["rpc"]), |launch, name| launch.env(name, ""));
+    let named = Launch::new(&["rpc", "--engine", "echo"]);
+    let launch = names.iter().fold(named, |launch, name| launch.env(name, ""));
     let mut server = launch.start();
     assert_eq!(server.turn("r", "hello"), "ok");
     let frames = server.finish().frames;

@@ -29,11 +29,15 @@ const EXTENSIONS: [Extension; 10] = [
     Extension::Usage,
 ];
 
-/// Settings of the first conversation. Opens the debug file.
+/// Settings of the first conversation; `is_attended`: a person is at a terminal. Opens the debug file.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
-pub(crate) fn chat(session: &SessionArgs, preamble: Preamble) -> Result<Settings> {
+pub(crate) fn chat(
+    session: &SessionArgs,
+    preamble: Preamble,
+    is_attended: bool,
+) -> Result<Settings> {
     let mut session = session.clone();
     let queue = (session.on_busy != OnBusy::Queue).then_some(QUEUE);
     session.on_busy = OnBusy::Queue;
@@ -46,7 +50,7 @@ pub(crate) fn chat(session: &SessionArgs, preamble: Preamble) -> Result<Settings
     let plan = Plan {
         command: "chat",
         mode: Mode::Server,
-        is_attended: true,
+        is_attended,
         session,
         own_extensions: EXTENSIONS.to_vec(),
         request,
@@ -96,7 +100,8 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
         }
     }
     go_on(&mut session)?;
-    let settings = chat(&session, Preamble::default())?.host;
+    // Whether the provider's configuration is complete was decided for the first conversation.
+    let settings = chat(&session, Preamble::default(), true)?.host;
     Ok((settings, session))
 }
 

@@ -11,16 +11,18 @@ use std::path::PathBuf;
 const ENOUGH: [&str; 4] =
     ["DUOLOGUE_ENGINE", "DUOLOGUE_MODEL", "DUOLOGUE_BASE_URL", "DUOLOGUE_PROFILE"];
 
-/// Variables that configure one provider. One that is empty was to have a value.
-const OF_PROVIDERS: [&str; 10] = [
+/// Variables that configure one provider, here or in other programs. One that is empty was to have a value.
+const OF_PROVIDERS: [&str; 12] = [
     "DUOLOGUE_API_KEY",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
+    "AZURE_OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "GEMINI_BASE_URL",
+    "GEMINI_MODEL",
     "OLLAMA_API_KEY",
     "OLLAMA_HOST",
 ];

@@ -41,7 +41,7 @@ const NO_PROVIDER: &str = "no_provider";
 pub(super) struct Plan {
     pub(super) command: &'static str,
     pub(super) mode: Mode,
-    /// A person, or a client of the protocol, sees which engine answers.
+    /// A person at a terminal sees which engine answers.
     pub(super) is_attended: bool,
     pub(super) session: SessionArgs,
     /// Extensions that the front end needs, beside those that were named.
@@ -61,7 +61,7 @@ impl Plan {
         let Chosen { engines, profile, notices, origin } =
             choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();
-        if !has_provider && !self.is_attended && self.mode.session_mode() == SessionMode::OneShot {
+        if !has_provider && !self.is_attended {
             missing::ensure_unconfigured(&self.session.provider, &self.session.foreign)?;
         }
         warn_of_foreign(&self.session.foreign);

@@ -120,6 +120,7 @@ pub(super) fn ready(
 ) -> Result<Prepared, Reason> {
     let Opening { session, screen, forces_terminal, preamble, prompt } = opening;
     let (is_typed, unread_input) = (terminal.is_typed, may_have_text(&terminal.stdin));
+    let is_attended = forces_terminal || terminal.is_attended();
     let place = Place::new(screen, forces_terminal, terminal, output)?;
     let (level, file) = (session.log_level, session.log_file.as_deref());
     // On a terminal with pictures a line of the log has to be part of them.
@@ -132,7 +133,7 @@ pub(super) fn ready(
     let system = config::chat::system(&session, &preamble);
     let mut first = session.clone();
     config::chat::go_on(&mut first)?;
-    let settings = config::chat::chat(&first, preamble)?;
+    let settings = config::chat::chat(&first, preamble, is_attended)?;
     let colours = match place {
         Place::Terminal { .. } => colours(),
         Place::Lines { .. } => Colours::Plain,
