@@ -6,6 +6,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+/// Schemes that are taken for those of an address also without `//` behind them.
+const DATABASES: [&str; 8] =
+    ["file", "jdbc", "mariadb", "mysql", "postgres", "postgresql", "sqlite", "sqlite3"];
+
 /// Which stores a conversation has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
@@ -99,14 +103,24 @@ fn check_name(path: &Path) -> Result<(), String> {
     if text.ends_with('/') {
         return Err(format!("{text} names a folder, as it ends with a slash; name a file in it"));
     }
-    match scheme(&text) {
-        Some(scheme) => Err(format!(
-            "addresses that begin with {scheme}:// are not known; name a file by its path, or a \
+    if let Some(Err(why)) = file_url::path(&text) {
+        return Err(why);
+    }
+    let begins = scheme(&text).map(|scheme| format!("{scheme}://"));
+    match begins.or_else(|| database(&text).map(|scheme| format!("{scheme}:"))) {
+        Some(begins) => Err(format!(
+            "addresses that begin with {begins} are not known; name a file by its path, or a \
              database of PostgreSQL as postgres://USER@HOST/DATABASE (a file of such a name is \
-             ./{scheme}://…)"
+             ./{begins}…)"
         )),
         None => Ok(()),
     }
+}
+
+/// The scheme of a text that begins as the address of a database without `//`.
+fn database(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    DATABASES.iter().any(|known| scheme.eq_ignore_ascii_case(known)).then_some(scheme)
 }
 
 /// The scheme of a text in the form of a URL (RFC 3986, section 3.1).
@@ -120,13 +134,17 @@ fn scheme(text: &str) -> Option<&str> {
 impl FromStr for StorePlace {
     type Err = String;
 
-    /// A path, or the address of a database of PostgreSQL as a URL.
+    /// A path, a URL of SQLite's, or the address of a database of PostgreSQL as a URL. A URL that can't
+    /// be used is an error of [`StorePlace::check`].
     fn from_str(text: &str) -> Result<Self, String> {
-        match (text, Dsn::url(text)) {
-            ("", _) => Err("it is empty; name a file or a database".to_owned()),
-            (_, Some(dsn)) => Ok(Self::Postgres(dsn)),
-            (path, None) => Ok(Self::Sqlite(PathBuf::from(path))),
+        if text.is_empty() {
+            return Err("it is empty; name a file or a database".to_owned());
         }
+        if let Some(dsn) = Dsn::url(text) {
+            return Ok(Self::Postgres(dsn));
+        }
+        let of_url = file_url::path(text).and_then(Result::ok);
+        Ok(Self::Sqlite(of_url.unwrap_or_else(|| PathBuf::from(text))))
     }
 }
 
@@ -151,11 +169,28 @@ mod tests {
             assert_eq!(place(text).to_string(), "postgres://db/chat", "{text}");
             assert_eq!(place(text).check(), Ok(()), "{text}");
         }
-        for text in ["sqlite:///s.db", "SQLite://s.db", "mysql://u:s3cret@h/x", "file:///s.db"] {
+        for text in [
+            "sqlite:///s.db",
+            "SQLite://s.db",
+            "mysql://u:s3cret@h/x",
+            "sqlite:s.db",
+            "postgres:s3cret",
+            "PostgreSQL:x",
+            "File:s.db",
+        ] {
             let why = place(text).check().expect_err("no place");
             assert!(why.contains("not known") && !why.contains("s3cret"), "{why}");
         }
-        for text in ["s.db", "./sqlite://x", ":memory:", "a:b", "é://x", "://x", "file:x?y"] {
+        for (text, path) in [("file:///s.db", "/s.db"), ("file:s.db?cache=shared", "s.db")] {
+            assert_eq!(place(text), StorePlace::Sqlite(PathBuf::from(path)));
+            assert_eq!(place(text).check(), Ok(()), "{text}");
+        }
+        for (text, expected) in [("file:x?mode=memory", "in memory"), ("file:x?vfs=s3cret", "vfs")]
+        {
+            let why = place(text).check().expect_err("no place");
+            assert!(why.contains(expected) && !why.contains("s3cret"), "{why}");
+        }
+        for text in ["s.db", "./sqlite://x", "./file:x?y", ":memory:", "a:b", "é://x", "://x"] {
             assert_eq!(place(text), StorePlace::Sqlite(PathBuf::from(text)));
             assert_eq!(place(text).check(), Ok(()), "{text}");
         }

@@ -128,7 +128,7 @@ fn a_long_session_ends_its_runs_with_a_snapshot_of_the_turn() {
 #[test]
 fn the_name_of_a_store_is_the_name_of_a_file() {
     let folder = Folder::new();
-    let place = "file:odd?mode=memory";
+    let place = "./file:odd?mode=memory";
     let words = ["exec", "--engine", "echo", "--store", place, "--session-id", "s", "hello"];
     assert_eq!(crate::once::run(&folder, &words).status, 0);
     assert!(folder.path(place).exists());

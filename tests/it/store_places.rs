@@ -65,12 +65,29 @@ fn a_file_with_two_names_is_not_written() {
 #[test]
 fn a_name_that_means_something_to_sqlite_is_a_file() {
     let folder = Folder::new();
-    for name in [":memory:", "file:x?mode=memory", "a?b#c%20d"] {
+    for name in [":memory:", "./file:x?mode=memory", "a?b#c%20d"] {
         let words = ["exec", "--engine", "echo", "--store", name, "--session-id", "s", "hello"];
         let mut command = crate::once::duologue(&folder, &words);
         let status = command.current_dir(folder.path(".")).output().expect("it runs").status;
         assert!(status.success(), "{name}");
         assert!(fs::metadata(folder.path(name)).is_ok_and(|about| about.len() > 0), "{name}");
+    }
+}
+
+/// As for `--turns-dsn`.
+#[test]
+fn a_url_of_a_file_names_the_file_in_it() {
+    let folder = Folder::new();
+    for (option, url, name) in [
+        ("--store", "file:a.db", "a.db"),
+        ("--turns-db", "file:b%20b.db?_journal_mode=WAL", "b b.db"),
+    ] {
+        let ended = exec(&folder, &[option, url, "--session-id", "s", "hello"]);
+        assert_eq!((ended.status, &*ended.stderr), (0, ""), "{url}");
+        let again = [option, name, "--session-id", "s", "--resume", "again"];
+        let again = exec(&folder, &again);
+        assert!(again.stdout.contains("Before that you said: hello"), "{url}: {again:?}");
+        assert!(!folder.path(url).exists(), "{url}");
     }
 }
 
@@ -313,6 +330,10 @@ fn an_address_of_something_else_and_a_folder_are_no_names_of_files() {
     for (place, why) in [
         ("sqlite:///notes.db", "sqlite:// are not known"),
         ("mysql://ada:s3cret@db/chat", "mysql:// are not known"),
+        ("sqlite:notes.db", "addresses that begin with sqlite: are not known"),
+        ("postgres:s3cret", "addresses that begin with postgres: are not known"),
+        ("file:notes.db?mode=memory", "a database in memory"),
+        ("file:notes.db?_pragma_key=s3cret", "the parameter _pragma_key"),
         ("stores/", "name a file in it"),
     ] {
         for _ in 0..2 {
