@@ -52,6 +52,10 @@ const CHAT: Facts = Facts {
         (74, "the terminal could not be used"),
         (129, "ended by SIGHUP"),
         (130, "ended by SIGINT"),
+        (131, "ended by SIGQUIT; the terminal is restored"),
+        (134, "ended by SIGABRT; the terminal is restored"),
+        (138, "ended by SIGUSR1; the terminal is restored"),
+        (140, "ended by SIGUSR2; the terminal is restored"),
         (143, "ended by SIGTERM"),
     ],
 };

@@ -1,9 +1,9 @@
 //! The session in `docs/chat.md` is what a terminal shows, and its tables list the commands there are.
 
 use crate::chat::{Person, chat};
-use crate::once::{Once, duologue};
+use crate::once::{Once, duologue, run};
 use crate::server::Folder;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 
 const DOCUMENT: &str = include_str!("../../docs/chat.md");
@@ -70,4 +70,22 @@ fn the_commands_in_the_document_are_those_of_help() {
         let key = format!("Ctrl-{}", &word[..1]);
         assert!(DOCUMENT.contains(&key), "{key}");
     }
+}
+
+/// A program that starts a chat reads the same statuses in the manifest as a person in the document.
+#[test]
+fn the_statuses_of_a_chat_are_those_of_the_manifest() {
+    let manifest: Value = serde_json::from_str(&run(&Folder::new(), &["--manifest"]).stdout)
+        .expect("the manifest is JSON");
+    let commands = manifest["commands"].as_array().expect("commands");
+    let chat = commands.iter().find(|command| command["name"] == "chat").expect("chat");
+    let codes = chat["exit_codes"].as_array().expect("statuses").iter();
+    let codes: Vec<_> = codes.filter_map(|status| status["code"].as_u64()).collect();
+    let (_, section) = DOCUMENT.split_once("## Exit status").expect("the section");
+    let section = section.split("\n## ").next().expect("its text");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let numbers = rows.flat_map(|cell| cell.split(", ")).filter_map(|number| number.parse().ok());
+    let mut documented: Vec<u64> = numbers.collect();
+    documented.sort_unstable();
+    assert_eq!(codes, documented);
 }
