@@ -12,9 +12,10 @@ use super::answer_extraction::RejectedAnswer;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::model::Selection;
 use super::recorder::Recorder;
+use super::server_states::UNAVAILABLE;
 use super::toolbox::Toolbox;
 use super::waiting::Submit;
-use super::{Hint, Output, TaskEvent};
+use super::{Hint, Output, TaskEvent, Warning};
 use crate::chat::event::{Attachments, Ending, Event, FinishClass, Scope, SegmentKind};
 use crate::protocol::id::{RequestId, RunId, TaskId};
 use crate::protocol::wire::ClientError;
@@ -278,7 +279,9 @@ impl Run {
                     context.tools.starting(),
                     context.tools.hints().of(Hint::ServerTime)
                 );
-                context.recorder.push(Output::Warning(warning.into()));
+                let code = Some(UNAVAILABLE);
+                let warning = Warning { text: warning, has_event: false, code };
+                context.recorder.push(Output::Warning(warning));
                 self.take_in_prompts(context);
                 self.start_call(context);
                 None

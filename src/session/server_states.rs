@@ -8,7 +8,7 @@ use crate::task::server::ServerName;
 use crate::task::server::{ServerChange, ServerState};
 
 /// The name of the warning that a server can't be used.
-const UNAVAILABLE: &str = "tool_server_unavailable";
+pub(super) const UNAVAILABLE: &str = "tool_server_unavailable";
 
 impl Session {
     /// Shows the state of all tool servers, for a client that begins to follow them.

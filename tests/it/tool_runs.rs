@@ -361,6 +361,21 @@ fn a_server_that_can_not_be_used_is_among_the_warnings() {
     assert!(warned[0]["payload"]["message"].to_string().contains("crash-at-init"), "{stream}");
 }
 
+/// Whether it fails before the model is called, or is not ready then.
+#[test]
+fn a_server_that_is_not_waited_for_is_among_the_warnings() {
+    let folder = Folder::new();
+    // `wc` reads to the end of its input and says nothing before.
+    for (server, name) in [("/nowhere/missing", "missing"), ("wc -c", "wc")] {
+        let words = ["exec", "--engine", "echo", "go", "--output", "json", "--mcp", server];
+        let ended = run(&folder, &[&words[..], &["--mcp-wait-ms", "0"]].concat());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!(document["warnings"][0]["code"], "tool_server_unavailable", "{document}");
+        assert!(document["warnings"][0]["message"].to_string().contains(name), "{document}");
+    }
+}
+
 /// The warning stands in the output of every form, though the run ends at once after the call.
 #[test]
 fn a_server_that_ends_in_the_run_is_among_the_warnings() {
