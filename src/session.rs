@@ -82,7 +82,7 @@ pub use io::{
 pub(crate) use io::{Output, Warning};
 pub(crate) use limits::ANSWER_BYTES_MAX;
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
-pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED};
+pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
 
 use crate::chat::choices::Choices;
 use crate::chat::event::SessionEvent;

@@ -24,7 +24,7 @@ pub(crate) const PROVIDER_CHANGED: &str = "provider_changed";
 pub(crate) const MODEL_CHANGED: &str = "model_changed";
 
 /// The name of the warning that a conversation does not say which provider it was with.
-const PROVIDER_UNRECORDED: &str = "provider_unrecorded";
+pub(crate) const PROVIDER_UNRECORDED: &str = "provider_unrecorded";
 
 impl Session {
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
@@ -111,7 +111,7 @@ impl Session {
              gets all of it"
         );
         let code = Some(PROVIDER_UNRECORDED);
-        self.recorder.push(Output::Warning(Warning { text, has_event: false, code }));
+        self.recorder.push(Output::Warning(Warning { text, has_event: true, code }));
     }
 
     fn resume_model(&mut self, mut chosen: ChosenModel) {

@@ -261,6 +261,8 @@ pub(crate) struct State {
     pub(crate) lines: Option<Lines>,
     /// Whether the provider may get the conversation.
     consent: Consent,
+    /// Who had the conversation, and who would get it, while consent is missing.
+    handover: String,
     attaching: Attaching,
     /// The tools are to be listed once the servers are ready.
     lists_tools: bool,
@@ -310,6 +312,7 @@ impl State {
             log: Log::default(),
             lines: None,
             consent: Consent::Given,
+            handover: String::new(),
             attaching: Attaching::default(),
             lists_tools: false,
             is_opening: false,

@@ -210,7 +210,12 @@ fn a_person_is_asked_before_another_provider_gets_the_conversation() {
     person.types("!");
     person.sees("> first thing!");
     person.types("\r");
-    person.sees_words("Enter again sends all of it");
+    let hosts = [&one, &other].map(|it| it.base_url().replace("http://", "").replace("/v1", ""));
+    person.sees_words(&format!(
+        "Enter again sends the prompt, Esc does not: this conversation was with {} · openai · \
+         first so far; from the next prompt on {} · openai · first gets all of it",
+        hosts[0], hosts[1]
+    ));
     assert_eq!(other.requests(), 0);
     crate::process::eventually("the question can be read, and is answered", || {
         person.types("\r");
@@ -222,4 +227,29 @@ fn a_person_is_asked_before_another_provider_gets_the_conversation() {
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
     assert_eq!((one.requests(), other.requests()), (1, 2));
+}
+
+/// An import does not say which provider had the conversation.
+#[test]
+fn a_person_is_asked_before_an_imported_conversation_goes_to_a_host() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("there")]);
+    let recorded = ended(at(&folder, &provider, KEY, &["exec", "hi", "--engine", "echo", "--rpc"]));
+    fs::write(folder.path("r.jsonl"), recorded.stdout).expect("a file");
+    let imported = ["sessions", "import", "r.jsonl", "--as", "im"];
+    let imported = ended(at(&folder, &provider, KEY, &imported));
+    assert_eq!(imported.status, 0, "{imported:?}");
+    let words = ["chat", "--session-id", "im", "--resume"];
+    let mut person = Person::start(at(&folder, &provider, KEY, &words));
+    person.sees_words("without the name of a provider");
+    person.types("again\r");
+    person.sees_words("Enter again sends the prompt, Esc does not");
+    assert_eq!(provider.requests(), 0);
+    crate::process::eventually("the question can be read, and is answered", || {
+        person.types("\r");
+        (provider.requests() > 0).then_some(())
+    });
+    person.answered("there");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
 }

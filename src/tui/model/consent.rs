@@ -34,9 +34,18 @@ impl State {
     pub(super) fn provider_changed(&mut self, text: String) {
         // Nobody is there to be asked where lines come from a file or a program.
         let can_ask = self.lines.is_none() || self.takes_typed_lines();
-        self.note(Note::Warning, text);
+        self.note(Note::Warning, text.clone());
         if can_ask {
             self.consent = Consent::Missing;
+            self.handover = text;
+        }
+    }
+
+    /// Another model would get the conversation than the one that the person is to be asked about.
+    pub(super) fn goes_elsewhere(&mut self, host: &str) {
+        if self.consent != Consent::Given && !self.handover.contains(host) {
+            self.handover =
+                format!("{host} · {} gets all of this conversation", self.status.answers_with());
         }
     }
 
@@ -68,10 +77,7 @@ impl State {
             Consent::Missing | Consent::AskedAbout(_) => {}
         }
         self.consent = Consent::Asked(self.now);
-        let text = format!(
-            "{} did not have this conversation: Enter again sends all of it there, Esc does not",
-            self.status.answers_with()
-        );
+        let text = format!("Enter again sends the prompt, Esc does not: {}", self.handover);
         self.hint(text);
         false
     }
@@ -107,11 +113,7 @@ impl State {
             return true;
         }
         self.consent = Consent::AskedAbout(line.to_owned());
-        let text = format!(
-            "May {} get all of this conversation, which it did not have? Write y to send it and the \
-             prompt, or n",
-            self.status.answers_with()
-        );
+        let text = format!("{}. Write y to send the prompt, or n", self.handover);
         self.note(Note::Warning, text);
         false
     }

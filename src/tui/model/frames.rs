@@ -186,10 +186,11 @@ impl State {
         self.status.engine = clean(&switched.engine);
         self.status.model = clean(&switched.model);
         self.status.profile = clean(&switched.profile);
-        let ModelSwitched { profile, engine, model, .. } = switched;
+        let ModelSwitched { profile, engine, model, host: switched_host, .. } = switched;
         // A profile has an engine of its own.
         let engine = if profile.is_empty() { engine } else { String::new() };
         self.chosen = Some(ModelChoice { profile, engine, model, ..ModelChoice::default() });
+        self.goes_elsewhere(&clean(&switched_host));
         let text = format!("{} answers from the next prompt on", self.status.answers_with());
         self.note(Note::Information, text);
     }

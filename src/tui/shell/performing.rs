@@ -5,7 +5,7 @@ use crate::host::{CodedWarning, Effect, Effects};
 use crate::protocol::command::Submit;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
-use crate::session::{ExitCode, MODEL_CHANGED, PROVIDER_CHANGED};
+use crate::session::{ExitCode, MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
 use crate::tui::model::{Event, Note};
 use tokio::task::yield_now;
 
@@ -35,7 +35,10 @@ impl Shell<'_> {
             for effect in effects.list {
                 match effect {
                     Effect::Frame(frame) => shell.frame(frame),
-                    Effect::Warning(CodedWarning { code: PROVIDER_CHANGED, message }) => {
+                    Effect::Warning(CodedWarning {
+                        code: PROVIDER_CHANGED | PROVIDER_UNRECORDED,
+                        message,
+                    }) => {
                         shell.update(Event::ProviderChanged(message));
                     }
                     Effect::Warning(CodedWarning { code: MODEL_CHANGED, message }) => {
