@@ -14,7 +14,7 @@ use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::proto::session::TurnDropped;
 use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, finish, kind, message, role};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Entities, as far as the frames so far show them.
 #[derive(Debug, Default)]
@@ -35,6 +35,8 @@ pub(crate) struct Entities {
     unplaced: Vec<usize>,
     /// The segment that the last event finished, and the provider's reason.
     finished: Option<(usize, String)>,
+    /// The steps of tool calls that events have shown, by call: each comes once.
+    steps: HashSet<(String, tools::Step)>,
     /// The first contradiction in the frames.
     contradiction: Option<Contradiction>,
 }
@@ -64,6 +66,21 @@ pub(crate) struct Shown {
     pub(crate) ends: HashMap<String, End>,
     /// The run that has no end.
     pub(crate) open: Option<String>,
+}
+
+impl Shown {
+    /// How many tool results have no call: a transcript can't have them, so the model is not sent them.
+    pub(crate) fn results_without_calls(&self) -> usize {
+        let (mut calls, mut results) = (HashSet::new(), Vec::new());
+        for payload in self.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
+            if let Any::ToolCallEntity(it) = payload {
+                calls.insert(&it.tool_call_id);
+            } else if let Any::ToolResultEntity(it) = payload {
+                results.push(&it.tool_call_id);
+            }
+        }
+        results.into_iter().filter(|id| !calls.contains(id)).count()
+    }
 }
 
 impl Entities {
@@ -127,6 +144,7 @@ impl Entities {
         let results = dropped.tool_call_ids.iter().map(|id| (kind::TOOL_RESULT, result_id(id)));
         let calls = dropped.tool_call_ids.iter().map(|id| (kind::TOOL_CALL, id.clone()));
         let messages = dropped.message_ids.iter().map(|id| (kind::MESSAGE, id.clone()));
+        self.steps.retain(|(call, _)| !dropped.tool_call_ids.contains(call));
         for (kind, id) in messages.chain(calls).chain(results) {
             let at = self.places.get(&(kind.to_owned(), id));
             if let Some(entity) = at.and_then(|&at| self.list.get_mut(at)) {

@@ -16,6 +16,23 @@ pub(crate) struct Recording {
     sessions: BTreeSet<String>,
     greeted: String,
     damage: Option<String>,
+    events: UiEvents,
+}
+
+/// The ordinals of UI events: each event of the conversation comes once, in the order of the ordinals.
+#[derive(Debug, Default)]
+struct UiEvents {
+    last: u64,
+    /// The names of the events with the last ordinal.
+    names: Vec<&'static str>,
+    repeats: Option<Repeats>,
+}
+
+/// Events that an earlier line has too, as where two recordings overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeats {
+    pub(crate) first_line: u64,
+    pub(crate) events: u64,
 }
 
 /// A line that was skipped.
@@ -35,6 +52,23 @@ pub(crate) struct Recorded {
     pub(crate) sessions: Vec<String>,
     /// The first line that contradicts those before it, and how.
     pub(crate) damage: Option<String>,
+    /// The events that were left out, because an earlier line has them.
+    pub(crate) repeats: Option<Repeats>,
+}
+
+impl UiEvents {
+    /// Notes the event `name` of the conversation, in `line`.
+    fn add(&mut self, ordinal: u64, name: &'static str, line: u64) {
+        if ordinal > self.last {
+            self.last = ordinal;
+            self.names.clear();
+        } else if ordinal < self.last || self.names.contains(&name) {
+            let repeats = self.repeats.get_or_insert(Repeats { first_line: line, events: 0 });
+            repeats.events += 1;
+            return;
+        }
+        self.names.push(name);
+    }
 }
 
 impl SkippedLine {
@@ -83,7 +117,8 @@ impl Recording {
         if sessions.is_empty() && !self.greeted.is_empty() {
             sessions.push(self.greeted);
         }
-        Recorded { shown: self.entities.finish(), sessions, damage: self.damage }
+        let (shown, repeats) = (self.entities.finish(), self.events.repeats);
+        Recorded { shown, sessions, damage: self.damage, repeats }
     }
 
     fn frame(&mut self, frame: RpcLine) {
@@ -99,9 +134,12 @@ impl Recording {
                 self.entities.snapshot(snapshot);
                 has_entities
             }
-            Some(Body::UiEvent(event)) => {
-                event.payload.is_some_and(|it| self.entities.event(event.ordinal, &it))
-            }
+            Some(Body::UiEvent(event)) => event.payload.is_some_and(|it| {
+                if it.name().starts_with("Chat") {
+                    self.events.add(event.ordinal, it.name(), self.line);
+                }
+                self.entities.event(event.ordinal, &it)
+            }),
             Some(Body::BackendEvent(event)) => {
                 event.payload.is_some_and(|it| self.entities.event(event.ordinal, &it))
             }

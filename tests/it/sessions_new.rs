@@ -297,17 +297,22 @@ fn the_bytes_of_attachments_survive_an_export() {
     assert!(imported.stderr.contains("only an export has their bytes"), "{imported:?}");
 }
 
-/// What no conversation can be is refused as a whole: no session is made that can't go on or says
-/// something else.
-#[test]
-fn a_recording_that_contradicts_itself_is_refused() {
-    let folder = Folder::new();
+/// The frames of a conversation with a tool call.
+fn with_a_call(folder: &Folder) -> Vec<Frame> {
     let script = folder.name("script");
     fs::write(&script, r#"{"tools":[{"name":"look","arguments":{}}]}"#).expect("a file");
     let mut server = echo(&["--echo-script", &script, "--final-snapshot", "none"]).start();
     // The call is in the events, with a result that says there is no such tool.
     assert_eq!(server.turn("r1", "one"), "failed");
-    let frames = server.finish().frames;
+    server.finish().frames
+}
+
+/// What no conversation can be is refused as a whole: no session is made that can't go on or says
+/// something else.
+#[test]
+fn a_recording_that_contradicts_itself_is_refused() {
+    let folder = Folder::new();
+    let frames = with_a_call(&folder);
     let events: Vec<String> = frames.iter().map(|frame| format!("{}\n", frame.0)).collect();
     let last = frames.iter().filter_map(Frame::ordinal).max().expect("events");
     let recording = events.concat();
@@ -340,6 +345,67 @@ fn a_recording_that_contradicts_itself_is_refused() {
         assert!(refused.stderr.contains("line ") && refused.stderr.contains(why), "{refused:?}");
     }
     assert_eq!(sessions(&folder, &["list"]).stdout.lines().count(), 2, "nothing was made");
+}
+
+#[test]
+fn a_call_that_is_requested_again_is_refused_and_an_event_that_is_there_again_is_reported() {
+    let folder = Folder::new();
+    let frames = with_a_call(&folder);
+    let at = frames.iter().position(|frame| frame.is_event("ChatToolCallRequested"));
+    let at = at.expect("a call");
+    let line = |frame: &Frame| format!("{}\n", frame.0);
+    let lines: Vec<String> = frames.iter().map(line).collect();
+    // Numbered as by a writer that writes the request of the call twice.
+    let later: Vec<String> = frames[at..].iter().map(|frame| line(&renumbered(frame))).collect();
+    fs::write(folder.path("twice"), lines[..=at].concat() + &later.concat()).expect("a file");
+    let refused = sessions(&folder, &["import", "twice", "--as", "twice"]);
+    assert_eq!((refused.status, &*refused.stdout), (2, ""), "{refused:?}");
+    let why = format!("line {}: the tool call ", at + 2);
+    assert!(refused.stderr.contains(&why) && refused.stderr.contains("twice"), "{refused:?}");
+    // With the same ordinal it is the same event: two recordings may overlap.
+    let overlapping = lines[..=at].concat() + &lines[at..].concat();
+    fs::write(folder.path("again"), overlapping).expect("a file");
+    let imported = sessions(&folder, &["import", "again", "--as", "again"]);
+    assert_eq!((imported.status, &*imported.stdout), (0, "again\n"), "{imported:?}");
+    let why = format!("1 events are in it again, the first on line {}", at + 2);
+    assert!(imported.stderr.contains(&why), "{imported:?}");
+    fs::write(folder.path("once"), lines.concat()).expect("a file");
+    let once = sessions(&folder, &["import", "once", "--as", "once"]);
+    assert_eq!((once.status, &*once.stderr), (0, ""), "{once:?}");
+    let expected = of_session(&entities(&folder, "store", "once"), "again");
+    assert_eq!(entities(&folder, "store", "again"), expected);
+}
+
+#[test]
+fn a_result_without_its_call_is_reported_because_the_model_is_not_sent_it() {
+    let folder = Folder::new();
+    let frames = with_a_call(&folder);
+    let is_result = |frame: &&Frame| frame.is_event("ChatToolResultReady");
+    let is_call = |frame: &Frame| frame.event().is_some_and(|name| name.starts_with("ChatTool"));
+    let left = frames.iter().filter(|frame| is_result(frame) || !is_call(frame));
+    let lines: String = left.map(|frame| format!("{}\n", frame.0)).collect();
+    fs::write(folder.path("uncalled"), lines).expect("a file");
+    let imported = sessions(&folder, &["import", "uncalled", "--as", "u", "--output", "json"]);
+    assert_eq!(imported.status, 1, "{imported:?}");
+    let object: Value = serde_json::from_str(&imported.stdout).expect("JSON");
+    assert_eq!(object["warnings"][0]["code"], "results_without_calls", "{object}");
+    assert!(imported.stderr.contains("1 tool results are shown"), "{imported:?}");
+    let kinds: Vec<_> = entities(&folder, "store", "u")
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entity| entity["kind"].clone())
+        .collect();
+    assert!(kinds.contains(&json!("ChatToolResult")), "{kinds:?}");
+}
+
+/// The frame with the next ordinal.
+fn renumbered(frame: &Frame) -> Frame {
+    let mut next = frame.clone();
+    if let Some(ordinal) = frame.ordinal() {
+        next.0["uiEvent"]["ordinal"] = json!((ordinal + 1).to_string());
+    }
+    next
 }
 
 /// An export with another entity.

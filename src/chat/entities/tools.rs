@@ -6,11 +6,21 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{CorrelationInfo, ToolCallEntity, ToolResultEntity};
 use crate::protocol::words::{kind, tool_call};
 
+/// A step of a tool call whose event comes once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    Started,
+    Requested,
+    Executing,
+    Finished,
+}
+
 impl Entities {
     /// Tool calls and their results.
     pub(super) fn of_tool(&mut self, payload: &Any) -> bool {
         if let Any::ChatToolCallStarted(it) = payload {
             let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.step(&call, Step::Started);
             self.tool(call, tool_call::PENDING, |_| {});
             return true;
         }
@@ -23,16 +33,19 @@ impl Entities {
         }
         if let Any::ChatToolCallRequested(it) = payload {
             let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.step(&call, Step::Requested);
             self.tool(call, tool_call::PENDING, |call| call.input.clone_from(&it.input));
             return true;
         }
         if let Any::ChatToolExecutionStarted(it) = payload {
             let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.step(&call, Step::Executing);
             self.tool(call, tool_call::EXECUTING, |_| {});
             return true;
         }
         if let Any::ChatToolCallFinished(it) = payload {
             let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.step(&call, Step::Finished);
             self.tool(call, tool_call::COMPLETED, |_| {});
             return true;
         }
@@ -49,6 +62,13 @@ impl Entities {
             return true;
         }
         false
+    }
+
+    /// Checks that `step` was not shown before.
+    fn step(&mut self, call: &ToolCallEntity, step: Step) {
+        if !self.steps.insert((call.tool_call_id.clone(), step)) {
+            self.repeated(kind::TOOL_CALL, call.tool_call_id.clone());
+        }
     }
 
     /// Changes a tool call, which is added if it was not shown before.

@@ -6,7 +6,7 @@ use super::{Failure, library, message};
 use crate::chat::copy::CopiedTurns;
 use crate::cli::commands::LINE_BYTES_MAX;
 use crate::cli::commands::lines::{self, Input, Piece, StreamLines, Unread};
-use crate::conformance::recording::{Recorded, Recording, SkippedLine};
+use crate::conformance::recording::{Recorded, Recording, Repeats, SkippedLine};
 use crate::protocol::id::SessionId;
 use crate::support::terminal::escape_control;
 use std::io::Read;
@@ -19,12 +19,13 @@ pub(super) fn import(args: &ImportArgs) -> Result<u8, Failure> {
     let mut maker = Maker::new(&args.places, args.output.is_json());
     let typed = args.new_id.as_deref().map(typed_id).transpose()?;
     let label = lines::label(Some(&args.file));
-    let Recorded { shown, sessions, damage } = read(&args.file, &label, &mut maker)?;
+    let Recorded { shown, sessions, damage, repeats } = read(&args.file, &label, &mut maker)?;
     if let Some(damage) = damage {
         let damage = escape_control(&damage);
         let why = format!("it is damaged: {damage}; nothing was made; export or record it again");
         return Err(Failure::Usage(format!("{label}: {why}")));
     }
+    let uncalled = shown.results_without_calls();
     let copy = CopiedTurns::of_shown(shown);
     if copy.turns.is_empty() && copy.history.is_empty() {
         let why =
@@ -35,6 +36,21 @@ pub(super) fn import(args: &ImportArgs) -> Result<u8, Failure> {
         Some(typed) => typed,
         None => session_of(&label, &sessions)?,
     };
+    if let Some(Repeats { first_line, events }) = repeats {
+        let why = format!(
+            "{label}: {events} events are in it again, the first on line {first_line}; each was \
+             imported once"
+        );
+        maker.warn("events_repeated", why);
+    }
+    if uncalled > 0 {
+        maker.is_partial = true;
+        let why = format!(
+            "{label}: {uncalled} tool results are shown, and not sent to the model: the calls they \
+             belong to are not in it"
+        );
+        maker.warn("results_without_calls", why);
+    }
     let lost = copy.lost_attachments;
     if lost > 0 {
         let why = format!(
