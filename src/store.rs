@@ -37,7 +37,7 @@ mod write;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
-pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary};
+pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary, ambiguous, shown_ids};
 pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
 pub(crate) use search::Hit;

@@ -16,6 +16,7 @@ use crate::chat::transcript::Turn;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::fail_point::FailPoint;
+use crate::support::terminal::escape_control;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -87,6 +88,37 @@ pub(crate) enum Deleted {
     Missing,
 }
 
+/// The sessions whose ids begin alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Alike {
+    pub(crate) ids: Vec<String>,
+    /// Not all of the store could be read, so there may be more of them.
+    pub(crate) is_partial: bool,
+}
+
+/// What generated ids begin with.
+const GENERATED_PREFIX: &str = "session-";
+
+/// Ids that an error names, where several begin alike.
+const NAMED_MAX: usize = 5;
+
+/// Why no session was chosen where several begin alike, for people.
+pub(crate) fn ambiguous(typed: &str, ids: &[String]) -> String {
+    format!(
+        "the ids of {} sessions begin with {}, so none was chosen; type more of one: {}",
+        ids.len(),
+        escape_control(typed),
+        shown_ids(ids)
+    )
+}
+
+/// The first of these ids, for people.
+pub(crate) fn shown_ids(ids: &[String]) -> String {
+    let shown: Vec<_> = ids.iter().take(NAMED_MAX).map(|id| escape_control(id)).collect();
+    let more = if ids.len() > NAMED_MAX { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
 impl Library {
     /// The sessions in these places. Nothing is opened yet.
     pub(crate) fn new(turns: Option<StorePlace>, timeline: Option<StorePlace>) -> Self {
@@ -132,6 +164,34 @@ impl Library {
         // Each store has an order of its own; that of the turns counts for the sessions in it.
         all.sort_by(|a, b| a.store.cmp(&b.store).then(b.changed.cmp(&a.changed)));
         Ok(Listing { sessions: all, losses })
+    }
+
+    /// The sessions whose ids begin with `typed`, which may leave out the word that begins every generated
+    /// id.
+    ///
+    /// # Errors
+    /// If a store can't be read at all, for a person.
+    pub(crate) fn beginning_with(&self, typed: &str) -> Result<Alike, String> {
+        let typed = typed.trim();
+        if typed.is_empty() {
+            return Ok(Alike::default());
+        }
+        let Listing { sessions, losses } = self.sessions()?;
+        let begins = |id: &String| {
+            let generated = id.strip_prefix(GENERATED_PREFIX);
+            id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))
+        };
+        let ids = sessions.into_iter().map(|it| it.id).filter(begins).collect();
+        Ok(Alike { ids, is_partial: !losses.is_empty() })
+    }
+
+    /// Whether a store has this session; `None` if it can't be read.
+    pub(crate) fn has(&self, session: &SessionId) -> Option<bool> {
+        let has = |(place, _): &(StorePlace, Roles)| {
+            Store::look(place).and_then(|mut store| store.has(session))
+        };
+        let found: Result<Vec<_>, _> = self.stores.iter().map(has).collect();
+        Some(found.ok()?.contains(&true))
     }
 
     /// The sessions in which all of `words` may be; `None` if a store can't say without reading them.

@@ -279,6 +279,50 @@ fn the_beginning_of_an_id_names_a_session_if_no_other_begins_so() {
 }
 
 #[test]
+fn the_beginning_of_an_id_resumes_a_session_if_no_other_begins_so() {
+    let folder = Folder::new();
+    for (id, prompt) in [("ab", "one"), ("abc", "two"), ("abd", "three"), ("session-7f", "four")] {
+        ask(&folder, id, prompt);
+    }
+    let place = folder.name("store");
+    let resume = |command: &str, id: &str| {
+        let words = [
+            command,
+            "next",
+            "--engine",
+            "echo",
+            "--store",
+            &place,
+            "--resume",
+            "--session-id",
+            id,
+        ];
+        run(&folder, &words)
+    };
+    let whole = resume("exec", "ab");
+    assert_eq!((whole.status, whole.stderr.as_str()), (0, ""), "{whole:?}");
+    for command in ["exec", "chat"] {
+        let begun = resume(command, "7");
+        assert_eq!(begun.status, 0, "{begun:?}");
+        assert!(begun.stderr.contains("session-7f"), "{begun:?}");
+    }
+    let shown = sessions(&folder, &["show", "session-7f"]).stdout;
+    assert_eq!(shown.matches("user: next").count(), 2, "{shown}");
+    let several = resume("exec", "a");
+    assert_eq!((several.status, several.stdout.as_str()), (2, ""), "{several:?}");
+    let named = ["3 sessions", "abc", "abd"].map(|it| several.stderr.contains(it));
+    assert_eq!(named, [true; 3], "{several:?}");
+    assert!(resume("exec", "x").stderr.contains("nothing to resume"));
+    // A program whose session was deleted goes on with no other one.
+    let refused = run(&folder, &["rpc", "--store", &place, "--resume", "--session-id", "7"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stdout.contains("nothing to resume"), "{refused:?}");
+    let deleted = sessions(&folder, &["delete", "a"]);
+    let named = ["3 sessions begin so", "abc", "abd"].map(|it| deleted.stderr.contains(it));
+    assert_eq!((deleted.status, named), (1, [true; 3]), "{deleted:?}");
+}
+
+#[test]
 fn a_run_that_was_cut_off_is_shown_as_stopped_and_stays_as_it_is() {
     let folder = Folder::new();
     let mut server = stored(&folder, &["--echo-delay-ms", "20"]).start();

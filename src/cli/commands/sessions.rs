@@ -16,15 +16,9 @@ use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
 use crate::protocol::id::SessionId;
 use crate::protocol::words::code;
-use crate::store::{Conversation, Library};
+use crate::store::{Conversation, Library, ambiguous};
 use crate::support::terminal::escape_control;
 use args::{Places, SessionsAction, SessionsArgs};
-
-/// What generated ids begin with.
-const GENERATED_PREFIX: &str = "session-";
-
-/// Ids that an error names, where several begin alike.
-const NAMED_MAX: usize = 5;
 
 /// Does what `args` name; returns the exit status.
 pub fn sessions(args: &SessionsArgs) -> u8 {
@@ -84,7 +78,7 @@ fn named<T>(
     if let Some(found) = exact.map_err(Failure::Usage)?.flatten() {
         return Ok(Ok(found));
     }
-    let ids = beginning_with(library, typed)?;
+    let ids = library.beginning_with(typed).map_err(Failure::Usage)?.ids;
     let [id] = &ids[..] else {
         return Ok(Err(if ids.is_empty() {
             not_found(missing(typed))
@@ -95,20 +89,6 @@ fn named<T>(
     let found = session_id(id).map(|session| find(&session)).transpose();
     let found = found.map_err(Failure::Usage)?.flatten();
     Ok(found.ok_or_else(|| not_found(missing(typed))))
-}
-
-/// The ids that begin with `typed`, after the word that begins every generated id or with it.
-fn beginning_with(library: &Library, typed: &str) -> Result<Vec<String>, Failure> {
-    let typed = typed.trim();
-    if typed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let ids = library.sessions().map_err(Failure::Usage)?.sessions.into_iter().map(|it| it.id);
-    let begins = |id: &String| {
-        let generated = id.strip_prefix(GENERATED_PREFIX);
-        id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))
-    };
-    Ok(ids.filter(begins).collect())
 }
 
 /// Reports what could not be read.
@@ -128,14 +108,7 @@ fn not_found(message: String) -> Error {
 
 /// The error of a beginning that several ids have.
 fn several(typed: &str, ids: &[String]) -> Error {
-    let shown: Vec<_> = ids.iter().take(NAMED_MAX).map(|id| escape_control(id)).collect();
-    let more = if ids.len() > NAMED_MAX { ", …" } else { "" };
-    let message = format!(
-        "the ids of {} sessions begin with {}, so none was chosen; type more of one: {}{more}",
-        ids.len(),
-        escape_control(typed),
-        shown.join(", ")
-    );
+    let message = ambiguous(typed, ids);
     Error { code: "ambiguous_session", class: None, detail: message.clone(), message }
 }
 

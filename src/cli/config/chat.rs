@@ -1,6 +1,6 @@
 //! Settings of a chat: those of a conversation whose client is a person.
 
-use super::store::store;
+use super::store::{complete_id, store};
 use super::{Plan, PromptRequest, not_blank, profile, resume, stdin};
 use crate::chat::transcript::Preamble;
 use crate::cli::store::StoreArgs;
@@ -110,6 +110,7 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
 /// # Errors
 /// If it can't go on with that, or the store can't be named like that.
 pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
+    complete_id(session)?;
     let (store, id) = store(session)?;
     resume::go_on(session, store.as_ref(), id.as_ref())
 }

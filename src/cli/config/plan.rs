@@ -8,7 +8,7 @@ use super::not_blank;
 use super::profile;
 use super::request::PromptRequest;
 use super::resume;
-use super::store::store;
+use super::store::{complete_id, store};
 use super::typed::{warn_of_foreign, warn_of_keys};
 use crate::chat::patch::Patches;
 use crate::chat::transcript::Preamble;
@@ -55,6 +55,10 @@ impl Plan {
     /// # Errors
     /// If an option, or the file it names, can't be used.
     pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
+        // A program names its session by the whole id: after a deletion another one may begin so.
+        if !self.mode.is_protocol() {
+            complete_id(&mut self.session)?;
+        }
         let (store, session) = store(&self.session)?;
         resume::go_on(&mut self.session, store.as_ref(), session.as_ref())?;
         profile::choose_default(&mut self.session.provider);

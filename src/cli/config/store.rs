@@ -2,7 +2,8 @@
 
 use crate::cli::SessionArgs;
 use crate::protocol::id::SessionId;
-use crate::store::{StorePlace, StoreSettings, latest_session};
+use crate::store::{Library, StorePlace, StoreSettings, ambiguous, latest_session};
+use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// The store of a conversation and its session id, as far as they are given.
@@ -46,6 +47,36 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
         (false, None) => latest(place, &folder)?,
     };
     Ok((Some(StoreSettings { turns, timeline, resumes, folder }), Some(session)))
+}
+
+/// Puts the whole id of the session to resume in the place of its beginning, if no other stored id begins
+/// so. What can't be read is left to the store, which reports why when it is opened.
+///
+/// # Errors
+/// If several ids begin so.
+pub(super) fn complete_id(args: &mut SessionArgs) -> Result<()> {
+    let turns = args.store.places().ok().and_then(|(turns, _)| turns);
+    let named = session_id(args)?;
+    let Some((turns, named)) = turns.zip(named).filter(|_| args.store.resume) else {
+        return Ok(());
+    };
+    let library = Library::new(Some(turns), None);
+    if library.has(&named) != Some(false) {
+        return Ok(());
+    }
+    let typed = named.as_str();
+    // Where some ids can't be read, another one may begin so.
+    let alike = library.beginning_with(typed).ok().filter(|alike| !alike.is_partial);
+    let ids = alike.unwrap_or_default().ids;
+    ensure!(ids.len() <= 1, "--session-id: {}", ambiguous(typed, &ids));
+    if let [id] = &ids[..] {
+        let (typed, whole) = (escape_control(typed), escape_control(id));
+        tracing::warn!(
+            "no session has the id {typed}; the only one that begins so goes on: {whole}"
+        );
+        args.session_id = Some(id.clone());
+    }
+    Ok(())
 }
 
 fn latest(place: &StorePlace, folder: &str) -> Result<SessionId> {

@@ -1,10 +1,10 @@
 //! `duologue sessions delete`.
 
 use super::args::DeleteArgs;
-use super::{Failure, Out, beginning_with, library, message, missing, not_found, session_id};
+use super::{Failure, Out, library, message, missing, not_found, session_id};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
-use crate::store::Deleted;
+use crate::store::{Deleted, shown_ids};
 use crate::support::terminal::escape_control;
 
 /// Deletes sessions. One that can't be deleted does not keep the others.
@@ -26,7 +26,7 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
                 None
             }
             Ok(Deleted::Missing) => {
-                Some(not_there(id, &beginning_with(&library, id).unwrap_or_default()))
+                Some(not_there(id, &library.beginning_with(id).unwrap_or_default().ids))
             }
             Err(why) => Some(not_deleted(id, why)),
         };
@@ -55,9 +55,18 @@ fn not_deleted(id: &str, why: String) -> Error {
 /// delete another one.
 fn not_there(id: &str, alike: &[String]) -> Error {
     let mut message = missing(id);
-    if let [first, ..] = alike {
-        let first = escape_control(first);
-        message += &format!("; {first} begins so, and is deleted only by its whole id");
+    match alike {
+        [] => {}
+        [one] => {
+            let one = escape_control(one);
+            message += &format!("; {one} begins so, and is deleted only by its whole id");
+        }
+        [_, _, ..] => {
+            let (count, ids) = (alike.len(), shown_ids(alike));
+            message += &format!(
+                "; the ids of {count} sessions begin so, and each is deleted only by its whole id: {ids}"
+            );
+        }
     }
     not_found(message)
 }
