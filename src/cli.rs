@@ -25,7 +25,7 @@ mod words;
 pub use attachments::AttachmentArgs;
 pub use chat::{Background, ChatArgs, InteractiveArgs, ScreenArgs};
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
-pub(crate) use provider::{ModelOption, ProfileFiles, ProviderArgs, TlsRoots};
+pub(crate) use provider::{ModelOfFile, ModelOption, ProfileFiles, ProviderArgs, TlsRoots};
 pub(crate) use session::{
     EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };

@@ -67,6 +67,10 @@ pub struct ProviderArgs {
     #[arg(skip)]
     pub typed: BTreeSet<ModelOption>,
 
+    /// The model that a command file names, if no typed option names one.
+    #[arg(skip)]
+    pub model_of_file: Option<ModelOfFile>,
+
     /// The key that a stored conversation had, if its address is the one here.
     #[arg(skip)]
     pub stored_key: Option<OriginKey>,
@@ -74,6 +78,15 @@ pub struct ProviderArgs {
     /// What a stored conversation had is among the options already.
     #[arg(skip)]
     pub has_stored: bool,
+}
+
+/// The model that a command file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelOfFile {
+    /// Its name.
+    pub model: String,
+    /// The engine that the file is written for, if it says so.
+    pub engine: Option<EngineName>,
 }
 
 /// An option that chooses a model.

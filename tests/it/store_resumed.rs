@@ -105,6 +105,29 @@ fn a_typed_address_or_model_is_used_and_reported() {
     assert_eq!((models(&one).len(), models(&other)), (2, vec![json!("second"); 2]));
 }
 
+/// A model in a command file wins over the stored one, unless the file is written for another engine.
+#[test]
+fn the_model_of_a_command_file_is_used_or_a_line_says_why_not() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("a"), says("b"), says("c")]);
+    begun(&folder, &provider);
+    let own = "name: ask\nprompt: again\nsettings: {model: m9, temperature: 0.3}\n";
+    fs::write(folder.path("own.yaml"), own).expect("a file");
+    let file = folder.name("own.yaml");
+    let words = ["run-command", &file, "--continue", "--output", "json"];
+    let changed = ended(at(&folder, &provider, KEY, &words));
+    assert_eq!((changed.status, warnings(&changed)), (0, vec![json!("model_changed")]));
+    assert_eq!(provider.wait_request(2).body["temperature"], json!(0.3));
+    let foreign =
+        "name: ask\nprompt: again\nfactories: {chat: {engine: claude-x, api_type: claude}}\n";
+    fs::write(folder.path("foreign.yaml"), foreign).expect("a file");
+    let file = folder.name("foreign.yaml");
+    let kept = ended(at(&folder, &provider, KEY, &["run-command", &file, "--continue"]));
+    assert_eq!(kept.status, 0, "{kept:?}");
+    assert!(kept.stderr.contains("claude-x of the engine anthropic"), "{kept:?}");
+    assert_eq!(models(&provider), ["first", "m9", "m9"]);
+}
+
 /// `tests/data/store_format_1.db` was written before the provider was.
 #[test]
 fn a_session_that_does_not_say_its_provider_says_which_one_it_goes_on_with() {

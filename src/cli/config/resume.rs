@@ -5,11 +5,12 @@ use super::engine::{ProviderChoice, addresses, provider_of};
 use super::profile;
 use crate::chat::choices::{Origin, OriginAddress, OriginKey, OriginTools};
 use crate::cli::tools::{Approval, ToolOptions};
-use crate::cli::{EngineName, ModelOption, ProviderArgs, SessionArgs};
+use crate::cli::{EngineName, ModelOfFile, ModelOption, ProviderArgs, SessionArgs};
 use crate::engine::{Engine, shown_address};
 use crate::protocol::id::SessionId;
 use crate::store::{StorePlace, StoreSettings, stored_choices};
 use crate::support::secret::Secret;
+use crate::support::terminal::escape_control;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use data_encoding::HEXLOWER;
@@ -68,7 +69,7 @@ fn provider(args: &mut ProviderArgs, origin: &Origin) -> Result<()> {
     args.profile = Some(origin.profile.clone()).filter(|name| !name.is_empty());
     args.registries.profile_registries.extend(origin.registries.iter().map(PathBuf::from));
     args.engine = engine.filter(|_| !is_of_profile || is_typed(ModelOption::Engine));
-    if !has_model {
+    if !has_model && !takes_model_of_file(args, engine) {
         args.model = Some(origin.model.clone()).filter(|model| !model.is_empty());
     }
     if has_address {
@@ -96,6 +97,27 @@ fn provider(args: &mut ProviderArgs, origin: &Origin) -> Result<()> {
     );
     args.base_url = Some(base_url.clone());
     key(args, &origin.key, true)
+}
+
+/// Chooses the model of the command file, as if it was typed, if the file is not written for another engine
+/// than that of the conversation; returns whether it is chosen.
+fn takes_model_of_file(args: &mut ProviderArgs, engine: Option<EngineName>) -> bool {
+    let Some(ModelOfFile { model, engine: of_file }) = args.model_of_file.take() else {
+        return false;
+    };
+    let other = of_file.filter(|of_file| Some(*of_file) != engine);
+    if let Some(name) = other.and_then(|other| other.to_possible_value()) {
+        tracing::warn!(
+            "the command file names the model {} of the engine {}, and the conversation goes on with \
+             another engine: its own model answers; give --engine and --model to change that",
+            escape_control(&model),
+            name.get_name()
+        );
+        return false;
+    }
+    args.model = Some(model);
+    args.typed.insert(ModelOption::Model);
+    true
 }
 
 /// The key of the conversation; `is_stored`: for an address that the environment does not name.

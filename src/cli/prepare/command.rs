@@ -9,7 +9,9 @@ use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
 use crate::cli::log;
-use crate::cli::{Cli, CommandMode, EngineName, Mode, RUN_COMMAND, RunCommandArgs, SessionArgs};
+use crate::cli::{
+    Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN_COMMAND, RunCommandArgs, SessionArgs,
+};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
@@ -253,8 +255,10 @@ fn apply_settings(file: &CommandFile, args: &mut SessionArgs) -> Option<String> 
              its model are ignored"
         ));
     }
-    if !args.calls.typed.iter().any(|id| id == "model") && file.model.is_some() {
-        provider.model.clone_from(&file.model);
+    let is_typed = args.calls.typed.iter().any(|id| id == "model");
+    if let Some(model) = file.model.clone().filter(|_| !is_typed) {
+        provider.model = Some(model.clone());
+        provider.model_of_file = Some(ModelOfFile { model, engine });
     }
     None
 }
