@@ -78,7 +78,10 @@ fn blocks(answer: &str) -> Vec<Block> {
     let mut start = 0;
     for line in answer.split_inclusive('\n') {
         let next = start + line.len();
-        let fence = trimmed_start(line).strip_prefix(FENCE);
+        let is_in_block = blocks.last().is_some_and(|block| block.is_open);
+        let text = trimmed_start(line);
+        let after_prose = || fence_after_prose(text).filter(|_| !is_in_block);
+        let fence = text.strip_prefix(FENCE).or_else(after_prose);
         match (fence, blocks.last_mut()) {
             (Some(_), Some(block)) if block.is_open => {
                 block.end = start;
@@ -93,6 +96,14 @@ fn blocks(answer: &str) -> Vec<Block> {
         start = next;
     }
     blocks
+}
+
+/// The mark of a fence for JSON at the end of a line of prose, as in "Here it is: ```json". Other fences there
+/// may as well end a piece of code within the line.
+fn fence_after_prose(line: &str) -> Option<&str> {
+    let (prose, info) = line.split_once(FENCE)?;
+    let is_json = trimmed_end(info).eq_ignore_ascii_case("json");
+    (is_json && !trimmed_start(prose).is_empty()).then_some(info)
 }
 
 /// The first line outside of the block that is neither blank nor a fence.

@@ -47,7 +47,11 @@ fn an_answer_that_does_not_match_is_asked_for_again() {
 /// With a schema standard output is the document alone, as it was found and checked.
 #[test]
 fn text_with_a_schema_is_the_document() {
-    for prose in ["Here it is:\n```json\n{\"n\": 1.0}\n```\nAnything else?", "{\"n\": 1.0}\n"] {
+    for prose in [
+        "Here it is:\n```json\n{\"n\": 1.0}\n```\nAnything else?",
+        "Sure! Here: ```json\n{\"n\": 1.0}\n``` Anything else?",
+        "{\"n\": 1.0}\n",
+    ] {
         let folder = folder(&[prose]);
         let ended = exec(&folder, &[]);
         assert_eq!((ended.status, ended.stdout.as_str()), (0, "{\"n\": 1.0}\n"), "{ended:?}");

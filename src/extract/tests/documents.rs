@@ -39,6 +39,9 @@ fn text_around_a_block_is_passed_over() {
     check_whole("```json\n[]\n```\nEnjoy!", &[&last, "0 @2: []"]);
     let other = format!("rejected @2: {PROSE}");
     check_whole("```rust\nx\n```\n```json\n[]\n```", &[&other, "0 @5: []"]);
+    let before = format!("rejected @1: {PROSE}");
+    check_whole("Sure! Here: ```json\n{\"a\":1}\n``` Enjoy!", &[&before, "0 @2: {\"a\":1}"]);
+    check_whole("It is ```1```:\n```json\n[]\n```", &[&before, "0 @3: []"]);
     let second = format!("rejected @5: {PROSE}");
     check_whole("```\n1\n```\n```\n2\n```", &[&second, "0 @2: 1"]);
 }
