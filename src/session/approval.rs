@@ -4,6 +4,8 @@ mod reading;
 
 pub use reading::ServerNames;
 
+use crate::support::terminal::escape_control;
+
 /// Between the name of a server and that of its tool.
 pub(super) const SEPARATOR: &str = "__";
 
@@ -113,6 +115,23 @@ impl NamedTool<'_> {
         format!("{}{SEPARATOR}{}", self.server, self.tool)
     }
 
+    /// A rule that allows this tool and none of the `others`; `None` if there is none.
+    pub(super) fn own_rule(
+        &self,
+        others: &[NamedTool<'_>],
+        servers: &ServerNames,
+    ) -> Option<ToolGlob> {
+        let (server, tool) = (self.server, self.tool);
+        // A separator that is part of a name can be read as the one between the two names.
+        let (masked_server, masked_tool) = (masked(server), masked(tool));
+        let rules = [(server, tool), (server, &masked_tool), (&masked_server, tool)]
+            .map(|(server, tool)| ToolGlob(quotable(&format!("{server}{SEPARATOR}{tool}"))));
+        rules.into_iter().find(|rule| {
+            let allows = |tool: &NamedTool<'_>| tool.is_allowed_by(rule, servers);
+            allows(self) && !others.iter().any(allows)
+        })
+    }
+
     fn is_denied_by(&self, glob: &ToolGlob) -> bool {
         [self.shown, self.tool, &self.full()].into_iter().any(|name| glob.matches(name))
     }
@@ -143,6 +162,17 @@ impl ToolGlob {
     pub fn matches(&self, name: &str) -> bool {
         fits(&self.0, name)
     }
+}
+
+/// A pattern of `name` without a separator in it.
+fn masked(name: &str) -> String {
+    name.replace(SEPARATOR, "_?")
+}
+
+/// A pattern of `rule` that can be copied from a terminal into single quotes.
+fn quotable(rule: &str) -> String {
+    let is_plain = |c: char| c != '\'' && escape_control(&c.to_string()) == c.to_string();
+    rule.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
 /// Matches in at most as many steps as the product of the lengths: only the last `*` is ever given

@@ -1,7 +1,9 @@
 //! All tools that the model is offered, under names that every provider takes.
 
 use crate::chat::tool::ToolSpec;
-use crate::session::approval::{ApprovalRules, NamedTool, Ruling, SEPARATOR, ServerNames};
+use crate::session::approval::{
+    ApprovalRules, NamedTool, Ruling, SEPARATOR, ServerNames, ToolGlob,
+};
 use crate::task::server::{ServerName, ServerTool};
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
@@ -67,20 +69,36 @@ struct Contents {
 impl Entry {
     /// What `rules` say about a call of this tool, if these are all `servers`.
     pub fn ruling(&self, rules: &ApprovalRules, servers: &ServerNames) -> Ruling {
+        match self.of_server() {
+            None => rules.ruling(&self.spec.name),
+            Some(tool) => rules.ruling_of(&tool, servers),
+        }
+    }
+
+    /// The names of a server's tool; `None` for one of the client.
+    fn of_server(&self) -> Option<NamedTool<'_>> {
         match &self.source {
-            Source::Client { .. } => rules.ruling(&self.spec.name),
+            Source::Client { .. } => None,
             Source::Server { server, tool } => {
                 let shown = self.spec.name.as_str();
                 let is_made = shown != tool;
                 let made = is_made.then(|| made_parts(server, shown)).flatten();
-                let tool = NamedTool { shown, server: server.as_str(), tool, made };
-                rules.ruling_of(&tool, servers)
+                Some(NamedTool { shown, server: server.as_str(), tool, made })
             }
         }
     }
 }
 
 impl Catalogue {
+    /// A rule that allows calls of the server's tool that is shown as `name`, and of no other tool, if these
+    /// are all `servers`; `None` if there is no such rule.
+    pub fn allow_rule(&self, name: &str, servers: &ServerNames) -> Option<ToolGlob> {
+        let tool = self.find(name)?.of_server()?;
+        let others = self.entries().iter().filter(|entry| entry.spec.name != name);
+        let others: Vec<_> = others.filter_map(Entry::of_server).collect();
+        tool.own_rule(&others, servers)
+    }
+
     /// The tools of the client and of all servers. A client's tool keeps its name. A server's tool
     /// keeps its own if every provider takes it and no other tool has it; else it is called
     /// `server__tool`, with other characters than letters, digits, `_` and `-` replaced, and cut

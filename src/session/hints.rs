@@ -20,8 +20,9 @@ pub enum Hint<'a> {
     ServerTime,
     /// Letting submits wait while a run is active. Follows "send this one again after its done".
     QueueSubmits,
-    /// Allowing this tool, which nobody can be asked about. Follows "it was not run".
-    AllowTool(&'a str),
+    /// Allowing a tool that nobody can be asked about, by this rule, which names it and no other tool; `None`
+    /// if no rule does. Follows "it was not run".
+    AllowTool(Option<&'a ToolGlob>),
     /// What the snapshot at the end of a run has. Follows "what the run added".
     FinalSnapshot,
     /// The rule that denies the tools that this pattern names. Stands in the place of a name of the rule.

@@ -7,7 +7,7 @@ use crate::chat::event::ToolResult;
 use crate::chat::tool::ToolSpec;
 use crate::protocol::any::Struct;
 use crate::protocol::command;
-use crate::session::approval::{DenyingRule, Ruling, ServerNames};
+use crate::session::approval::{DenyingRule, Ruling, ServerNames, ToolGlob};
 use crate::session::catalogue::{Catalogue, ClientTool, Entry, Source};
 use crate::task::server::{ServerCall, ServerChange, ServerName, ServerState, ServerTool};
 use serde_json::{Map, Value};
@@ -116,6 +116,11 @@ impl Toolbox {
     /// Whether the tool `name` is still what it was when it had this definition.
     pub(super) fn is_current(&self, name: &str, definition: u64) -> bool {
         self.catalogue.find(name).is_some_and(|entry| entry.definition == definition)
+    }
+
+    /// A rule that allows the tool `name` of a server and no other tool, if there is one.
+    pub(super) fn allow_rule(&self, name: &str) -> Option<ToolGlob> {
+        self.catalogue.allow_rule(name, &self.names)
     }
 
     /// Replaces the tools of the client.

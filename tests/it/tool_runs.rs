@@ -114,7 +114,7 @@ fn without_anybody_to_ask_a_tool_does_not_run() {
     let transcript = server.finish();
     let all = results(&transcript.frames);
     assert!(all[0].0 == "error" && all[0].1.contains("approval"), "{all:?}");
-    assert!(transcript.stderr.contains("--allow 'echo'"), "{}", transcript.stderr);
+    assert!(transcript.stderr.contains("--allow 'none__echo'"), "{}", transcript.stderr);
     assert!(!scene.sent().contains("hello"));
 }
 
@@ -321,6 +321,34 @@ fn changes_of_servers_are_events_where_the_extension_is_on() {
     assert_eq!(results(&frames), [("success", "hello")]);
 }
 
+/// The rule in a hint names the server as well: the name that the model sees may look like a rule for a tool
+/// of another server.
+#[test]
+fn the_rule_that_a_hint_names_allows_the_call_that_was_refused() {
+    for (faults, names, called, expected) in [
+        (["none", "spoof"], ["none", "spoof"], "none__act", "spoof__none__act"),
+        (["none", "crash-at-init"], ["a b", "a_b"], "echo", "a b__echo"),
+        (["none", "none"], ["a b", "a_b"], "a_b__echo", "a b__echo"),
+        (["none", "spoof"], ["spoof__none", "spoof"], "none__act", "spoof__none_?act"),
+    ] {
+        let scene = Scene::new(&["none"], &[(called, "hello")]);
+        let servers: Value = serde_json::from_str(&config(&scene.mark, &faults, &json!({})))
+            .expect("a configuration");
+        let renamed: Vec<Value> =
+            faults.iter().map(|fault| servers["mcpServers"][fault].clone()).collect();
+        let servers = json!({ "mcpServers": { names[0]: renamed[0], names[1]: renamed[1] } });
+        fs::write(scene.folder.path("servers"), servers.to_string()).expect("a file");
+        let words = scene.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let exec = [&["exec", "--engine", "echo", "go"], words.as_slice()].concat();
+        let refused = run(&scene.folder, &exec);
+        let hint = format!("allow it with --allow '{expected}',");
+        assert!(refused.stderr.contains(&hint), "{called}: {}", refused.stderr);
+        let allowed = run(&scene.folder, &[exec.as_slice(), &["--allow", expected]].concat());
+        assert!(!allowed.stderr.contains("needs approval"), "{called}: {}", allowed.stderr);
+    }
+}
+
 #[test]
 fn a_single_run_uses_tools_that_are_allowed() {
     let scene = Scene::new(&["none"], &[("echo", "hello")]);
@@ -332,7 +360,7 @@ fn a_single_run_uses_tools_that_are_allowed() {
     assert!(allowed.stdout.contains("Done."), "{}", allowed.stdout);
     let asked = run(&scene.folder, &exec);
     assert_eq!(asked.status, 0);
-    assert!(asked.stderr.contains("--allow 'echo'"), "{}", asked.stderr);
+    assert!(asked.stderr.contains("--allow 'none__echo'"), "{}", asked.stderr);
     let wrong = run(&scene.folder, &["exec", "go", "--mcp-config", "nowhere"]);
     assert_eq!(wrong.status, 2);
 }

@@ -12,8 +12,14 @@ pub(super) fn hint(hint: Hint<'_>) -> String {
         Hint::ToolTime => " (--tool-timeout-ms)".to_owned(),
         Hint::ServerTime => "; --mcp-wait-ms sets how long it is waited for".to_owned(),
         Hint::QueueSubmits => ", or start the server with --on-busy queue".to_owned(),
-        Hint::AllowTool(name) => {
-            format!("; allow it with --allow '{name}', or all tools with --allow '*'")
+        Hint::AllowTool(Some(rule)) => {
+            let rule = rule.as_str();
+            format!("; allow it with --allow '{rule}', or all tools with --allow '*'")
+        }
+        Hint::AllowTool(None) => {
+            "; no rule of --allow names this tool alone: give one of the servers another name, or allow \
+             all tools with --allow '*'"
+                .to_owned()
         }
         Hint::FinalSnapshot => {
             ", as with --final-snapshot turn; --final-snapshot full has the whole conversation sent \

@@ -9,7 +9,7 @@ use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
 use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
 use crate::session::toolbox::{NOBODY_CAN_APPROVE, Verdict};
-use crate::session::{Hint, Hints, Output, Uptime};
+use crate::session::{Hint, Output, Uptime};
 use crate::task::report::RunError;
 use crate::task::server::ServerCall;
 
@@ -74,7 +74,9 @@ impl Run {
             }
             Verdict::Refuse(why) => {
                 if why == NOBODY_CAN_APPROVE {
-                    let warning = not_approved(&tool.name, context.tools.hints());
+                    let rule = context.tools.allow_rule(&tool.name);
+                    let hint = context.tools.hints().of(Hint::AllowTool(rule.as_ref()));
+                    let warning = not_approved(&tool.name, &hint);
                     context.recorder.push(Output::Warning(warning.into()));
                 }
                 self.tool_result(context, id, ToolResult::Error(why));
@@ -312,10 +314,9 @@ impl ToolStep {
     }
 }
 
-fn not_approved(name: &str, hints: Hints) -> String {
+fn not_approved(name: &str, hint: &str) -> String {
     format!(
         "the model called the tool {name}, which needs approval, and nobody can be asked; it was \
-         not run{}",
-        hints.of(Hint::AllowTool(name))
+         not run{hint}"
     )
 }
