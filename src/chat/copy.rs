@@ -257,7 +257,7 @@ fn groups(entities: Vec<SnapshotEntity>) -> (Vec<SnapshotEntity>, Vec<Group>) {
 fn earlier_message(entity: &SnapshotEntity) -> Option<HistoryMessage> {
     let Some(Any::ChatMessageEntity(it)) = &entity.payload else { return None };
     match it.role.as_str() {
-        role::USER => Some(HistoryMessage::ByUser(it.text.clone())),
+        role::USER => Some(HistoryMessage::ByUser(turn::text_of(it, &[]).to_owned())),
         role::ASSISTANT => Some(HistoryMessage::ByModel(it.text.clone())),
         _ => None,
     }

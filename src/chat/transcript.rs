@@ -4,8 +4,10 @@ mod messages;
 
 #[cfg(test)]
 pub(super) use messages::INTERRUPTED_MARK;
-pub(crate) use messages::INTERRUPTED_TOOL;
 pub use messages::Message;
+#[cfg(test)]
+pub(crate) use messages::NO_TEXT;
+pub(crate) use messages::{INTERRUPTED_TOOL, LOST_ATTACHMENTS};
 
 use super::event::{
     Attachments, Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult,

@@ -55,7 +55,10 @@ impl Dialect {
         spec.transcript.leave_out_data_of_others(self.host());
         let mut settings = CallSettings::default();
         if has_budget {
-            settings.set("reasoning_budget", &json!(1_024)).expect("a setting");
+            let set = [("reasoning_budget", json!(1_024)), ("temperature", json!(0.2))];
+            for (name, value) in set {
+                settings.set(name, &value).expect("a setting");
+            }
         }
         spec.settings = Arc::new(settings);
         let (host, model) = (self.host(), self.model());

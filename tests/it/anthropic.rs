@@ -1,6 +1,6 @@
 //! The anthropic engine: the real binary against a scripted server with Anthropic's Messages.
 
-use crate::frames::{finished_text, submit};
+use crate::frames::{Frame, finished_text, submit};
 use crate::interface::{
     Interface, check_choices, declare_get_time, get_time_schema, return_results,
 };
@@ -267,6 +267,25 @@ fn a_request_to_anthropic_has_settings_and_attachments() {
         { "type": "text", "text": "what is this?" },
     ]);
     assert_eq!(messages(&request)[0]["content"], expected);
+}
+
+/// The provider refuses a temperature beside reasoning, and a budget that the limit is not above.
+#[test]
+fn settings_beside_a_budget_for_reasoning_are_those_that_anthropic_takes() {
+    let provider = Provider::start(vec![says("a")]);
+    let budget = ["--reasoning-budget", "2000", "--temperature", "0.2"];
+    let mut server = anthropic(&provider, &budget).start();
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    server.wait_log("the setting temperature is ignored");
+    let submit = json!({ "prompt": "hi", "settings": { "max_tokens": 1500 } });
+    server.send(json!({ "requestId": "r2", "submit": submit }).to_string());
+    assert_eq!(server.wait_done("r2"), "failed");
+    let transcript = server.finish();
+    let refused = "reasoning_budget (2000) has to be below max_tokens (1500)";
+    let is_told = |frame: &Frame| frame.0.to_string().contains(refused);
+    assert!(transcript.frames.iter().any(is_told), "{:?}", transcript.frames);
+    assert_eq!(provider.requests(), 1);
+    assert_eq!(provider.wait_request(1).body["temperature"], Value::Null);
 }
 
 /// Which engine answers if none is named, by what is set.

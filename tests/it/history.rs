@@ -1,5 +1,6 @@
 //! Conversations that do not begin with the first prompt: what was said before comes from a command
-//! file or from `--history`, reaches the provider as it was written, and is in the first snapshot.
+//! file or from `--history`, reaches the provider in an order that providers take, and is in the first
+//! snapshot as it was written.
 
 use crate::frames::{Frame, snapshot};
 use crate::once::{Once, duologue, run};
@@ -27,6 +28,11 @@ fn sent() -> Vec<Value> {
 
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
+}
+
+/// What stands where a conversation has no message of the user, and providers require one.
+fn begin() -> Value {
+    user("[The user sent no text. Go on.]")
 }
 
 /// A folder with a file of this name and text.
@@ -104,6 +110,42 @@ fn a_process_that_waits_for_a_history_ends_with_its_reader() {
     }
 }
 
+/// An assistant's greeting comes first, and a message may have been split into two.
+#[test]
+fn a_history_that_begins_with_the_model_is_one_that_providers_take() {
+    let greeting = r#"{"role":"assistant","text":"Hello."}
+{"role":"assistant","text":"How can I help?"}
+"#;
+    let folder = folder("history.jsonl", greeting);
+    let history = folder.name("history.jsonl");
+    let provider = Provider::start(vec![says("fine"), says("fine again")]);
+    let mut server = openai(&provider, &["--history", &history]).start();
+    server.send(snapshot("s"));
+    assert_eq!(server.wait_done("s"), "ok");
+    assert_eq!(server.turn("r1", "one"), "ok");
+    assert_eq!(server.turn("r2", "two"), "ok");
+    let frames = server.finish().frames;
+    let expected = [("assistant", "Hello."), ("assistant", "How can I help?")];
+    assert_eq!(first_snapshot(&frames).messages(), expected, "people see what was written");
+    let model = |text: &str| json!({"role": "assistant", "content": text});
+    let first = [begin(), model("Hello.\n\nHow can I help?"), user("one")];
+    assert_eq!(messages(&provider), json!(first));
+    let second = provider.wait_request(2).body["messages"].clone();
+    assert_eq!(second, json!([&first[..], &[model("fine"), user("two")]].concat()));
+}
+
+/// The model goes on with an answer that a command file begins.
+#[test]
+fn an_answer_that_a_command_file_begins_stays_last() {
+    let text = "messages: [How much is it?, {role: assistant, text: 'The answer is '}]\n";
+    let folder = folder("f.yaml", text);
+    // A rule that is broken on purpose: the last message is the user's.
+    let provider = Provider::start(vec![says("42")]).taking_any_request();
+    run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
+    let begun = json!({"role": "assistant", "content": "The answer is "});
+    assert_eq!(messages(&provider), json!([user("How much is it?"), begun]));
+}
+
 #[test]
 fn exec_takes_up_a_history() {
     let folder = folder("history.jsonl", HISTORY);
@@ -147,7 +189,7 @@ fn a_line_that_is_no_message_is_refused_with_its_number() {
 }
 
 #[test]
-fn messages_of_a_command_file_are_sent_as_they_are_written() {
+fn messages_of_a_command_file_are_sent_in_their_order() {
     let text = "
 system-prompt: Be {{ .how }}.
 flags: [{name: how, type: string, default: brief}]
@@ -159,12 +201,11 @@ messages:
 prompt: 'fifth, {{ .how }}'
 ";
     let folder = folder("f.yaml", text);
-    let provider = Provider::start(vec![says("fine")]).taking_any_request();
+    let provider = Provider::start(vec![says("fine")]);
     let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
     let expected = json!([
         {"role": "system", "content": "Be brief."},
-        user("first {{ .how }}"),
-        user("second"),
+        user("first {{ .how }}\n\nsecond"),
         {"role": "assistant", "content": "third"},
         {"role": "system", "content": "fourth"},
         user("fifth, brief"),
@@ -183,9 +224,9 @@ messages-template: true
 messages: ['first {{ .how }}', 'second {{ .how }}']
 ";
     let folder = folder("f.yaml", text);
-    let provider = Provider::start(vec![says("fine")]).taking_any_request();
+    let provider = Provider::start(vec![says("fine")]);
     let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
-    assert_eq!(messages(&provider), json!([user("first brief"), user("second brief")]));
+    assert_eq!(messages(&provider), json!([user("first brief\n\nsecond brief")]));
     assert_eq!(transcript.stderr, "");
 }
 
@@ -193,10 +234,12 @@ messages: ['first {{ .how }}', 'second {{ .how }}']
 fn a_system_prompt_alone_is_answered() {
     let folder = folder("f.yaml", "system-prompt: Tell a joke.\n");
     let provider = Provider::start(vec![says("Knock, knock."), says("Knock, knock.")]);
-    let provider = provider.taking_any_request();
     let frames = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]).frames;
     assert_eq!(frames.last().and_then(Frame::done), Some("ok"));
-    assert_eq!(messages(&provider), json!([{"role": "system", "content": "Tell a joke."}]));
+    assert_eq!(
+        messages(&provider),
+        json!([{"role": "system", "content": "Tell a joke."}, begin()])
+    );
     let base_url = provider.base_url();
     let words = ["run-command", "f.yaml", "--model", "m", "--base-url", &base_url];
     let ended = run(&folder, &words);

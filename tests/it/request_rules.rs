@@ -96,6 +96,7 @@ fn chat_completions_with_a_fault_are_found() {
         ("/messages/2/tool_calls/0/id", json!("call_abcd"), "the id of a call"),
         ("/messages/5", Value::Null, "no user follows a result"),
         ("/stream_options", json!({ "include_usage": true }), "Mistral takes none"),
+        ("/messages/6/role", json!("assistant"), "an answer at the end has `prefix`"),
     ];
     let host = "api.mistral.ai";
     check(&Case { path, host, good: request("aaaaaaaa1", "aaaaaaaa2"), faults });
@@ -170,6 +171,10 @@ fn messages_with_a_fault_are_found() {
         ("/max_tokens", Value::Null, "there is a limit"),
         ("/max_tokens", json!(1_024), "below the limit"),
         ("/thinking/budget_tokens", json!(1), "from 1,024"),
+        ("/temperature", json!(0.2), "with thinking it is not changed"),
+        ("/top_p", json!(0.9), "with thinking it is 0.95 at least"),
+        ("/messages/5", message("assistant", json!([said("well ")])), "no white space at its end"),
+        ("/messages/5", message("assistant", json!([said("well")])), "no answer stands last"),
         ("/tools/0/name", json!("a.b"), "pattern"),
         ("/system/0/text", json!(""), "not blank"),
         ("/messages/0", Value::Null, "from the user on"),

@@ -1,5 +1,6 @@
 //! `duologue sessions fork` and `import`: sessions that are made of others, and of recorded lines.
 
+use crate::attachments::PNG;
 use crate::frames::Frame;
 use crate::once::{Ended, Once, duologue, run};
 use crate::provider::{Provider, says};
@@ -295,6 +296,32 @@ fn the_bytes_of_attachments_survive_an_export() {
     fs::write(folder.path("lines"), &exported.stdout).expect("a file");
     let imported = sessions(&folder, &["import", "lines"]);
     assert!(imported.stderr.contains("only an export has their bytes"), "{imported:?}");
+}
+
+/// A prompt that was an image alone is sent as words where a recording has only its name.
+#[test]
+fn an_image_that_a_recording_lacks_is_no_gap_in_the_conversation() {
+    let folder = Folder::new();
+    fs::write(folder.path("squares.png"), PNG).expect("a file");
+    let words = ["exec", "--rpc", "", "--engine", "echo", "--image", "squares.png"];
+    let recorded = run(&folder, &words);
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    fs::write(folder.path("lines"), &recorded.stdout).expect("a file");
+    let imported = sessions(&folder, &["import", "lines", "--as", "copy"]);
+    assert_eq!(imported.status, 0, "{imported:?}");
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let place = folder.name("store");
+    let resumed = ["--store", &place, "--session-id", "copy", "--resume"];
+    let mut server = openai(&provider, &resumed).start();
+    assert_eq!(server.turn("r1", "and now?"), "ok");
+    assert_eq!(server.turn("r2", "and then?"), "ok");
+    server.finish();
+    let lost = json!({"role": "user", "content": "[an attachment that was not kept]"});
+    for number in [1, 2] {
+        let messages = provider.wait_request(number).body["messages"].clone();
+        assert_eq!(messages[0], lost, "{messages}");
+        assert_eq!(messages[1]["role"], "assistant", "{messages}");
+    }
 }
 
 /// The frames of a conversation with a tool call.

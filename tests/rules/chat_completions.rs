@@ -57,6 +57,9 @@ pub(super) fn check(body: &Value, is_mistral: bool, broken: &mut Broken) {
         before = role;
     }
     broken.expect(open.is_empty(), "messages", "each call has its result");
+    let answer = messages.last().filter(|message| is_mistral && message["role"] == "assistant");
+    let is_marked = answer.is_none_or(|message| message["prefix"] == true);
+    broken.expect(is_marked, "messages", "at Mistral an answer at the end has `prefix`");
     let may_be_last = matches!(before, "user" | "tool") && !messages.is_empty();
     broken.expect(may_be_last, "messages", "the last one is the user's or a result");
 }

@@ -12,6 +12,9 @@ const MARKS_MAX: usize = 4;
 /// Tokens of the smallest budget for thinking.
 const BUDGET_TOKENS_MIN: u64 = 1_024;
 
+/// "Thinking isn't compatible with `temperature` or `top_k` modifications": this is the default.
+const THINKING_TEMPERATURE: f64 = 1.0;
+
 pub(super) fn check(body: &Value, broken: &mut Broken) {
     broken.expect_tools(list(&body["tools"]).iter().map(|tool| &tool["name"]));
     for block in list(&body["system"]) {
@@ -39,6 +42,12 @@ pub(super) fn check(body: &Value, broken: &mut Broken) {
         before = role;
     }
     broken.expect(before == "user", "messages", "the last one is the user's");
+    if let Some(last) = messages.last().filter(|last| last["role"] == "assistant") {
+        let said = list(&last["content"]).last().map_or("", |block| text(&block["text"]));
+        let rule = "an answer at the end has no white space at its end";
+        broken.expect(said == said.trim_end(), "messages", rule);
+        broken.expect(!is_budgeted(body), "thinking", "no answer stands last");
+    }
     thinking(body, messages, broken);
     let marks = body.to_string().matches(r#""cache_control":"#).count();
     broken.expect(marks <= MARKS_MAX, "cache_control", "there are four at most");
@@ -51,6 +60,17 @@ fn generation(body: &Value, broken: &mut Broken) {
         let is_budget = (BUDGET_TOKENS_MIN..max_tokens).contains(&budget);
         broken.expect(is_budget, "thinking", "a budget is from 1,024 to below the limit");
     }
+    if is_budgeted(body) || body["thinking"]["type"] == "adaptive" {
+        let temperature = body["temperature"].as_f64();
+        let is_default = temperature.is_none_or(|it| it == THINKING_TEMPERATURE);
+        broken.expect(is_default, "temperature", "with thinking it is not changed");
+        let is_high = body["top_p"].as_f64().is_none_or(|it| (0.95..=1.0).contains(&it));
+        broken.expect(is_high, "top_p", "with thinking it is 0.95 at least");
+    }
+}
+
+fn is_budgeted(body: &Value) -> bool {
+    body["thinking"]["type"] == "enabled"
 }
 
 /// Gives the ids of the calls.
@@ -114,7 +134,7 @@ fn user(blocks: &[Value], mut calls: BTreeSet<&str>, place: &str, broken: &mut B
 fn thinking(body: &Value, messages: &[Value], broken: &mut Broken) {
     let [.., answer, last] = messages else { return };
     let has_results = list(&last["content"]).iter().any(|block| block["type"] == "tool_result");
-    if body["thinking"]["type"] == "enabled" && has_results {
+    if is_budgeted(body) && has_results {
         let starts_well = list(&answer["content"]).first().is_some_and(is_thinking);
         broken.expect(starts_well, "messages", "the last answer with calls begins with thinking");
     }

@@ -3,11 +3,12 @@
 use super::super::attached;
 use super::super::entities::{End, number_at_end, result_id};
 use super::super::event::{Attachments, ToolCall, ToolResult};
-use super::super::transcript::{INTERRUPTED_TOOL, Step, Turn, TurnState};
+use super::super::transcript::{INTERRUPTED_TOOL, LOST_ATTACHMENTS, Step, Turn, TurnState};
 use crate::protocol::any::Any;
+use crate::protocol::attachment::Attachment;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::{
-    ChatAttachment, CorrelationInfo, ToolCallEntity, ToolResultEntity,
+    ChatAttachment, ChatMessageEntity, CorrelationInfo, ToolCallEntity, ToolResultEntity,
 };
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::words::{kind, message, role, tool_call, tool_result};
@@ -103,7 +104,8 @@ pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Op
     for entity in entities {
         match &entity.payload {
             Some(Any::ChatMessageEntity(it)) if it.role == role::USER => {
-                let said = (it.text.as_str().into(), attachments(&it.attachments));
+                let attachments = attachments(&it.attachments);
+                let said = (text_of(it, &attachments).into(), attachments);
                 match prompt {
                     None => prompt = Some(said),
                     Some(_) => steps.push(Step::Prompt(said.0, said.1)),
@@ -145,6 +147,13 @@ fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> 
 /// Number of the provider call of an entity.
 fn round(ids: Option<&CorrelationInfo>) -> Option<u32> {
     number_at_end(&ids?.provider_call_id)
+}
+
+/// What the model is sent as the text of a prompt with these of its attachments: one that is empty
+/// without the others would be no message.
+pub(super) fn text_of<'a>(prompt: &'a ChatMessageEntity, kept: &[Attachment]) -> &'a str {
+    let is_lost = kept.is_empty() && !prompt.attachments.is_empty();
+    if is_lost && prompt.text.trim().is_empty() { LOST_ATTACHMENTS } else { &prompt.text }
 }
 
 /// Those whose content frames have, or an address of it.

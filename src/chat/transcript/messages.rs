@@ -12,6 +12,13 @@ pub(crate) const INTERRUPTED_MARK: &str = "[This answer was interrupted before i
 /// a call has no result.
 pub(crate) const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned a result.";
 
+/// Sent as a prompt in a place where providers require one and the conversation has none: before an
+/// answer that it begins with, and after a system prompt that is all there is.
+pub(crate) const NO_TEXT: &str = "[The user sent no text. Go on.]";
+
+/// Sent as the text of a prompt that consisted of attachments only, none of which were stored.
+pub(crate) const LOST_ATTACHMENTS: &str = "[an attachment that was not kept]";
+
 /// One message of a provider request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message<'a> {
@@ -45,21 +52,47 @@ pub enum Message<'a> {
 }
 
 impl Transcript {
-    /// The messages of a provider request, oldest first. Every tool call in them has a result. The
-    /// preamble is sent unchanged; in the turns after it roles alternate, as some providers require.
+    /// The messages of a provider request, oldest first. Every tool call in them has a result, and roles
+    /// alternate from the user on, as some providers require. An answer stands last only if the
+    /// conversation began with it and nothing followed: the model is to go on with it.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
         let history = self.preamble.history.iter().map(HistoryMessage::message);
-        let mut messages: Vec<Message<'_>> = system.into_iter().chain(history).collect();
-        let preamble_len = messages.len();
-        for message in self.turns.iter().flat_map(|turn| turn.messages()) {
-            let joined = match messages[preamble_len..].last_mut() {
-                Some(last) => last.join(message),
-                None => Some(message),
-            };
-            messages.extend(joined);
+        let mut messages = Vec::new();
+        for message in system.into_iter().chain(history).filter(|message| !message.is_blank()) {
+            add(&mut messages, message);
         }
+        let preamble_len = messages.len();
+        for turn in &self.turns {
+            // The first turn may be a call with the preamble alone; a later one has lost its prompt.
+            if turn.has_no_prompt() && messages.len() > preamble_len {
+                add(&mut messages, Message::user(NO_TEXT, &[]));
+            }
+            for message in turn.messages() {
+                add(&mut messages, message);
+            }
+        }
+        begin_with_user(&mut messages);
         messages
+    }
+}
+
+/// Adds a message, or merges it with the last one if both have the same role.
+fn add<'a>(messages: &mut Vec<Message<'a>>, message: Message<'a>) {
+    let joined = match messages.last_mut() {
+        Some(last) => last.join(message),
+        None => Some(message),
+    };
+    messages.extend(joined);
+}
+
+/// Has a message of the user follow the first ones of the system, if something else does.
+fn begin_with_user(messages: &mut Vec<Message<'_>>) {
+    // Instructions may stand anywhere in a history; some interfaces have them apart.
+    let first = messages.iter().position(|message| !matches!(message, Message::System(_)));
+    let at = first.unwrap_or(messages.len());
+    if !matches!(messages.get(at), Some(Message::User { .. })) {
+        messages.insert(at, Message::user(NO_TEXT, &[]));
     }
 }
 
@@ -82,6 +115,16 @@ impl<'a> Message<'a> {
     /// A text of the model.
     fn assistant(text: Cow<'a, str>) -> Self {
         Self::Assistant { text, calls: Vec::new(), provider_data: None }
+    }
+
+    /// Whether there is nothing in it that a provider takes.
+    fn is_blank(&self) -> bool {
+        match self {
+            Self::System(text) => text.trim().is_empty(),
+            Self::User { text, attachments } => text.trim().is_empty() && attachments.is_empty(),
+            Self::Assistant { text, calls, .. } => text.trim().is_empty() && calls.is_empty(),
+            Self::Tool { .. } => false,
+        }
     }
 
     /// Merges the next message of the same role; returns it if the role differs.
@@ -124,15 +167,21 @@ fn add_paragraph<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
 }
 
 impl Turn {
+    fn has_no_prompt(&self) -> bool {
+        Message::user(&self.prompt, &self.attachments).is_blank()
+    }
+
     fn messages(&self) -> Vec<Message<'_>> {
         let mut messages = Vec::new();
-        if !self.prompt.is_empty() || !self.attachments.is_empty() {
+        if !self.has_no_prompt() {
             messages.push(Message::user(&self.prompt, &self.attachments));
         }
         let mut steps = self.steps.as_slice();
         while !steps.is_empty() {
             if let [Step::Prompt(prompt, attachments), rest @ ..] = steps {
-                messages.push(Message::user(prompt, attachments));
+                let message = Message::user(prompt, attachments);
+                let is_lost = message.is_blank();
+                messages.push(if is_lost { Message::user(NO_TEXT, &[]) } else { message });
                 steps = rest;
                 continue;
             }

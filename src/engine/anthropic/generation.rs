@@ -1,9 +1,11 @@
 //! The settings of a call in the form that the provider takes.
 
+use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
 
 /// Tokens of an answer, its reasoning included, where the settings name no limit: what every model
 /// takes that is offered today.
@@ -12,6 +14,13 @@ const OUTPUT_TOKENS_MAX: u32 = 32_000;
 /// Tokens of an answer beside its reasoning, where the settings name a budget for the reasoning and no
 /// limit for the answer.
 const TEXT_TOKENS_MAX: u32 = 8_192;
+
+/// The only value that the provider takes while the model reasons, as if none were set
+/// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>).
+const THINKING_TEMPERATURE: f64 = 1.0;
+
+/// The values of `top_p` that the provider takes while the model reasons.
+const THINKING_TOP_P: RangeInclusive<f64> = 0.95..=1.0;
 
 /// What a request asks for beside its messages and tools.
 #[derive(Serialize)]
@@ -58,8 +67,8 @@ pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec, may_think: bool) -
     let format = native(model, spec).map(|schema| Format::JsonSchema { schema: &schema.schema });
     Generation {
         max_tokens: settings.max_tokens.unwrap_or_else(|| output_tokens_max(model, settings)),
-        temperature: settings.temperature,
-        top_p: settings.top_p,
+        temperature: settings.temperature.filter(|_| takes_temperature(model, settings)),
+        top_p: settings.top_p.filter(|_| takes_top_p(model, settings)),
         stop_sequences: settings.stop.as_deref(),
         thinking: thinking(model, settings).filter(|it| may_think || !it.has_budget()),
         output_config: OutputConfig { effort: effort(settings), format },
@@ -92,7 +101,50 @@ fn version(model: &str) -> Option<(u8, u8)> {
 pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
     let is_adaptive = |budget: &u32| *budget > 0 && !takes_budget(model);
     let budget = settings.reasoning_budget.filter(is_adaptive).map(|_| "reasoning_budget");
-    settings.seed.map(|_| "seed").into_iter().chain(budget).collect()
+    let ignored = [
+        settings.seed.map(|_| "seed"),
+        budget,
+        (!takes_temperature(model, settings)).then_some("temperature"),
+        (!takes_top_p(model, settings)).then_some("top_p"),
+    ];
+    ignored.into_iter().flatten().collect()
+}
+
+/// Whether the temperature that is set can be sent.
+fn takes_temperature(model: &str, settings: &CallSettings) -> bool {
+    !thinks(model, settings) || settings.temperature.is_none_or(|it| it == THINKING_TEMPERATURE)
+}
+
+/// The same for `top_p`.
+fn takes_top_p(model: &str, settings: &CallSettings) -> bool {
+    !thinks(model, settings) || settings.top_p.is_none_or(|it| THINKING_TOP_P.contains(&it))
+}
+
+/// Whether the settings have the model reason. What is left out then is left out of every request,
+/// also of one without a budget: all calls of a conversation are made alike.
+fn thinks(model: &str, settings: &CallSettings) -> bool {
+    match thinking(model, settings) {
+        Some(Thinking::Enabled { .. } | Thinking::Adaptive) => true,
+        Some(Thinking::Disabled) | None => false,
+    }
+}
+
+/// Refuses a budget that leaves nothing of the limit for the answer, as the provider does.
+///
+/// # Errors
+/// If the limit that is set is not above the budget.
+pub(super) fn check_limit(model: &str, settings: &CallSettings) -> Result<(), Refused> {
+    let Some(Thinking::Enabled { budget_tokens }) = thinking(model, settings) else {
+        return Ok(());
+    };
+    match settings.max_tokens {
+        Some(max_tokens) if max_tokens <= budget_tokens => Err(Refused::Unsupported(format!(
+            "the setting reasoning_budget ({budget_tokens}) has to be below max_tokens \
+             ({max_tokens}), which counts the reasoning, too: Anthropic refuses the request \
+             otherwise, so nothing was sent; lower the one or raise the other"
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Newer models decide themselves how much they reason, within an effort, and refuse a budget

@@ -1,7 +1,7 @@
 //! The body of a provider request: Anthropic's "Create a Message"
 //! (<https://platform.claude.com/docs/en/api/messages>), streamed.
 
-use super::generation::{generation, native};
+use super::generation::{check_limit, generation, native};
 use super::kept::{self, KeptBlock};
 use super::media::{Media, media};
 use super::wire::{Block, Body, CacheControl, Role, WireMessage, WireTool};
@@ -37,7 +37,9 @@ pub(super) fn body(
 ) -> Result<Vec<u8>, Refused> {
     let schema = schema::instruction(spec, native(model, spec).is_some());
     let schema = schema.map(|text| Block::Text { text: text.into(), cache_control: None });
-    let wire = wire_messages(model, messages)?;
+    let mut wire = wire_messages(model, messages)?;
+    trim_end(&mut wire);
+    check_limit(model, &spec.settings)?;
     let mut body = Body {
         model,
         generation: generation(model, spec, may_think(&wire)),
@@ -85,10 +87,9 @@ fn wire_messages<'a>(
             }
         };
         match wire.last_mut() {
-            // All results of an answer, and what the user adds to them, are one message.
-            Some(last) if last.role == Role::User && role == Role::User => {
-                last.content.extend(content);
-            }
+            // All results of an answer, and what the user adds to them, are one message, and so are
+            // messages with only instructions between them.
+            Some(last) if last.role == role => last.content.extend(content),
             Some(_) | None if content.is_empty() => {}
             Some(_) | None => wire.push(WireMessage { role, content }),
         }
@@ -96,10 +97,23 @@ fn wire_messages<'a>(
     Ok(wire)
 }
 
+/// The provider refuses white space at the end of an answer that stands last.
+fn trim_end(messages: &mut [WireMessage<'_>]) {
+    if let Some(WireMessage { role: Role::Assistant, content }) = messages.last_mut()
+        && let Some(Block::Text { text, .. }) = content.last_mut()
+    {
+        *text = text.trim_end().to_owned().into();
+    }
+}
+
 /// The provider refuses a budget for reasoning if the answer whose results stand last does not begin
-/// with reasoning: that answer may be of a model that had none.
+/// with reasoning: that answer may be of a model that had none. It refuses one as well if the model is
+/// to go on with an answer that stands last.
 fn may_think(messages: &[WireMessage<'_>]) -> bool {
     let [.., answer, last] = messages else { return true };
+    if last.role == Role::Assistant {
+        return false;
+    }
     let has_results = last.content.iter().any(|block| matches!(block, Block::ToolResult { .. }));
     !has_results || answer.content.first().is_some_and(Block::is_reasoning)
 }

@@ -104,6 +104,10 @@ fn contents<'a>(
                 before.extend(parts);
             }
             Some(_) | None if parts.is_empty() => {}
+            // There were only instructions between them, which stand apart.
+            Some(Content { parts: before, role: Some(Role::Model) }) if role == Role::Model => {
+                before.extend(parts);
+            }
             Some(_) | None => contents.push(Content { role: Some(role), parts }),
         }
         is_after_result = is_result;

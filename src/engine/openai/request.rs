@@ -172,6 +172,9 @@ fn wire_messages<'a>(
     let mut wire = wire.collect::<Result<Vec<_>, _>>()?;
     if to.1 == Server::Mistral {
         bridge(&mut wire);
+        if let Some(Wire::Assistant { prefix, .. }) = wire.last_mut() {
+            *prefix = true;
+        }
     }
     let Some(instruction) = instruction else { return Ok(wire) };
     // Many servers take only one message of the system.
@@ -193,7 +196,8 @@ fn bridge(wire: &mut Vec<Wire<'_>>) {
     let is_gap = |pair: &[Wire<'_>]| matches!(pair, [Wire::Tool { .. }, Wire::User { .. }]);
     while let Some(at) = wire.windows(2).position(is_gap) {
         let (tool_calls, reasoning) = (Vec::new(), kept::KeptReasoning::default());
-        wire.insert(at + 1, Wire::Assistant { content: Some(BRIDGE), tool_calls, reasoning });
+        let content = Some(BRIDGE);
+        wire.insert(at + 1, Wire::Assistant { content, tool_calls, prefix: false, reasoning });
     }
 }
 
@@ -220,6 +224,7 @@ fn wire<'a>(
                     },
                 })
                 .collect(),
+            prefix: false,
             reasoning: kept::reasoning(*provider_data, model),
         },
         Message::Tool { tool, result, .. } => {

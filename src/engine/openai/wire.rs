@@ -88,6 +88,9 @@ pub(super) enum Wire<'a> {
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
+        /// The model is to go on with this answer: Mistral requires it.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        prefix: bool,
         #[serde(flatten)]
         reasoning: KeptReasoning,
     },

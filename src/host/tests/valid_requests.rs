@@ -1,9 +1,10 @@
 //! Whatever happened in a conversation, its next request is one that every provider takes: models that
 //! say things in any order, answers that are withheld, cut off or broken off, cancels, steering, edits,
-//! switches to another provider, and processes that are killed.
+//! switches to another provider, processes that are killed, and whatever was said before.
 
 mod talk;
 
+use crate::chat::transcript::{HistoryMessage, NO_TEXT, Preamble};
 use crate::engine::dialects::{AnswerEnd, Dialect, Said};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,6 +41,19 @@ const MORE: [Said; 7] = [
     Said::Call("call_a", "get_time", "{}"),
     Said::Text("And \u{1F600}"),
 ];
+
+/// Messages from before the session.
+const EARLIER: [(fn(String) -> HistoryMessage, &str); 6] = [
+    (HistoryMessage::ByUser, "Hi."),
+    (HistoryMessage::ByUser, " \n"),
+    (HistoryMessage::ByModel, "The answer is \n"),
+    (HistoryMessage::ByModel, " "),
+    (HistoryMessage::BySystem, "Be exact."),
+    (HistoryMessage::BySystem, ""),
+];
+
+/// Of these in the exhaustive test.
+const EARLIER_MAX: usize = 3;
 
 const ENDS: [Happening; 6] = [
     Happening::Ends(AnswerEnd::Whole),
@@ -93,11 +107,82 @@ fn after_every_short_answer_the_next_requests_to_other_providers_are_valid() {
     }
 }
 
+/// Every history of up to `left` messages.
+fn histories(left: usize) -> Vec<Vec<HistoryMessage>> {
+    let mut all = vec![Vec::new()];
+    if left > 0 {
+        for rest in histories(left - 1) {
+            let longer = |(by, text): &(fn(String) -> HistoryMessage, &str)| {
+                [vec![by((*text).to_owned())], rest.clone()].concat()
+            };
+            all.extend(EARLIER.iter().map(longer));
+        }
+    }
+    all
+}
+
+#[test]
+fn after_every_short_history_the_requests_are_valid() {
+    let answer = [Happening::Says(SHORT[0]), Happening::Ends(AnswerEnd::Whole)];
+    for history in histories(EARLIER_MAX) {
+        for system in [None, Some("Be brief.".to_owned())] {
+            for first in [Happening::Submit, Happening::SubmitImage, Happening::SubmitNothing] {
+                let preamble = Preamble { system: system.clone(), history: history.clone() };
+                let mut talk = Talk::after(preamble, Dialect::Anthropic, &Dialect::ALL);
+                let all = [&[first], &answer[..], &[Happening::Submit]].concat();
+                for happening in &all {
+                    let played = talk.play(*happening);
+                    played.unwrap_or_else(|why| panic!("{history:?} {system:?} {all:?}: {why}"));
+                }
+                assert_eq!(talk.requests(), 2, "{history:?} {all:?}");
+            }
+        }
+    }
+}
+
+/// The conversation of a recording whose prompts were images alone.
+#[test]
+fn prompts_whose_attachments_are_gone_are_sent_as_words() {
+    let mut talk = Talk::with(Dialect::Gemini, &Dialect::ALL);
+    let turn =
+        [Happening::SubmitImage, Happening::Says(SHORT[0]), Happening::Ends(AnswerEnd::Whole)];
+    for happening in [&turn[..], &turn, &[Happening::Import, Happening::Submit]].concat() {
+        talk.play(happening).expect("a valid request");
+    }
+    let lost = "user: [an attachment that was not kept]";
+    let answer = "model: Well. + 0";
+    let messages = talk.last_messages();
+    assert_eq!(messages[..4], [lost, answer, lost, answer]);
+    assert_eq!(messages.len(), 5, "{messages:?}");
+}
+
+/// A session that was stored without the words which stand for lost attachments.
+#[test]
+fn a_prompt_without_anything_is_sent_as_words() {
+    let mut talk = Talk::with(Dialect::Anthropic, &Dialect::ALL);
+    let turn =
+        [Happening::SubmitNothing, Happening::Says(SHORT[0]), Happening::Ends(AnswerEnd::Whole)];
+    for happening in [&turn[..], &turn, &[Happening::Submit]].concat() {
+        talk.play(happening).expect("a valid request");
+    }
+    let (prompt, answer) = (format!("user: {NO_TEXT}"), "model: Well. + 0");
+    assert_eq!(talk.last_messages()[..4], [&prompt, answer, &prompt, answer]);
+}
+
+fn earlier() -> impl Strategy<Value = Preamble> {
+    let message = prop::sample::select(&EARLIER[..]).prop_map(|(by, text)| by(text.to_owned()));
+    let system = prop::option::of(Just("Be brief.".to_owned()));
+    (system, vec(message, 0..EARLIER_MAX))
+        .prop_map(|(system, history)| Preamble { system, history })
+}
+
 fn happening() -> impl Strategy<Value = Happening> {
     let said: Vec<_> = SHORT.iter().chain(&MORE).map(|said| Happening::Says(*said)).collect();
     let between = vec![
         Happening::Submit,
         Happening::SubmitImage,
+        Happening::SubmitNothing,
+        Happening::Import,
         Happening::Steer,
         Happening::Cancel,
         Happening::DropLast,
@@ -123,9 +208,9 @@ fn whatever_happens_the_next_request_is_valid() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let conversation =
-        (prop::sample::select(&Dialect::ALL[..]), vec(happening(), 0..HAPPENINGS_MAX));
-    let held = runner.run(&conversation, |(dialect, happenings)| {
-        let mut talk = Talk::with(dialect, &Dialect::ALL);
+        (earlier(), prop::sample::select(&Dialect::ALL[..]), vec(happening(), 0..HAPPENINGS_MAX));
+    let held = runner.run(&conversation, |(preamble, dialect, happenings)| {
+        let mut talk = Talk::after(preamble, dialect, &Dialect::ALL);
         for happening in happenings {
             let played = talk.play(happening);
             prop_assert!(played.is_ok(), "{happening:?}: {}", played.expect_err("broken"));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
+use crate::engine::anthropic::generation::ignored_settings;
 use crate::engine::provider::testing::{
     attachment, call, conversation, data, look, refusal, says, spec, user,
 };
@@ -233,10 +234,12 @@ fn asked_for(settings: &Value) -> Value {
 fn settings_have_their_places() {
     let all = json!({ "temperature": 0.5, "top_p": 0.9, "max_tokens": 5000, "stop": ["END"], "seed": 7,
         "reasoning_effort": "high", "reasoning_budget": 2048 });
-    let expected = json!({ "max_tokens": 5000, "temperature": 0.5, "top_p": 0.9,
+    let expected = json!({ "max_tokens": 5000,
         "stop_sequences": ["END"], "thinking": { "type": "enabled", "budget_tokens": 2048 },
         "output_config": { "effort": "high" } });
     assert_eq!(asked_for(&all), expected);
+    let sampled = json!({ "max_tokens": 32_000, "temperature": 0.5, "top_p": 0.9 });
+    assert_eq!(asked_for(&json!({ "temperature": 0.5, "top_p": 0.9 })), sampled);
     let disabled = json!({ "max_tokens": 32_000, "thinking": { "type": "disabled" } });
     let minimal = json!({ "max_tokens": 32_000, "output_config": { "effort": "low" } });
     for (settings, expected) in [
@@ -250,6 +253,62 @@ fn settings_have_their_places() {
     // The limit is larger than the budget, which it counts, too.
     let large = asked_for(&json!({ "reasoning_budget": 40_000 }));
     assert_eq!(large["max_tokens"], 48_192);
+}
+
+/// "`budget_tokens` must be less than `max_tokens`."
+#[test]
+fn a_limit_that_the_budget_uses_up_is_refused_before_anything_is_sent() {
+    let of = |model: &str, settings: Value| body(model, &spec(&settings, &[], None), &[user("q")]);
+    for max_tokens in [1, 1_500, 2_000] {
+        let why = refusal(of("m", json!({ "reasoning_budget": 2_000, "max_tokens": max_tokens })));
+        assert!(why.contains(&format!("below max_tokens ({max_tokens})")), "{why}");
+    }
+    let settings = json!({ "reasoning_budget": 2_000, "max_tokens": 2_001 });
+    assert!(of("m", settings).is_ok());
+    // Newer models take no budget, and 0 is none.
+    let settings = json!({ "reasoning_budget": 2_000, "max_tokens": 1_500 });
+    assert!(of("claude-sonnet-5", settings).is_ok());
+    assert!(of("m", json!({ "reasoning_budget": 0, "max_tokens": 1 })).is_ok());
+}
+
+/// "Thinking isn't compatible with `temperature` modifications"; `top_p` may be from 0.95 to 1.
+#[test]
+fn sampling_that_the_provider_refuses_with_reasoning_is_left_out_with_a_warning() {
+    let places = |settings: &Value| {
+        let body = asked_for(settings);
+        let is_sent = |name: &&str| body.get(*name).is_some();
+        let sent = ["temperature", "top_p"].into_iter().filter(is_sent).collect::<Vec<_>>();
+        let spec = spec(settings, &[], None);
+        (sent, ignored_settings("m", &spec.settings))
+    };
+    for (budget, temperature, top_p, sent, ignored) in [
+        (2_000, 0.2, 0.9, vec![], vec!["temperature", "top_p"]),
+        (2_000, 1.0, 0.95, vec!["temperature", "top_p"], vec![]),
+        (0, 0.2, 0.9, vec!["temperature", "top_p"], vec![]),
+    ] {
+        let settings =
+            json!({ "reasoning_budget": budget, "temperature": temperature, "top_p": top_p });
+        assert_eq!(places(&settings), (sent, ignored), "{settings}");
+    }
+}
+
+/// "Final assistant content cannot end with trailing whitespace", and no reasoning goes before it.
+#[test]
+fn an_answer_that_the_model_goes_on_with_ends_with_a_word() {
+    let spec = spec(&json!({ "reasoning_budget": 2_048 }), &[], None);
+    let sent = body("m", &spec, &[user("q"), says("The answer is \n")]).expect("serializes");
+    let sent: Value = serde_json::from_slice(&sent).expect("JSON");
+    assert_eq!(sent["messages"][1]["content"][0]["text"], "The answer is");
+    assert_eq!(sent["thinking"], Value::Null);
+}
+
+#[test]
+fn messages_with_only_an_instruction_between_them_are_one() {
+    let messages = [user("q"), says("one"), Message::System("be brief"), says("two"), user("and?")];
+    let sent = unmarked(&messages, &[]);
+    let roles: Vec<_> = sent["messages"].as_array().expect("a list").iter().collect();
+    assert_eq!(roles.len(), 3, "{sent}");
+    assert_eq!(roles[1]["content"].as_array().map(Vec::len), Some(2), "{sent}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! A session whose provider calls are answered by models of six dialects, and whose every request is
 //! checked in all of them.
 
+use crate::chat::copy::CopiedTurns;
+use crate::chat::entities::Entities;
 use crate::chat::record::Record;
-use crate::chat::transcript::Message;
+use crate::chat::transcript::{HistoryMessage, Message, Preamble};
 use crate::engine::CallSpec;
 use crate::engine::dialects::{AnswerEnd, Dialect, Said};
 use crate::protocol::any::Any;
@@ -10,7 +12,7 @@ use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::{
     Cancel, ClientToolResult, Command, Edit, Extension, Prompt, Submit,
 };
-use crate::protocol::id::{RequestId, SessionId, TaskId, ToolCallId};
+use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Frame, Request};
@@ -24,6 +26,8 @@ pub(super) enum Happening {
     Submit,
     /// An image without a word.
     SubmitImage,
+    /// The model is called with what was said before.
+    SubmitNothing,
     /// A prompt joins the run.
     Steer,
     /// The model says something.
@@ -43,10 +47,16 @@ pub(super) enum Happening {
     Switch,
     /// The process is killed, and another one resumes the session.
     Crash,
+    /// Another process goes on with what frames have shown, which is without the bytes of attachments.
+    Import,
 }
 
 pub(super) struct Talk {
     session: Session,
+    /// What was said before.
+    preamble: Preamble,
+    /// What frames have shown.
+    shown: Entities,
     records: Vec<Record>,
     dialect: Dialect,
     /// Those in which requests are checked.
@@ -67,8 +77,15 @@ pub(super) struct Talk {
 impl Talk {
     /// A session in which nothing was said, with a tool of its client.
     pub(super) fn with(dialect: Dialect, checked: &'static [Dialect]) -> Self {
+        Self::after(Preamble::default(), dialect, checked)
+    }
+
+    /// The same, after what was said before.
+    pub(super) fn after(preamble: Preamble, dialect: Dialect, checked: &'static [Dialect]) -> Self {
         let mut talk = Self {
-            session: Session::new(rules(false), 1),
+            session: Session::new(rules(&preamble, false), 1),
+            preamble,
+            shown: Entities::default(),
             records: Vec::new(),
             dialect,
             checked,
@@ -95,7 +112,7 @@ impl Talk {
         let spec = self.last.as_ref().expect("a request");
         let words = |message: &Message<'_>| match message {
             Message::System(_) => "system".to_owned(),
-            Message::User { .. } => "user".to_owned(),
+            Message::User { text, .. } => format!("user: {text}"),
             Message::Assistant { text, calls, .. } => format!("model: {text} + {}", calls.len()),
             Message::Tool { .. } => "tool".to_owned(),
         };
@@ -114,6 +131,9 @@ impl Talk {
                 let submit = Submit::new(Prompt::nothing());
                 let attachments = vec![image()];
                 self.run_of(Command::Submit(Submit { attachments, ..submit }));
+            }
+            Happening::SubmitNothing => {
+                self.run_of(Command::Submit(Submit::new(Prompt::nothing())));
             }
             Happening::Steer => {
                 if let Some(run) = self.run.clone() {
@@ -148,6 +168,7 @@ impl Talk {
                 }
             }
             Happening::Crash => self.crash(),
+            Happening::Import => self.import(),
         }
         match self.broken.is_empty() {
             true => Ok(()),
@@ -205,8 +226,16 @@ impl Talk {
         let restored = restore(session, &self.records);
         (self.call, self.run) = (None, None);
         self.waiting.clear();
-        self.session = Session::new(rules(true), u128::from(self.steps) + 1);
+        self.session = Session::new(rules(&self.preamble, true), u128::from(self.steps) + 1);
         self.feed(Input::Restored(Box::new(restored)));
+    }
+
+    fn import(&mut self) {
+        self.answer(AnswerEnd::Broken, false);
+        let copy = CopiedTurns::of_shown(std::mem::take(&mut self.shown).finish());
+        let mut ids = Ids::new(u128::from(self.steps) << 64);
+        self.records = copy.records(&self.session.id().clone(), &mut ids);
+        self.crash();
     }
 
     fn feed(&mut self, input: Input) {
@@ -230,6 +259,9 @@ impl Talk {
         match &frame.frame {
             Some(Body::UiEvent(event)) => {
                 let payload = event.payload.clone().map(Any::into_whole);
+                if let Some(payload) = &payload {
+                    self.shown.event(event.ordinal, payload);
+                }
                 if let Some(Any::FrontendToolCallRequested(call)) = payload {
                     self.waiting.push(ToolCallId(call.tool_call_id));
                 }
@@ -248,14 +280,32 @@ impl Talk {
 
     fn check(&mut self, spec: CallSpec) {
         self.requests += 1;
+        let goes_on = self.goes_on(&spec);
         for dialect in self.checked {
-            self.broken.extend(dialect.broken_rules(&spec, false));
+            let mut broken = dialect.broken_rules(&spec, false);
             // Only there a budget for reasoning has rules of its own.
             if *dialect == Dialect::Anthropic {
-                self.broken.extend(dialect.broken_rules(&spec, true));
+                broken.extend(dialect.broken_rules(&spec, true));
             }
+            broken.retain(|rule| !goes_on || !rule.contains(": the last one is the user's"));
+            self.broken.extend(broken);
         }
         self.last = Some(spec);
+    }
+
+    /// Whether the model is to go on with an answer that the conversation began with, and that nothing
+    /// followed: it was written so.
+    fn goes_on(&self, spec: &CallSpec) -> bool {
+        let Some(Message::Assistant { text, .. }) = spec.transcript.messages().pop() else {
+            return false;
+        };
+        let is_blank = |message: &&HistoryMessage| match message {
+            HistoryMessage::ByUser(text)
+            | HistoryMessage::ByModel(text)
+            | HistoryMessage::BySystem(text) => text.trim().is_empty(),
+        };
+        let last = self.preamble.history.iter().rfind(|message| !is_blank(message));
+        matches!(last, Some(HistoryMessage::ByModel(last)) if text.ends_with(last.as_str()))
     }
 }
 
@@ -268,8 +318,9 @@ fn image() -> Attachment {
     Attachment { shown, content: Content::Data(b"abc".as_slice().into()) }
 }
 
-fn rules(resumes: bool) -> Rules {
+fn rules(preamble: &Preamble, resumes: bool) -> Rules {
     let mut rules = Rules {
+        preamble: preamble.clone(),
         session: SessionId::new("s"),
         final_snapshot: FinalSnapshot::None,
         extensions: [Extension::Attachments, Extension::ClientTools].into(),
