@@ -42,8 +42,11 @@ const MORE: [Said; 7] = [
     Said::Text("And \u{1F600}"),
 ];
 
+/// Makes a message of one role.
+type MakeMessage = fn(String) -> HistoryMessage;
+
 /// Messages from before the session.
-const EARLIER: [(fn(String) -> HistoryMessage, &str); 6] = [
+const EARLIER: [(MakeMessage, &str); 6] = [
     (HistoryMessage::ByUser, "Hi."),
     (HistoryMessage::ByUser, " \n"),
     (HistoryMessage::ByModel, "The answer is \n"),
