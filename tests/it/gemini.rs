@@ -273,7 +273,6 @@ fn the_key_of_gemini_alone_chooses_its_engine_where_no_other_provider_is_named()
         (&[("GEMINI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)], &[], "anthropic"),
         (&[("GEMINI_API_KEY", KEY), ("OPENAI_API_KEY", KEY)], &[], "openai"),
         (&[("GEMINI_API_KEY", KEY)], &["--base-url", "http://127.0.0.1:9"], "openai"),
-        (&[("GOOGLE_API_KEY", KEY)], &[], "echo"),
     ]);
 }
 
