@@ -91,15 +91,17 @@ impl Toolbox {
         !self.starting.is_empty()
     }
 
-    /// Until when a provider call at `now` waits for servers; `None` if it does not.
+    /// Until when a provider call at `now` waits for servers; `None` if it does not. The first call has a
+    /// deadline also where it is over at once, so that the wait that was too short is reported.
     pub(super) fn start_deadline(&mut self, now: Uptime) -> Option<Uptime> {
         if self.starting.is_empty() {
             return None;
         }
         let until = Uptime(now.0.saturating_add(self.rules.start_ms));
         // The same for every run: a slow server delays the first one alone.
+        let is_first = self.start_deadline.is_none();
         let deadline = *self.start_deadline.get_or_insert(until);
-        (deadline > now).then_some(deadline)
+        (is_first || deadline > now).then_some(deadline)
     }
 
     /// The servers that are still being started, for people.
