@@ -64,8 +64,11 @@ impl Transcript {
         }
         let preamble_len = messages.len();
         for turn in &self.turns {
-            // The first turn may be a call with the preamble alone; a later one has lost its prompt.
-            if turn.has_no_prompt() && messages.len() > preamble_len {
+            // The first turn may be a call with the preamble alone, which goes on with its last message; a
+            // later one has lost its prompt.
+            let goes_on = messages.len() == preamble_len
+                && !matches!(messages.last(), Some(Message::System(_)) | None);
+            if turn.has_no_prompt() && !goes_on {
                 add(&mut messages, Message::user(NO_TEXT, &[]));
             }
             for message in turn.messages() {
