@@ -62,12 +62,10 @@ impl Transcript {
         for message in system.into_iter().chain(history).filter(|message| !message.is_blank()) {
             add(&mut messages, message);
         }
-        let preamble_len = messages.len();
-        for turn in &self.turns {
+        for (at, turn) in self.turns.iter().enumerate() {
             // The first turn may be a call with the preamble alone, which goes on with its last message; a
             // later one has lost its prompt.
-            let goes_on = messages.len() == preamble_len
-                && !matches!(messages.last(), Some(Message::System(_)) | None);
+            let goes_on = at == 0 && !matches!(messages.last(), Some(Message::System(_)) | None);
             if turn.has_no_prompt() && !goes_on {
                 add(&mut messages, Message::user(NO_TEXT, &[]));
             }
