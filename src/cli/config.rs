@@ -50,7 +50,8 @@ pub(crate) fn rpc(
     let preamble = Preamble { system: None, history };
     let request = PromptRequest { preamble, ..PromptRequest::default() };
     let (session, own_extensions) = (args.session, Vec::new());
-    let plan = Plan { command, mode, is_attended, session, own_extensions, request };
+    let has_client = true;
+    let plan = Plan { command, mode, is_attended, has_client, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
         settings.notices.insert(0, TERMINAL_READ);
@@ -86,7 +87,8 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     // The option that an extension belongs to turns it on.
     session.extensions.extend(has_attachments.then_some(Extension::Attachments));
     let own_extensions = plan::extensions_of_document(mode, &session);
-    let plan = Plan { command, mode, is_attended, session, own_extensions, request };
+    let has_client = mode.reads_stdin() && mode.is_protocol();
+    let plan = Plan { command, mode, is_attended, has_client, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {

@@ -299,7 +299,6 @@ fn the_key_alone_chooses_the_engine_where_no_other_provider_is_named() {
         (&[("ANTHROPIC_API_KEY", KEY), ("DUOLOGUE_API_KEY", KEY)], &[], "openai"),
         (&[("ANTHROPIC_API_KEY", KEY)], &["--base-url", "http://127.0.0.1:9"], "openai"),
         (&[("ANTHROPIC_API_KEY", KEY), ("OPENAI_BASE_URL", "http://127.0.0.1:9")], &[], "openai"),
-        (&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")], &[], "echo"),
     ]);
 }
 

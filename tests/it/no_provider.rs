@@ -133,9 +133,9 @@ fn a_part_of_a_configuration_is_an_error_for_clients_and_piped_chats_too() {
             url,
             "ANTHROPIC_BASE_URL is set, but no engine is chosen",
         );
-        let none = ("DUOLOGUE_LOG_LEVEL", "warn");
-        check_conversation(&with_file, words, none, "no profile is chosen");
     }
+    let none = ("DUOLOGUE_LOG_LEVEL", "warn");
+    check_conversation(&with_file, &["chat"], none, "no profile is chosen");
 }
 
 #[test]

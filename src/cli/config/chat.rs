@@ -51,6 +51,7 @@ pub(crate) fn chat(
         command: "chat",
         mode: Mode::Server,
         is_attended,
+        has_client: false,
         session,
         own_extensions: EXTENSIONS.to_vec(),
         request,

@@ -32,13 +32,18 @@ const CONFIG_FILE: &str =
     "--config-file names Pinocchio's settings, which are not read here; write them as a profile";
 
 /// # Errors
-/// If options, variables or files are a part of a provider's configuration, with what is missing.
+/// If options or variables are a part of a provider's configuration, with what is missing.
 pub(crate) fn ensure_unconfigured(args: &ProviderArgs, foreign: &ForeignArgs) -> Result<()> {
     let foreign = foreign.config_file.iter().map(|_| CONFIG_FILE.to_owned());
     let empty = ENOUGH.iter().filter(|name| is_empty(name) == Some(true)).map(|name| lacks(name));
     let variables = OF_PROVIDERS.iter().filter_map(|name| of_variable(name));
     let found: Vec<_> = of_options(args).chain(empty).chain(variables).chain(foreign).collect();
-    refuse(&found)?;
+    refuse(&found)
+}
+
+/// # Errors
+/// If there is a file of profiles, or it can't be read.
+pub(crate) fn ensure_no_profiles(args: &ProviderArgs) -> Result<()> {
     let profiles = profile::read(&args.registries)
         .context("no provider is configured, and the files of profiles can't be read")?;
     let files: Vec<_> = profiles.files().map(|(_, path, _)| path.to_owned()).collect();

@@ -43,6 +43,8 @@ pub(super) struct Plan {
     pub(super) mode: Mode,
     /// A person at a terminal sees which engine answers.
     pub(super) is_attended: bool,
+    /// A client sends requests, by which it may choose a profile.
+    pub(super) has_client: bool,
     pub(super) session: SessionArgs,
     /// Extensions that the front end needs, beside those that were named.
     pub(super) own_extensions: Vec<Extension>,
@@ -66,7 +68,11 @@ impl Plan {
             choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();
         if !has_provider && !self.is_attended {
-            missing::ensure_unconfigured(&self.session.provider, &self.session.foreign)?;
+            let SessionArgs { provider, foreign, .. } = &self.session;
+            missing::ensure_unconfigured(provider, foreign)?;
+            if !self.has_client || profile::name(provider).is_some() {
+                missing::ensure_no_profiles(provider)?;
+            }
         }
         warn_of_foreign(&self.session.foreign);
         warn_of_keys(&self.session.provider);

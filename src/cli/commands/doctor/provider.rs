@@ -55,6 +55,7 @@ fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Built> {
     if let Some(notice) = notices.first() {
         // A part of a configuration says more than that there is none.
         missing::ensure_unconfigured(&args.provider, &ForeignArgs::default())?;
+        missing::ensure_no_profiles(&args.provider)?;
         return Err(anyhow!("{notice}"));
     }
     Ok(Built { engine, choice, settings })
