@@ -5,13 +5,12 @@
 
 mod event;
 
-mod kept;
+mod provider_data;
 mod usage;
 
 mod blocks;
-mod report;
 
-mod answer;
+mod response;
 
 mod generation;
 mod media;
@@ -32,9 +31,9 @@ use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
-use answer::Answer;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use response::AnthropicReader;
 
 /// Where Anthropic itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
@@ -70,7 +69,7 @@ impl Interface for Messages {
     const MODEL: &'static str = DEFAULT_MODEL;
     const MODELS: ModelList = ModelList::Anthropic;
 
-    type Answer<'a> = Answer<'a>;
+    type Reader<'a> = AnthropicReader<'a>;
 
     fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         let url = address::endpoint(base_url, ENDPOINT, has_login)?;
@@ -95,7 +94,7 @@ impl Interface for Messages {
         generation::ignored_settings(model, settings)
     }
 
-    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> AnthropicReader<'a> {
+        AnthropicReader::new(failures, model, end)
     }
 }

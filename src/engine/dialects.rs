@@ -161,8 +161,8 @@ fn body<I: Interface>(
 fn read<I: Interface>(of: Dialect, stream: &str) -> (Vec<EngineEvent>, CallEnd) {
     let base_url = format!("https://{}", of.host());
     let failures = Failures::new(&SettingNames::FIELDS, None, &base_url, of.model());
-    let answer = I::answer(&failures, of.model(), BodyEnd::Marked);
-    let (mut events, result) = read_pieces(answer, &[stream.as_bytes()]);
+    let reader = I::reader(&failures, of.model(), BodyEnd::Marked);
+    let (mut events, result) = read_pieces(reader, &[stream.as_bytes()]);
     events.insert(0, EngineEvent::CallStarted);
     let end = result.map_or_else(|why| CallEnd::Failed(why.into_error()), |()| CallEnd::Finished);
     (events, end)

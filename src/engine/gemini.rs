@@ -7,13 +7,12 @@ mod event;
 mod model;
 mod names;
 
-mod kept;
+mod provider_data;
 mod usage;
 
 mod parts;
-mod report;
 
-mod answer;
+mod response;
 
 mod generation;
 
@@ -34,10 +33,10 @@ use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
-use answer::Answer;
 use names::Names;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
+use response::GeminiReader;
 
 /// Where Google itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://generativelanguage.googleapis.com";
@@ -66,7 +65,7 @@ impl Interface for GenerateContent {
     const MODEL: &'static str = DEFAULT_MODEL;
     const MODELS: ModelList = ModelList::Gemini;
 
-    type Answer<'a> = Answer<'a>;
+    type Reader<'a> = GeminiReader<'a>;
 
     fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String> {
         let base = address::endpoint(base_url, "", has_login)?;
@@ -99,16 +98,16 @@ impl Interface for GenerateContent {
         generation::ignored_settings(model, settings)
     }
 
-    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> GeminiReader<'a> {
+        GeminiReader::new(failures, model, end)
     }
 
-    fn answer_with_tools<'a>(
+    fn reader_with_tools<'a>(
         failures: &'a Failures,
         model: &'a str,
         end: BodyEnd,
         tools: &[ToolSpec],
-    ) -> Answer<'a> {
-        Answer::new(failures, model, end).with_names(Names::of(tools))
+    ) -> GeminiReader<'a> {
+        GeminiReader::new(failures, model, end).with_names(Names::of(tools))
     }
 }

@@ -7,10 +7,9 @@
 mod event;
 
 mod host;
-mod kept;
 
-mod answer;
 mod request;
+mod response;
 
 #[cfg(test)]
 mod tests;
@@ -25,9 +24,9 @@ use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
-use answer::Answer;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
+use response::OllamaReader;
 
 /// Where Ollama answers on this machine.
 pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:11434";
@@ -54,7 +53,7 @@ impl Interface for Chat {
     const MODEL: &'static str = "";
     const MODELS: ModelList = ModelList::Ollama;
 
-    type Answer<'a> = Answer<'a>;
+    type Reader<'a> = OllamaReader<'a>;
 
     fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         let url = address::endpoint(base_url, ENDPOINT, has_login)?;
@@ -76,7 +75,7 @@ impl Interface for Chat {
         settings.reasoning_budget.map(|_| "reasoning_budget").into_iter().collect()
     }
 
-    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> OllamaReader<'a> {
+        OllamaReader::new(failures, model, end)
     }
 }

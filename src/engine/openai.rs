@@ -8,7 +8,7 @@ mod chunk;
 mod calls;
 mod finish;
 
-mod kept;
+mod provider_data;
 
 pub(super) mod model;
 mod report;
@@ -16,7 +16,7 @@ mod wire;
 
 mod request;
 
-mod answer;
+mod response;
 
 #[cfg(test)]
 mod tests;
@@ -29,10 +29,10 @@ use crate::engine::provider::failure::Failures;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
-use answer::Answer;
 use request::Server;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
+use response::OpenAiReader;
 
 /// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -55,7 +55,7 @@ impl Interface for ChatCompletions {
     const OPTIONAL_MEMBERS: &'static [&'static str] = &["stream_options"];
     const BASE_URL_EXAMPLE: &'static str = "http://localhost:11434/v1";
 
-    type Answer<'a> = Answer<'a>;
+    type Reader<'a> = OpenAiReader<'a>;
 
     fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         address::endpoint(base_url, ENDPOINT, has_login)
@@ -77,7 +77,7 @@ impl Interface for ChatCompletions {
         request::ignored_settings(model, settings)
     }
 
-    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> OpenAiReader<'a> {
+        OpenAiReader::new(failures, model, end)
     }
 }

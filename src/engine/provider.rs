@@ -34,17 +34,13 @@ pub(super) mod post;
 mod proxy;
 pub(super) mod settings;
 
-pub(super) mod reading;
-
-pub(super) mod answer;
+pub(super) mod provider_data;
+pub(super) mod response;
 
 pub(super) mod call;
 pub(super) mod media;
 pub(super) mod remote;
 pub(super) mod unsupported;
-
-#[cfg(test)]
-pub(super) mod words;
 
 #[cfg(test)]
 pub(super) mod testing;

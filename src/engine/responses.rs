@@ -5,7 +5,7 @@
 
 mod event;
 
-mod kept;
+mod provider_data;
 mod usage;
 
 mod reasoning;
@@ -13,7 +13,7 @@ mod reasoning;
 mod items;
 mod report;
 
-mod answer;
+mod response;
 mod wire;
 
 mod request;
@@ -30,9 +30,9 @@ use crate::engine::provider::failure::Failures;
 use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
-use answer::Answer;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
+use response::ResponsesReader;
 
 /// The engine's name.
 pub(super) const NAME: &str = "responses";
@@ -49,7 +49,7 @@ impl Interface for ResponsesApi {
     const OPTIONAL_MEMBERS: &'static [&'static str] = &["include"];
     const BASE_URL_EXAMPLE: &'static str = "http://localhost:11434/v1";
 
-    type Answer<'a> = Answer<'a>;
+    type Reader<'a> = ResponsesReader<'a>;
 
     fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         address::endpoint(base_url, ENDPOINT, has_login)
@@ -67,7 +67,7 @@ impl Interface for ResponsesApi {
         request::ignored_settings(model, settings)
     }
 
-    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> ResponsesReader<'a> {
+        ResponsesReader::new(failures, model, end)
     }
 }

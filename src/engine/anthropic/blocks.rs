@@ -1,9 +1,10 @@
 //! The content blocks of an answer, put together from their pieces.
 
 use super::event::{Block, Delta};
-use super::kept::KeptBlock;
+use super::provider_data::DataBlock;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
@@ -11,9 +12,6 @@ use std::collections::BTreeMap;
 
 /// Blocks of one answer.
 const BLOCKS_MAX: usize = 10_000;
-
-/// Bytes of one answer that are kept only to be sent back.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The name of the field that holds reasoning.
 const REASONING_FIELD: &str = "thinking";
@@ -23,9 +21,9 @@ const REASONING_FIELD: &str = "thinking";
 pub(super) struct Blocks {
     open: BTreeMap<u64, OpenBlock>,
     calls: CallIds,
-    kept: Vec<KeptBlock>,
+    data: Vec<DataBlock>,
     begun: usize,
-    kept_bytes: usize,
+    data_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -57,8 +55,8 @@ pub(super) enum Bad {
     Calls,
     /// More than [`BLOCKS_MAX`] blocks.
     Blocks,
-    /// More than [`KEPT_BYTES_MAX`] bytes to send back.
-    Kept,
+    /// More than [`DATA_BYTES_MAX`] bytes to send back.
+    Data,
     /// A call without a name.
     Nameless,
     /// A piece of a block that has not begun.
@@ -73,7 +71,7 @@ impl Bad {
         match self {
             Self::Calls => format!("more than {CALLS_MAX} tool calls"),
             Self::Blocks => format!("more than {BLOCKS_MAX} content blocks"),
-            Self::Kept => format!("more than {KEPT_BYTES_MAX} bytes of signed reasoning"),
+            Self::Data => format!("more than {DATA_BYTES_MAX} bytes of signed reasoning"),
             Self::Nameless => "a tool call without a name".to_owned(),
             Self::Unopened => "a piece of a content block that has not begun".to_owned(),
             Self::WrongKind => "a piece that does not belong to its content block".to_owned(),
@@ -102,12 +100,12 @@ impl Blocks {
                 OpenBlock::Text { bytes }
             }
             Block::Thinking { thinking, signature } => {
-                self.keep(thinking.len() + signature.len())?;
+                self.count_data(thinking.len() + signature.len())?;
                 push_reasoning(thinking.clone(), events);
                 OpenBlock::Thinking { thinking, signature }
             }
             Block::RedactedThinking { data } => {
-                self.keep(data.len())?;
+                self.count_data(data.len())?;
                 OpenBlock::RedactedThinking { data }
             }
             Block::ToolUse { id, name, input } => self.begin_call(id, name, input, events)?,
@@ -125,8 +123,8 @@ impl Blocks {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Bad> {
         match &delta {
-            Delta::Thinking { thinking: kept } | Delta::Signature { signature: kept } => {
-                self.keep(kept.len())?;
+            Delta::Thinking { thinking: piece } | Delta::Signature { signature: piece } => {
+                self.count_data(piece.len())?;
             }
             Delta::Text { .. } | Delta::InputJson { .. } | Delta::Unknown => {}
         }
@@ -162,24 +160,24 @@ impl Blocks {
     /// A block is whole, if it is open; adds what happened to `events`.
     pub(super) fn finish(&mut self, index: u64, events: &mut Vec<EngineEvent>) {
         let Some(open) = self.open.remove(&index) else { return };
-        let kept = match open {
+        let data = match open {
             OpenBlock::Text { bytes: 0 } | OpenBlock::Unknown => None,
-            OpenBlock::Text { bytes } => Some(KeptBlock::Text { bytes }),
+            OpenBlock::Text { bytes } => Some(DataBlock::Text { bytes }),
             // Without a signature the provider would refuse it.
             OpenBlock::Thinking { signature, .. } if signature.is_empty() => None,
             OpenBlock::Thinking { thinking, signature } => {
-                Some(KeptBlock::Thinking { thinking, signature })
+                Some(DataBlock::Thinking { thinking, signature })
             }
-            OpenBlock::RedactedThinking { data } => Some(KeptBlock::RedactedThinking { data }),
+            OpenBlock::RedactedThinking { data } => Some(DataBlock::RedactedThinking { data }),
             OpenBlock::ToolUse { id, input, has_pieces } => {
                 if !has_pieces {
                     push_arguments(&id, whole_arguments(&input), events);
                 }
                 events.push(EngineEvent::ToolCallRequested { id });
-                Some(KeptBlock::ToolUse)
+                Some(DataBlock::ToolUse)
             }
         };
-        self.kept.extend(kept);
+        self.data.extend(data);
     }
 
     /// Every block is whole; adds what happened to `events`.
@@ -190,9 +188,9 @@ impl Blocks {
         }
     }
 
-    /// What is kept of the blocks that are whole, in their order.
-    pub(super) fn kept(&self) -> &[KeptBlock] {
-        &self.kept
+    /// The provider data of the blocks that have ended, in their order.
+    pub(super) fn data(&self) -> &[DataBlock] {
+        &self.data
     }
 
     /// No call has begun.
@@ -218,10 +216,10 @@ impl Blocks {
         Ok(OpenBlock::ToolUse { id, input, has_pieces: false })
     }
 
-    /// Counts bytes that are kept only to be sent back.
-    fn keep(&mut self, bytes: usize) -> Result<(), Bad> {
-        self.kept_bytes += bytes;
-        if self.kept_bytes > KEPT_BYTES_MAX { Err(Bad::Kept) } else { Ok(()) }
+    /// Counts bytes of provider data.
+    fn count_data(&mut self, bytes: usize) -> Result<(), Bad> {
+        self.data_bytes += bytes;
+        if self.data_bytes > DATA_BYTES_MAX { Err(Bad::Data) } else { Ok(()) }
     }
 }
 

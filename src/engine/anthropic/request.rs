@@ -2,16 +2,16 @@
 //! (<https://platform.claude.com/docs/en/api/messages>), streamed.
 
 use super::generation::{check_limit, generation, native};
-use super::kept::{self, KeptBlock};
 use super::media::{Media, media};
+use super::provider_data::DataBlock;
 use super::wire::{Block, Body, CacheControl, Role, WireMessage, WireTool};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::provider::remote::Refused;
-use crate::engine::provider::schema;
 use crate::engine::provider::tool::{arguments, parameters, wire_id_word, wire_name};
+use crate::engine::provider::{provider_data, schema};
 use crate::protocol::attachment::Attachment;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -154,27 +154,27 @@ fn answer<'a>(
 ) -> Result<Vec<Block<'a>>, serde_json::Error> {
     let mut blocks = Vec::new();
     let (mut text, mut calls) = (text, calls.iter());
-    for kept in kept::blocks(provider_data, model, calls.len()) {
-        match kept {
-            KeptBlock::Thinking { thinking, signature } => {
+    for data in provider_data::decode(provider_data, model, calls.len()) {
+        match data {
+            DataBlock::Thinking { thinking, signature } => {
                 blocks.push(Block::Thinking { thinking, signature });
             }
-            KeptBlock::RedactedThinking { data } => blocks.push(Block::RedactedThinking { data }),
-            KeptBlock::Text { bytes } => {
+            DataBlock::RedactedThinking { data } => blocks.push(Block::RedactedThinking { data }),
+            DataBlock::Text { bytes } => {
                 // A blank text is left out of the transcript.
                 if let Some((piece, rest)) = text.split_at_checked(bytes) {
                     blocks.extend(text_block(piece.into()));
                     text = rest;
                 }
             }
-            KeptBlock::ToolUse => {
+            DataBlock::ToolUse => {
                 for (tool, input) in calls.by_ref().take(1) {
                     blocks.push(tool_use(tool, input)?);
                 }
             }
         }
     }
-    // Without kept blocks, all of it; with them, what was added to the answer later.
+    // Without provider data, the whole answer; with it, what was added to the answer later.
     blocks.extend(text_block(text.into()));
     for (tool, input) in calls {
         blocks.push(tool_use(tool, input)?);

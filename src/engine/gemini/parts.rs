@@ -1,16 +1,14 @@
 //! The parts of an answer, as they come.
 
 use super::event::{FunctionCall, Part};
-use super::kept::KeptPart;
+use super::provider_data::AnswerPart;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 
-/// Bytes of one answer that are kept only to be sent back.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Parts of one answer that are kept. A text without signatures is one, however it came.
-const KEPT_PARTS_MAX: usize = 10_000;
+/// Parts of the provider data of one answer. A text without signatures is one, however it came.
+const DATA_PARTS_MAX: usize = 10_000;
 
 /// The name of the field that distinguishes reasoning from the answer.
 const REASONING_FIELD: &str = "thought";
@@ -19,8 +17,8 @@ const REASONING_FIELD: &str = "thought";
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     ids: CallIds,
-    kept: Vec<KeptPart>,
-    kept_bytes: usize,
+    data: Vec<AnswerPart>,
+    data_bytes: usize,
 }
 
 /// Why a part can't be taken.
@@ -28,8 +26,8 @@ pub(super) struct Parts {
 pub(super) enum Bad {
     /// More than [`CALLS_MAX`] calls.
     Calls,
-    /// More than [`KEPT_BYTES_MAX`] bytes or [`KEPT_PARTS_MAX`] parts to send back.
-    Kept,
+    /// More than [`DATA_BYTES_MAX`] bytes or [`DATA_PARTS_MAX`] parts to send back.
+    Data,
     /// A call without a name.
     Nameless,
 }
@@ -39,8 +37,8 @@ impl Bad {
     pub(super) fn words(self) -> String {
         match self {
             Self::Calls => format!("more than {CALLS_MAX} tool calls"),
-            Self::Kept => format!(
-                "more than {KEPT_BYTES_MAX} bytes or {KEPT_PARTS_MAX} parts with a signature"
+            Self::Data => format!(
+                "more than {DATA_BYTES_MAX} bytes or {DATA_PARTS_MAX} parts with a signature"
             ),
             Self::Nameless => "a tool call without a name".to_owned(),
         }
@@ -63,9 +61,9 @@ impl Parts {
         }
     }
 
-    /// What is kept, in the order of the answer.
-    pub(super) fn kept(&self) -> &[KeptPart] {
-        &self.kept
+    /// The provider data, in the order of the answer.
+    pub(super) fn data(&self) -> &[AnswerPart] {
+        &self.data
     }
 
     /// The model has called tools.
@@ -85,7 +83,7 @@ impl Parts {
         match signature {
             Some(signature) => {
                 let bytes = text.len() + signature.len();
-                self.keep(KeptPart::Thought { text, signature }, bytes)
+                self.push_data(AnswerPart::Thought { text, signature }, bytes)
             }
             None => Ok(()),
         }
@@ -101,15 +99,15 @@ impl Parts {
         if !text.is_empty() {
             events.push(EngineEvent::Text(text));
         }
-        match (signature, self.kept.last_mut()) {
+        match (signature, self.data.last_mut()) {
             (None, _) if bytes == 0 => Ok(()),
-            (None, Some(KeptPart::Text { bytes: before, signature: None })) => {
+            (None, Some(AnswerPart::Text { bytes: before, signature: None })) => {
                 *before += bytes;
                 Ok(())
             }
             (signature, _) => {
-                let kept_bytes = signature.as_ref().map_or(0, String::len);
-                self.keep(KeptPart::Text { bytes, signature }, kept_bytes)
+                let data_bytes = signature.as_ref().map_or(0, String::len);
+                self.push_data(AnswerPart::Text { bytes, signature }, data_bytes)
             }
         }
     }
@@ -134,15 +132,15 @@ impl Parts {
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
         events.push(EngineEvent::ToolArguments { id: id.clone(), text });
         events.push(EngineEvent::ToolCallRequested { id });
-        let kept_bytes = [&given, &signature].into_iter().flatten().map(String::len).sum();
-        self.keep(KeptPart::Call { id: given, signature }, kept_bytes)
+        let data_bytes = [&given, &signature].into_iter().flatten().map(String::len).sum();
+        self.push_data(AnswerPart::Call { id: given, signature }, data_bytes)
     }
 
-    fn keep(&mut self, part: KeptPart, bytes: usize) -> Result<(), Bad> {
-        self.kept_bytes += bytes;
-        self.kept.push(part);
-        match self.kept_bytes > KEPT_BYTES_MAX || self.kept.len() > KEPT_PARTS_MAX {
-            true => Err(Bad::Kept),
+    fn push_data(&mut self, part: AnswerPart, bytes: usize) -> Result<(), Bad> {
+        self.data_bytes += bytes;
+        self.data.push(part);
+        match self.data_bytes > DATA_BYTES_MAX || self.data.len() > DATA_PARTS_MAX {
+            true => Err(Bad::Data),
             false => Ok(()),
         }
     }

@@ -2,9 +2,9 @@
 //! (<https://ai.google.dev/api/generate-content>).
 
 use super::generation;
-use super::kept::{self, KeptPart};
 use super::model::{self, Reasoning};
 use super::names::Names;
+use super::provider_data::AnswerPart;
 use super::wire::{Body, Content, Part, Payload, Response, Role, WireTool, WireTools};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
@@ -12,7 +12,7 @@ use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::tool::{arguments, parameters};
-use crate::engine::provider::{schema, unsupported};
+use crate::engine::provider::{provider_data, schema, unsupported};
 use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
 use serde_json::value::RawValue;
@@ -167,20 +167,20 @@ fn answer<'a>(
 ) -> Result<Vec<Part<'a>>, Refused> {
     let mut parts = Vec::new();
     let (mut text, mut calls) = (text, calls.iter());
-    for kept in kept::parts(provider_data, model, calls.len()) {
-        match kept {
-            KeptPart::Thought { text, signature } => parts.push(Part {
+    for data in provider_data::decode(provider_data, model, calls.len()) {
+        match data {
+            AnswerPart::Thought { text, signature } => parts.push(Part {
                 payload: Payload::Text(text.into()),
                 thought: true,
                 thought_signature: Some(signature.into()),
             }),
-            KeptPart::Text { bytes, signature } => {
+            AnswerPart::Text { bytes, signature } => {
                 // A blank text is left out of the transcript; its signature still counts.
                 let (piece, rest) = text.split_at_checked(bytes).unwrap_or(("", text));
                 text = rest;
                 parts.extend(signed(piece, signature));
             }
-            KeptPart::Call { id, signature } => {
+            AnswerPart::Call { id, signature } => {
                 for (tool, input) in calls.by_ref().take(1) {
                     let call = function_call(names, (tool, input), id.clone(), signature.clone());
                     parts.push(call?);
@@ -188,7 +188,7 @@ fn answer<'a>(
             }
         }
     }
-    // Without kept parts, all of it; with them, what was added to the answer later.
+    // Without provider data, the whole answer; with it, what was added to the answer later.
     parts.extend(text_part(text.into()));
     for (tool, input) in calls {
         parts.push(function_call(names, (tool, input), None, None)?);

@@ -4,10 +4,12 @@
 //! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
 //! bytes.
 
-use super::kept;
+use super::NAME;
+use super::response::Thinking;
 use crate::chat::event::ToolCall;
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::provider::provider_data::decode_value;
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
 use crate::engine::provider::{schema, unsupported};
@@ -186,7 +188,8 @@ fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> 
         Message::User { text, attachments } => user(text, attachments)?,
         Message::Assistant { text, calls, provider_data } => Wire::Assistant {
             content: text,
-            thinking: kept::thinking(*provider_data, model),
+            thinking: decode_value::<Thinking>(*provider_data, NAME, model)
+                .map(|data| data.thinking),
             tool_calls: calls
                 .iter()
                 .map(|(tool, input)| wire_call(tool, input))

@@ -4,8 +4,8 @@
 //! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
 //! bytes.
 
-use super::kept;
 use super::model::{is_reasoning_deployment, taken, takes_schemas};
+use super::provider_data;
 use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
     WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
@@ -195,7 +195,7 @@ fn wire_messages<'a>(
 fn bridge(wire: &mut Vec<Wire<'_>>) {
     let is_gap = |pair: &[Wire<'_>]| matches!(pair, [Wire::Tool { .. }, Wire::User { .. }]);
     while let Some(at) = wire.windows(2).position(is_gap) {
-        let (tool_calls, reasoning) = (Vec::new(), kept::KeptReasoning::default());
+        let (tool_calls, reasoning) = (Vec::new(), provider_data::ReasoningData::default());
         let content = Some(BRIDGE);
         wire.insert(at + 1, Wire::Assistant { content, tool_calls, prefix: false, reasoning });
     }
@@ -225,7 +225,7 @@ fn wire<'a>(
                 })
                 .collect(),
             prefix: false,
-            reasoning: kept::reasoning(*provider_data, model),
+            reasoning: provider_data::reasoning(*provider_data, model),
         },
         Message::Tool { tool, result, .. } => {
             Wire::Tool { tool_call_id: id(tool), content: result.as_ref() }

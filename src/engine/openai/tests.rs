@@ -200,7 +200,7 @@ async fn an_answer_comes_through_in_order() {
     assert_eq!(end, CallEnd::Finished);
     let json = r#"{"reasoning_content":"hm"}"#.into();
     let host = address::host(&provider.base_url()).expect("an address").into();
-    let kept = ProviderData { engine: NAME, host, model: "scripted".into(), json };
+    let data = ProviderData { engine: NAME, host, model: "scripted".into(), json };
     let expected = [
         EngineEvent::CallStarted,
         EngineEvent::ResponseStarted,
@@ -210,7 +210,7 @@ async fn an_answer_comes_through_in_order() {
         EngineEvent::CallFinished {
             stop_reason: "stop".into(),
             class: FinishClass::Completed,
-            provider_data: Some(kept),
+            provider_data: Some(data),
         },
     ];
     assert_eq!(events, expected);

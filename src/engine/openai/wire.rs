@@ -1,7 +1,7 @@
 //! A request as it is written: OpenAI's "Create chat completion"
 //! (<https://platform.openai.com/docs/api-reference/chat/create>).
 
-use super::kept::KeptReasoning;
+use super::provider_data::ReasoningData;
 use crate::engine::provider::media::Detail;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -92,7 +92,7 @@ pub(super) enum Wire<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         prefix: bool,
         #[serde(flatten)]
-        reasoning: KeptReasoning,
+        reasoning: ReasoningData,
     },
     Tool {
         tool_call_id: Cow<'a, str>,

@@ -1,11 +1,11 @@
-//! One provider call with its retries: sends the request, reads the answer as it comes, and sends its
-//! events to the sink. What the bytes mean is decided by the engine's [`Answer`].
+//! One provider call with its retries: sends the request, streams the response, and sends its events to the
+//! sink. The engine's [`ResponseReader`] decodes the bytes.
 
-use super::answer::{Answer, Completeness};
 use super::body::BodyEnd;
 use super::clock::Clock;
 use super::failure::{Elapsed, Failure, Failures};
 use super::post::{Post, TAIL_TIMEOUT, header};
+use super::response::{Completeness, ResponseReader};
 use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
 use crate::support::log_targets::EVENT;
@@ -25,8 +25,8 @@ pub(in crate::engine) struct ProviderCall<'a, F> {
     pub(in crate::engine) post: Post<'a>,
     failures: &'a Failures,
     sink: &'a Sink,
-    /// Begins the answer in a body that ends so.
-    begin_answer: F,
+    /// Makes the reader of a body that ends so.
+    new_reader: F,
     /// Number of the attempt that goes on, from 1.
     attempt: u32,
     /// The provider has taken the request, as its status said.
@@ -40,15 +40,15 @@ struct Failed {
     has_output: bool,
 }
 
-impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
+impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
     pub(in crate::engine) fn new(
         settings: &'a Settings,
         post: Post<'a>,
         failures: &'a Failures,
         sink: &'a Sink,
-        begin_answer: F,
+        new_reader: F,
     ) -> Self {
-        Self { settings, post, failures, sink, begin_answer, attempt: 1, is_taken: false }
+        Self { settings, post, failures, sink, new_reader, attempt: 1, is_taken: false }
     }
 
     /// Whether the provider has taken the request of a run, whatever came then.
@@ -117,38 +117,37 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
         clock: &mut Clock,
         has_output: &mut bool,
     ) -> Result<(), Failure> {
-        let mut answer = (self.begin_answer)(body_end(&response));
+        let mut reader = (self.new_reader)(body_end(&response));
         let mut events = Vec::new();
         let idle_timeout = self.settings.idle_timeout;
         let quiet_since = clock.counted();
-        let mut reader =
-            BodyReader { response, quiet_since, idle_timeout, failures: self.failures };
-        while !answer.is_done() {
-            let progress = answer.progress();
-            let so_far = answer.completeness();
-            let pushed = match reader.next(clock, so_far).await {
-                Ok(Some(bytes)) => answer.push(&bytes, &mut events),
+        let mut body = BodyReader { response, quiet_since, idle_timeout, failures: self.failures };
+        while !reader.is_done() {
+            let progress = reader.progress();
+            let so_far = reader.completeness();
+            let pushed = match body.next(clock, so_far).await {
+                Ok(Some(bytes)) => reader.push(&bytes, &mut events),
                 Ok(None) => break,
                 Err(failure) => Err(failure),
             };
             if pushed.is_err() {
-                answer.flush(&mut events);
+                reader.flush(&mut events);
             }
             self.give(&mut events, has_output, clock).await;
             pushed?;
             // After a finish reason, bytes that bring the answer no further don't put off its end.
-            if so_far == Completeness::Open || answer.progress() > progress {
-                reader.quiet_since = clock.counted();
+            if so_far == Completeness::Open || reader.progress() > progress {
+                body.quiet_since = clock.counted();
             }
         }
-        let linger = answer.is_done();
-        let content_type = header(&reader.response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
-        let ended = answer.end(&content_type, &mut events);
-        note_oddities(&answer, ended.is_ok());
+        let linger = reader.is_done();
+        let content_type = header(&body.response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
+        let ended = reader.end(&content_type, &mut events);
+        note_oddities(&reader, ended.is_ok());
         self.give(&mut events, has_output, clock).await;
         if linger {
             // The result does not matter: the answer is complete.
-            drop(timeout(LINGER_TIMEOUT, reader.response.chunk()).await);
+            drop(timeout(LINGER_TIMEOUT, body.response.chunk()).await);
         }
         ended
     }
@@ -213,12 +212,12 @@ fn body_end(response: &Response) -> BodyEnd {
 }
 
 /// Logs what is unusual about an answer without being an error.
-fn note_oddities<'a>(answer: &impl Answer<'a>, is_good: bool) {
-    let ignored = answer.ignored();
+fn note_oddities<'a>(reader: &impl ResponseReader<'a>, is_good: bool) {
+    let ignored = reader.ignored();
     if ignored > 0 {
         tracing::info!(ignored, "events of the answer were ignored: they are no part of an answer");
     }
-    if is_good && answer.is_blank() {
+    if is_good && reader.is_blank() {
         tracing::warn!("the answer holds nothing but white space");
     }
 }

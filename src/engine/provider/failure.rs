@@ -1,8 +1,8 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
-mod answer;
 mod complaint;
 mod quoting;
+mod response;
 mod setup;
 mod status;
 mod suspects;

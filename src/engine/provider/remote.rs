@@ -4,7 +4,6 @@
 mod listing;
 
 use super::address;
-use super::answer::Answer;
 use super::body::BodyEnd;
 use super::call::ProviderCall;
 use super::clock::Clock;
@@ -14,6 +13,7 @@ use super::key::{Key, KeySource};
 use super::models::ModelList;
 use super::optional::OptionalParts;
 use super::post::{Post, Target};
+use super::response::ResponseReader;
 use super::retry::Retry;
 use super::settings::Settings;
 use crate::chat::tool::ToolSpec;
@@ -55,8 +55,8 @@ pub(in crate::engine) trait Interface {
     /// A base URL, for a message.
     const BASE_URL_EXAMPLE: &'static str = Self::BASE_URL;
 
-    /// An answer of it.
-    type Answer<'a>: Answer<'a>;
+    /// The decoder of its responses.
+    type Reader<'a>: ResponseReader<'a>;
 
     /// Where requests to `model` go; with the login in `base_url` if `has_login`.
     ///
@@ -89,17 +89,17 @@ pub(in crate::engine) trait Interface {
     /// Names of the settings that are set and that this interface, or the model, doesn't take.
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 
-    /// An answer of `model` of which nothing has come.
-    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Answer<'a>;
+    /// A reader of a response of `model`.
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Reader<'a>;
 
-    /// The same to a request that offers `tools`, where their names differ in requests.
-    fn answer_with_tools<'a>(
+    /// Like [`Interface::reader`], where a request changes the names of its `tools`.
+    fn reader_with_tools<'a>(
         failures: &'a Failures,
         model: &'a str,
         end: BodyEnd,
         _tools: &[ToolSpec],
-    ) -> Self::Answer<'a> {
-        Self::answer(failures, model, end)
+    ) -> Self::Reader<'a> {
+        Self::reader(failures, model, end)
     }
 }
 
@@ -308,8 +308,8 @@ impl<I: Interface> Remote<I> {
         }
         let target = Target { url, headers };
         let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
-        let begin_answer = |end| I::answer_with_tools(&failures, model, end, &spec.tools);
-        let mut call = ProviderCall::new(settings, post, &failures, sink, begin_answer);
+        let new_reader = |end| I::reader_with_tools(&failures, model, end, &spec.tools);
+        let mut call = ProviderCall::new(settings, post, &failures, sink, new_reader);
         let Err(failure) = call.run(clock).await else { return Ok(()) };
         let Retry::Without(suspects) = failure.retry else { return Err(failure) };
         let body_without = body(refused.and(suspects))?;

@@ -1,10 +1,9 @@
-//! For the tests of every engine: calls as they are given to it, and every way to cut the bytes of an
-//! answer.
+//! For the tests of every engine: calls as they are given to it, every way to cut the bytes of a response,
+//! and the events of a response in words.
 
-use super::answer::Answer;
 use super::failure::Failure;
 use super::remote::Refused;
-use super::words::{texts, words};
+use super::response::ResponseReader;
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
@@ -94,9 +93,9 @@ pub(in crate::engine) fn refusal(body: Result<Vec<u8>, Refused>) -> String {
     }
 }
 
-/// Declares how the tests of an engine read its answers: with failures that hide this key.
-macro_rules! reading {
-    ($key:expr) => {
+/// Declares how the tests of an engine read its responses: with failures that hide this key.
+macro_rules! response_tests {
+    ($reader:ident, $key:expr) => {
         fn failures() -> Failures {
             Failures::new(
                 &$crate::engine::SettingNames::FIELDS,
@@ -108,50 +107,57 @@ macro_rules! reading {
 
         /// Reads a body that arrives in `pieces`, and what it fails with.
         fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
-            testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
+            testing::read_pieces($reader::new(&failures(), "m", end), pieces)
         }
 
         fn read(pieces: &[&[u8]]) -> String {
-            testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
+            testing::in_words($reader::new(&failures(), "m", BodyEnd::Marked), pieces)
         }
 
         /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
         #[track_caller]
         fn check(body: &str, expected: &str) {
             let failures = failures();
-            testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
+            testing::check(|| $reader::new(&failures, "m", BodyEnd::Marked), body, expected);
         }
     };
 }
 
-pub(in crate::engine) use reading;
+pub(in crate::engine) use response_tests;
 
 /// The events and the result of an answer.
 pub(in crate::engine) type Read = (Vec<EngineEvent>, Result<(), Failure>);
 
 /// Reads a body that arrives in `pieces`.
-pub(in crate::engine) fn read_pieces<'a>(mut answer: impl Answer<'a>, pieces: &[&[u8]]) -> Read {
+pub(in crate::engine) fn read_pieces<'a>(
+    mut reader: impl ResponseReader<'a>,
+    pieces: &[&[u8]],
+) -> Read {
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
-        if result.is_ok() && !answer.is_done() {
-            result = answer.push(piece, &mut events);
+        if result.is_ok() && !reader.is_done() {
+            result = reader.push(piece, &mut events);
         }
     }
-    let result = result.and_then(|()| answer.end("text/plain", &mut events));
+    let result = result.and_then(|()| reader.end("text/plain", &mut events));
     (events, result)
 }
 
-/// The same, in words.
-pub(in crate::engine) fn in_words<'a>(answer: impl Answer<'a>, pieces: &[&[u8]]) -> String {
-    let (events, result) = read_pieces(answer, pieces);
+/// Like [`read_pieces`]; returns the events in words.
+pub(in crate::engine) fn in_words<'a>(reader: impl ResponseReader<'a>, pieces: &[&[u8]]) -> String {
+    let (events, result) = read_pieces(reader, pieces);
     words(&events, &result)
 }
 
-/// Reads `body` with new answers: whole, split at every byte, and byte by byte. All must give the
+/// Reads `body` with new readers: whole, split at every byte, and byte by byte. All must give the
 /// words `expected`.
 #[track_caller]
-pub(in crate::engine) fn check<'a, A: Answer<'a>>(new: impl Fn() -> A, body: &str, expected: &str) {
+pub(in crate::engine) fn check<'a, R: ResponseReader<'a>>(
+    new: impl Fn() -> R,
+    body: &str,
+    expected: &str,
+) {
     let bytes = body.as_bytes();
     let read = |pieces: &[&[u8]]| in_words(new(), pieces);
     assert_eq!(read(&[bytes]), expected, "{body} whole");
@@ -165,8 +171,8 @@ pub(in crate::engine) fn check<'a, A: Answer<'a>>(new: impl Fn() -> A, body: &st
 /// Cuts `body` at every byte of its first `whole_bytes`: what came of it must be a beginning of the
 /// whole, without an end, and `is_expected` of the place and the failure.
 #[track_caller]
-pub(in crate::engine) fn check_cuts<'a, A: Answer<'a>>(
-    new: impl Fn() -> A,
+pub(in crate::engine) fn check_cuts<'a, R: ResponseReader<'a>>(
+    new: impl Fn() -> R,
     body: &str,
     whole_bytes: usize,
     is_expected: impl Fn(usize, &Failure) -> bool,
@@ -180,4 +186,65 @@ pub(in crate::engine) fn check_cuts<'a, A: Answer<'a>>(
         let finished = |event: &EngineEvent| matches!(event, EngineEvent::CallFinished { .. });
         assert!(!events.iter().any(finished), "cut at {bytes}");
     }
+}
+
+/// The events in words, adjacent texts joined, and the class of the failure.
+fn words(events: &[EngineEvent], result: &Result<(), Failure>) -> String {
+    let mut words = String::new();
+    let mut last = String::new();
+    for event in events {
+        let (head, text) = word(event);
+        if head != last || !(head.starts_with('<') || head.starts_with('[')) {
+            words += &format!(" {head}");
+        }
+        words += &text;
+        last = head;
+    }
+    if let Err(failure) = result {
+        words += &format!(" FAILED {}", failure.class.as_str());
+    }
+    words.trim_start().to_owned()
+}
+
+fn word(event: &EngineEvent) -> (String, String) {
+    match event {
+        EngineEvent::Text(text) => ("<text>".into(), text.clone()),
+        EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
+        EngineEvent::ToolCallStarted(tool) => {
+            (format!("+{}:{}", tool.id.0, tool.name), String::new())
+        }
+        EngineEvent::ToolArguments { id, text } => (format!("[{}]", id.0), text.clone()),
+        EngineEvent::ToolCallRequested { id } => (format!("!{}", id.0), String::new()),
+        EngineEvent::Usage(usage) => {
+            (format!("{}/{}", usage.input_tokens, usage.output_tokens), String::new())
+        }
+        EngineEvent::CallFinished { stop_reason, class, provider_data } => {
+            let data =
+                provider_data.as_ref().map_or(String::new(), |data| format!(" {}", data.json));
+            (format!("END {stop_reason:?} {}{data}", class.as_str()), String::new())
+        }
+        EngineEvent::CallStarted => ("CALL".into(), String::new()),
+        EngineEvent::ResponseStarted => ("RESPONSE".into(), String::new()),
+        EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {
+            ("RETRY".into(), String::new())
+        }
+    }
+}
+
+/// All text in the events: of the answer, the reasoning and the arguments.
+fn texts(events: &[EngineEvent]) -> String {
+    let texts = events.iter().filter_map(|event| match event {
+        EngineEvent::Text(text)
+        | EngineEvent::Reasoning { text, .. }
+        | EngineEvent::ToolArguments { text, .. } => Some(text.as_str()),
+        EngineEvent::CallStarted
+        | EngineEvent::ResponseStarted
+        | EngineEvent::ToolCallStarted(_)
+        | EngineEvent::ToolCallRequested { .. }
+        | EngineEvent::Usage(_)
+        | EngineEvent::RetryScheduled(_)
+        | EngineEvent::RetryStarted(_)
+        | EngineEvent::CallFinished { .. } => None,
+    });
+    texts.collect()
 }

@@ -1,10 +1,11 @@
 //! The items of an answer, put together from their pieces.
 
 use super::event::{Item, Part};
-use super::kept::KeptItem;
+use super::provider_data::DataItem;
 use super::reasoning::{ReasoningField, ShownReasoning};
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
@@ -13,9 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Items of one answer.
 const ITEMS_MAX: usize = 10_000;
 
-/// Bytes of one answer that are kept only to be sent back.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// The items of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Items {
@@ -23,8 +21,8 @@ pub(super) struct Items {
     /// Indexes of the items that have begun.
     begun: BTreeSet<u64>,
     calls: CallIds,
-    kept: Vec<KeptItem>,
-    kept_bytes: usize,
+    data: Vec<DataItem>,
+    data_bytes: usize,
     has_text: bool,
 }
 
@@ -52,8 +50,8 @@ pub(super) enum Bad {
     Calls,
     /// More than [`ITEMS_MAX`] items.
     Items,
-    /// More than [`KEPT_BYTES_MAX`] bytes to send back.
-    Kept,
+    /// More than [`DATA_BYTES_MAX`] bytes to send back.
+    Data,
     /// A call without a name.
     Nameless,
     /// A piece of the arguments of a call that has not begun.
@@ -66,7 +64,7 @@ impl Bad {
         match self {
             Self::Calls => format!("more than {CALLS_MAX} tool calls"),
             Self::Items => format!("more than {ITEMS_MAX} items"),
-            Self::Kept => format!("more than {KEPT_BYTES_MAX} bytes of reasoning"),
+            Self::Data => format!("more than {DATA_BYTES_MAX} bytes of reasoning"),
             Self::Nameless => "a tool call has no name".to_owned(),
             Self::Unopened => "arguments of a call that has not begun".to_owned(),
         }
@@ -204,9 +202,9 @@ impl Items {
         Ok(())
     }
 
-    /// What is kept of the items that are whole, in their order.
-    pub(super) fn kept(&self) -> &[KeptItem] {
-        &self.kept
+    /// The provider data of the items that have ended, in their order.
+    pub(super) fn data(&self) -> &[DataItem] {
+        &self.data
     }
 
     /// A call has begun.
@@ -230,7 +228,7 @@ impl Items {
     }
 
     fn insert(&mut self, index: u64, open: OpenItem) -> Result<(), Bad> {
-        if self.kept.len() + self.begun.len() >= ITEMS_MAX {
+        if self.data.len() + self.begun.len() >= ITEMS_MAX {
             return Err(Bad::Items);
         }
         self.begun.insert(index);
@@ -261,7 +259,7 @@ impl Items {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Bad> {
         let Some(open) = self.open.remove(&index) else { return Ok(()) };
-        let kept = match open {
+        let data = match open {
             OpenItem::Message { bytes, phase } => {
                 let (text, phase) = message(bytes, phase, whole);
                 let bytes = bytes + text.len();
@@ -269,30 +267,30 @@ impl Items {
                     self.has_text = true;
                     events.push(EngineEvent::Text(text));
                 }
-                (bytes > 0).then_some(KeptItem::Text { bytes, phase })
+                (bytes > 0).then_some(DataItem::Text { bytes, phase })
             }
             OpenItem::Call { id, arguments, has_pieces } => {
                 if !has_pieces {
                     push_arguments(&id, whole_arguments(arguments, whole), events);
                 }
                 events.push(EngineEvent::ToolCallRequested { id });
-                Some(KeptItem::Call)
+                Some(DataItem::Call)
             }
             OpenItem::Reasoning(shown) => self.reasoning(shown, whole, events)?,
             OpenItem::Unknown => None,
         };
-        self.kept.extend(kept);
+        self.data.extend(data);
         Ok(())
     }
 
-    /// A reasoning is whole: what is kept of it. Only the event that ends it has all of it, and
-    /// without the encrypted form the provider has no use for it.
+    /// Ends a reasoning item and returns its provider data. Only the last event of the item has all of it,
+    /// and the provider takes it in the encrypted form alone.
     fn reasoning(
         &mut self,
         mut shown: ShownReasoning,
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<Option<KeptItem>, Bad> {
+    ) -> Result<Option<DataItem>, Bad> {
         let Some(Item::Reasoning { id, summary, content, encrypted_content }) = whole else {
             return Ok(None);
         };
@@ -302,12 +300,12 @@ impl Items {
         };
         let id = id.as_str().filter(|id| !id.is_empty()).map(str::to_owned);
         let id_bytes = id.as_ref().map_or(0, String::len);
-        self.kept_bytes += encrypted_content.len() + summary.to_string().len() + id_bytes;
-        if self.kept_bytes > KEPT_BYTES_MAX {
-            return Err(Bad::Kept);
+        self.data_bytes += encrypted_content.len() + summary.to_string().len() + id_bytes;
+        if self.data_bytes > DATA_BYTES_MAX {
+            return Err(Bad::Data);
         }
         let summary = if summary.is_array() { summary } else { Value::Array(Vec::new()) };
-        Ok(Some(KeptItem::Reasoning { summary, encrypted_content, id }))
+        Ok(Some(DataItem::Reasoning { summary, encrypted_content, id }))
     }
 }
 

@@ -5,7 +5,7 @@
 //! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
 //! bytes.
 
-use super::kept::{self, KeptItem};
+use super::provider_data::DataItem;
 use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
@@ -13,8 +13,8 @@ use crate::chat::transcript::Message;
 use crate::engine::openai::model::{reasons, taken, takes_schemas};
 use crate::engine::provider::media::{Media, media};
 use crate::engine::provider::remote::Refused;
-use crate::engine::provider::schema;
 use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
+use crate::engine::provider::{provider_data, schema};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
 use std::borrow::Cow;
@@ -157,26 +157,26 @@ fn answer<'a>(
     let mut items = Vec::new();
     let mut reasoning = Vec::new();
     let (mut text, mut calls) = (text, calls.iter());
-    for kept in kept::items(provider_data, model, calls.len()) {
-        let item = match kept {
-            KeptItem::Reasoning { summary, encrypted_content, id } => {
+    for data in provider_data::decode(provider_data, model, calls.len()) {
+        let item = match data {
+            DataItem::Reasoning { summary, encrypted_content, id } => {
                 reasoning.push(WireItem::Reasoning { id, summary, encrypted_content });
                 None
             }
             // A blank text is left out of the transcript.
-            KeptItem::Text { bytes, phase } => {
+            DataItem::Text { bytes, phase } => {
                 let (piece, rest) = text.split_at_checked(bytes).unwrap_or(("", text));
                 text = rest;
                 answered(piece, phase)
             }
-            KeptItem::Call => calls.next().map(|(tool, input)| called(tool, input)),
+            DataItem::Call => calls.next().map(|(tool, input)| called(tool, input)),
         };
         if let Some(item) = item {
             items.append(&mut reasoning);
             items.push(item);
         }
     }
-    // Without kept items, all of it; with them, what was added to the answer later.
+    // Without provider data, the whole answer; with it, what was added to the answer later.
     items.extend(answered(text, None));
     items.extend(calls.map(|(tool, input)| called(tool, input)));
     items

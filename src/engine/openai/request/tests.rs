@@ -57,12 +57,12 @@ fn messages_take_openai_form() {
 
 #[test]
 fn reasoning_goes_back_to_the_model_that_wrote_it_as_it_came() {
-    let answer = |engine, model: &str, kept: &Value| {
+    let answer = |engine, model: &str, data: &Value| {
         let data = ProviderData {
             engine,
             host: "h".into(),
             model: model.into(),
-            json: kept.to_string().into(),
+            json: data.to_string().into(),
         };
         let tool = call("c1");
         let answer = Message::Assistant {
@@ -183,12 +183,12 @@ fn images_and_files_come_before_the_text() {
 fn a_turn_begins_with_every_byte_of_the_turn_before() {
     let tool = call("a");
     let image = [attached("image/png", "a.png", b"abc")];
-    let kept = json!({ "reasoning_content": "hm" }).to_string();
+    let data = json!({ "reasoning_content": "hm" }).to_string();
     let data = ProviderData {
         engine: "openai",
         host: "h".into(),
         model: "m".into(),
-        json: kept.as_str().into(),
+        json: data.as_str().into(),
     };
     let schema = json!({ "type": "object", "properties": {} });
     let spec = spec(&json!({ "temperature": 0.5 }), Some(schema));

@@ -3,13 +3,13 @@
 use super::event::{Event, Item, Response, decode, decode_whole};
 use super::items::{Bad, Items};
 use super::reasoning::ReasoningField;
-use super::{kept, report};
+use super::report;
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
-use crate::engine::provider::answer;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::provider_data;
+use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::de::Error;
@@ -20,8 +20,8 @@ mod tests;
 
 /// One answer as it arrives.
 #[derive(Debug)]
-pub(in crate::engine) struct Answer<'a> {
-    reading: Reading<'a>,
+pub(in crate::engine) struct ResponsesReader<'a> {
+    response: ResponseState<'a>,
     model: &'a str,
     items: Items,
     usage: Option<Usage>,
@@ -29,11 +29,11 @@ pub(in crate::engine) struct Answer<'a> {
     reason: Option<String>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ResponsesReader<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
-        let reading = Reading::new(failures, body_end);
-        Self { reading, model, items: Items::default(), usage: None, reason: None }
+        let response = ResponseState::new(failures, body_end);
+        Self { response, model, items: Items::default(), usage: None, reason: None }
     }
 
     fn sse_event(
@@ -43,16 +43,16 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         let data = event.data.trim_ascii();
         match data {
-            _ if self.reading.done => Ok(()),
+            _ if self.response.done => Ok(()),
             [] => Ok(()),
             [b'{', ..] => {
-                let data = &self.reading.joined(data);
+                let data = &self.response.joined(data);
                 self.event(decode(data), data, events)
             }
-            [..] if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
+            [..] if event.kind == b"error" => Err(self.response.failures.reported_text(data)),
             // An end mark of another interface, or a keep-alive message.
             [..] => {
-                self.reading.ignore(data);
+                self.response.ignore(data);
                 Ok(())
             }
         }
@@ -64,18 +64,18 @@ impl<'a> Answer<'a> {
         json: &[u8],
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
-        let event = event.map_err(|why| self.reading.failures.unreadable(&why, json))?;
+        let event = event.map_err(|why| self.response.failures.unreadable(&why, json))?;
         match event {
             Event::Ping => Ok(()),
             Event::Unknown => {
-                self.reading.ignore(json);
+                self.response.ignore(json);
                 Ok(())
             }
             Event::Error(event) => Err(self.reported(report::error(&event))),
             Event::Begun => {
                 // Some servers repeat it to keep the connection alive.
-                let is_first = self.reading.understand();
-                self.reading.advance(is_first);
+                let is_first = self.response.understand();
+                self.response.advance(is_first);
                 Ok(())
             }
             Event::Completed { response } => {
@@ -98,8 +98,8 @@ impl<'a> Answer<'a> {
             | Event::ReasoningDelta { .. }
             | Event::ArgumentsDelta { .. }
             | Event::Repeated) => {
-                self.reading.understand();
-                self.reading.advance(true);
+                self.response.understand();
+                self.response.advance(true);
                 self.item_event(event, events).map_err(|bad| self.bad(bad, json))
             }
         }
@@ -150,12 +150,12 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let Response { error, incomplete_details, output, usage, .. } = response;
-        self.reading.understand();
-        self.reading.advance(true);
+        self.response.understand();
+        self.response.advance(true);
         match status {
             "failed" if !error.is_null() => return Err(self.reported(&error)),
             "failed" | "cancelled" => {
-                return Err(self.reading.failures.gave_up(&format!("status {status:?}")));
+                return Err(self.response.failures.gave_up(&format!("status {status:?}")));
             }
             // Not an end: a server that does not stream answers before it has an answer.
             "queued" | "in_progress" => return Ok(()),
@@ -166,14 +166,14 @@ impl<'a> Answer<'a> {
         self.reason = Some(detail.unwrap_or(status).to_owned());
         let output = output.into_iter().map(|item| self.shown(item)).collect();
         self.items.finish_all(output, events).map_err(|bad| self.bad(bad, json))?;
-        self.reading.done = true;
+        self.response.done = true;
         Ok(())
     }
 
     /// The same item without the key in its words, which are shown.
     fn shown(&self, item: Item) -> Item {
         let shown = |word: Option<String>, bytes_max| {
-            word.map(|word| self.reading.failures.shown(&word, bytes_max))
+            word.map(|word| self.response.failures.shown(&word, bytes_max))
         };
         match item {
             Item::FunctionCall { call_id, name, arguments } => Item::FunctionCall {
@@ -186,28 +186,28 @@ impl<'a> Answer<'a> {
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.reading.failures.reported_as(error, report::status(error))
+        self.response.failures.reported_as(error, report::status(error))
     }
 
     fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
-        let failures = self.reading.failures;
+        let failures = self.response.failures;
         match bad {
-            Bad::Calls | Bad::Items | Bad::Kept => failures.too_long(bad.words()),
+            Bad::Calls | Bad::Items | Bad::Data => failures.too_long(bad.words()),
             Bad::Nameless => failures.nameless_tool(),
             Bad::Unopened => failures.unreadable(&serde_json::Error::custom(bad.words()), json),
         }
     }
 }
 
-impl<'a> answer::Answer<'a> for Answer<'a> {
+impl<'a> ResponseReader<'a> for ResponsesReader<'a> {
     const INTERFACE: &'static str = "responses";
 
-    fn reading(&self) -> &Reading<'a> {
-        &self.reading
+    fn response(&self) -> &ResponseState<'a> {
+        &self.response
     }
 
-    fn reading_mut(&mut self) -> &mut Reading<'a> {
-        &mut self.reading
+    fn response_mut(&mut self) -> &mut ResponseState<'a> {
+        &mut self.response
     }
 
     fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -216,28 +216,28 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
             Part::Whole(json) => self.event(decode_whole(&json), &json, events),
             Part::Event(event) => self.sse_event(&event, events),
         };
-        self.reading.note(&events[before..]);
+        self.response.note(&events[before..]);
         read
     }
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let Some(reason) = self.reason.take() else {
-            let failure = self.reading.cut_off("response.completed");
-            return Err(self.reading.at_end(failure));
+            let failure = self.response.cut_off("response.completed");
+            return Err(self.response.at_end(failure));
         };
         let has_calls = self.items.has_calls();
-        let end = AnswerEnd {
+        let end = ResponseEnd {
             class: finish_class(&reason, has_calls),
             reason,
             usage: self.usage,
-            provider_data: kept::provider_data(
-                self.reading.failures.host(),
+            provider_data: provider_data::encode(
+                self.response.failures.host(),
                 self.model,
-                self.items.kept(),
+                self.items.data(),
             ),
             has_calls,
         };
-        self.reading.finish(end, events)
+        self.response.finish(end, events)
     }
 }
 

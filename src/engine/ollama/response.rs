@@ -1,14 +1,16 @@
 //! From the bytes of an answer to what happened. Pure.
 
+use super::NAME;
 use super::event::{Call, Event, Message, Piece, decode};
-use super::kept;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::engine::EngineEvent;
-use crate::engine::provider::answer;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::provider_data::{DATA_BYTES_MAX, encode_value};
+use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::tool::{CALLS_MAX, CallIds, ID_BYTES_MAX, NAME_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+use std::mem::take;
 
 #[cfg(test)]
 mod tests;
@@ -16,13 +18,16 @@ mod tests;
 /// The name of the field that holds reasoning.
 const REASONING_FIELD: &str = "thinking";
 
-/// Bytes of one answer that are kept only to be sent back.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The provider data of an answer. The reasoning belongs to the whole message and has no place in it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Thinking {
+    pub(super) thinking: String,
+}
 
 /// One answer as it arrives.
 #[derive(Debug)]
-pub(in crate::engine) struct Answer<'a> {
-    reading: Reading<'a>,
+pub(in crate::engine) struct OllamaReader<'a> {
+    response: ResponseState<'a>,
     model: &'a str,
     thinking: String,
     ids: CallIds,
@@ -31,11 +36,11 @@ pub(in crate::engine) struct Answer<'a> {
     usage: Option<Usage>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> OllamaReader<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            reading: Reading::of_lines(failures, body_end),
+            response: ResponseState::of_lines(failures, body_end),
             model,
             thinking: String::new(),
             ids: CallIds::default(),
@@ -45,40 +50,40 @@ impl<'a> Answer<'a> {
     }
 
     fn line(&mut self, line: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let line = &self.reading.joined(line);
-        match decode(line).map_err(|why| self.reading.failures.unreadable(&why, line))? {
+        let line = &self.response.joined(line);
+        match decode(line).map_err(|why| self.response.failures.unreadable(&why, line))? {
             Event::Piece(piece) => {
                 let before = events.len();
                 let read = self.piece(piece, events);
-                self.reading.note(&events[before..]);
+                self.response.note(&events[before..]);
                 read
             }
-            Event::Error(error) => Err(self.reading.failures.reported(&error)),
+            Event::Error(error) => Err(self.response.failures.reported(&error)),
             Event::Unknown => {
-                self.reading.ignore(line);
+                self.response.ignore(line);
                 Ok(())
             }
         }
     }
 
     fn piece(&mut self, mut piece: Piece, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        self.reading.understand();
-        self.reading.advance(true);
+        self.response.understand();
+        self.response.advance(true);
         let Message { content, thinking, tool_calls } = piece.message();
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
             self.thinking += &text;
             events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text });
         }
-        if self.thinking.len() > KEPT_BYTES_MAX {
-            let what = format!("more than {KEPT_BYTES_MAX} bytes of reasoning");
-            return Err(self.reading.failures.too_long(what));
+        if self.thinking.len() > DATA_BYTES_MAX {
+            let what = format!("more than {DATA_BYTES_MAX} bytes of reasoning");
+            return Err(self.response.failures.too_long(what));
         }
         events.extend(content.filter(|text| !text.is_empty()).map(EngineEvent::Text));
         for call in tool_calls.unwrap_or_default() {
             self.call(call, events)?;
         }
         if piece.done == Some(true) {
-            self.reading.done = true;
+            self.response.done = true;
             self.usage = usage(&piece);
             self.stop_reason = Some(piece.done_reason.unwrap_or_default());
         }
@@ -86,7 +91,7 @@ impl<'a> Answer<'a> {
     }
 
     fn call(&mut self, call: Call, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let failures = self.reading.failures;
+        let failures = self.response.failures;
         // The words of a call are shown.
         let name = failures.shown(&call.function.name, NAME_BYTES_MAX);
         if name.is_empty() {
@@ -106,15 +111,15 @@ impl<'a> Answer<'a> {
     }
 }
 
-impl<'a> answer::Answer<'a> for Answer<'a> {
+impl<'a> ResponseReader<'a> for OllamaReader<'a> {
     const INTERFACE: &'static str = "Ollama";
 
-    fn reading(&self) -> &Reading<'a> {
-        &self.reading
+    fn response(&self) -> &ResponseState<'a> {
+        &self.response
     }
 
-    fn reading_mut(&mut self) -> &mut Reading<'a> {
-        &mut self.reading
+    fn response_mut(&mut self) -> &mut ResponseState<'a> {
+        &mut self.response
     }
 
     fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -123,10 +128,10 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
             Part::Whole(json) => json,
         };
         match line.as_slice() {
-            _ if self.reading.done => Ok(()),
+            _ if self.response.done => Ok(()),
             [b'{', ..] => self.line(&line, events),
             [..] => {
-                self.reading.ignore(&line);
+                self.response.ignore(&line);
                 Ok(())
             }
         }
@@ -134,14 +139,23 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let Some(reason) = self.stop_reason.take() else {
-            return Err(self.reading.at_end(self.reading.cut_off("a line with done")));
+            return Err(self.response.at_end(self.response.cut_off("a line with done")));
         };
         let has_calls = self.ids.len() > 0;
         let class = finish_class(&reason, has_calls);
-        let provider_data =
-            kept::provider_data(self.reading.failures.host(), self.model, &self.thinking);
-        let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
-        self.reading.finish(end, events)
+        let thinking = take(&mut self.thinking);
+        let provider_data = (!thinking.is_empty())
+            .then(|| {
+                encode_value(
+                    NAME,
+                    self.response.failures.host(),
+                    self.model,
+                    &Thinking { thinking },
+                )
+            })
+            .flatten();
+        let end = ResponseEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        self.response.finish(end, events)
     }
 }
 

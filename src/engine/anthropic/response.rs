@@ -3,13 +3,12 @@
 use super::blocks::{Bad, Blocks};
 use super::event::{Block, End, Event, decode};
 use super::usage::Counts;
-use super::{kept, report};
 use crate::chat::event::FinishClass;
 use crate::engine::EngineEvent;
-use crate::engine::provider::answer;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::provider_data;
+use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::de::Error;
@@ -20,19 +19,19 @@ mod tests;
 
 /// One answer as it arrives.
 #[derive(Debug)]
-pub(in crate::engine) struct Answer<'a> {
-    reading: Reading<'a>,
+pub(in crate::engine) struct AnthropicReader<'a> {
+    response: ResponseState<'a>,
     model: &'a str,
     blocks: Blocks,
     counts: Counts,
     stop_reason: Option<String>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> AnthropicReader<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            reading: Reading::new(failures, body_end),
+            response: ResponseState::new(failures, body_end),
             model,
             blocks: Blocks::default(),
             counts: Counts::default(),
@@ -47,25 +46,25 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         let data = event.data.trim_ascii();
         match data {
-            _ if self.reading.done => Ok(()),
+            _ if self.response.done => Ok(()),
             [] => Ok(()),
             [b'{', ..] => self.json(data, events),
-            [..] if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
+            [..] if event.kind == b"error" => Err(self.response.failures.reported_text(data)),
             // An end mark of another interface, or a keep-alive message.
             [..] => {
-                self.reading.ignore(data);
+                self.response.ignore(data);
                 Ok(())
             }
         }
     }
 
     fn json(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let json = &self.reading.joined(json);
-        let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
+        let json = &self.response.joined(json);
+        let event = decode(json).map_err(|why| self.response.failures.unreadable(&why, json))?;
         match &event {
             Event::Ping => return Ok(()),
             Event::Unknown => {
-                self.reading.ignore(json);
+                self.response.ignore(json);
                 return Ok(());
             }
             Event::Error { error } => return Err(self.reported(error)),
@@ -77,8 +76,8 @@ impl<'a> Answer<'a> {
             | Event::MessageStop
             | Event::Message { .. } => {}
         }
-        self.reading.understand();
-        self.reading.advance(true);
+        self.response.understand();
+        self.response.advance(true);
         self.event(event, events).map_err(|bad| self.bad(bad, json))
     }
 
@@ -113,15 +112,15 @@ impl<'a> Answer<'a> {
 
     fn finish(&mut self, events: &mut Vec<EngineEvent>) {
         self.blocks.finish_all(events);
-        self.reading.done = true;
+        self.response.done = true;
     }
 
     /// The same block without the key in its words, which are shown.
     fn shown(&self, block: Block) -> Block {
         match block {
             Block::ToolUse { id, name, input } => Block::ToolUse {
-                id: self.reading.failures.shown(&id, ID_BYTES_MAX),
-                name: self.reading.failures.shown(&name, NAME_BYTES_MAX),
+                id: self.response.failures.shown(&id, ID_BYTES_MAX),
+                name: self.response.failures.shown(&name, NAME_BYTES_MAX),
                 input,
             },
             block @ (Block::Text { .. }
@@ -132,33 +131,33 @@ impl<'a> Answer<'a> {
     }
 
     fn cut_off(&self, missing: &str) -> Failure {
-        self.reading.at_end(self.reading.cut_off(missing))
+        self.response.at_end(self.response.cut_off(missing))
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.reading.failures.reported_as(error, report::status(error))
+        self.response.failures.reported_as(error, error_status(error))
     }
 
     fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
         match bad {
-            Bad::Calls | Bad::Blocks | Bad::Kept => self.reading.failures.too_long(bad.words()),
-            Bad::Nameless => self.reading.failures.nameless_tool(),
+            Bad::Calls | Bad::Blocks | Bad::Data => self.response.failures.too_long(bad.words()),
+            Bad::Nameless => self.response.failures.nameless_tool(),
             Bad::Unopened | Bad::WrongKind => {
-                self.reading.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
+                self.response.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
             }
         }
     }
 }
 
-impl<'a> answer::Answer<'a> for Answer<'a> {
+impl<'a> ResponseReader<'a> for AnthropicReader<'a> {
     const INTERFACE: &'static str = "messages";
 
-    fn reading(&self) -> &Reading<'a> {
-        &self.reading
+    fn response(&self) -> &ResponseState<'a> {
+        &self.response
     }
 
-    fn reading_mut(&mut self) -> &mut Reading<'a> {
-        &mut self.reading
+    fn response_mut(&mut self) -> &mut ResponseState<'a> {
+        &mut self.response
     }
 
     fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -167,28 +166,28 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
             Part::Whole(json) => self.json(&json, events),
             Part::Event(event) => self.sse_event(&event, events),
         };
-        self.reading.note(&events[before..]);
+        self.response.note(&events[before..]);
         read
     }
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let reason = match self.stop_reason.take() {
-            Some(reason) if self.reading.done => reason,
-            None if self.reading.done => return Err(self.cut_off("a stop reason")),
+            Some(reason) if self.response.done => reason,
+            None if self.response.done => return Err(self.cut_off("a stop reason")),
             Some(_) | None => return Err(self.cut_off("message_stop")),
         };
-        let end = AnswerEnd {
+        let end = ResponseEnd {
             class: finish_class(&reason),
             reason,
             usage: self.counts.usage(),
-            provider_data: kept::provider_data(
-                self.reading.failures.host(),
+            provider_data: provider_data::encode(
+                self.response.failures.host(),
                 self.model,
-                self.blocks.kept(),
+                self.blocks.data(),
             ),
             has_calls: !self.blocks.has_no_calls(),
         };
-        self.reading.finish(end, events)
+        self.response.finish(end, events)
     }
 }
 
@@ -201,5 +200,23 @@ fn finish_class(reason: &str) -> FinishClass {
         "tool_use" => FinishClass::ToolCalls,
         "refusal" => FinishClass::ContentFilter,
         _ => FinishClass::Other,
+    }
+}
+
+/// The HTTP status of an error in a stream, which has only a word for it
+/// (<https://platform.claude.com/docs/en/api/errors>).
+fn error_status(error: &Value) -> Option<u16> {
+    match error["type"].as_str()? {
+        "invalid_request_error" => Some(400),
+        "authentication_error" => Some(401),
+        "billing_error" => Some(402),
+        "permission_error" => Some(403),
+        "not_found_error" => Some(404),
+        "request_too_large" => Some(413),
+        "rate_limit_error" => Some(429),
+        "api_error" => Some(500),
+        "timeout_error" => Some(504),
+        "overloaded_error" => Some(529),
+        _ => None,
     }
 }

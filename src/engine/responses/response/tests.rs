@@ -2,14 +2,13 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::provider::answer::Answer as _;
 use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::json;
 
 const KEY: &str = "sk-proj-secret/123456";
 
-testing::reading!(KEY);
+testing::response_tests!(ResponsesReader, KEY);
 
 fn event(event: Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
@@ -171,7 +170,7 @@ fn a_cut_answer_is_never_a_success() {
         (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
         (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
     ] {
-        let new = || Answer::new(&failures, "m", end);
+        let new = || ResponsesReader::new(&failures, "m", end);
         testing::check_cuts(new, &body, whole_bytes, |_, failure| classes.contains(&failure.class));
     }
     assert_eq!(read(&[&body.as_bytes()[..whole_bytes]]), LONG_ANSWER);
@@ -427,7 +426,7 @@ fn an_answer_is_bounded() {
 #[test]
 fn keep_alive_messages_bring_the_answer_no_further() {
     let failures = failures();
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = ResponsesReader::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(start().as_bytes(), &mut events).expect("reads");
     let progress = answer.progress();

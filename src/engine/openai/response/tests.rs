@@ -3,7 +3,6 @@
 use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::SettingNames;
-use crate::engine::provider::answer::Answer as _;
 use crate::support::secret::Secret;
 
 const KEY: &str = "sk-secret/123456";
@@ -12,7 +11,7 @@ const KEY: &str = "sk-secret/123456";
 fn read(pieces: &[&[u8]]) -> String {
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -242,7 +241,7 @@ fn words_of_the_provider_are_shown_without_the_key() {
     check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new("stop").as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
@@ -277,7 +276,7 @@ fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
     for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
         for cut_bytes in 1..KEY.len() {
             let mut events = Vec::new();
-            let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+            let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
             let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
             answer.push(body.as_bytes(), &mut events).expect("not an event yet");
             let error = answer.end("", &mut events).expect_err("half a body").into_error();
@@ -302,7 +301,7 @@ fn a_whole_answer_is_read_like_a_stream() {
 #[test]
 fn an_event_without_end_is_not_held_for_ever() {
     let failures = Failures::new(&SettingNames::FIELDS, None, "", "");
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(text("a").as_bytes(), &mut events).expect("fits");
     let failure = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
@@ -367,7 +366,7 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
     let body = format!("data: no {KEY}\n\n{pings}");
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
     assert_eq!(answer.ignored(), 4);
@@ -392,7 +391,7 @@ fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
 #[test]
 fn what_only_keeps_the_connection_alive_is_no_progress() {
     let failures = Failures::new(&SettingNames::FIELDS, None, "http://host", "m");
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
     let role = delta(r#"{"role":"assistant"}"#);
     for (bytes, is_progress) in [
         (": ping\n\n", false),
@@ -417,9 +416,9 @@ fn what_only_keeps_the_connection_alive_is_no_progress() {
     }
 }
 
-/// What DeepSeek and OpenRouter want back is kept, however the answer arrives.
+/// What DeepSeek and OpenRouter want back is collected, however the answer arrives.
 #[test]
-fn the_reasoning_to_send_back_is_kept_as_it_came() {
+fn the_reasoning_to_send_back_is_that_of_the_response() {
     let chunk = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
     let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let text = chunk(r#"{"content":"a"}"#);
@@ -448,15 +447,15 @@ fn the_reasoning_to_send_back_is_kept_as_it_came() {
     ] {
         let bytes = body.as_bytes();
         for at in 0..=bytes.len() {
-            let kept = kept_of(&[&bytes[..at], &bytes[at..]]);
-            assert_eq!(kept.as_deref(), expected, "{body} split at {at}");
+            let data = data_of(&[&bytes[..at], &bytes[at..]]);
+            assert_eq!(data.as_deref(), expected, "{body} split at {at}");
         }
     }
 }
 
-fn kept_of(pieces: &[&[u8]]) -> Option<String> {
+fn data_of(pieces: &[&[u8]]) -> Option<String> {
     let failures = Failures::new(&SettingNames::FIELDS, None, "http://host", "m");
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     for piece in pieces {
         answer.push(piece, &mut events).expect("reads");

@@ -1,4 +1,5 @@
-//! An answer as it is read: what the answers of all interfaces have in common. Pure.
+//! A response as it is read: the decoder that each interface implements, and the state that all share.
+//! Pure.
 
 use super::body::{Body, BodyEnd, Ignored, Part};
 use super::failure::{Failure, Failures};
@@ -12,43 +13,141 @@ use std::mem::take;
 /// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
 const STOP_REASON_BYTES_MAX: usize = 200;
 
-/// One answer as it is read.
+/// Reads one response as it arrives: the same bytes in other pieces give the same events, but for where a text
+/// is cut.
+pub(in crate::engine) trait ResponseReader<'a> {
+    /// The interface of the server, as errors name it.
+    const INTERFACE: &'static str;
+
+    fn response(&self) -> &ResponseState<'a>;
+
+    fn response_mut(&mut self) -> &mut ResponseState<'a>;
+
+    /// Decodes the next part of the body and appends its events to `events`, also if it fails.
+    ///
+    /// # Errors
+    /// If the provider reports one, or the part can't be read.
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
+
+    /// Decodes the last part of the body, which may be incomplete.
+    ///
+    /// # Errors
+    /// If the answer can't be complete without it, and it can't be read.
+    fn last_part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        self.part(part, events).map_err(|failure| self.response().at_end(failure))
+    }
+
+    /// Appends the last events to `events` after the end of the body.
+    ///
+    /// # Errors
+    /// If the answer is not complete.
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
+
+    /// Whether the response is complete so far. With most interfaces only its last event ends it.
+    fn completeness(&self) -> Completeness {
+        Completeness::Open
+    }
+
+    /// Emits text that was held back until its other half arrives: nothing more is read. Most interfaces hold
+    /// back half a character only, which alone is no text.
+    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
+
+    /// Decodes the next bytes and appends their events to `events`, also if it fails.
+    ///
+    /// # Errors
+    /// If the provider reports one, or the bytes can't be read.
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let (parts, pushed) = self.response_mut().push(bytes);
+        for part in parts {
+            self.part(part, events)?;
+        }
+        pushed
+    }
+
+    /// The body has ended: appends the last events to `events`. `content_type` is the header of the response.
+    ///
+    /// # Errors
+    /// If the answer is not complete.
+    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        if !self.is_done()
+            && let Some(part) = self.response_mut().end_body()?
+        {
+            self.last_part(part, events)?;
+        }
+        self.flush(events);
+        self.response().check_understood(Self::INTERFACE, content_type)?;
+        self.conclude(events)
+    }
+
+    /// True when nothing that matters can follow.
+    fn is_done(&self) -> bool {
+        self.response().done
+    }
+
+    /// A counter of progress; bytes that only keep the connection alive don't raise it.
+    fn progress(&self) -> u64 {
+        self.response().progress()
+    }
+
+    /// Events that were ignored because they are no part of an answer.
+    fn ignored(&self) -> u64 {
+        self.response().ignored()
+    }
+
+    /// The answer is nothing but white space.
+    fn is_blank(&self) -> bool {
+        self.response().is_blank()
+    }
+}
+
+/// Whether a response is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Completeness {
+    /// More must follow.
+    Open,
+    /// More may follow. Silence, or a connection that breaks, is an end like any other.
+    Likely,
+    /// The same, and only token counts and the end mark can follow, at once.
+    Settled,
+}
+
+/// What the readers of all interfaces share of a response that is being read.
 #[derive(Debug)]
-pub(in crate::engine) struct Reading<'a> {
+pub(in crate::engine) struct ResponseState<'a> {
     pub(in crate::engine) failures: &'a Failures,
     /// Nothing that matters can follow.
     pub(in crate::engine) done: bool,
     body: Body,
     body_end: BodyEnd,
-    /// Some part of it could be read.
+    /// Some part of the body was decoded.
     understood: bool,
     has_reasoning: bool,
     has_text: bool,
-    /// There is more in the text than white space.
+    /// The text holds more than white space.
     has_words: bool,
     ignored: Ignored,
     halves: Halves,
-    /// Rises with all that brings the answer further.
+    /// See [`ResponseReader::progress`].
     progress: u64,
 }
 
-/// The end of an answer that the provider has ended.
+/// The end of a response that the provider has ended.
 #[derive(Debug)]
-pub(in crate::engine) struct AnswerEnd {
+pub(in crate::engine) struct ResponseEnd {
     /// Why the model stopped, in the provider's words.
     pub(in crate::engine) reason: String,
     /// The class of the reason.
     pub(in crate::engine) class: FinishClass,
     /// Token counts, if the provider reported them.
     pub(in crate::engine) usage: Option<Usage>,
-    /// What has to be sent back with the answer.
+    /// Data to send back with the answer.
     pub(in crate::engine) provider_data: Option<ProviderData>,
     /// The model has called tools.
     pub(in crate::engine) has_calls: bool,
 }
 
-impl<'a> Reading<'a> {
-    /// An answer of which nothing has come, in a body that ends so.
+impl<'a> ResponseState<'a> {
+    /// The state before the first byte of a body that ends with `body_end`.
     pub(in crate::engine) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self {
             failures,
@@ -65,13 +164,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The same, in a body of JSON objects, one on each line.
+    /// Like [`Self::new`], for a body of JSON Lines.
     pub(in crate::engine) fn of_lines(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self { body: Body::Lines(Lines::default()), ..Self::new(failures, body_end) }
     }
 
-    /// Takes the next bytes. Gives the parts that they complete, and the failure that follows
-    /// after these.
+    /// Splits the next bytes into parts. Returns the complete parts, and the failure that follows them.
     pub(in crate::engine) fn push(&mut self, bytes: &[u8]) -> (Vec<Part>, Result<(), Failure>) {
         let mut parts = Vec::new();
         let pushed = self.body.push(bytes, &mut parts);
@@ -79,10 +177,10 @@ impl<'a> Reading<'a> {
         (parts, pushed.map_err(|part| self.failures.too_long_part(part)))
     }
 
-    /// The body has ended: gives the part that it ended in.
+    /// Returns the last part of a body that has ended.
     ///
     /// # Errors
-    /// If there was nothing in it.
+    /// If the body is empty.
     pub(in crate::engine) fn end_body(&mut self) -> Result<Option<Part>, Failure> {
         match self.body.is_empty() {
             true => Err(self.failures.empty()),
@@ -100,12 +198,12 @@ impl<'a> Reading<'a> {
         !std::mem::replace(&mut self.understood, true)
     }
 
-    /// The answer has got further, if `is_further`.
+    /// Counts progress, if `is_further`.
     pub(in crate::engine) fn advance(&mut self, is_further: bool) {
         self.progress += u64::from(is_further);
     }
 
-    /// Records what the new `events` hold.
+    /// Records which kinds of text the new `events` hold.
     pub(in crate::engine) fn note(&mut self, events: &[EngineEvent]) {
         for event in events {
             match event {
@@ -127,12 +225,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Counts data that is no part of an answer.
+    /// Counts data that is no part of a response.
     pub(in crate::engine) fn ignore(&mut self, data: &[u8]) {
         self.failures.ignore(data, &mut self.ignored);
     }
 
-    /// How many data were no part of an answer.
+    /// Number of events that were no part of a response.
     pub(in crate::engine) fn ignored(&self) -> u64 {
         self.ignored.count
     }
@@ -154,10 +252,10 @@ impl<'a> Reading<'a> {
         self.has_text && !self.has_words
     }
 
-    /// Checks that something was understood of the answer of a server with `interface`.
+    /// Checks that the body was one of a server with `interface`.
     ///
     /// # Errors
-    /// If nothing was.
+    /// If no part of it was understood.
     pub(in crate::engine) fn check_understood(
         &self,
         interface: &str,
@@ -169,7 +267,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The failure of an answer that ended although `missing` had not come.
+    /// The failure of a response that ended without `missing`.
     pub(in crate::engine) fn cut_off(&self, missing: &str) -> Failure {
         self.failures.cut_off(missing, &self.ignored)
     }
@@ -185,10 +283,10 @@ impl<'a> Reading<'a> {
     /// If the answer is complete and says nothing. That it was cut off is reported with its class.
     pub(in crate::engine) fn finish(
         &self,
-        end: AnswerEnd,
+        end: ResponseEnd,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
-        let AnswerEnd { reason, class, usage, provider_data, has_calls } = end;
+        let ResponseEnd { reason, class, usage, provider_data, has_calls } = end;
         events.extend(usage.map(EngineEvent::Usage));
         let stop_reason = match class == FinishClass::Other {
             true => self.failures.shown(&reason, STOP_REASON_BYTES_MAX),

@@ -4,15 +4,14 @@
 use super::calls::{Bad, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
-use super::kept::Keeper;
+use super::provider_data::ProviderDataBuilder;
 use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
-use crate::engine::provider::answer::{self, Completeness};
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
-use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::tool::CALLS_MAX;
 use crate::engine::provider::{json, sse};
 use std::borrow::Cow;
@@ -26,21 +25,21 @@ fn missing(has_mark: bool) -> &'static str {
 #[cfg(test)]
 mod tests;
 
-/// The field of the reasoning that servers want back.
-const KEPT_FIELD: &str = "reasoning_content";
+/// The field of reasoning that servers want back.
+const RETURNED_FIELD: &str = "reasoning_content";
 
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
 /// One answer as it arrives.
 #[derive(Debug)]
-pub(in crate::engine) struct Answer<'a> {
-    reading: Reading<'a>,
+pub(in crate::engine) struct OpenAiReader<'a> {
+    response: ResponseState<'a>,
     model: &'a str,
     text: Joiner,
     reasoning: Joiner,
     reasoning_field: &'static str,
-    keeper: Keeper,
+    provider_data: ProviderDataBuilder,
     calls: Calls,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -51,16 +50,16 @@ pub(in crate::engine) struct Answer<'a> {
     by_delta: bool,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> OpenAiReader<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            reading: Reading::new(failures, body_end),
+            response: ResponseState::new(failures, body_end),
             model,
             text: Joiner::default(),
             reasoning: Joiner::default(),
             reasoning_field: "",
-            keeper: Keeper::default(),
+            provider_data: ProviderDataBuilder::default(),
             calls: Calls::default(),
             usage: None,
             finish_reason: None,
@@ -76,11 +75,11 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let data = event.data.trim_ascii();
-        if self.reading.done || data.is_empty() {
+        if self.response.done || data.is_empty() {
             return Ok(());
         }
         if data.starts_with(DONE) {
-            self.reading.done = true;
+            self.response.done = true;
             return Ok(());
         }
         if event.kind == b"error" {
@@ -95,9 +94,9 @@ impl<'a> Answer<'a> {
     /// Data that is no JSON object: an error in a list, or nothing that matters.
     fn other_data(&mut self, data: &[u8]) -> Result<(), Failure> {
         if let Some(error) = in_list(data) {
-            return Err(self.reading.failures.reported(&error));
+            return Err(self.response.failures.reported(&error));
         }
-        self.reading.ignore(data);
+        self.response.ignore(data);
         Ok(())
     }
 
@@ -105,17 +104,17 @@ impl<'a> Answer<'a> {
     fn reported(&self, data: &[u8]) -> Failure {
         match json::read::<serde_json::Value>(data) {
             Ok(value) => match value.get("error") {
-                Some(error) if !error.is_null() => self.reading.failures.reported(error),
-                Some(_) | None => self.reading.failures.reported(&value),
+                Some(error) if !error.is_null() => self.response.failures.reported(error),
+                Some(_) | None => self.response.failures.reported(&value),
             },
-            Err(_) => self.reading.failures.reported_text(&self.quotable(data)),
+            Err(_) => self.response.failures.reported_text(&self.quotable(data)),
         }
     }
 
     /// What may be quoted of `data` that can't be read.
     fn quotable<'d>(&self, data: &'d [u8]) -> Cow<'d, [u8]> {
         match self.ended {
-            true => self.reading.failures.broken_off(data).into(),
+            true => self.response.failures.broken_off(data).into(),
             false => data.into(),
         }
     }
@@ -127,25 +126,25 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let chunk = decode(json)
-            .map_err(|why| self.reading.failures.unreadable(&why, &self.quotable(json)))?;
+            .map_err(|why| self.response.failures.unreadable(&why, &self.quotable(json)))?;
         self.count(chunk.usage());
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
             if !is_error(&error) {
                 error = take(&mut choice.error);
             }
-            let is_first = self.reading.understand();
-            self.reading.advance(is_first);
+            let is_first = self.response.understand();
+            self.response.advance(is_first);
             self.choice(choice, shape, events)?;
         } else if !is_error(&error) {
             match without_choice(json) {
                 WithoutChoice::Error(reported) => error = reported,
                 WithoutChoice::Known => {}
-                WithoutChoice::Unknown => self.reading.ignore(json),
+                WithoutChoice::Unknown => self.response.ignore(json),
             }
         }
         match is_error(&error) {
-            true => Err(self.reading.failures.reported(&error)),
+            true => Err(self.response.failures.reported(&error)),
             false => Ok(()),
         }
     }
@@ -164,12 +163,12 @@ impl<'a> Answer<'a> {
         let is_new = reason.is_some() && reason != self.finish_reason;
         self.finish = self.finish.after(holds, self.has_answer());
         self.finish_reason = reason.or(self.finish_reason.take());
-        self.reading.advance(holds.output || is_new);
+        self.response.advance(holds.output || is_new);
         Ok(())
     }
 
     fn piece(&mut self, mut piece: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        self.keeper.push_details(piece.take_details());
+        self.provider_data.push_details(piece.take_details());
         let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
@@ -181,27 +180,28 @@ impl<'a> Answer<'a> {
             self.push_text(text, events);
         }
         for delta in piece.tool_calls() {
-            let delta = delta.shown(|word, bytes_max| self.reading.failures.shown(word, bytes_max));
+            let delta =
+                delta.shown(|word, bytes_max| self.response.failures.shown(word, bytes_max));
             self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
         Ok(())
     }
 
-    /// Keeps the newest token counts. After the end of the answer they bring it no further.
+    /// Stores the newest token counts. After the end of the answer they are no progress.
     fn count(&mut self, usage: Option<Usage>) {
         let is_new = usage.is_some() && usage != self.usage;
-        self.reading.advance(is_new && self.finish != Finish::Settled);
+        self.response.advance(is_new && self.finish != Finish::Settled);
         self.usage = usage.or(self.usage);
     }
 
     fn has_answer(&self) -> bool {
-        self.reading.has_text() || !self.calls.is_empty()
+        self.response.has_text() || !self.calls.is_empty()
     }
 
     fn push_reasoning(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
-            if self.reasoning_field == KEPT_FIELD {
-                self.keeper.push_content(&text);
+            if self.reasoning_field == RETURNED_FIELD {
+                self.provider_data.push_content(&text);
             }
             self.send(EngineEvent::Reasoning { source: self.reasoning_field, text }, events);
         }
@@ -214,30 +214,30 @@ impl<'a> Answer<'a> {
     }
 
     fn send(&mut self, event: EngineEvent, events: &mut Vec<EngineEvent>) {
-        self.reading.note(std::slice::from_ref(&event));
+        self.response.note(std::slice::from_ref(&event));
         events.push(event);
     }
 
     fn bad_call(&self, bad: Bad) -> Failure {
         match bad {
             Bad::TooMany => self
-                .reading
+                .response
                 .failures
                 .too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed")),
-            Bad::Nameless => self.reading.failures.nameless_tool(),
+            Bad::Nameless => self.response.failures.nameless_tool(),
         }
     }
 }
 
-impl<'a> answer::Answer<'a> for Answer<'a> {
+impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
     const INTERFACE: &'static str = "chat-completions";
 
-    fn reading(&self) -> &Reading<'a> {
-        &self.reading
+    fn response(&self) -> &ResponseState<'a> {
+        &self.response
     }
 
-    fn reading_mut(&mut self) -> &mut Reading<'a> {
-        &mut self.reading
+    fn response_mut(&mut self) -> &mut ResponseState<'a> {
+        &mut self.response
     }
 
     fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -245,7 +245,7 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
             Part::Whole(json) => {
                 self.chunk(&json, Shape::Whole, events)?;
                 // A whole answer needs no reason: its end is the end of the document.
-                self.reading.done = true;
+                self.response.done = true;
                 Ok(())
             }
             Part::Event(event) => self.event(&event, events),
@@ -258,21 +258,23 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
         // An answer is not undone by half an event after its end.
         match self.finish_reason {
             Some(_) => Ok(()),
-            None => read.map_err(|failure| self.reading.at_end(failure)),
+            None => read.map_err(|failure| self.response.at_end(failure)),
         }
     }
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let has_output = self.has_answer() || self.reading.has_reasoning();
+        let has_output = self.has_answer() || self.response.has_reasoning();
         let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => {
-                return Err(self.reading.failures.gave_up("finish reason \"error\""));
+                return Err(self.response.failures.gave_up("finish reason \"error\""));
             }
             Some(reason) => reason,
             // An event that was not understood may have reported that the answer was cut off.
-            None if self.reading.done && has_output && self.reading.ignored() == 0 => String::new(),
-            None if self.reading.done => return Err(self.reading.cut_off(missing(true))),
-            None => return Err(self.reading.at_end(self.reading.cut_off(missing(false)))),
+            None if self.response.done && has_output && self.response.ignored() == 0 => {
+                String::new()
+            }
+            None if self.response.done => return Err(self.response.cut_off(missing(true))),
+            None => return Err(self.response.at_end(self.response.cut_off(missing(false)))),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         let has_calls = !self.calls.is_empty();
@@ -282,9 +284,9 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
         };
         let usage = self.usage;
         let provider_data =
-            take(&mut self.keeper).provider_data(self.reading.failures.host(), self.model);
-        let end = AnswerEnd { reason, class, usage, provider_data, has_calls };
-        self.reading.finish(end, events)
+            take(&mut self.provider_data).build(self.response.failures.host(), self.model);
+        let end = ResponseEnd { reason, class, usage, provider_data, has_calls };
+        self.response.finish(end, events)
     }
 
     fn completeness(&self) -> Completeness {

@@ -3,13 +3,13 @@
 use super::event::{Chunk, Event, Part, decode, decode_list};
 use super::names::Names;
 use super::parts::{Bad, Parts};
-use super::{kept, report, usage};
+use super::usage;
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
-use crate::engine::provider::answer::{self, Completeness};
 use crate::engine::provider::body::{self, BodyEnd};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::provider_data;
+use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde_json::Value;
@@ -23,8 +23,8 @@ const DONE: &[u8] = b"[DONE]";
 
 /// One answer as it arrives. Nothing marks its end but a finish reason and the end of the body.
 #[derive(Debug)]
-pub(in crate::engine) struct Answer<'a> {
-    reading: Reading<'a>,
+pub(in crate::engine) struct GeminiReader<'a> {
+    response: ResponseState<'a>,
     model: &'a str,
     parts: Parts,
     names: Names,
@@ -46,11 +46,11 @@ enum Finish {
     Blocked(String),
 }
 
-impl<'a> Answer<'a> {
+impl<'a> GeminiReader<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            reading: Reading::new(failures, body_end),
+            response: ResponseState::new(failures, body_end),
             model,
             parts: Parts::default(),
             names: Names::default(),
@@ -70,33 +70,34 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         match event.data.trim_ascii() {
-            _ if self.reading.done => Ok(()),
+            _ if self.response.done => Ok(()),
             [] => Ok(()),
             DONE if self.finish.reason().is_some() => {
-                self.reading.done = true;
+                self.response.done = true;
                 Ok(())
             }
             data @ [b'{', ..] => self.object(data, events),
             data @ [b'[', rest @ ..] if rest.trim_ascii_start().starts_with(b"{") => {
                 self.list(data, events)
             }
-            data if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
+            data if event.kind == b"error" => Err(self.response.failures.reported_text(data)),
             data => {
-                self.reading.ignore(data);
+                self.response.ignore(data);
                 Ok(())
             }
         }
     }
 
     fn object(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let json = &self.reading.joined(json);
-        let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
+        let json = &self.response.joined(json);
+        let event = decode(json).map_err(|why| self.response.failures.unreadable(&why, json))?;
         self.event(event, json, events)
     }
 
     fn list(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let json = &self.reading.joined(json);
-        let list = decode_list(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
+        let json = &self.response.joined(json);
+        let list =
+            decode_list(json).map_err(|why| self.response.failures.unreadable(&why, json))?;
         list.into_iter().try_for_each(|event| self.event(event, json, events))
     }
 
@@ -108,12 +109,12 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         match event {
             Event::Chunk(chunk) => {
-                self.reading.understand();
+                self.response.understand();
                 self.chunk(chunk, events).map_err(|bad| self.bad(bad))
             }
             Event::Error(error) => Err(self.reported(&error)),
             Event::Unknown => {
-                self.reading.ignore(json);
+                self.response.ignore(json);
                 Ok(())
             }
         }
@@ -131,15 +132,15 @@ impl<'a> Answer<'a> {
             self.parts.push(part, events)?;
         }
         let new = &events[before..];
-        self.reading.note(new);
+        self.response.note(new);
         self.stop(candidate.reason().map(str::to_owned), !new.is_empty());
         Ok(())
     }
 
     /// Takes the reason for the end in a chunk, if there is one; the chunk held parts if `has_output`.
     fn stop(&mut self, reason: Option<String>, has_output: bool) {
-        self.reading.advance(has_output || reason.is_some());
-        let has_answer = self.reading.has_text() || self.parts.has_calls();
+        self.response.advance(has_output || reason.is_some());
+        let has_answer = self.response.has_text() || self.parts.has_calls();
         self.finish = match (take(&mut self.finish), reason) {
             (Finish::Blocked(reason), _) => Finish::Blocked(reason),
             (Finish::Open, None) => Finish::Open,
@@ -157,20 +158,20 @@ impl<'a> Answer<'a> {
     /// The same part without the key in its words, which are shown.
     fn shown(&self, part: Part) -> Part {
         let Some(mut call) = part.function_call else { return part };
-        call.id = call.id.map(|id| self.reading.failures.shown(&id, ID_BYTES_MAX));
+        call.id = call.id.map(|id| self.response.failures.shown(&id, ID_BYTES_MAX));
         let name = self.names.own(call.name);
-        call.name = self.reading.failures.shown(&name, NAME_BYTES_MAX);
+        call.name = self.response.failures.shown(&name, NAME_BYTES_MAX);
         Part { function_call: Some(call), ..part }
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.reading.failures.reported_as(error, report::status(error))
+        self.response.failures.reported_as(error, error_status(error))
     }
 
     fn bad(&self, bad: Bad) -> Failure {
         match bad {
-            Bad::Calls | Bad::Kept => self.reading.failures.too_long(bad.words()),
-            Bad::Nameless => self.reading.failures.nameless_tool(),
+            Bad::Calls | Bad::Data => self.response.failures.too_long(bad.words()),
+            Bad::Nameless => self.response.failures.nameless_tool(),
         }
     }
 }
@@ -186,15 +187,15 @@ impl Finish {
     }
 }
 
-impl<'a> answer::Answer<'a> for Answer<'a> {
+impl<'a> ResponseReader<'a> for GeminiReader<'a> {
     const INTERFACE: &'static str = "generateContent";
 
-    fn reading(&self) -> &Reading<'a> {
-        &self.reading
+    fn response(&self) -> &ResponseState<'a> {
+        &self.response
     }
 
-    fn reading_mut(&mut self) -> &mut Reading<'a> {
-        &mut self.reading
+    fn response_mut(&mut self) -> &mut ResponseState<'a> {
+        &mut self.response
     }
 
     fn part(&mut self, part: body::Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -213,7 +214,7 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
         // An answer is not undone by half an event after its end.
         match self.finish.reason() {
             Some(_) => Ok(()),
-            None => read.map_err(|failure| self.reading.at_end(failure)),
+            None => read.map_err(|failure| self.response.at_end(failure)),
         }
     }
 
@@ -221,7 +222,7 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
         let has_calls = self.parts.has_calls();
         let (reason, class) = match take(&mut self.finish) {
             Finish::Open => {
-                return Err(self.reading.at_end(self.reading.cut_off("a finish reason")));
+                return Err(self.response.at_end(self.response.cut_off("a finish reason")));
             }
             Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
             Finish::Stopped(reason) | Finish::StoppedEarly(reason) => {
@@ -230,9 +231,9 @@ impl<'a> answer::Answer<'a> for Answer<'a> {
             }
         };
         let provider_data =
-            kept::provider_data(self.reading.failures.host(), self.model, self.parts.kept());
-        let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
-        self.reading.finish(end, events)
+            provider_data::encode(self.response.failures.host(), self.model, self.parts.data());
+        let end = ResponseEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        self.response.finish(end, events)
     }
 
     fn completeness(&self) -> Completeness {
@@ -262,5 +263,24 @@ fn finish_class(reason: &str, has_calls: bool) -> FinishClass {
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => FinishClass::ContentFilter,
         _ => FinishClass::Other,
+    }
+}
+
+/// The HTTP status of an error in a stream without a `code`: some servers leave it out and have only the word
+/// (<https://google.aip.dev/193>).
+fn error_status(error: &Value) -> Option<u16> {
+    match error["status"].as_str()? {
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => Some(400),
+        "UNAUTHENTICATED" => Some(401),
+        "PERMISSION_DENIED" => Some(403),
+        "NOT_FOUND" => Some(404),
+        "ABORTED" | "ALREADY_EXISTS" => Some(409),
+        "RESOURCE_EXHAUSTED" => Some(429),
+        "CANCELLED" => Some(499),
+        "INTERNAL" | "UNKNOWN" | "DATA_LOSS" => Some(500),
+        "UNIMPLEMENTED" => Some(501),
+        "UNAVAILABLE" => Some(503),
+        "DEADLINE_EXCEEDED" => Some(504),
+        _ => None,
     }
 }

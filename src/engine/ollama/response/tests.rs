@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const KEY: &str = "ollama-secret/123456";
 
-testing::reading!(KEY);
+testing::response_tests!(OllamaReader, KEY);
 
 fn line(message: Value) -> String {
     let message = json!({ "model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": false });
@@ -91,7 +91,7 @@ fn a_cut_answer_is_never_a_success() {
     for (end, class) in
         [(BodyEnd::Marked, ErrorClass::MalformedStream), (BodyEnd::Connection, ErrorClass::Network)]
     {
-        let new = || Answer::new(&failures, "m", end);
+        let new = || OllamaReader::new(&failures, "m", end);
         testing::check_cuts(new, &body, whole_bytes, |bytes, failure| {
             failure.class == if bytes == 0 { ErrorClass::MalformedStream } else { class }
         });
@@ -114,8 +114,8 @@ fn every_reason_has_its_class() {
     check(&last("length"), r#"26/9 END "length" max_tokens"#);
     check(&last("load"), r#"26/9 END "load" other FAILED provider"#);
     let reasoned = thinks("hm") + &last("stop");
-    let kept = r#"{"thinking":"hm"}"#;
-    check(&reasoned, &format!("<thinking>hm 26/9 END \"stop\" completed {kept} FAILED provider"));
+    let data = r#"{"thinking":"hm"}"#;
+    check(&reasoned, &format!("<thinking>hm 26/9 END \"stop\" completed {data} FAILED provider"));
 }
 
 #[test]

@@ -2,14 +2,13 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::provider::answer::Answer as _;
 use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::json;
 
 const KEY: &str = "sk-ant-secret/123456";
 
-testing::reading!(KEY);
+testing::response_tests!(AnthropicReader, KEY);
 
 fn event(event: Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
@@ -111,7 +110,7 @@ fn a_cut_answer_is_never_a_success() {
         (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
         (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
     ] {
-        let new = || Answer::new(&failures, "m", end);
+        let new = || AnthropicReader::new(&failures, "m", end);
         testing::check_cuts(new, &body, whole_bytes, |_, failure| classes.contains(&failure.class));
     }
     let cut = start() + &text(0, &["a"]);
@@ -283,7 +282,7 @@ fn an_answer_is_bounded() {
 #[test]
 fn keep_alive_messages_bring_the_answer_no_further() {
     let failures = failures();
-    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = AnthropicReader::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(start().as_bytes(), &mut events).expect("reads");
     let progress = answer.progress();
