@@ -66,6 +66,8 @@ pub mod store;
 
 pub mod host;
 
+pub(crate) mod transport;
+
 pub(crate) mod output;
 
 pub(crate) mod stdio;

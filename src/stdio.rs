@@ -1,54 +1,40 @@
 //! The front end on standard input and output: hands request lines, signals and the end of the
-//! reader to the host, and writes its frames. One loop owns everything; threads only read and write.
+//! reader to the host, and writes its frames, over `transport`. One loop owns everything.
 //!
-//! `incoming` is what comes in, from `input`, `framer` and `streams`. `outbox` (pure) merges patches for
-//! a slow reader and says when to stop; `writer` writes what it gives. `observers` get the same frames:
-//! `debug_file`, `diagnostics`, `progress`.
+//! `settings` is how it runs, and `printed` what the reader gets. `observers` get the same frames: the
+//! debug file, `diagnostics`, `progress`.
 
-pub(crate) mod outbox;
-
-mod debug_file;
 mod diagnostics;
-mod ending;
-mod framer;
-mod incoming;
-mod input;
 mod notices;
 mod observers;
+mod printed;
 mod progress;
 mod refusal;
 mod settings;
-mod signals;
-mod streams;
-mod writer;
 
-pub(crate) use debug_file::DebugFile;
 pub(crate) use notices::UnreadInput;
 pub(crate) use progress::{Progress, Shown};
 pub(crate) use refusal::{is_shortage, refusal, unable};
-pub(crate) use settings::{AwaitedPrompt, Finish, Requests, Settings};
-pub(crate) use signals::{Signals, take_file_size_signal};
-pub(crate) use streams::{Stdio, reader_gone};
+pub(crate) use settings::{AwaitedPrompt, Requests, Settings};
 
-use crate::host::{Effect, Effects, Host, log_input};
+use crate::host::{CodedWarning, Effect, Effects, Host, log_input};
 use crate::protocol::command::{Command, Submit};
-use crate::protocol::wire::{self, Frame};
-use crate::session::{ExitCode, Input, Signal, Uptime};
-use crate::stdio::outbox::Outbox;
-use crate::support::fail_point::Place;
-use ending::Ending;
-use framer::RawLine;
-use incoming::{Arrival, Incoming};
-use input::FromStdin;
+use crate::protocol::wire::{self, ClientError};
+use crate::session::{ExitCode, Input, Signal, unread_prompt};
+use crate::support::stderr;
+use crate::support::threads::NoThread;
+use crate::transport::{
+    Ending, Finish, Incoming, Outgoing, RawLine, Received, Signals, Stdio, sleep_until,
+    status_after,
+};
+use diagnostics::Diagnostics;
 use notices::Notices;
 use observers::Observers;
+use printed::Printed;
 use std::future::{pending, ready};
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
 use std::time::Instant;
-use streams::Reader;
 use tokio::task::yield_now;
-use writer::Writer;
 
 /// Engine events handled before the output is written again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
@@ -62,9 +48,9 @@ struct FrontEnd<'a> {
     host: Host,
     signals: &'a mut Signals,
     incoming: Incoming,
-    outbox: Outbox,
-    writer: Writer,
-    reader: Reader,
+    /// The prompt of a single run, while it is read.
+    prompt: Option<AwaitedPrompt>,
+    outgoing: Outgoing<Printed>,
     observers: Observers,
     notices: Notices,
     ending: Ending,
@@ -78,47 +64,57 @@ impl<'a> FrontEnd<'a> {
         observers.debug_file = debug_file;
         observers.progress = progress;
         let Stdio { input, output } = stdio;
-        let output = Arc::new(output);
         let faults = host.faults.clone();
         let (host, greeting) = Host::new(host);
-        let mut outbox = Outbox::new(format, faults.at(Place::Encode)).shown(output.is_terminal());
-        for frame in greeting {
-            observers.copy(&frame);
-            outbox.push(Uptime::default(), frame);
-        }
-        let mut writer = Writer::new(Arc::clone(&output), faults.at(Place::Write));
-        writer.write(outbox.take(Vec::new()));
-        let (reader, unwatched) = Reader::of(output);
-        let (incoming, requests) = Incoming::of(requests, input, unwatched, &mut observers);
-        let notices = Notices::new(notices, unread);
-        let ending = Ending::NotYet;
+        greeting.iter().for_each(|frame| observers.copy(frame));
+        let printed = Printed { format, is_shown: output.is_terminal() };
+        let (outgoing, unwatched) = Outgoing::start(output, printed, greeting, &faults);
+        let incoming = match &requests {
+            Requests::Stdin { line_bytes_max } => Incoming::start(input, *line_bytes_max),
+            Requests::Once(_)
+            | Requests::Awaited(_)
+            | Requests::Refused(_)
+            | Requests::Interrupted(_) => Ok(Incoming::default()),
+        };
+        let (incoming, unread_lines) = match incoming {
+            Ok(incoming) => (incoming, None),
+            Err(error) => (Incoming::default(), Some(error)),
+        };
         // Large, and moved from one future into another.
         let mut front_end = Box::new(Self {
             host,
             signals,
             incoming,
-            outbox,
-            writer,
-            reader,
+            prompt: None,
+            outgoing,
             observers,
-            notices,
-            ending,
+            notices: Notices::new(notices, unread),
+            ending: Ending::NotYet,
         });
-        front_end.begin(requests);
+        front_end.begin(requests, unwatched.or(unread_lines));
         front_end
     }
 
     /// Handles the requests of the command line. After `hello`, which must not wait for the log.
-    fn begin(&mut self, requests: Requests) {
-        match requests {
-            Requests::Stdin { .. } => {
+    /// `lacking`: the system has no thread to read standard input or to watch the reader.
+    fn begin(&mut self, requests: Requests, lacking: Option<NoThread>) {
+        let refused = |front_end: &mut Self, error| front_end.handle(Input::Refused(error));
+        match (requests, lacking) {
+            // The reason was reported already.
+            (Requests::Refused(client_error), _) => refused(self, client_error),
+            (Requests::Interrupted(signal), _) => self.handle(Input::Interrupted(signal)),
+            (Requests::Stdin { .. } | Requests::Once(_) | Requests::Awaited(_), Some(error)) => {
+                self.observers.diagnostics = Diagnostics::None;
+                let client_error = unable(&error.into());
+                stderr::message(&format!("duologue: {}\n", client_error.message));
+                refused(self, client_error);
+            }
+            (Requests::Stdin { .. }, None) => {
                 self.observers.begin();
                 self.notices.log();
             }
-            Requests::Once(submit) => self.submit_once(submit),
-            Requests::Awaited(prompt) => self.incoming.await_prompt(prompt),
-            Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
-            Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
+            (Requests::Once(submit), None) => self.submit_once(submit),
+            (Requests::Awaited(prompt), None) => self.prompt = Some(prompt),
         }
     }
 
@@ -136,7 +132,8 @@ impl<'a> FrontEnd<'a> {
             if let Some(code) = self.is_over() {
                 return self.exit(code).await;
             }
-            let takes_lines = self.host.wants_input() && self.outbox.has_room_for_answers();
+            let has_room = self.outgoing.outbox.has_room_for_answers();
+            let takes_lines = self.host.wants_input() && has_room;
             if takes_lines && let Some(line) = self.incoming.pop() {
                 self.line(line);
                 self.engine_turn_if_owed().await;
@@ -154,35 +151,26 @@ impl<'a> FrontEnd<'a> {
         // Input that can be read comes before the engine: a cancel in the same write as its submit must find
         // the run as it was.
         let more_until = self.incoming.more_until().filter(|_| takes_lines);
-        let awaits = self.awaits_reader();
-        let has_room =
-            self.outbox.has_room_for_engine() && awaits.is_none() && more_until.is_none();
+        let has_room = self.outgoing.has_room_for_engine() && more_until.is_none();
+        let awaits = self.outgoing.awaits_reader();
         let times = [self.ending.deadline(), self.observers.next_tick(), awaits, more_until];
         let wake_at = times.into_iter().flatten().min();
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
-            () = self.reader.gone() => self.reader_gone(),
             () = sleep_until(wake_at) => self.look_at_clock(),
-            written = self.writer.written(), if self.writer.is_busy() => {
+            written = self.outgoing.written() => {
                 if let Err(error) = written {
-                    self.write_failed(&error);
+                    self.reader_gone(&error);
                 }
             }
-            arrival = self.incoming.next(takes_lines, self.host.active_call()) => match arrival {
-                Arrival::Lines => {}
-                Arrival::Prompt(Ok(submit)) => self.submit_once(submit),
-                Arrival::Prompt(Err(error)) => self.handle(Input::Refused(error)),
+            () = self.incoming.read(self.host.active_call()), if takes_lines => {}
+            read = awaited(&mut self.prompt) => match read {
+                Ok(submit) => self.submit_once(submit),
+                Err(error) => self.handle(Input::Refused(error)),
             },
             effects = self.host.next(has_room) => self.engine_went_on(effects),
         }
-    }
-
-    /// Until when a reader for whom frames wait is given time to take them. After that it is slow: the
-    /// engine goes on, and patches merge.
-    fn awaits_reader(&self) -> Option<Instant> {
-        let slow_at = self.writer.slow_at().filter(|_| self.outbox.is_behind());
-        slow_at.filter(|slow_at| Instant::now() < *slow_at)
     }
 
     /// Gives the engine a turn if many requests were handled without one.
@@ -196,7 +184,7 @@ impl<'a> FrontEnd<'a> {
     /// Handles the events that the engine can produce without waiting.
     async fn engine_turn(&mut self) {
         self.incoming.engine_had_its_turn();
-        let has_room = self.outbox.has_room_for_engine() && self.awaits_reader().is_none();
+        let has_room = self.outgoing.has_room_for_engine();
         tokio::select! {
             biased;
             effects = self.host.next(has_room) => self.engine_went_on(effects),
@@ -213,17 +201,17 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    fn line(&mut self, line: FromStdin) {
+    fn line(&mut self, line: Received) {
         match line {
-            FromStdin::Line(RawLine::Whole(line)) => {
+            Received::Line(RawLine::Whole(line)) => {
                 let effects = self.host.line(&line);
                 self.perform(effects);
             }
-            FromStdin::Line(RawLine::TooLong { start, bytes_max }) => {
+            Received::Line(RawLine::TooLong { start, bytes_max }) => {
                 self.handle(Input::BadLine(wire::too_long(&start, bytes_max)));
             }
-            FromStdin::Ended => self.handle(Input::InputEnded),
-            FromStdin::Failed(error) => {
+            Received::Ended => self.handle(Input::InputEnded),
+            Received::Failed(error) => {
                 self.handle(Input::InputFailed { reason: error.to_string() })
             }
         }
@@ -237,53 +225,50 @@ impl<'a> FrontEnd<'a> {
     fn perform(&mut self, effects: Effects) {
         let Effects { at, list } = effects;
         for effect in list {
+            let outbox = &mut self.outgoing.outbox;
             match effect {
-                Effect::Frame(frame) => self.send(at, frame),
-                Effect::Usage(usage) => self.outbox.usage(usage),
-                Effect::Warning(warning) => self.outbox.warn(at, &warning),
+                Effect::Frame(frame) => {
+                    self.observers.observe(&frame);
+                    self.outgoing.push(at, frame);
+                }
+                Effect::Usage(usage) => outbox.codec.format.usage(usage),
+                Effect::Warning(CodedWarning { code, message }) => {
+                    outbox.append(|printed, out| printed.warn(at, (code, &message), out));
+                }
                 Effect::Exit(code) => {
                     self.observers.end_progress();
-                    self.outbox.end(at, code);
+                    outbox.end(at, code);
                     self.ending.flush(code);
                     if let Some(signal) = self.host.late_signal() {
-                        self.ending.hurry(code, signal, self.outbox.reports_status());
+                        self.ending.hurry(code, signal, self.reports_status());
                     }
                 }
-                Effect::Abort(code) => self.ending.abort(code, self.outbox.reports_status()),
+                Effect::Abort(code) => self.ending.abort(code, self.reports_status()),
             }
         }
     }
 
-    fn send(&mut self, made: Uptime, frame: Frame) {
-        self.observers.observe(&frame);
-        if !self.reader.is_gone() {
-            self.outbox.push(made, frame);
-        }
-    }
-
-    /// Passes waiting frames to the writer, if it is ready.
+    /// Passes queued frames to the writer, and ends the process if one of them has no encoding.
     fn flush(&mut self) {
-        // Frames with long texts are taken one by one.
-        while !self.outbox.is_empty()
-            && let Some(buffer) = self.writer.ready()
-        {
-            let batch = self.outbox.take(buffer);
-            self.writer.write(batch);
-        }
-        if self.outbox.is_defective()
+        self.outgoing.flush();
+        if self.outgoing.outbox.is_defective()
             && let Ending::NotYet | Ending::Flushing(_) = self.ending
         {
             self.host.abandon_run();
             self.observers.end_progress();
-            self.outbox.end(self.host.uptime(), ExitCode::Internal);
+            self.outgoing.outbox.end(self.host.uptime(), ExitCode::Internal);
             self.ending.flush(ExitCode::Internal);
         }
     }
 
+    /// Whether the end of the output reports the status of the process.
+    fn reports_status(&self) -> bool {
+        self.outgoing.outbox.codec.format.reports_status()
+    }
+
     /// The status of the process, once there is nothing left to do.
     fn is_over(&self) -> Option<ExitCode> {
-        let is_flushed = self.outbox.is_empty() && !self.writer.is_busy();
-        self.ending.is_over(is_flushed || self.reader.is_gone())
+        self.ending.is_over(self.outgoing.is_flushed())
     }
 
     async fn exit(mut self: Box<Self>, mut code: ExitCode) -> Finish {
@@ -294,7 +279,7 @@ impl<'a> FrontEnd<'a> {
                 biased;
                 // All frames were written: a signal need not wait for a file.
                 signal = self.signals.next() => {
-                    code = ending::status_after(code, signal, self.outbox.reports_status());
+                    code = status_after(code, signal, self.reports_status());
                 }
                 () = file.finish() => {}
             }
@@ -304,13 +289,13 @@ impl<'a> FrontEnd<'a> {
                 biased;
                 // The servers' guards end what is left of them.
                 signal = self.signals.next() => {
-                    code = ending::status_after(code, signal, self.outbox.reports_status());
+                    code = status_after(code, signal, self.reports_status());
                 }
                 () = self.host.close() => {}
             }
         }
         self.notices.log_unread();
-        let status = self.outbox.status(code);
+        let status = self.outgoing.outbox.codec.format.status(code);
         tracing::info!(status, "the process ends");
         Finish { status, complaint: self.observers.into_complaint() }
     }
@@ -321,7 +306,7 @@ impl<'a> FrontEnd<'a> {
         match self.ending {
             Ending::Flushing(code) => {
                 log_input(&input);
-                self.ending.hurry(code, signal, self.outbox.reports_status());
+                self.ending.hurry(code, signal, self.reports_status());
             }
             Ending::NotYet | Ending::FlushingUntil(..) | Ending::Now(_) => self.handle(input),
         }
@@ -336,26 +321,24 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    fn reader_gone(&mut self) {
-        self.reader = Reader::Gone;
-        self.handle(Input::ReaderGone);
-    }
-
-    fn write_failed(&mut self, error: &io::Error) {
+    /// Nobody reads the output any more, or it can't be written.
+    fn reader_gone(&mut self, error: &io::Error) {
         let is_reader_gone = error.kind() == io::ErrorKind::BrokenPipe;
         if !is_reader_gone {
             tracing::error!(%error, "standard output could not be written; the process ends");
         }
-        self.reader_gone();
+        self.handle(Input::ReaderGone);
         if !is_reader_gone {
             self.ending.flush(ExitCode::OutputFailed);
         }
     }
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => pending().await,
-    }
+/// Waits for the prompt, once.
+async fn awaited(awaited: &mut Option<AwaitedPrompt>) -> Result<Submit, ClientError> {
+    let Some(reading) = awaited else { return pending().await };
+    let read = (&mut reading.prompt).await.unwrap_or_else(|_| Err(unread_prompt()));
+    let attachments = std::mem::take(&mut reading.attachments);
+    *awaited = None;
+    Ok(Submit { attachments, ..Submit::new(read?) })
 }

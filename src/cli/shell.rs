@@ -6,12 +6,13 @@ use crate::cli::config;
 use crate::cli::log::Flush;
 use crate::cli::prepare::{Job, Prepared, ReadyChat, Reason, Refusal, Terminal, Waits, prepare};
 use crate::session::ExitCode;
-use crate::stdio::{self, Finish, Requests, Signals, Stdio};
+use crate::stdio::{self, Requests};
 use crate::support::files;
 use crate::support::secret::without_userinfo;
 use crate::support::stderr;
 use crate::support::terminal::{self, escape_control};
 use crate::support::threads;
+use crate::transport::{self, Finish, Signals, Stdio};
 use crate::tui;
 use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
@@ -59,7 +60,7 @@ pub fn run(job: Job) -> u8 {
 pub fn take_file_size_signal() {
     let Ok(runtime) = runtime() else { return };
     let _inside = runtime.enter();
-    stdio::take_file_size_signal().ok();
+    transport::take_file_size_signal().ok();
 }
 
 /// Prints clap's text for help or the version.

@@ -2,8 +2,9 @@
 //! the progress line.
 
 use super::diagnostics::Diagnostics;
-use super::{DebugFile, Progress, Settings};
+use super::{Progress, Settings};
 use crate::protocol::wire::Frame;
+use crate::transport::DebugFile;
 use std::time::Instant;
 
 #[derive(Debug)]

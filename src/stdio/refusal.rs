@@ -2,12 +2,13 @@
 //! form, as from one that refuses its command line.
 
 use super::Settings;
+use super::printed::Printed;
 use crate::host::{Effect, Host};
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{ExitCode, Input, Uptime};
-use crate::stdio::outbox::Outbox;
 use crate::support::fail_point::FailPoint;
 use crate::support::threads::NoThread;
+use crate::transport::Outbox;
 use rustix::io::Errno;
 use std::io;
 
@@ -40,7 +41,8 @@ pub(crate) fn unable(error: &anyhow::Error) -> ClientError {
 pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
     let now = Uptime::default();
     let (mut host, greeting) = Host::new(settings.host);
-    let mut outbox = Outbox::new(settings.format, FailPoint::default());
+    let printed = Printed { format: settings.format, is_shown: false };
+    let mut outbox = Outbox::new(printed, FailPoint::default());
     for frame in greeting {
         outbox.push(now, frame);
     }
@@ -56,6 +58,6 @@ pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>
             Effect::Usage(_) | Effect::Warning(_) => {}
         }
     }
-    let status = outbox.status(status);
+    let status = outbox.codec.format.status(status);
     (outbox.take(Vec::new()), status)
 }

@@ -1,12 +1,13 @@
-//! How the front end is to run, and how it ends.
+//! How the front end is to run.
 
-use super::{DebugFile, Progress, UnreadInput};
+use super::{Progress, UnreadInput};
 use crate::host::HostSettings;
 use crate::output::Format;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::wire::ClientError;
 use crate::session::Signal;
+use crate::transport::DebugFile;
 use tokio::sync::oneshot;
 
 /// Where the requests of a session come from.
@@ -53,13 +54,4 @@ pub(crate) struct Settings {
     pub notices: Vec<&'static str>,
     /// Standard input, if the run does not read it.
     pub unread: Option<UnreadInput>,
-}
-
-/// How a process ends.
-#[derive(Debug)]
-pub(crate) struct Finish {
-    /// The exit status.
-    pub status: u8,
-    /// The error of the only request, for a person.
-    pub complaint: Option<String>,
 }

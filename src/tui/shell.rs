@@ -25,13 +25,12 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Submit;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
-use crate::stdio::{DebugFile, Finish, Signals};
 use crate::store::Library;
 use crate::support::fail_point::{FailPoint, Place};
+use crate::transport::{DebugFile, Finish, Signals, sleep_until};
 use child::Child;
 use opening::Candidate;
 use std::collections::VecDeque;
-use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -397,12 +396,5 @@ impl<'a> Shell<'a> {
             self.pasting_bytes = bytes;
             self.update(Event::Pasting(bytes));
         }
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => pending().await,
     }
 }

@@ -116,24 +116,41 @@ fn named_options(code: &str) -> Vec<usize> {
     lines.map(|(at, _)| at + 1).collect()
 }
 
-#[test]
-fn the_core_names_no_option_of_the_command_line() {
+/// The places in `modules`, tests apart, where `find` finds lines.
+fn places(modules: &[&str], find: impl Fn(&str) -> Vec<usize>) -> Vec<String> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
     for file in rust_files(&src) {
         let path = file.strip_prefix(&src).expect("a file of src").with_extension("");
         let names: Vec<_> = path.iter().map(|it| it.to_string_lossy()).collect();
-        if !WITHOUT_OPTIONS.contains(&&*names[0]) || names.iter().any(|name| name == "tests") {
+        if !modules.contains(&&*names[0]) || names.iter().any(|name| name == "tests") {
             continue;
         }
         let text = fs::read_to_string(&file).expect("a text");
         let code = without_comments(&text);
         let code = code.split("\nmod tests {").next().unwrap_or_default();
-        found.extend(
-            named_options(code).into_iter().map(|line| format!("{}:{line}", path.display())),
-        );
+        found.extend(find(code).into_iter().map(|line| format!("{}:{line}", path.display())));
     }
-    assert_eq!(found, [""; 0]);
+    found
+}
+
+/// The lines of `code` that name how frames are encoded, how requests are decoded, or what lies behind
+/// a front end. (What formats are stands after `transport` in src/lib.rs.)
+fn named_codecs(code: &str) -> Vec<usize> {
+    let is_codec = |line: &str| ["json", "wire::decode", "host"].iter().any(|it| line.contains(it));
+    let lines = code.lines().enumerate().filter(|(_, line)| is_codec(line));
+    lines.map(|(at, _)| at + 1).collect()
+}
+
+#[test]
+fn the_transport_names_no_codec() {
+    assert_eq!(places(&["transport"], named_codecs), [""; 0]);
+    assert_eq!(named_codecs("use crate::protocol::{id, json};\nwire::error(e);\n"), [1]);
+}
+
+#[test]
+fn the_core_names_no_option_of_the_command_line() {
+    assert_eq!(places(&WITHOUT_OPTIONS, named_options), [""; 0]);
     assert_eq!(named_options("a -- b\n\"raise --max-tool-rounds\"\nlet n = --1;"), [2]);
 }
 

@@ -19,6 +19,7 @@ use crate::extract::ResponseType;
 use crate::host::HostSettings;
 use crate::output::{Format, Shown, Warning};
 use crate::protocol::command::Extension;
+use crate::protocol::json;
 use crate::protocol::words::capability::{
     ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
 };
@@ -26,12 +27,13 @@ use crate::session::{
     Extraction, ExtractionReport, FinalSnapshot, Hints, LogRules, Retention, Rules, SessionMode,
     ToolRules,
 };
-use crate::stdio::{DebugFile, Requests, Settings};
+use crate::stdio::{Requests, Settings};
 #[cfg(debug_assertions)]
 use crate::support::fail_point::Place;
 use crate::support::fail_point::Plan as Faults;
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
+use crate::transport::{DebugFile, ToLine};
 use anyhow::{Context, Result};
 
 /// The name of the warning that no provider is configured.
@@ -177,7 +179,8 @@ impl Plan {
     /// The debug file, without the extensions that nobody named.
     fn debug_file(&self) -> Result<Option<DebugFile>> {
         let Some(path) = &self.session.debug_events_jsonl else { return Ok(None) };
-        let file = DebugFile::open(path).with_context(|| {
+        let to_line: ToLine = |frame, line| json::write_line(frame, line).is_ok();
+        let file = DebugFile::open(path, to_line).with_context(|| {
             format!("--debug-events-jsonl: {} can't be written", path.display())
         })?;
         let own = self.own_extensions.iter();

@@ -1,11 +1,11 @@
 //! Signals, suspension, and the end of the chat.
 
 use super::input::Read;
-use super::{BACKGROUND_TIME, LEAVE_MAX, Shell, sleep_until};
+use super::{BACKGROUND_TIME, LEAVE_MAX, Shell};
 use crate::session::{ExitCode, Input, Signal, panic_text};
-use crate::stdio::Finish;
 use crate::support::defect;
 use crate::support::terminal::escape_control;
+use crate::transport::{Finish, sleep_until};
 use crate::tui::model::Event;
 use crate::tui::terminal::keys::Typed;
 use std::future::poll_fn;

@@ -10,7 +10,7 @@ const BOM: &[u8] = "\u{FEFF}".as_bytes();
 
 /// A line that is not blank, without its line end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum RawLine {
+pub(crate) enum RawLine {
     Whole(Vec<u8>),
     /// Longer than `bytes_max`; `start` is its beginning.
     TooLong {

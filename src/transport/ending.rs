@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     NotYet,
     /// Once everything is written.
     Flushing(ExitCode),
@@ -18,7 +18,7 @@ pub(super) enum Ending {
 
 impl Ending {
     /// Ends with `code` once everything is written; after a signal, not later than its deadline.
-    pub(super) fn flush(&mut self, code: ExitCode) {
+    pub(crate) fn flush(&mut self, code: ExitCode) {
         *self = match (code, *self) {
             (_, Self::Now(code)) => Self::Now(code),
             (ExitCode::Interrupted(_), _) => {
@@ -39,7 +39,7 @@ impl Ending {
     }
 
     /// Ends now, with `code` unless the output reports the status and has reported another.
-    pub(super) fn abort(&mut self, code: ExitCode, reports_status: bool) {
+    pub(crate) fn abort(&mut self, code: ExitCode, reports_status: bool) {
         *self = Self::Now(match *self {
             Self::Flushing(reported) | Self::FlushingUntil(reported, _) if reports_status => {
                 reported
@@ -49,13 +49,13 @@ impl Ending {
     }
 
     /// A process that was about to end with `code` has a deadline after `signal`.
-    pub(super) fn hurry(&mut self, code: ExitCode, signal: Signal, reports_status: bool) {
+    pub(crate) fn hurry(&mut self, code: ExitCode, signal: Signal, reports_status: bool) {
         let code = status_after(code, signal, reports_status);
         *self = Self::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX);
     }
 
     /// Ends now if the deadline has come; true if it has.
-    pub(super) fn give_up(&mut self, now: Instant) -> bool {
+    pub(crate) fn give_up(&mut self, now: Instant) -> bool {
         match *self {
             Self::FlushingUntil(code, deadline) if deadline <= now => {
                 *self = Self::Now(code);
@@ -66,7 +66,7 @@ impl Ending {
     }
 
     /// The status of the process, once there is nothing left to do.
-    pub(super) fn is_over(&self, is_flushed: bool) -> Option<ExitCode> {
+    pub(crate) fn is_over(&self, is_flushed: bool) -> Option<ExitCode> {
         match *self {
             Self::NotYet => None,
             Self::Flushing(code) | Self::FlushingUntil(code, _) => is_flushed.then_some(code),
@@ -74,7 +74,7 @@ impl Ending {
         }
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         match *self {
             Self::FlushingUntil(_, deadline) => Some(deadline),
             Self::NotYet | Self::Flushing(_) | Self::Now(_) => None,
@@ -84,6 +84,6 @@ impl Ending {
 
 /// The status of a process that was about to end with `code` when `signal` came: a status that the
 /// output has reported stays.
-pub(super) fn status_after(code: ExitCode, signal: Signal, reports_status: bool) -> ExitCode {
+pub(crate) fn status_after(code: ExitCode, signal: Signal, reports_status: bool) -> ExitCode {
     if reports_status { code } else { ExitCode::Interrupted(signal) }
 }

@@ -4,15 +4,12 @@
 
 mod merging;
 
-use crate::chat::event::Usage;
-use crate::host::CodedWarning;
-use crate::output::Format;
+use super::{Codec, Unencodable};
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Code, Done, Frame};
 use crate::session::{ExitCode, Uptime};
 use crate::support::fail_point::FailPoint;
-use crate::support::terminal;
 use merging::{is_segment, merge, patch_text, shared_bytes};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,12 +35,9 @@ pub(crate) const ANSWERS_MAX: usize = 256;
 pub(crate) const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What waits to be written.
-#[derive(Debug, Default)]
-pub(crate) struct Outbox {
-    /// What frames are written as.
-    format: Format,
-    /// A terminal reads them, and must not be controlled by what they hold.
-    is_shown: bool,
+#[derive(Debug)]
+pub(crate) struct Outbox<C> {
+    pub(crate) codec: C,
     /// Lines that will not change any more.
     sealed: Vec<u8>,
     /// What comes after those, if there are frames with long texts.
@@ -74,15 +68,20 @@ struct Patch {
     text_bytes: usize,
 }
 
-impl Outbox {
-    /// An empty one for lines of a format, with a fault planted in its encoder or none.
-    pub(crate) fn new(format: Format, fault: FailPoint) -> Self {
-        Self { format, fault, ..Self::default() }
-    }
-
-    /// The same for a terminal if `is_shown`: control characters are escaped.
-    pub(crate) fn shown(self, is_shown: bool) -> Self {
-        Self { is_shown, ..self }
+impl<C: Codec> Outbox<C> {
+    /// An empty one, with a fault planted in its encoder or none.
+    pub(crate) fn new(codec: C, fault: FailPoint) -> Self {
+        Self {
+            codec,
+            sealed: Vec::new(),
+            deferred: VecDeque::new(),
+            deferred_bytes: 0,
+            open: None,
+            answers: 0,
+            answer_bytes: 0,
+            fault,
+            is_defective: false,
+        }
     }
 
     /// Appends a frame, made at `now`.
@@ -102,43 +101,29 @@ impl Outbox {
         self.open = Some(patch);
     }
 
-    /// Passes token counts to the format, because frames have no field for some of them.
-    pub(crate) fn usage(&mut self, usage: Usage) {
-        self.format.usage(usage);
-    }
-
-    /// Passes a warning to the format, as a single run has no frame for it.
-    pub(crate) fn warn(&mut self, now: Uptime, warning: &CodedWarning) {
+    /// Appends what `encode` has the codec write beside the frames.
+    pub(crate) fn append(
+        &mut self,
+        encode: impl FnOnce(&mut C, &mut Vec<u8>) -> Result<(), Unencodable>,
+    ) {
         self.seal_open();
-        if self.format.warn(now, (warning.code, &warning.message), &mut self.sealed).is_err() {
+        let Self { codec, sealed, .. } = self;
+        if encode(codec, sealed).is_err() {
             self.is_defective = true;
         }
     }
 
-    /// Appends the end of the output in this format. Nothing comes after it.
+    /// Appends the end of the output. Nothing comes after it.
     pub(crate) fn end(&mut self, now: Uptime, code: ExitCode) {
         self.seal_open();
-        let Self { format, sealed, .. } = self;
+        let Self { codec, sealed, .. } = self;
         let before = sealed.len();
-        // Even after a defect: a reader of a format with an end waits for it.
-        let ending = AssertUnwindSafe(|| format.end(now, code, sealed));
+        // Even after a defect: a reader of an output with an end waits for it.
+        let ending = AssertUnwindSafe(|| codec.end(now, code, sealed));
         if !matches!(catch_unwind(ending), Ok(Ok(()))) {
             sealed.truncate(before);
             self.is_defective = true;
         }
-        if self.is_shown {
-            terminal::make_visible(&mut self.sealed, before, self.format.escapes());
-        }
-    }
-
-    /// The status of the process, as readers of the format know it.
-    pub(crate) fn status(&self, code: ExitCode) -> u8 {
-        self.format.status(code)
-    }
-
-    /// Whether the end of the output reports the status of the process.
-    pub(crate) fn reports_status(&self) -> bool {
-        self.format.reports_status()
     }
 
     /// Takes what waits, as whole lines: all of it or, where it has frames with long texts, up to
@@ -190,7 +175,7 @@ impl Outbox {
             None => self.seal(now, &frame),
         }
         let bytes = self.waiting_bytes() - before;
-        // A format that writes nothing for a `done` leaves nothing to wait for.
+        // A codec that writes nothing for a `done` leaves nothing to wait for.
         if is_done && bytes > 0 {
             self.answers += 1;
         }
@@ -207,9 +192,8 @@ impl Outbox {
 
     /// Bytes of text of a frame that is to be encoded only when it is taken.
     fn deferred_text_bytes(&self, frame: &Frame) -> Option<usize> {
-        // The other formats write each frame according to those before it.
-        let Format::Protocol = self.format else { return None };
-        Some(shared_bytes(frame)).filter(|bytes| *bytes >= DEFERRED_FROM_BYTES)
+        let bytes = self.codec.is_stateless().then(|| shared_bytes(frame))?;
+        (bytes >= DEFERRED_FROM_BYTES).then_some(bytes)
     }
 
     fn defer(&mut self, deferred: Deferred) {
@@ -261,23 +245,14 @@ impl Outbox {
         }
     }
 
-    /// Has the format write a frame. If it can't, an error and a `done` stand in its place, and nothing
-    /// more is to be written.
+    /// Encodes a frame. If it can't be encoded, an error and a `done` stand in its place, and nothing more
+    /// is to be written.
     fn encode(&mut self, made: Uptime, frame: &Frame, lines: &mut Vec<u8>) -> bool {
-        let before = lines.len();
-        let is_encoded = self.encode_raw(made, frame, lines);
-        if self.is_shown {
-            terminal::make_visible(lines, before, self.format.escapes());
-        }
-        is_encoded
-    }
-
-    fn encode_raw(&mut self, made: Uptime, frame: &Frame, lines: &mut Vec<u8>) -> bool {
-        let Self { format, fault, .. } = self;
+        let Self { codec, fault, .. } = self;
         let before = lines.len();
         let encoding = AssertUnwindSafe(|| {
             fault.step();
-            format.frame(made, frame, lines)
+            codec.frame(made, frame, lines)
         });
         if matches!(catch_unwind(encoding), Ok(Ok(()))) {
             return true;
@@ -287,7 +262,7 @@ impl Outbox {
         for body in [wire::error(defect()), wire::done(Done::Failed)] {
             let frame = RpcLine { frame: Some(body), ..frame.clone() };
             // If even this can't be encoded, the exit status still reports the defect.
-            self.format.frame(made, &frame, lines).ok();
+            self.codec.frame(made, &frame, lines).ok();
         }
         false
     }

@@ -1,7 +1,6 @@
 //! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
 //! conversation never waits for it: a file that can't keep up loses lines, and a warning says how many.
 
-use crate::protocol::json;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::protocol::words::extension_of;
@@ -40,11 +39,15 @@ const WAITING_LARGE_FRAMES_MAX: usize = 4;
 /// How long the end of the process waits for the last lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
+/// Appends the line of a frame; false if the frame has none.
+pub(crate) type ToLine = fn(&Frame, &mut Vec<u8>) -> bool;
+
 /// A file that frames are copied to.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
     /// The name that was given: those of the files of later conversations are made of it.
     named: PathBuf,
+    to_line: ToLine,
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// The file with its old content, until that is removed, and the lines that wait for it.
     held: Option<Held>,
@@ -67,17 +70,18 @@ struct Held {
 }
 
 impl DebugFile {
-    /// Opens or creates the file at `path`, and the folders that it is in. Its content stays until
-    /// [`Self::begin`].
+    /// Opens or creates the file at `path`, and the folders that it is in, for the lines that `to_line`
+    /// makes of frames. Its content stays until [`Self::begin`].
     ///
     /// # Errors
     /// If the file can't be written, or the system has no thread for it.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path, to_line: ToLine) -> Result<Self> {
         files::make_folders_of(path)?;
-        Self::writing(files::open(path, OpenOptions::new().write(true))?, path.to_owned())
+        let file = files::open(path, OpenOptions::new().write(true))?;
+        Self::writing(file, path.to_owned(), to_line)
     }
 
-    fn writing(file: File, named: PathBuf) -> Result<Self> {
+    fn writing(file: File, named: PathBuf, to_line: ToLine) -> Result<Self> {
         let file = Arc::new(file);
         let (lines, to_write) = mpsc::channel();
         let (is_written, written) = oneshot::channel::<()>();
@@ -93,6 +97,7 @@ impl DebugFile {
         threads::spawn("debug-file", write)?;
         Ok(Self {
             named,
+            to_line,
             lines: Some(lines),
             held: Some(Held { file, lines: Vec::new() }),
             written,
@@ -134,7 +139,7 @@ impl DebugFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened.with_context(|| path.display().to_string())?,
             };
-            let mut another = Self::writing(file, self.named.clone())?;
+            let mut another = Self::writing(file, self.named.clone(), self.to_line)?;
             another.hidden.clone_from(&self.hidden);
             return Ok(Some((another, path)));
         }
@@ -156,7 +161,7 @@ impl DebugFile {
         let Some(frame) = self.shown(frame) else { return };
         let mut line = Vec::new();
         // Standard output reports a frame that can't be encoded.
-        if json::write_line(&*frame, &mut line).is_err() {
+        if !(self.to_line)(&frame, &mut line) {
             return;
         }
         match &mut self.held {
@@ -259,7 +264,7 @@ mod tests {
     use crate::protocol::id::SessionId;
     use crate::protocol::wire;
     use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
-    use std::io::Read;
+    use std::io::{Read, Write};
 
     const LARGE_BYTES: usize = 256 * 1024;
 
@@ -269,6 +274,10 @@ mod tests {
         wire::frame(&session, None, wire::hello(vec!["x".repeat(bytes)]))
     }
 
+    fn to_line(frame: &Frame, line: &mut Vec<u8>) -> bool {
+        writeln!(line, "{frame:?}").is_ok()
+    }
+
     /// Several large frames may wait, and small ones after them; what is too much is lost, whole.
     #[tokio::test]
     async fn what_a_file_does_not_take_waits_up_to_a_limit_that_grows_with_the_frames() {
@@ -276,7 +285,7 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a named pipe");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let reader = open(&path, flags, Mode::empty()).expect("a named pipe");
-        let mut file = DebugFile::open(&path).expect("a reader");
+        let mut file = DebugFile::open(&path, to_line).expect("a reader");
         assert!(file.another().expect("no file is opened").is_none(), "there is one pipe");
         file.begin();
         std::fs::remove_file(&path).expect("the named pipe");

@@ -4,6 +4,7 @@ use super::merging::{MERGED_TEXT_BYTES_MAX, payload};
 use super::*;
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{RequestId, SessionId};
+use crate::protocol::json;
 use crate::protocol::proto::chat::{
     ChatReasoningPatch, ChatReasoningSegmentFinished, ChatRunStarted, ChatStreamPatchMode,
     ChatTextPatch, ChatTextSegmentFinished, ChatUserMessageAccepted,
@@ -13,6 +14,23 @@ use crate::support::fail_point::{Place, Plan};
 use crate::support::text::Text;
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+/// A frame, as JSON, a line.
+struct Lines;
+
+impl Codec for Lines {
+    fn frame(&mut self, _: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        json::write_line(frame, out).map_err(|_| Unencodable)
+    }
+
+    fn end(&mut self, _: Uptime, _: ExitCode, _: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Ok(())
+    }
+
+    fn is_stateless(&self) -> bool {
+        true
+    }
+}
 
 /// What is put in and taken out, in order.
 #[derive(Clone, Debug)]
@@ -210,7 +228,7 @@ proptest! {
     #[test]
     fn what_is_taken_says_what_was_pushed(mode in mode(), actions in vec(action(), 0..200)) {
         let mut source = Source::new(mode);
-        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+        let mut outbox = Outbox::new(Lines, FailPoint::default());
         let (mut pushed, mut written) = (Vec::new(), Vec::new());
         for action in actions {
             let frame = match action {
@@ -238,7 +256,7 @@ fn deltas_behind(
     deltas: &[usize],
 ) -> Vec<TaggedEvent> {
     let mut source = Source::new(mode);
-    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    let mut outbox = Outbox::new(Lines, FailPoint::default());
     outbox.push(Uptime(0), source.next(Kind::Event, waiting_bytes));
     for bytes in deltas {
         outbox.push(Uptime(0), source.say(0, *bytes));
@@ -282,7 +300,7 @@ fn text_so_far_takes_the_place_of_shorter_text_at_any_length() {
 #[test]
 fn an_engine_waits_for_a_reader_that_is_a_megabyte_behind() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    let mut outbox = Outbox::new(Lines, FailPoint::default());
     let mut pushed_bytes = 0;
     while outbox.has_room_for_engine() {
         outbox.push(Uptime(0), source.say(0, 999));
@@ -301,7 +319,7 @@ fn answers_are_bounded_by_number_and_by_bytes() {
         [(Kind::Done, 0, ANSWERS_MAX), (Kind::Error, ANSWER_BYTES_MAX / 8, 8)]
     {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+        let mut outbox = Outbox::new(Lines, FailPoint::default());
         for _ in 0..answers {
             assert!(outbox.has_room_for_answers(), "{kind:?}");
             outbox.push(Uptime(0), source.next(kind, bytes));
@@ -319,7 +337,7 @@ fn prompts_that_are_shown_count_as_answers_and_segments_do_not() {
     let text = || "t".repeat(BYTES);
     let check = |payload: &dyn Fn() -> Any, is_answer: bool| {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+        let mut outbox = Outbox::new(Lines, FailPoint::default());
         for _ in 0..8 {
             assert!(outbox.has_room_for_answers(), "{}", payload().name());
             outbox.push(Uptime(0), source.event(payload()));
@@ -347,7 +365,7 @@ fn prompts_that_are_shown_count_as_answers_and_segments_do_not() {
 
 #[test]
 fn a_buffer_given_back_is_emptied() {
-    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    let mut outbox = Outbox::new(Lines, FailPoint::default());
     drop(outbox.take(b"old lines\n".to_vec()));
     assert!(outbox.take(Vec::new()).is_empty());
 }
@@ -356,8 +374,7 @@ fn a_buffer_given_back_is_emptied() {
 fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
     for nth in 1..=4 {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox =
-            Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
+        let mut outbox = Outbox::new(Lines, Plan::new(Place::Encode, nth).at(Place::Encode));
         for _ in 0..2 {
             outbox.push(Uptime(0), source.say(0, 5));
             outbox.push(Uptime(0), source.next(Kind::Done, 0));
@@ -389,7 +406,7 @@ fn ordinals(lines: &[u8]) -> Vec<Option<u64>> {
 #[test]
 fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    let mut outbox = Outbox::new(Lines, FailPoint::default());
     let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
     outbox.push(Uptime(0), source.say(0, 5));
     outbox.push(Uptime(0), long(&mut source, &text));
@@ -405,7 +422,7 @@ fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
 #[test]
 fn texts_that_wait_fill_the_outbox_before_they_are_encoded() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    let mut outbox = Outbox::new(Lines, FailPoint::default());
     let text = Text::from("t".repeat(ENGINE_BYTES_MAX / 2));
     outbox.push(Uptime(0), long(&mut source, &text));
     assert!(outbox.is_behind() && !outbox.has_room_for_engine());
@@ -418,8 +435,7 @@ fn texts_that_wait_fill_the_outbox_before_they_are_encoded() {
 fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
     for nth in 1..=3 {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox =
-            Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
+        let mut outbox = Outbox::new(Lines, Plan::new(Place::Encode, nth).at(Place::Encode));
         let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
         for _ in 0..3 {
             outbox.push(Uptime(0), long(&mut source, &text));
@@ -442,7 +458,7 @@ fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
 #[test]
 fn lean_patches_merge_within_their_segment() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    let mut outbox = Outbox::new(Lines, FailPoint::default());
     outbox.push(Uptime(0), source.next(Kind::Event, MERGE_FROM_BYTES));
     let mode = ChatStreamPatchMode::Append.into();
     for segment in 0..2 {

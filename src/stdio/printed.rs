@@ -1,0 +1,54 @@
+//! What the reader of standard output gets.
+
+use crate::output::Format;
+use crate::protocol::wire::Frame;
+use crate::session::{ExitCode, Uptime};
+use crate::support::terminal;
+use crate::transport::{Codec, Unencodable};
+
+/// The frames in a format. What a terminal shows must not control it.
+pub(super) struct Printed {
+    pub(super) format: Format,
+    /// A terminal shows it.
+    pub(super) is_shown: bool,
+}
+
+impl Printed {
+    /// Appends a warning, as a single run has no frame for it.
+    pub(super) fn warn(
+        &mut self,
+        now: Uptime,
+        warning: (&str, &str),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unencodable> {
+        self.print(out, |format, out| format.warn(now, warning, out).map_err(|_| Unencodable))
+    }
+
+    fn print(
+        &mut self,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Format, &mut Vec<u8>) -> Result<(), Unencodable>,
+    ) -> Result<(), Unencodable> {
+        let before = out.len();
+        write(&mut self.format, out)?;
+        if self.is_shown {
+            terminal::make_visible(out, before, self.format.escapes());
+        }
+        Ok(())
+    }
+}
+
+impl Codec for Printed {
+    fn frame(&mut self, now: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        self.print(out, |format, out| format.frame(now, frame, out).map_err(|_| Unencodable))
+    }
+
+    fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        self.print(out, |format, out| format.end(now, code, out).map_err(|_| Unencodable))
+    }
+
+    fn is_stateless(&self) -> bool {
+        // The other formats write each frame according to those before it.
+        matches!(self.format, Format::Protocol)
+    }
+}

@@ -1,0 +1,68 @@
+//! What every front end on file descriptors needs, without a codec: private descriptors (`streams`),
+//! lines that are read (`incoming`, `framer`), frames that are written (`outgoing`, by a bounded `outbox`
+//! and a `writer`), `signals`, how far the process is from its end (`ending`), and a file that frames
+//! are copied to (`debug_file`). A front end says by its [`Codec`] what a frame's bytes are.
+
+mod debug_file;
+mod ending;
+mod framer;
+mod incoming;
+mod outbox;
+mod outgoing;
+mod signals;
+mod streams;
+mod writer;
+
+pub(crate) use debug_file::{DebugFile, ToLine};
+pub(crate) use ending::{Ending, status_after};
+pub(crate) use framer::RawLine;
+pub(crate) use incoming::{Incoming, Received};
+pub(crate) use outbox::Outbox;
+pub(crate) use outgoing::Outgoing;
+pub(crate) use signals::{Signals, take_file_size_signal};
+pub(crate) use streams::{Stdio, reader_gone};
+
+use crate::protocol::wire::Frame;
+use crate::session::{ExitCode, Uptime};
+use std::future::pending;
+use std::time::Instant;
+
+/// Encodes the frames of one conversation for its reader.
+pub(crate) trait Codec {
+    /// Appends the bytes of `frame`, made at `now`: whole messages, or nothing.
+    ///
+    /// # Errors
+    /// If it has no encoding.
+    fn frame(&mut self, now: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Unencodable>;
+
+    /// Appends what follows the last frame of a session that ends with `code`.
+    ///
+    /// # Errors
+    /// If it has no encoding.
+    fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Unencodable>;
+
+    /// Whether the bytes of a frame depend on that frame alone. Then a long frame is encoded only when
+    /// the reader takes it.
+    fn is_stateless(&self) -> bool;
+}
+
+/// A frame has no encoding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unencodable;
+
+/// Waits until `deadline`; for ever if there is none.
+pub(crate) async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}
+
+/// How a front end ends.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    /// The exit status of the process.
+    pub status: u8,
+    /// The error of the only request, for a person.
+    pub complaint: Option<String>,
+}

@@ -1,0 +1,94 @@
+//! Frames on their way to the reader: the outbox queues them, the writer writes what the outbox gives, and
+//! a thread watches whether the reader is still there.
+
+use super::streams::Reader;
+use super::writer::Writer;
+use super::{Codec, Outbox};
+use crate::protocol::wire::Frame;
+use crate::session::Uptime;
+use crate::support::fail_point::{Place, Plan};
+use crate::support::threads::NoThread;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(crate) struct Outgoing<C> {
+    pub(crate) outbox: Outbox<C>,
+    writer: Writer,
+    reader: Reader,
+}
+
+impl<C: Codec> Outgoing<C> {
+    /// Writes the first frames to `output`, and only then begins to watch its reader. Returns why the
+    /// reader can't be watched, if it can't.
+    pub(crate) fn start(
+        output: File,
+        codec: C,
+        greeting: Vec<Frame>,
+        faults: &Plan,
+    ) -> (Self, Option<NoThread>) {
+        let output = Arc::new(output);
+        let mut outbox = Outbox::new(codec, faults.at(Place::Encode));
+        for frame in greeting {
+            outbox.push(Uptime::default(), frame);
+        }
+        let mut writer = Writer::new(Arc::clone(&output), faults.at(Place::Write));
+        writer.write(outbox.take(Vec::new()));
+        let (reader, unwatched) = Reader::of(output);
+        (Self { outbox, writer, reader }, unwatched)
+    }
+
+    /// Queues a frame, made at `made`, if there is still a reader.
+    pub(crate) fn push(&mut self, made: Uptime, frame: Frame) {
+        if !self.reader.is_gone() {
+            self.outbox.push(made, frame);
+        }
+    }
+
+    /// Passes queued frames to the writer, as far as it is ready.
+    pub(crate) fn flush(&mut self) {
+        // Frames with long texts are taken one by one.
+        while !self.outbox.is_empty()
+            && let Some(buffer) = self.writer.ready()
+        {
+            let batch = self.outbox.take(buffer);
+            self.writer.write(batch);
+        }
+    }
+
+    /// Whether nothing is left to write, or nobody to read it.
+    pub(crate) fn is_flushed(&self) -> bool {
+        let is_written = self.outbox.is_empty() && !self.writer.is_busy();
+        is_written || self.reader.is_gone()
+    }
+
+    /// Until when a reader for whom frames wait is given time to take them. After that it is slow: the
+    /// engine goes on, and patches are coalesced.
+    pub(crate) fn awaits_reader(&self) -> Option<Instant> {
+        let slow_at = self.writer.slow_at().filter(|_| self.outbox.is_behind());
+        slow_at.filter(|slow_at| Instant::now() < *slow_at)
+    }
+
+    /// There is room for more events of the engine.
+    pub(crate) fn has_room_for_engine(&self) -> bool {
+        self.outbox.has_room_for_engine() && self.awaits_reader().is_none()
+    }
+
+    /// Waits until a batch is written; for ever if none is being written. Cancel-safe.
+    ///
+    /// # Errors
+    /// Once nobody reads any more (`BrokenPipe`), or the output can't be written. Frames are dropped
+    /// from then on.
+    pub(crate) async fn written(&mut self) -> io::Result<()> {
+        let written = tokio::select! {
+            biased;
+            () = self.reader.gone() => Err(io::ErrorKind::BrokenPipe.into()),
+            written = self.writer.written(), if self.writer.is_busy() => written,
+        };
+        if written.is_err() {
+            self.reader = Reader::Gone;
+        }
+        written
+    }
+}
