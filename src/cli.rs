@@ -1,6 +1,6 @@
 //! The command line as it is typed. `config` turns it into settings.
 
-pub(crate) mod answers;
+pub(crate) mod answer_options;
 mod attachments;
 mod calls;
 mod chat;
@@ -8,6 +8,7 @@ pub mod commands;
 pub(crate) mod config;
 mod file_flags;
 mod foreign;
+mod help;
 pub mod log;
 pub(crate) mod manifest;
 mod numbers;
@@ -20,7 +21,6 @@ pub mod shell;
 mod store;
 mod tips;
 pub mod tools;
-mod words;
 
 pub use attachments::AttachmentArgs;
 pub use chat::{Background, ChatArgs, InteractiveArgs, ScreenArgs};
@@ -48,9 +48,9 @@ use std::path::PathBuf;
 #[command(
     name = "duologue",
     version,
-    about = words::ABOUT,
-    long_about = words::LONG_ABOUT,
-    after_help = words::after("rpc"),
+    about = help::ABOUT,
+    long_about = help::LONG_ABOUT,
+    after_help = help::after("rpc"),
     args_conflicts_with_subcommands = true,
     max_term_width = 100
 )]
@@ -91,62 +91,62 @@ pub const RUN_COMMAND: &str = "run-command";
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Hold one conversation over standard input and output.
-    #[command(about = words::RPC_ABOUT, long_about = words::RPC_LONG_ABOUT, after_help = words::after("rpc"))]
+    #[command(about = help::RPC_ABOUT, long_about = help::RPC_LONG_ABOUT, after_help = help::after("rpc"))]
     Rpc(RpcArgs),
     /// Run one prompt.
-    #[command(about = words::EXEC_ABOUT, long_about = words::exec_long_about(), after_help = words::after("exec"))]
+    #[command(about = help::EXEC_ABOUT, long_about = help::exec_long_about(), after_help = help::after("exec"))]
     Exec(ExecArgs),
     /// Run the prompt of a command file.
-    #[command(about = words::RUN_ABOUT, long_about = words::run_long_about(), after_help = words::after("run-command"))]
+    #[command(about = help::RUN_ABOUT, long_about = help::run_long_about(), after_help = help::after("run-command"))]
     RunCommand(RunCommandArgs),
     /// Chat with a model at a terminal.
-    #[command(about = words::CHAT_ABOUT, long_about = words::CHAT_LONG_ABOUT, after_help = words::after("chat"))]
+    #[command(about = help::CHAT_ABOUT, long_about = help::CHAT_LONG_ABOUT, after_help = help::after("chat"))]
     Chat(ChatArgs),
     /// Check a stream of the protocol against its contract.
-    #[command(long_about = args::CHECK_LONG_ABOUT, after_help = words::after_examples("check", args::CHECK_EXAMPLES))]
+    #[command(long_about = args::CHECK_LONG_ABOUT, after_help = help::after_examples("check", args::CHECK_EXAMPLES))]
     Check(CheckArgs),
     /// List the events of a stream.
     #[command(
         about = args::LIST_EVENTS_ABOUT,
         long_about = args::LIST_EVENTS_LONG_ABOUT,
-        after_help = words::after_examples("list-events", args::LIST_EVENTS_EXAMPLES)
+        after_help = help::after_examples("list-events", args::LIST_EVENTS_EXAMPLES)
     )]
     ListEvents(ListEventsArgs),
     /// List the tools of MCP servers.
     #[command(
         about = args::TOOLS_ABOUT,
         long_about = args::TOOLS_LONG_ABOUT,
-        after_help = words::after_examples("tools", args::TOOLS_EXAMPLES)
+        after_help = help::after_examples("tools", args::TOOLS_EXAMPLES)
     )]
     Tools(ToolsArgs),
     /// List profiles and which of them can answer now.
     #[command(
         about = args::PROFILES_ABOUT,
         long_about = args::PROFILES_LONG_ABOUT,
-        after_help = words::after_examples("profiles", args::PROFILES_EXAMPLES)
+        after_help = help::after_examples("profiles", args::PROFILES_EXAMPLES)
     )]
     Profiles(ProfilesArgs),
     /// List the models of the provider.
-    #[command(after_help = words::after_examples("models", args::MODELS_EXAMPLES))]
+    #[command(after_help = help::after_examples("models", args::MODELS_EXAMPLES))]
     Models(ModelsArgs),
     /// Report what is configured and whether it works.
     #[command(
         about = args::DOCTOR_ABOUT,
         long_about = args::DOCTOR_LONG_ABOUT,
-        after_help = words::after_examples("doctor", args::DOCTOR_EXAMPLES)
+        after_help = help::after_examples("doctor", args::DOCTOR_EXAMPLES)
     )]
     Doctor(DoctorArgs),
     /// Work with stored conversations.
-    #[command(about = SESSIONS_ABOUT, after_help = words::after_examples("sessions", SESSIONS_EXAMPLES))]
+    #[command(about = SESSIONS_ABOUT, after_help = help::after_examples("sessions", SESSIONS_EXAMPLES))]
     Sessions(SessionsArgs),
     /// Print the schema of the protocol.
-    #[command(after_help = words::statuses("schema"))]
+    #[command(after_help = help::statuses("schema"))]
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
-    #[command(after_help = words::statuses("completions"))]
+    #[command(after_help = help::statuses("completions"))]
     Completions(CompletionsArgs),
     /// Print the manual pages in roff, the format that `man` reads.
-    #[command(after_help = words::statuses("man"))]
+    #[command(after_help = help::statuses("man"))]
     Man(ManArgs),
 }
 

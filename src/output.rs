@@ -10,7 +10,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use envelope::{Answer, Envelope, Layout};
+pub(crate) use envelope::{Envelope, EnvelopeData, Layout};
 pub(crate) use objects::Objects;
 pub(crate) use stream::{Beginning, JsonStream};
 pub(crate) use text::{Shown, Text};

@@ -1,6 +1,6 @@
 //! The command line of `run-command` once its command file is known.
 
-use super::{RUN_COMMAND, RunCommandArgs, words};
+use super::{RUN_COMMAND, RunCommandArgs, help};
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args};
@@ -31,8 +31,8 @@ pub(super) fn run_command(file: &CommandFile) -> clap::Command {
     let long_about = if file.long.is_empty() { about } else { &file.long };
     clap::Command::new(run.get_name().to_owned())
         .about(about)
-        .long_about(format!("{}\n\n{}", long_about.trim_end(), words::OUTPUT))
-        .after_help(words::after(RUN_COMMAND))
+        .long_about(format!("{}\n\n{}", long_about.trim_end(), help::OUTPUT))
+        .after_help(help::after(RUN_COMMAND))
         .override_usage(usage(file))
         .disable_help_flag(true)
         .args(flags)

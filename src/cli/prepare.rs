@@ -12,7 +12,7 @@ mod shown;
 mod text;
 
 use crate::chat::transcript::Preamble;
-use crate::cli::answers::AnswerSchema;
+use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
 use crate::cli::{ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};

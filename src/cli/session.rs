@@ -1,6 +1,6 @@
 //! Options of every command that holds a conversation.
 
-use super::answers::AnswerOptions;
+use super::answer_options::AnswerOptions;
 use super::calls::CallArgs;
 use super::numbers::whole;
 use super::provider::ProviderArgs;

@@ -2,7 +2,7 @@
 //! `tj/go-naturaldate`.
 
 mod forms;
-mod words;
+mod relative;
 
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
@@ -27,7 +27,7 @@ pub(super) fn rfc3339(text: &str, now: &Zoned) -> Option<String> {
     if text.len() > BYTES_MAX {
         return None;
     }
-    let zoned = forms::read(text, now.time_zone()).or_else(|| words::read(text, now))?;
+    let zoned = forms::read(text, now.time_zone()).or_else(|| relative::read(text, now))?;
     let zone = if zoned.time_zone() == &TimeZone::UTC { "Z" } else { "%:z" };
     strtime::format(format!("%Y-%m-%dT%H:%M:%S%.f{zone}"), &zoned).ok()
 }

@@ -4,7 +4,6 @@
 //! [`Rule`] lists what is checked. A stream may end in the middle of its last line, as when its
 //! writer was killed: that is noted, and open requests then need no `done`.
 
-mod answers;
 mod attachments;
 mod calls;
 mod change;
@@ -19,13 +18,14 @@ mod lean;
 mod line;
 mod names;
 mod order;
+mod outcome;
 mod process;
 mod requests;
 mod rule;
 mod run;
+mod run_event;
 mod runs;
 mod session;
-mod step;
 mod text;
 mod usage;
 

@@ -43,7 +43,7 @@ pub(crate) enum Layout {
 
 /// The content of `data`.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum EnvelopeData {
     /// The text of all provider calls; null if there is none.
     Text(String),
     /// The document that the text of the last provider call is, or that text if it is not one.
@@ -58,7 +58,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope {
     layout: Layout,
-    answer: Answer,
+    answer: EnvelopeData,
     breaks: CallBreaks,
     tool_calls: Vec<Value>,
     session: String,
@@ -85,7 +85,7 @@ struct Document<'a, D> {
 impl Envelope {
     /// A document with `answer` as its initial `data`, and these members in `meta` besides the
     /// fixed ones.
-    pub(crate) fn new(layout: Layout, answer: Answer, meta: Map<String, Value>) -> Self {
+    pub(crate) fn new(layout: Layout, answer: EnvelopeData, meta: Map<String, Value>) -> Self {
         Self {
             layout,
             answer,
@@ -169,7 +169,7 @@ impl Envelope {
     pub(super) fn prompt(&mut self, session: &str, data: &Value) -> Result<(), Error> {
         self.session = session.to_owned();
         let data = serde_json::value::to_raw_value(data)?;
-        self.answer = Answer::Document(Some(data), String::new());
+        self.answer = EnvelopeData::Document(Some(data), String::new());
         Ok(())
     }
 
@@ -188,29 +188,29 @@ impl Envelope {
     fn call_started(&mut self) {
         self.breaks.call_started();
         match &mut self.answer {
-            Answer::Document(document, text) => {
+            EnvelopeData::Document(document, text) => {
                 *document = None;
                 text.clear();
             }
-            Answer::Objects(objects) => objects.clear(),
-            Answer::Text(_) | Answer::Frames(_) => {}
+            EnvelopeData::Objects(objects) => objects.clear(),
+            EnvelopeData::Text(_) | EnvelopeData::Frames(_) => {}
         }
     }
 
     fn text(&mut self, piece: &str) {
         match &mut self.answer {
-            Answer::Text(text) => {
+            EnvelopeData::Text(text) => {
                 text.push_str(self.breaks.before(piece));
                 text.push_str(piece);
             }
-            Answer::Document(_, text) => text.push_str(piece),
-            Answer::Objects(_) | Answer::Frames(_) => {}
+            EnvelopeData::Document(_, text) => text.push_str(piece),
+            EnvelopeData::Objects(_) | EnvelopeData::Frames(_) => {}
         }
     }
 
     /// A conversation has its calls among its frames.
     fn lists_tool_calls(&self) -> bool {
-        !matches!(self.answer, Answer::Frames(_))
+        !matches!(self.answer, EnvelopeData::Frames(_))
     }
 
     fn tool_requested(&mut self, call: &ChatToolCallRequested) {
@@ -308,8 +308,8 @@ impl Envelope {
 
     fn totals(&self, now: Uptime, code: ExitCode) -> Map<String, Value> {
         let total = match &self.answer {
-            Answer::Objects(list) | Answer::Frames(list) => Some(list.len()),
-            Answer::Text(_) | Answer::Document(..) => None,
+            EnvelopeData::Objects(list) | EnvelopeData::Frames(list) => Some(list.len()),
+            EnvelopeData::Text(_) | EnvelopeData::Document(..) => None,
         };
         let mut totals = Map::new();
         totals.extend(total.map(|total| ("total".to_owned(), total.into())));
@@ -324,12 +324,14 @@ impl Envelope {
 
     fn json(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
         match &self.answer {
-            Answer::Document(Some(document), _) => self.write(code, document, out),
-            Answer::Text(text) | Answer::Document(None, text) if text.is_empty() => {
+            EnvelopeData::Document(Some(document), _) => self.write(code, document, out),
+            EnvelopeData::Text(text) | EnvelopeData::Document(None, text) if text.is_empty() => {
                 self.write(code, Value::Null, out)
             }
-            Answer::Text(text) | Answer::Document(None, text) => self.write(code, text, out),
-            Answer::Objects(list) | Answer::Frames(list) => self.write(code, list, out),
+            EnvelopeData::Text(text) | EnvelopeData::Document(None, text) => {
+                self.write(code, text, out)
+            }
+            EnvelopeData::Objects(list) | EnvelopeData::Frames(list) => self.write(code, list, out),
         }
     }
 
@@ -361,7 +363,7 @@ impl Envelope {
     }
 
     fn frames(&mut self, frame: &Frame) -> Result<(), Error> {
-        let Answer::Frames(frames) = &mut self.answer else { return Ok(()) };
+        let EnvelopeData::Frames(frames) = &mut self.answer else { return Ok(()) };
         let frame = serde_json::value::to_raw_value(frame)?;
         self.bytes += frame.get().len();
         if self.bytes > FRAME_BYTES_MAX {
@@ -383,12 +385,12 @@ impl Envelope {
     fn object(&mut self, object: &ObjectExtracted) -> Result<(), Error> {
         let json = || RawValue::from_string(object.json.clone());
         match &mut self.answer {
-            Answer::Document(document, text) => {
+            EnvelopeData::Document(document, text) => {
                 *document = Some(json()?);
                 text.clear();
             }
-            Answer::Objects(objects) => objects.push(json()?),
-            Answer::Text(_) | Answer::Frames(_) => {}
+            EnvelopeData::Objects(objects) => objects.push(json()?),
+            EnvelopeData::Text(_) | EnvelopeData::Frames(_) => {}
         }
         Ok(())
     }
@@ -396,7 +398,7 @@ impl Envelope {
     fn error(&mut self, error: &ErrorFrame) {
         // In a conversation an error that does not end the process belongs to its request and is
         // among the frames.
-        if matches!(self.answer, Answer::Frames(_)) && !error.terminal {
+        if matches!(self.answer, EnvelopeData::Frames(_)) && !error.terminal {
             return;
         }
         self.error = Some(error_document(error));

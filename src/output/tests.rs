@@ -1,6 +1,6 @@
 //! Runs with tools in every format for one answer.
 
-use super::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Text};
+use super::{Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Text};
 use crate::chat::event::Usage;
 use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatProviderCallStarted, ChatTextPatch, ChatToolCallRequested,
@@ -71,7 +71,7 @@ fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
 }
 
 /// The document for these payloads.
-fn document(answer: Answer, payloads: Vec<crate::protocol::any::Any>) -> Value {
+fn document(answer: EnvelopeData, payloads: Vec<crate::protocol::any::Any>) -> Value {
     let envelope = Envelope::new(Layout::Json, answer, serde_json::Map::new());
     let mut format = Format::Envelope(Box::new(envelope));
     format.usage(Usage { reasoning_tokens: Some(2), ..Usage::default() });
@@ -158,7 +158,7 @@ fn the_texts_of_two_calls_are_on_two_lines() {
 
 #[test]
 fn a_document_has_the_tool_calls_and_the_usage_of_all_provider_calls() {
-    let document = document(Answer::Text(String::new()), a_loop());
+    let document = document(EnvelopeData::Text(String::new()), a_loop());
     assert_eq!(document["data"], "Let me look.\nIt is noon.");
     let usage = json!({ "inputTokens": 30, "outputTokens": 7, "reasoningTokens": 5 });
     assert_eq!(document["meta"]["usage"], usage);
@@ -174,9 +174,9 @@ fn values_are_those_of_the_last_call() {
     let mut calls = a_loop();
     calls.insert(3, object("1"));
     calls.push(object("2"));
-    assert_eq!(document(Answer::Objects(Vec::new()), calls.clone())["data"], json!([2]));
-    assert_eq!(document(Answer::Document(None, String::new()), calls)["data"], json!(2));
-    let without = document(Answer::Document(None, String::new()), a_loop());
+    assert_eq!(document(EnvelopeData::Objects(Vec::new()), calls.clone())["data"], json!([2]));
+    assert_eq!(document(EnvelopeData::Document(None, String::new()), calls)["data"], json!(2));
+    let without = document(EnvelopeData::Document(None, String::new()), a_loop());
     assert_eq!(without["data"], "It is noon.");
 }
 

@@ -1,16 +1,16 @@
 //! JSON as it is read and written here: RFC 8259 without leniency, numbers and enums in the
 //! spellings of the canonical proto3 mapping, and no characters that end a line for some reader.
 
+mod error_text;
 mod numbers;
 #[cfg(test)]
 mod tests;
 mod well_formed;
-mod words;
 mod writer;
 
+pub(crate) use error_text::plain;
 pub(crate) use numbers::{Float, Number, NumberVisitor, Quoted};
 pub(crate) use well_formed::well_formed;
-pub(crate) use words::plain;
 
 use serde::de::DeserializeOwned;
 use serde::ser::Serialize;

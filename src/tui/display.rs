@@ -1,7 +1,7 @@
 //! Lines as bytes for a terminal (ECMA-48): inline, where what is printed becomes part of the scrollback
 //! and only the live region is drawn again, and on the full screen. Pure.
 
-mod answers;
+mod cursor_reports;
 mod full;
 mod inline;
 mod region;

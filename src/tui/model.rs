@@ -1,7 +1,6 @@
 //! What a chat is at any moment, and how everything that happens changes it. Pure: `update` takes an event
 //! and the time, and gives the actions that the shell is to take.
 
-mod answer;
 mod approvals;
 mod attaching;
 mod consent;
@@ -16,9 +15,9 @@ mod orders;
 mod picker;
 mod requests;
 mod restored;
+mod run;
 mod servers;
 
-pub(crate) use answer::{Run, Step, ToolCall, ToolState};
 pub(crate) use approvals::Approval;
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
 pub(crate) use frames::retrying;
@@ -26,6 +25,7 @@ pub(crate) use lines::Lines;
 pub(crate) use log::Log;
 pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
+pub(crate) use run::{Run, RunPhase, ToolCall, ToolState};
 
 use super::input::{Candidates, Editor, History};
 use super::markdown::Block;

@@ -4,7 +4,7 @@ use crate::cli::Mode;
 use crate::engine::Engine;
 use crate::extract::ResponseType;
 use crate::output::{
-    Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Shown, Text, Warning,
+    Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Objects, Shown, Text, Warning,
 };
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -69,9 +69,9 @@ pub(super) fn format(
     known: RunFacts<'_>,
 ) -> Format {
     let answer = match response {
-        ResponseType::Text => Answer::Text(String::new()),
-        ResponseType::Json => Answer::Document(None, String::new()),
-        ResponseType::Jsonl => Answer::Objects(Vec::new()),
+        ResponseType::Text => EnvelopeData::Text(String::new()),
+        ResponseType::Json => EnvelopeData::Document(None, String::new()),
+        ResponseType::Jsonl => EnvelopeData::Objects(Vec::new()),
     };
     let envelope = |layout, answer| {
         let envelope = Envelope::new(layout, answer, known.meta());
@@ -82,7 +82,7 @@ pub(super) fn format(
         Mode::Text => Format::Text(Text::new(shown)),
         Mode::Json => envelope(Layout::Json, answer),
         Mode::Yaml => envelope(Layout::Yaml, answer),
-        Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),
+        Mode::Frames => envelope(Layout::Json, EnvelopeData::Frames(Vec::new())),
         Mode::Objects { has_preamble } => {
             Format::Objects(Objects { schema: known.name, has_preamble })
         }

@@ -2,7 +2,7 @@
 
 use crate::chat::transcript::Preamble;
 use crate::cli::Mode;
-use crate::cli::answers::AnswerSchema;
+use crate::cli::answer_options::AnswerSchema;
 use crate::extract::ResponseType;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Prompt;

@@ -5,7 +5,7 @@ use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, attachments, history, text};
 use crate::chat::transcript::Preamble;
-use crate::cli::answers::AnswerSchema;
+use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
 use crate::cli::log;

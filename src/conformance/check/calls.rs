@@ -3,7 +3,7 @@
 
 use super::names::{Namer, shown};
 use super::rule::{Report, Rule};
-use super::step::RunEnd;
+use super::run_event::RunEnd;
 use super::usage::{CallUsage, Totals};
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::words::finish;

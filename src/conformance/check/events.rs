@@ -8,8 +8,8 @@ use super::fields::Fields;
 use super::line::Read;
 use super::names::{Name, check_event_name};
 use super::rule::{Report, Rule};
+use super::run_event::RunEvent;
 use super::runs::Activity;
-use super::step::Step;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::{BackendEventFrame, UiEventFrame};
@@ -41,8 +41,8 @@ impl Checker {
         self.check_between_runs(payload, report);
         self.check_client_tools(payload, report);
         let target = self.steered(name, payload, report);
-        let step = Step::of(payload);
-        if let Step::RunEnded { .. } = step {
+        let step = RunEvent::of(payload);
+        if let RunEvent::RunEnded { .. } = step {
             self.process.run_ended();
         }
         self.runs.step(name, step, &self.namer, report);

@@ -1,7 +1,6 @@
 //! Checks each frame: whether its request may get it, and what it changes for those after it.
 
 use super::Checker;
-use super::answers::{Answer, check_error};
 use super::attachments::check_attachments;
 use super::calls::Announced;
 use super::conversation::SnapshotOf;
@@ -9,6 +8,7 @@ use super::entity::check_entities;
 use super::fields::{Context, Fields};
 use super::line::Read;
 use super::names::Name;
+use super::outcome::{RequestOutcome, check_error};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
 use crate::protocol::any::Any;
@@ -193,8 +193,8 @@ impl Checker {
         let activity = self.runs.activity();
         let state = (run, activity, self.withdraws && !is_nameless);
         let answer = self.requests.done(name, is_nameless, state, frame, report);
-        let is_bare = answer.as_ref().is_some_and(Answer::is_bare);
-        let is_other = answer.as_ref().is_some_and(Answer::is_other);
+        let is_bare = answer.as_ref().is_some_and(RequestOutcome::is_bare);
+        let is_other = answer.as_ref().is_some_and(RequestOutcome::is_other);
         let is_ok = frame.status == done::OK;
         self.process.settle_servers(is_bare && is_ok, report);
         match (is_bare, &*frame.status) {

@@ -1,8 +1,8 @@
 //! Checks the life of the process that writes the stream: it writes `hello`, answers one or more
 //! requests, and ends once.
 
-use super::answers::needs_no_request;
 use super::names::{Name, shown};
+use super::outcome::needs_no_request;
 use super::rule::{Report, Rule, Violation};
 use super::session::check_hello;
 use crate::protocol::command::Extension;

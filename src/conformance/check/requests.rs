@@ -1,7 +1,7 @@
 //! The requests of a stream: which were answered, and which have no `done` yet.
 
-use super::answers::{Answer, ErrorSeen, check_done};
 use super::names::{Name, Remembered, shown};
+use super::outcome::{ErrorSeen, RequestOutcome, check_done};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame};
@@ -106,13 +106,13 @@ impl Requests {
         (run, activity, withdraws): (RunSeen, Activity, bool),
         done: &DoneFrame,
         report: &mut Report,
-    ) -> Option<Answer> {
+    ) -> Option<RequestOutcome> {
         self.done += 1;
         if !is_nameless {
             self.finished.insert(name);
         }
         let Request { error, has_snapshot, has_event, .. } = self.open.remove(&name.key())?;
-        let answer = Answer { run, error, has_snapshot, has_event };
+        let answer = RequestOutcome { run, error, has_snapshot, has_event };
         self.check_final_snapshot(&answer, report);
         let is_ok = done.status == done::OK;
         self.unexplained += u64::from(answer.is_bare() && is_ok && activity == Activity::Idle);
@@ -127,7 +127,7 @@ impl Requests {
     }
 
     /// The snapshot at the end of a run is an option of the process.
-    fn check_final_snapshot(&mut self, answer: &Answer, report: &mut Report) {
+    fn check_final_snapshot(&mut self, answer: &RequestOutcome, report: &mut Report) {
         if !answer.has_ended_run() {
             return;
         }

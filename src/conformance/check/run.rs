@@ -9,7 +9,7 @@ use super::fields::is_cancelled;
 use super::identity::Identity;
 use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
-use super::step::{RunEnd, SegmentStep, Step};
+use super::run_event::{RunEnd, RunEvent, SegmentEvent};
 use super::text::Text;
 use super::usage::call_usage;
 use tool::Tool;
@@ -55,14 +55,14 @@ struct Segment {
 
 impl Run {
     /// A run whose first event is `step`.
-    pub(super) fn begin(request: Name, step: &Step<'_>, report: &mut Report) -> Self {
-        let is_first = matches!(step, Step::PromptAccepted { .. });
+    pub(super) fn begin(request: Name, step: &RunEvent<'_>, report: &mut Report) -> Self {
+        let is_first = matches!(step, RunEvent::PromptAccepted { .. });
         if !is_first {
             let message = "a run begins with ChatUserMessageAccepted, not with this event";
             report.add(Rule::EventOrder, message);
         }
         // Continue in a state that makes later reports useful.
-        let is_started = !is_first && !matches!(step, Step::RunStarted);
+        let is_started = !is_first && !matches!(step, RunEvent::RunStarted);
         Self {
             request,
             identity: Identity::default(),
@@ -71,7 +71,7 @@ impl Run {
             segment_end: None,
             expected_end: None,
             stage: if is_started { RunStage::Started } else { RunStage::Accepted },
-            has_call: is_started && !matches!(step, Step::CallStarted),
+            has_call: is_started && !matches!(step, RunEvent::CallStarted),
             reason: None,
             prompts: 1,
             joined: None,
@@ -96,61 +96,61 @@ impl Run {
     /// Checks an event other than the run's first.
     pub(super) fn step(
         &mut self,
-        step: Step<'_>,
+        step: RunEvent<'_>,
         session: &mut SessionCalls,
         namer: &Namer,
         report: &mut Report,
     ) {
-        if let (RunStage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
+        if let (RunStage::Ended(_), false) = (self.stage, matches!(step, RunEvent::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
         if !step.reports_on_call() {
             self.calls.settle(session, report);
         }
         match step {
-            Step::PromptAccepted { id } => self.join(namer.name(id), id, report),
-            Step::RunStarted => self.start(report),
-            Step::CallStarted => {
+            RunEvent::PromptAccepted { id } => self.join(namer.name(id), id, report),
+            RunEvent::RunStarted => self.start(report),
+            RunEvent::CallStarted => {
                 self.start_call(report);
                 self.calls.start(session);
             }
-            Step::CallUpdated { reason } => {
+            RunEvent::CallUpdated { reason } => {
                 self.need_call("ChatProviderCallMetadataUpdated", report);
                 self.check_reason(reason, namer, report);
             }
-            Step::CallFinished { class, reason, usage } => {
+            RunEvent::CallFinished { class, reason, usage } => {
                 self.check_last_reason(reason, namer, report);
                 self.finish_call(class, report);
                 self.calls.finish(class, reason, call_usage(usage), namer);
             }
-            Step::Retried(retry) => self.calls.retry(retry, session, report),
-            Step::Truncated { class, reason } => {
+            RunEvent::Retried(retry) => self.calls.retry(retry, session, report),
+            RunEvent::Truncated { class, reason } => {
                 self.calls.truncated((class, reason), session, namer, report);
             }
-            Step::Timed { first_byte_ms, first_token_ms } => {
+            RunEvent::Timed { first_byte_ms, first_token_ms } => {
                 self.calls.timed((first_byte_ms, first_token_ms), session, report);
             }
-            Step::Counted(totals) => self.calls.counted(totals, session, namer, report),
-            Step::Rejected { repair, repairs_max } => {
+            RunEvent::Counted(totals) => self.calls.counted(totals, session, namer, report),
+            RunEvent::Rejected { repair, repairs_max } => {
                 let is_between = self.tools.is_empty();
                 self.calls.rejected((repair, repairs_max), is_between, report);
             }
-            Step::Segment(id, step) => {
-                if let SegmentStep::Finished { reason, .. } = step {
+            RunEvent::Segment(id, step) => {
+                if let SegmentEvent::Finished { reason, .. } = step {
                     self.check_reason(reason, namer, report);
                 }
                 self.calls.answer(report);
                 self.segment(namer.name(id), step, report);
             }
-            Step::Tool(id, step) => {
+            RunEvent::Tool(id, step) => {
                 self.calls.answer(report);
                 self.tool(namer.name(id), step, namer, report);
             }
-            Step::RunEnded { end, error } => {
+            RunEvent::RunEnded { end, error } => {
                 self.finish(end, report);
                 self.calls.run_ended(end, error, report);
             }
-            Step::Other => {}
+            RunEvent::Other => {}
         }
     }
 

@@ -6,7 +6,7 @@ use super::identity::Earlier;
 use super::names::{Name, Namer};
 use super::rule::{Report, Rule};
 use super::run::Run;
-use super::step::{RunEnd, Step};
+use super::run_event::{RunEnd, RunEvent};
 use super::text::Text;
 
 /// Most runs tracked at once; there should be one.
@@ -78,7 +78,7 @@ impl Runs {
     pub(super) fn step(
         &mut self,
         request: &Name,
-        step: Step<'_>,
+        step: RunEvent<'_>,
         namer: &Namer,
         report: &mut Report,
     ) {
@@ -93,7 +93,7 @@ impl Runs {
             }
             return run.step(step, &mut self.calls, namer, report);
         }
-        if matches!(step, Step::Other) {
+        if matches!(step, RunEvent::Other) {
             return;
         }
         if let Some(other) = self.live.last() {
@@ -105,7 +105,7 @@ impl Runs {
             self.live.remove(0);
         }
         let mut run = Run::begin(request.clone(), &step, report);
-        if !matches!(step, Step::PromptAccepted { .. }) {
+        if !matches!(step, RunEvent::PromptAccepted { .. }) {
             run.step(step, &mut self.calls, namer, report);
         }
         self.live.push(run);

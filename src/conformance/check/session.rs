@@ -1,7 +1,7 @@
 //! Checks the first frame, and the session id: the server's default, until a request binds another.
 
-use super::answers::comes_before_binding;
 use super::names::shown;
+use super::outcome::comes_before_binding;
 use super::rule::{Report, Rule};
 use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;

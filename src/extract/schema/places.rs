@@ -19,14 +19,14 @@ pub(super) struct Place<'a> {
     /// The value there.
     pub(super) value: &'a Value,
     /// The index of the enclosing place, and the position in it; `None` for the whole schema.
-    way: Option<(usize, Step<'a>)>,
+    way: Option<(usize, PointerToken<'a>)>,
     /// The `$id` of the schema around it; empty if it has none.
     pub(super) base: &'a str,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step<'a> {
+enum PointerToken<'a> {
     Member(&'a str),
     Item(usize),
 }
@@ -37,8 +37,8 @@ pub(super) fn pointer(places: &[Place<'_>], place: &Place<'_>) -> String {
     let mut way = place.way;
     while let Some((number, step)) = way {
         steps.push(match step {
-            Step::Member(name) => name.replace('~', "~0").replace('/', "~1"),
-            Step::Item(at) => at.to_string(),
+            PointerToken::Member(name) => name.replace('~', "~0").replace('/', "~1"),
+            PointerToken::Item(at) => at.to_string(),
         });
         way = places.get(number).and_then(|place| place.way);
     }
@@ -53,13 +53,9 @@ pub(super) fn places(schema: &Value) -> Vec<Place<'_>> {
     let mut done = 0;
     while let Some(place) = found.get(done).copied() {
         match place.value {
-            Value::Array(items) => {
-                found.extend(items.iter().enumerate().map(|(at, value)| Place {
-                    value,
-                    way: Some((done, Step::Item(at))),
-                    ..place
-                }))
-            }
+            Value::Array(items) => found.extend(items.iter().enumerate().map(|(at, value)| {
+                Place { value, way: Some((done, PointerToken::Item(at))), ..place }
+            })),
             Value::Object(members) => found.extend(inside(done, place, members)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
@@ -81,7 +77,7 @@ fn inside<'a>(
             Kind::Named => Kind::Schema,
             Kind::Other => Kind::Other,
         };
-        Some(Place { value, way: Some((number, Step::Member(key))), base, kind })
+        Some(Place { value, way: Some((number, PointerToken::Member(key))), base, kind })
     })
 }
 

@@ -15,7 +15,7 @@ mod questions;
 
 pub(crate) use questions::Next;
 
-use super::answers::Answers;
+use super::cursor_reports::CursorReports;
 use super::region::{Redrawn, Region};
 use super::{ASK, BEGIN, END, ERASE_BELOW, ERASE_LINE, WRAP_OFF, WRAP_ON};
 use super::{go_right, go_up, push_line};
@@ -52,7 +52,7 @@ pub(crate) struct Inline {
     /// Lines of it that were pushed above the screen before the others were erased.
     pushed: usize,
     asked: Asked,
-    answers: Answers,
+    cursor_reports: CursorReports,
     /// The terminal has just reported the size that it was believed to have.
     is_confirmed: bool,
 }
@@ -95,7 +95,7 @@ impl Inline {
             left: 0,
             pushed: 0,
             asked: Asked::Nothing,
-            answers: Answers::default(),
+            cursor_reports: CursorReports::default(),
             is_confirmed: false,
         }
     }
@@ -114,7 +114,7 @@ impl Inline {
             self.is_confirmed = false;
             return String::new();
         }
-        let asks = self.reflows && (is_moving || self.is_resized) && self.answers.may_ask();
+        let asks = self.reflows && (is_moving || self.is_resized) && self.cursor_reports.may_ask();
         (self.is_erased, self.left, self.pushed) = (false, 0, 0);
         if self.is_wary(is_moving, now) {
             self.settles = Some(now + WARY_PICTURE_TIME);
@@ -146,7 +146,7 @@ impl Inline {
                 let changed = (!is_new).then_some(changed);
                 let before = Before { region, up, printed: lines, changed };
                 self.asked = Asked::Picture(Box::new(before));
-                self.answers.asked(now);
+                self.cursor_reports.asked(now);
                 out.push_str(ASK);
             }
             None => self.region.settle(),
@@ -163,7 +163,7 @@ impl Inline {
         if self.reflows {
             self.region.reflow(columns);
         }
-        self.region.all_rows(self.screen_row.take(), self.answers.have_come())
+        self.region.all_rows(self.screen_row.take(), self.cursor_reports.have_come())
     }
 
     /// The lines of the live region that are not on the terminal.
@@ -215,12 +215,12 @@ impl Inline {
     /// the scrollback, the live region does not.
     pub(crate) fn clear(&mut self, size: Size) -> String {
         // The terminal still answers the questions that it was asked.
-        let answers = std::mem::take(&mut self.answers);
+        let cursor_reports = std::mem::take(&mut self.cursor_reports);
         let mut out = self.erase(size.columns);
         out.push_str(&"\n".repeat(size.rows.saturating_sub(1)));
         out.push_str("\x1b[H");
         self.forget();
-        self.answers = answers;
+        self.cursor_reports = cursor_reports;
         out
     }
 

@@ -1,6 +1,6 @@
 //! Frames of the conversation, each taken in once.
 
-use super::{Note, Run, State, Step, ToolState};
+use super::{Note, Run, RunPhase, State, ToolState};
 use crate::protocol::any::Any;
 use crate::protocol::command::ModelChoice;
 use crate::protocol::proto::chat::{
@@ -93,7 +93,7 @@ impl State {
             self.tool_requested(&call);
         } else if let Any::ChatToolExecutionStarted(call) = payload {
             let now = self.now;
-            self.step(Step::Tools);
+            self.phase(RunPhase::Tools);
             if let Some(tool) = self.run.as_mut().and_then(|run| run.tool(&call.tool_call_id)) {
                 tool.state = ToolState::Running;
                 tool.since = now;
@@ -119,11 +119,11 @@ impl State {
         } else if let Any::ChatRunStarted(_) = payload {
             self.run = Some(Run::new(request.to_owned(), self.now));
         } else if let Any::ChatProviderCallStarted(_) = payload {
-            self.step(Step::Model);
+            self.phase(RunPhase::Model);
         } else if let Any::RetryScheduled(retry) = payload {
             self.retry(*retry);
         } else if let Any::RetryStarted(_) = payload {
-            self.step(Step::Model);
+            self.phase(RunPhase::Model);
         } else if let Any::AnswerTruncated(truncated) = payload {
             self.truncated(&truncated);
         } else if let Any::ModelSwitched(switched) = payload {
@@ -158,7 +158,7 @@ impl State {
 
     fn retry(&mut self, retry: RetryScheduled) {
         let wait = Duration::from_millis(retry.wait_ms);
-        let step = Step::Retry {
+        let phase = RunPhase::Retry {
             attempt: retry.attempt,
             attempts_max: retry.attempts_max,
             until: self.now + wait,
@@ -168,7 +168,7 @@ impl State {
             let text = retrying(wait, retry.attempt, retry.attempts_max, &retry.reason);
             self.note(Note::Information, text);
         }
-        self.step(step);
+        self.phase(phase);
     }
 
     fn truncated(&mut self, truncated: &AnswerTruncated) {

@@ -40,7 +40,7 @@ struct Asked {
 }
 
 /// What a line says about a tool call.
-enum Answer {
+enum ApprovalReply {
     /// A word with a slash, which is nothing else.
     Command(Decision),
     /// A letter or a word, which is a prompt unless a question was shown before.
@@ -125,7 +125,9 @@ impl State {
         let word = line.trim();
         let is_asked = lines.has_shown_question();
         let decision = match answer(word) {
-            Some(Answer::Command(decision) | Answer::Word(decision)) => Some(decision),
+            Some(ApprovalReply::Command(decision) | ApprovalReply::Word(decision)) => {
+                Some(decision)
+            }
             None => None,
         };
         if let Some(actions) = self.answer_about_line(decision.as_ref()) {
@@ -136,15 +138,15 @@ impl State {
         }
         let Some(lines) = &mut self.lines else { return Vec::new() };
         match answer(word) {
-            Some(Answer::Command(decision) | Answer::Word(decision)) if is_asked => {
+            Some(ApprovalReply::Command(decision) | ApprovalReply::Word(decision)) if is_asked => {
                 return self.decide(decision);
             }
             // What was typed before a question appeared is no answer to it. A pipe has no other time.
-            Some(Answer::Command(_)) if lines.are_typed => {
+            Some(ApprovalReply::Command(_)) if lines.are_typed => {
                 self.note(Note::Error, NO_QUESTION.to_owned());
                 return Vec::new();
             }
-            Some(Answer::Command(_) | Answer::Word(_)) | None => {}
+            Some(ApprovalReply::Command(_) | ApprovalReply::Word(_)) | None => {}
         }
         match word {
             "" => return Vec::new(),
@@ -216,7 +218,7 @@ impl State {
 
     /// A line in its turn.
     fn line(&mut self, line: &str) -> Vec<Action> {
-        if let Some(Answer::Command(_)) = answer(line.trim()) {
+        if let Some(ApprovalReply::Command(_)) = answer(line.trim()) {
             self.note(Note::Error, NO_QUESTION.to_owned());
             return Vec::new();
         }
@@ -269,16 +271,16 @@ impl State {
         let Some(lines) = &mut self.lines else { return Vec::new() };
         let next = lines.waiting.front().and_then(|line| answer(line.trim()));
         match next {
-            Some(Answer::Command(decision)) => {
+            Some(ApprovalReply::Command(decision)) => {
                 lines.waiting.pop_front();
                 self.decide(decision)
             }
-            Some(Answer::Word(_)) | None if lines.have_ended => {
+            Some(ApprovalReply::Word(_)) | None if lines.have_ended => {
                 let reason = "input has ended, so nobody can answer";
                 self.note(Note::Warning, reason.to_owned());
                 self.decide(Decision::Deny { reason: reason.to_owned() })
             }
-            Some(Answer::Word(_)) | None => Vec::new(),
+            Some(ApprovalReply::Word(_)) | None => Vec::new(),
         }
     }
 }
@@ -298,15 +300,15 @@ pub(super) fn is_decision(text: &str) -> bool {
     answer(text.trim()).is_some()
 }
 
-fn answer(word: &str) -> Option<Answer> {
+fn answer(word: &str) -> Option<ApprovalReply> {
     let deny = || Decision::Deny { reason: String::new() };
     Some(match word.to_ascii_lowercase().as_str() {
-        "/allow" => Answer::Command(Decision::AllowOnce),
-        "/always" => Answer::Command(Decision::AllowSession),
-        "/deny" => Answer::Command(deny()),
-        "y" | "yes" => Answer::Word(Decision::AllowOnce),
-        "a" | "always" => Answer::Word(Decision::AllowSession),
-        "n" | "no" => Answer::Word(deny()),
+        "/allow" => ApprovalReply::Command(Decision::AllowOnce),
+        "/always" => ApprovalReply::Command(Decision::AllowSession),
+        "/deny" => ApprovalReply::Command(deny()),
+        "y" | "yes" => ApprovalReply::Word(Decision::AllowOnce),
+        "a" | "always" => ApprovalReply::Word(Decision::AllowSession),
+        "n" | "no" => ApprovalReply::Word(deny()),
         _ => return None,
     })
 }

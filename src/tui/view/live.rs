@@ -6,7 +6,7 @@ use super::look::{Look, Part};
 use super::pieces::{arguments, wrapped};
 use super::{one_line, seconds, styled};
 use crate::tui::model::{
-    Approval, Picker, PickerKind, Run, Size, State, Step, ToolState, retrying,
+    Approval, Picker, PickerKind, Run, RunPhase, Size, State, ToolState, retrying,
 };
 use crate::tui::text::width;
 use ratatui_core::style::Style;
@@ -196,13 +196,13 @@ fn step(state: &State, run: &Run) -> String {
     if !state.approvals.is_empty() {
         return "waiting for your decision".to_owned();
     }
-    match &run.step {
-        Step::Starting => "starting".to_owned(),
-        Step::Model => "waiting for the model".to_owned(),
-        Step::Thinking => "thinking".to_owned(),
-        Step::Answering => "answering".to_owned(),
-        Step::Tools => "running tools".to_owned(),
-        Step::Retry { attempt, attempts_max, until, reason } => {
+    match &run.phase {
+        RunPhase::Starting => "starting".to_owned(),
+        RunPhase::Model => "waiting for the model".to_owned(),
+        RunPhase::Thinking => "thinking".to_owned(),
+        RunPhase::Answering => "answering".to_owned(),
+        RunPhase::Tools => "running tools".to_owned(),
+        RunPhase::Retry { attempt, attempts_max, until, reason } => {
             retrying(until.saturating_sub(state.now), *attempt, *attempts_max, reason)
         }
     }

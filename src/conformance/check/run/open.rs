@@ -4,7 +4,7 @@ use super::tool::Tool;
 use super::{Run, Segment};
 use crate::conformance::check::names::{Name, Namer};
 use crate::conformance::check::rule::{Report, Rule};
-use crate::conformance::check::step::{RunEnd, SegmentStep, ToolStep};
+use crate::conformance::check::run_event::{RunEnd, SegmentEvent, ToolEvent};
 use crate::conformance::check::text::Text;
 
 /// Most open segments, or tool calls, of one run that are tracked. A run with more of them is not
@@ -29,24 +29,24 @@ impl Run {
         self.is_too_wide || self.tools.iter().any(is_it)
     }
 
-    pub(super) fn segment(&mut self, name: Name, step: SegmentStep<'_>, report: &mut Report) {
+    pub(super) fn segment(&mut self, name: Name, step: SegmentEvent<'_>, report: &mut Report) {
         let at = self.segments.iter().position(|open| open.name == name);
         let shown = format!("segment {}", name.shown);
         match (step, at) {
-            (SegmentStep::Started, Some(_)) => {
+            (SegmentEvent::Started, Some(_)) => {
                 report.add(Rule::EventOrder, format!("{shown} starts twice"));
             }
-            (SegmentStep::Started, None) => {
+            (SegmentEvent::Started, None) => {
                 self.need_call("a segment", report);
                 if self.has_room_for(self.segments.len()) {
                     self.segments.push(Segment { name, text: Text::new() });
                 }
             }
-            (SegmentStep::Patched(patch), Some(at)) => {
+            (SegmentEvent::Patched(patch), Some(at)) => {
                 self.segments[at].text.patch(&shown, patch, report);
                 self.limit_text();
             }
-            (SegmentStep::Finished { text, status, .. }, Some(at)) => {
+            (SegmentEvent::Finished { text, status, .. }, Some(at)) => {
                 let open = self.segments.remove(at);
                 open.text.finish(&shown, text, report);
                 if let Some(end) = RunEnd::of_cut(status) {
@@ -54,7 +54,7 @@ impl Run {
                     self.expected_end = Some(end);
                 }
             }
-            (SegmentStep::Patched(_) | SegmentStep::Finished { .. }, None) => {
+            (SegmentEvent::Patched(_) | SegmentEvent::Finished { .. }, None) => {
                 self.not_open(&shown, report);
             }
         }
@@ -63,23 +63,23 @@ impl Run {
     pub(super) fn tool(
         &mut self,
         name: Name,
-        step: ToolStep<'_>,
+        step: ToolEvent<'_>,
         namer: &Namer,
         report: &mut Report,
     ) {
         let at = self.tools.iter().position(|open| open.name == name);
         let shown = format!("tool call {}", name.shown);
         match (step, at) {
-            (ToolStep::Started, Some(_)) => {
+            (ToolEvent::Started, Some(_)) => {
                 report.add(Rule::EventOrder, format!("{shown} starts twice"));
             }
-            (ToolStep::Started, None) => {
+            (ToolEvent::Started, None) => {
                 self.need_call("a tool call", report);
                 if self.has_room_for(self.tools.len()) {
                     self.tools.push(Tool::begin(name));
                 }
             }
-            (ToolStep::Finished, Some(at)) => {
+            (ToolEvent::Finished, Some(at)) => {
                 let open = self.tools.remove(at);
                 if !open.may_finish() {
                     let message = format!("{shown} finishes without a result");

@@ -2,7 +2,7 @@
 
 use crate::conformance::check::names::{Name, Namer};
 use crate::conformance::check::rule::{Report, Rule};
-use crate::conformance::check::step::ToolStep;
+use crate::conformance::check::run_event::ToolEvent;
 use crate::conformance::check::text::Text;
 use crate::protocol::any::Struct;
 use crate::protocol::words::tool_result;
@@ -53,7 +53,7 @@ impl Tool {
     pub(super) fn step(
         &mut self,
         shown: &str,
-        step: ToolStep<'_>,
+        step: ToolEvent<'_>,
         namer: &Namer,
         report: &mut Report,
     ) {
@@ -62,32 +62,32 @@ impl Tool {
             report.add(Rule::EventOrder, message);
         }
         match step {
-            ToolStep::Patched(patch) => self.input.patch(shown, patch, report),
-            ToolStep::Requested { input } => {
+            ToolEvent::Patched(patch) => self.input.patch(shown, patch, report),
+            ToolEvent::Requested { input } => {
                 self.requested = Some(namer.key(input));
                 self.arguments = arguments(input).map(|arguments| namer.key(&arguments));
                 if self.input.patches > 0 {
                     self.input.finish(shown, input, report);
                 }
             }
-            ToolStep::ApprovalRequested { input } | ToolStep::Executing { input } => {
+            ToolEvent::ApprovalRequested { input } | ToolEvent::Executing { input } => {
                 if self.requested.is_some_and(|requested| requested != namer.key(input)) {
                     let message = format!("the input of {shown} is not the one that was requested");
                     report.add(Rule::FieldChanged, message);
                 }
             }
-            ToolStep::ClientAsked { input } => {
+            ToolEvent::ClientAsked { input } => {
                 let input = input.map(written).unwrap_or_else(|| "{}".to_owned());
                 if self.arguments.is_some_and(|arguments| arguments != namer.key(&input)) {
                     let message = format!("the client gets another input for {shown}");
                     report.add(Rule::FieldChanged, message);
                 }
             }
-            ToolStep::Returned { status } => self.check_result(shown, status, report),
-            ToolStep::Started
-            | ToolStep::ApprovalResolved { .. }
-            | ToolStep::ClientAnswered { .. }
-            | ToolStep::Finished => {}
+            ToolEvent::Returned { status } => self.check_result(shown, status, report),
+            ToolEvent::Started
+            | ToolEvent::ApprovalResolved { .. }
+            | ToolEvent::ClientAnswered { .. }
+            | ToolEvent::Finished => {}
         }
         self.stage = ToolStage::after(step);
     }
@@ -130,34 +130,34 @@ fn written(input: &Struct) -> String {
 
 impl ToolStage {
     /// The stage after such a step.
-    fn after(step: ToolStep<'_>) -> Self {
+    fn after(step: ToolEvent<'_>) -> Self {
         match step {
-            ToolStep::Started | ToolStep::Patched(_) => Self::Started,
-            ToolStep::Requested { .. } => Self::Requested,
-            ToolStep::ApprovalRequested { .. } => Self::AwaitsApproval,
-            ToolStep::ApprovalResolved { is_allowed: true } => Self::Allowed,
-            ToolStep::ApprovalResolved { is_allowed: false } => Self::Denied,
-            ToolStep::Executing { .. } => Self::Executing,
-            ToolStep::ClientAsked { .. } => Self::AwaitsClient,
-            ToolStep::ClientAnswered { status } => Self::Answered(status == tool_result::SUCCESS),
-            ToolStep::Returned { .. } | ToolStep::Finished => Self::Returned,
+            ToolEvent::Started | ToolEvent::Patched(_) => Self::Started,
+            ToolEvent::Requested { .. } => Self::Requested,
+            ToolEvent::ApprovalRequested { .. } => Self::AwaitsApproval,
+            ToolEvent::ApprovalResolved { is_allowed: true } => Self::Allowed,
+            ToolEvent::ApprovalResolved { is_allowed: false } => Self::Denied,
+            ToolEvent::Executing { .. } => Self::Executing,
+            ToolEvent::ClientAsked { .. } => Self::AwaitsClient,
+            ToolEvent::ClientAnswered { status } => Self::Answered(status == tool_result::SUCCESS),
+            ToolEvent::Returned { .. } | ToolEvent::Finished => Self::Returned,
         }
     }
 
     /// Whether such a step may come next.
-    fn allows(self, step: ToolStep<'_>) -> bool {
+    fn allows(self, step: ToolEvent<'_>) -> bool {
         match step {
-            ToolStep::Started
-            | ToolStep::Patched(_)
-            | ToolStep::Requested { .. }
-            | ToolStep::Finished => self == Self::Started,
-            ToolStep::ApprovalRequested { .. } => self == Self::Requested,
-            ToolStep::ApprovalResolved { .. } => self == Self::AwaitsApproval,
-            ToolStep::Executing { .. } => matches!(self, Self::Requested | Self::Allowed),
-            ToolStep::ClientAsked { .. } => self == Self::Executing,
-            ToolStep::ClientAnswered { .. } => self == Self::AwaitsClient,
+            ToolEvent::Started
+            | ToolEvent::Patched(_)
+            | ToolEvent::Requested { .. }
+            | ToolEvent::Finished => self == Self::Started,
+            ToolEvent::ApprovalRequested { .. } => self == Self::Requested,
+            ToolEvent::ApprovalResolved { .. } => self == Self::AwaitsApproval,
+            ToolEvent::Executing { .. } => matches!(self, Self::Requested | Self::Allowed),
+            ToolEvent::ClientAsked { .. } => self == Self::Executing,
+            ToolEvent::ClientAnswered { .. } => self == Self::AwaitsClient,
             // A call may be refused, or its time may be up.
-            ToolStep::Returned { .. } => matches!(
+            ToolEvent::Returned { .. } => matches!(
                 self,
                 Self::Requested
                     | Self::Denied

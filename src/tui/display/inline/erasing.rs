@@ -52,7 +52,7 @@ impl Inline {
         out.push('\r');
         out.push_str(ERASE_BELOW);
         self.asked = Asked::Erased(Erasure { up, row, size, open: self.left + open });
-        self.answers.asked(now);
+        self.cursor_reports.asked(now);
         out
     }
 

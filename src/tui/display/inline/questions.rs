@@ -39,15 +39,16 @@ impl Inline {
             Some(until) if until > now => return Next::Wait(until),
             Some(_) => true,
             None if self.is_stale && self.screen_row.is_some() => {
-                let is_done = self.is_erased || self.region.is_empty() || !self.answers.may_ask();
+                let is_done =
+                    self.is_erased || self.region.is_empty() || !self.cursor_reports.may_ask();
                 return if is_done { Next::Picture } else { Next::Erase };
             }
             // Terminals report a new size late: this question finds it before a picture does.
-            None => is_moving && self.answers.is_known() && !self.is_confirmed,
+            None => is_moving && self.cursor_reports.is_known() && !self.is_confirmed,
         };
         if matters
-            && !self.answers.may_ask()
-            && let Some(until) = self.answers.awaited(now, true)
+            && !self.cursor_reports.may_ask()
+            && let Some(until) = self.cursor_reports.awaited(now, true)
         {
             // The answer to a question that does not matter any more comes first.
             return Next::Wait(until);
@@ -55,9 +56,9 @@ impl Inline {
         // What is drawn now may meet another size.
         self.is_stale |= self.is_wary(is_moving, now);
         self.settles = None;
-        if matters && self.reflows && self.answers.may_ask() {
+        if matters && self.reflows && self.cursor_reports.may_ask() {
             self.asked = Asked::Place(size);
-            self.answers.asked(now);
+            self.cursor_reports.asked(now);
             return Next::Ask(ASK);
         }
         Next::Picture
@@ -71,11 +72,11 @@ impl Inline {
             Asked::Place(_) | Asked::Erased(_) => true,
             Asked::Picture(_) => false,
         };
-        let until = self.answers.awaited(now, matters);
+        let until = self.cursor_reports.awaited(now, matters);
         if until.is_some() {
             return until;
         }
-        self.answers.give_up();
+        self.cursor_reports.give_up();
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
             Asked::Nothing | Asked::Place(_) => {}
             Asked::Erased(erasure) => self.erased(&erasure, erasure.row, erasure.size),
@@ -87,12 +88,12 @@ impl Inline {
     /// Whether another size is expected soon.
     pub(super) fn is_wary(&self, is_moving: bool, now: Instant) -> bool {
         let is_wary = self.wary_until.is_some_and(|until| until > now);
-        is_wary && is_moving && self.reflows && self.answers.is_known()
+        is_wary && is_moving && self.reflows && self.cursor_reports.is_known()
     }
 
     /// Whether the terminal has answered in time when it was last asked.
     pub(crate) fn has_answers(&self) -> bool {
-        self.answers.is_known()
+        self.cursor_reports.is_known()
     }
 
     /// The terminal has another size, or may have: it may have wrapped its lines.
@@ -113,7 +114,7 @@ impl Inline {
     /// A place that the terminal reports, counted from 1. Gives its size if that is not as it was believed
     /// to be.
     pub(crate) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
-        let answer = self.answers.take(row, column)?;
+        let answer = self.cursor_reports.take(row, column)?;
         let is_as_believed = match std::mem::replace(&mut self.asked, Asked::Nothing) {
             // It comes late.
             Asked::Nothing => return None,
@@ -156,6 +157,6 @@ impl Inline {
 
     /// Until when an answer may come, if one is on its way.
     pub(crate) fn answers_until(&self, now: Instant) -> Option<Instant> {
-        self.answers.owed(now)
+        self.cursor_reports.owed(now)
     }
 }

@@ -11,7 +11,7 @@ const LATE_ANSWER_TIME: Duration = Duration::from_secs(2);
 
 /// The answers that are on their way.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct CursorReports {
     /// Questions without an answer.
     open: usize,
     /// The row of the cursor: the first half of an answer.
@@ -25,12 +25,12 @@ pub(super) struct Answers {
 
 /// Where the cursor is, counted from 0, and how large the terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct CursorReport {
     pub(super) row: usize,
     pub(super) size: Size,
 }
 
-impl Answers {
+impl CursorReports {
     /// Whether it is of any use to ask: an answer that has not come may never come.
     pub(super) fn may_ask(&self) -> bool {
         self.open == 0
@@ -74,7 +74,7 @@ impl Answers {
     }
 
     /// Takes in a report; gives the answer to the last question once it is whole.
-    pub(super) fn take(&mut self, row: usize, column: usize) -> Option<Answer> {
+    pub(super) fn take(&mut self, row: usize, column: usize) -> Option<CursorReport> {
         let Some(cursor) = self.row.take() else {
             self.row = Some(row);
             return None;
@@ -85,7 +85,10 @@ impl Answers {
         is_last.then(|| {
             self.is_known = true;
             self.until = None;
-            Answer { row: cursor.saturating_sub(1), size: Size { columns: column, rows: row } }
+            CursorReport {
+                row: cursor.saturating_sub(1),
+                size: Size { columns: column, rows: row },
+            }
         })
     }
 }

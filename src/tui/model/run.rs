@@ -1,4 +1,4 @@
-//! The run that goes on: what of it may still change.
+//! The live run: its streamed text, reasoning and open tool calls.
 
 use super::hint::About;
 use super::{Piece, State};
@@ -8,7 +8,7 @@ use crate::tui::markdown::{Block, Markdown};
 use crate::tui::text::{Cleaner, clean};
 use std::time::Duration;
 
-/// Bytes of a result, or of arguments, that are kept for the screen.
+/// Bytes of a result, or of arguments, that the screen shows.
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
 /// A run.
@@ -17,19 +17,19 @@ pub(crate) struct Run {
     /// The request, by which it is cancelled.
     pub(crate) request: String,
     pub(crate) started: Duration,
-    pub(crate) step: Step,
-    /// When the step began.
-    pub(crate) step_since: Duration,
-    pub(crate) text: Option<Answer>,
+    pub(crate) phase: RunPhase,
+    /// When the phase began.
+    pub(crate) phase_since: Duration,
+    pub(crate) text: Option<StreamedText>,
     pub(crate) reasoning: Option<Reasoning>,
     /// Calls that have no result yet.
     pub(crate) tools: Vec<ToolCall>,
     pub(crate) is_stopping: bool,
 }
 
-/// What is being waited for.
+/// The part of a run that is under way, as the status line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum RunPhase {
     Starting,
     Model,
     Thinking,
@@ -40,7 +40,7 @@ pub(crate) enum Step {
 
 /// A text that streams.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct StreamedText {
     pub(crate) markdown: Markdown,
     source: String,
 }
@@ -79,7 +79,7 @@ pub(crate) enum ToolState {
     Failed(Option<Duration>),
 }
 
-impl Answer {
+impl StreamedText {
     fn push(&mut self, piece: &str) {
         self.source.push_str(piece);
         self.markdown.push(piece);
@@ -129,8 +129,8 @@ impl Run {
         Self {
             request,
             started: now,
-            step: Step::Starting,
-            step_since: now,
+            phase: RunPhase::Starting,
+            phase_since: now,
             text: None,
             reasoning: None,
             tools: Vec::new(),
@@ -138,10 +138,10 @@ impl Run {
         }
     }
 
-    fn step(&mut self, step: Step, now: Duration) {
-        if self.step != step {
-            self.step = step;
-            self.step_since = now;
+    fn phase(&mut self, phase: RunPhase, now: Duration) {
+        if self.phase != phase {
+            self.phase = phase;
+            self.phase_since = now;
         }
     }
 
@@ -151,19 +151,19 @@ impl Run {
 }
 
 impl State {
-    pub(super) fn step(&mut self, step: Step) {
+    pub(super) fn phase(&mut self, phase: RunPhase) {
         let now = self.now;
         if let Some(run) = &mut self.run {
-            run.step(step, now);
+            run.phase(phase, now);
         }
     }
 
     pub(super) fn text_begins(&mut self) {
         self.reasoning_ends();
         self.text_ends();
-        self.step(Step::Answering);
+        self.phase(RunPhase::Answering);
         if let Some(run) = &mut self.run {
-            run.text = Some(Answer::default());
+            run.text = Some(StreamedText::default());
         }
     }
 
@@ -188,7 +188,7 @@ impl State {
 
     pub(super) fn reasoning_begins(&mut self) {
         self.reasoning_ends();
-        self.step(Step::Thinking);
+        self.phase(RunPhase::Thinking);
         let since = self.now;
         if let Some(run) = &mut self.run {
             let (text, cleaner) = (String::new(), Cleaner::default());
@@ -229,7 +229,7 @@ impl State {
         if run.tool(id).is_none() {
             run.tools.push(ToolCall::new(id.to_owned(), name, now));
         }
-        run.step(Step::Tools, now);
+        run.phase(RunPhase::Tools, now);
     }
 
     /// The call has its result: it is printed, and does not change any more.

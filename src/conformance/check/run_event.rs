@@ -38,7 +38,7 @@ impl RunEnd {
 
 /// An event, as far as the order of a run is concerned.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum RunEvent<'a> {
     PromptAccepted {
         id: &'a str,
     },
@@ -71,8 +71,8 @@ pub(super) enum Step<'a> {
         repair: u32,
         repairs_max: u32,
     },
-    Segment(&'a str, SegmentStep<'a>),
-    Tool(&'a str, ToolStep<'a>),
+    Segment(&'a str, SegmentEvent<'a>),
+    Tool(&'a str, ToolEvent<'a>),
     RunEnded {
         end: RunEnd,
         error: &'a str,
@@ -83,7 +83,7 @@ pub(super) enum Step<'a> {
 
 /// A change of a segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum SegmentStep<'a> {
+pub(super) enum SegmentEvent<'a> {
     Started,
     Patched(Patch<'a>),
     Finished { text: &'a str, status: &'a str, reason: &'a str },
@@ -91,7 +91,7 @@ pub(super) enum SegmentStep<'a> {
 
 /// A change of a tool call.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ToolStep<'a> {
+pub(super) enum ToolEvent<'a> {
     Started,
     Patched(Patch<'a>),
     Requested {
@@ -119,7 +119,7 @@ pub(super) enum ToolStep<'a> {
     Finished,
 }
 
-impl<'a> Step<'a> {
+impl<'a> RunEvent<'a> {
     /// Whether it may stand between the end of a provider call and a report on that call.
     pub(super) fn reports_on_call(&self) -> bool {
         matches!(self, Self::Truncated { .. } | Self::Timed { .. } | Self::Counted(_) | Self::Other)
@@ -137,55 +137,58 @@ impl<'a> Step<'a> {
     }
 }
 
-fn of_run(payload: &Any) -> Option<Step<'_>> {
+fn of_run(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::ChatProviderCallFinished(it) = payload {
         let (class, reason) = (&it.finish_class, &it.stop_reason);
-        return Some(Step::CallFinished { class, reason, usage: it.usage.as_ref() });
+        return Some(RunEvent::CallFinished { class, reason, usage: it.usage.as_ref() });
     }
     if let Any::ChatProviderCallMetadataUpdated(it) = payload {
-        return Some(Step::CallUpdated { reason: &it.stop_reason });
+        return Some(RunEvent::CallUpdated { reason: &it.stop_reason });
     }
     if let Any::ChatUserMessageAccepted(it) = payload {
-        return Some(Step::PromptAccepted { id: &it.message_id });
+        return Some(RunEvent::PromptAccepted { id: &it.message_id });
     }
     if let Any::ChatRunFinished(it) = payload {
-        return Some(Step::RunEnded { end: RunEnd::Finished, error: &it.error });
+        return Some(RunEvent::RunEnded { end: RunEnd::Finished, error: &it.error });
     }
     // By name: no other field matters here.
     Some(match payload.name() {
-        "ChatRunStarted" => Step::RunStarted,
-        "ChatProviderCallStarted" => Step::CallStarted,
-        "ChatRunStopped" => Step::RunEnded { end: RunEnd::Stopped, error: "" },
-        "ChatRunFailed" => Step::RunEnded { end: RunEnd::Failed, error: "" },
+        "ChatRunStarted" => RunEvent::RunStarted,
+        "ChatProviderCallStarted" => RunEvent::CallStarted,
+        "ChatRunStopped" => RunEvent::RunEnded { end: RunEnd::Stopped, error: "" },
+        "ChatRunFailed" => RunEvent::RunEnded { end: RunEnd::Failed, error: "" },
         _ => return None,
     })
 }
 
-fn of_text(payload: &Any) -> Option<Step<'_>> {
+fn of_text(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::ChatTextPatch(it) = payload {
         let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
         let patch = Patch { sequence, offset, mode, text: &it.text };
-        return Some(Step::Segment(&it.message_id, SegmentStep::Patched(patch)));
+        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Patched(patch)));
     }
     if let Any::ChatTextSegmentStarted(it) = payload {
-        return Some(Step::Segment(&it.message_id, SegmentStep::Started));
+        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Started));
     }
     if let Any::ChatTextSegmentFinished(it) = payload {
-        let end =
-            SegmentStep::Finished { text: &it.text, status: &it.status, reason: &it.finish_reason };
-        return Some(Step::Segment(&it.message_id, end));
+        let end = SegmentEvent::Finished {
+            text: &it.text,
+            status: &it.status,
+            reason: &it.finish_reason,
+        };
+        return Some(RunEvent::Segment(&it.message_id, end));
     }
     None
 }
 
-fn of_reasoning(payload: &Any) -> Option<Step<'_>> {
+fn of_reasoning(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::ChatReasoningPatch(it) = payload {
         let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
         let patch = Patch { sequence, offset, mode, text: &it.text };
-        return Some(Step::Segment(&it.message_id, SegmentStep::Patched(patch)));
+        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Patched(patch)));
     }
     if let Any::ChatReasoningSegmentStarted(it) = payload {
-        return Some(Step::Segment(&it.message_id, SegmentStep::Started));
+        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Started));
     }
     if let Any::ChatReasoningSegmentFinished(it) = payload {
         // Where an answer follows, it is not yet known why the call will end.
@@ -193,41 +196,41 @@ fn of_reasoning(payload: &Any) -> Option<Step<'_>> {
             REASON_OF_REASONING => "",
             reason => reason,
         };
-        let end = SegmentStep::Finished { text: &it.text, status: &it.status, reason };
-        return Some(Step::Segment(&it.message_id, end));
+        let end = SegmentEvent::Finished { text: &it.text, status: &it.status, reason };
+        return Some(RunEvent::Segment(&it.message_id, end));
     }
     None
 }
 
-fn of_tool(payload: &Any) -> Option<Step<'_>> {
+fn of_tool(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::ChatToolArgumentsPatch(it) = payload {
         let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
         let patch = Patch { sequence, offset, mode, text: &it.arguments };
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Patched(patch)));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Patched(patch)));
     }
     if let Any::ChatToolCallStarted(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Started));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Started));
     }
     if let Any::ChatToolCallRequested(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Requested { input: &it.input }));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Requested { input: &it.input }));
     }
     if let Any::ChatToolExecutionStarted(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Executing { input: &it.input }));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Executing { input: &it.input }));
     }
     if let Any::ChatToolResultReady(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Returned { status: &it.status }));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Returned { status: &it.status }));
     }
     if let Any::ChatToolCallFinished(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Finished));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Finished));
     }
     None
 }
 
-fn of_approval(payload: &Any) -> Option<Step<'_>> {
+fn of_approval(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::ToolApprovalRequested(it) = payload {
-        return Some(Step::Tool(
+        return Some(RunEvent::Tool(
             &it.tool_call_id,
-            ToolStep::ApprovalRequested { input: &it.input },
+            ToolEvent::ApprovalRequested { input: &it.input },
         ));
     }
     if let Any::ToolApprovalResolved(it) = payload {
@@ -235,45 +238,45 @@ fn of_approval(payload: &Any) -> Option<Step<'_>> {
             ApprovalDecision::AllowOnce | ApprovalDecision::AllowSession => true,
             ApprovalDecision::Deny | ApprovalDecision::Unspecified => false,
         };
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::ApprovalResolved { is_allowed }));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::ApprovalResolved { is_allowed }));
     }
     None
 }
 
-fn of_client_tool(payload: &Any) -> Option<Step<'_>> {
+fn of_client_tool(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::FrontendToolCallRequested(it) = payload {
         let input = it.input.as_ref();
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::ClientAsked { input }));
+        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::ClientAsked { input }));
     }
     if let Any::FrontendToolResultReceived(it) = payload {
-        let answered = ToolStep::ClientAnswered { status: &it.status };
-        return Some(Step::Tool(&it.tool_call_id, answered));
+        let answered = ToolEvent::ClientAnswered { status: &it.status };
+        return Some(RunEvent::Tool(&it.tool_call_id, answered));
     }
     None
 }
 
 /// What extensions report of a provider call.
-fn of_call(payload: &Any) -> Option<Step<'_>> {
+fn of_call(payload: &Any) -> Option<RunEvent<'_>> {
     if let Any::RetryScheduled(it) = payload {
         let (attempt, attempts_max) = (it.attempt, it.attempts_max);
-        return Some(Step::Retried(Retry { attempt, attempts_max, is_started: false }));
+        return Some(RunEvent::Retried(Retry { attempt, attempts_max, is_started: false }));
     }
     if let Any::RetryStarted(it) = payload {
         let (attempt, attempts_max) = (it.attempt, it.attempts_max);
-        return Some(Step::Retried(Retry { attempt, attempts_max, is_started: true }));
+        return Some(RunEvent::Retried(Retry { attempt, attempts_max, is_started: true }));
     }
     if let Any::AnswerTruncated(it) = payload {
-        return Some(Step::Truncated { class: &it.finish_class, reason: &it.stop_reason });
+        return Some(RunEvent::Truncated { class: &it.finish_class, reason: &it.stop_reason });
     }
     if let Any::CallTiming(it) = payload {
         let (first_byte_ms, first_token_ms) = (it.first_byte_ms, it.first_token_ms);
-        return Some(Step::Timed { first_byte_ms, first_token_ms });
+        return Some(RunEvent::Timed { first_byte_ms, first_token_ms });
     }
     if let Any::UsageTotals(it) = payload {
-        return Some(Step::Counted(it));
+        return Some(RunEvent::Counted(it));
     }
     if let Any::AnswerRejected(it) = payload {
-        return Some(Step::Rejected { repair: it.repair, repairs_max: it.repairs_max });
+        return Some(RunEvent::Rejected { repair: it.repair, repairs_max: it.repairs_max });
     }
     None
 }

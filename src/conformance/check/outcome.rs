@@ -1,16 +1,16 @@
-//! Checks the answers to requests: errors must fit the state of the session, and the `done` must
-//! fit what came before it.
+//! Checks the outcome of each request: errors must fit the state of the session, and the `done` must fit
+//! the frames before it.
 
 use super::names::shown;
 use super::rule::{Report, Rule};
+use super::run_event::RunEnd;
 use super::runs::{Activity, RunSeen};
-use super::step::RunEnd;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::words::{class, code, done};
 
-/// What was answered before the `done`.
+/// The frames of a request before its `done`.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct RequestOutcome {
     pub(super) run: RunSeen,
     pub(super) error: Option<ErrorSeen>,
     pub(super) has_snapshot: bool,
@@ -34,7 +34,7 @@ impl ErrorSeen {
     }
 }
 
-impl Answer {
+impl RequestOutcome {
     /// The request has only its `done`: a successful cancel, a shutdown, or a request of an
     /// extension.
     pub(super) fn is_bare(&self) -> bool {
@@ -147,11 +147,11 @@ fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Opt
 /// `withdraws`: the cancel of submits that wait was answered just before.
 pub(super) fn check_done(
     status: &str,
-    answer: &Answer,
+    outcome: &RequestOutcome,
     (activity, withdraws): (Activity, bool),
     report: &mut Report,
 ) {
-    let expected = match (&answer.error, answer.run) {
+    let expected = match (&outcome.error, outcome.run) {
         (Some(error), _) if error.is_defect => return,
         (Some(error), _) => expected_after(error),
         (None, RunSeen::Ended(RunEnd::Finished)) => done::OK,
@@ -162,12 +162,12 @@ pub(super) fn check_done(
         (None, RunSeen::Live) => {
             return report.add(Rule::LeftOpen, "the done of a run that has not ended");
         }
-        (None, RunSeen::None) if answer.has_event => done::OK,
+        (None, RunSeen::None) if outcome.has_event => done::OK,
         (None, RunSeen::None) => {
-            return check_without_run(status, answer, (activity, withdraws), report);
+            return check_without_run(status, outcome, (activity, withdraws), report);
         }
     };
-    if answer.run == RunSeen::Live {
+    if outcome.run == RunSeen::Live {
         report.add(Rule::LeftOpen, "the done of a run that has not ended");
     }
     if status != expected {
@@ -187,14 +187,14 @@ fn expected_after(error: &ErrorSeen) -> &'static str {
 /// Checks the `done` of a request with neither an error nor a run.
 fn check_without_run(
     status: &str,
-    answer: &Answer,
+    outcome: &RequestOutcome,
     (activity, withdraws): (Activity, bool),
     report: &mut Report,
 ) {
     let wrong = match status {
         done::FAILED => "done \"failed\" without an error before it",
         done::STOPPED if !withdraws => "done \"stopped\" of a request without a run",
-        done::SHUTDOWN if answer.has_snapshot => "done \"shutdown\" of a request for a snapshot",
+        done::SHUTDOWN if outcome.has_snapshot => "done \"shutdown\" of a request for a snapshot",
         done::SHUTDOWN if activity == Activity::Running => {
             "done \"shutdown\" while a run is under way"
         }
