@@ -6,7 +6,7 @@
 //! | [`any`], [`proto`] | the messages: `proto/`, compiled by `build.rs` without `protoc`; `Any` as `{"@type": …}` over a closed list of payloads. They are read over a table of fields, in every spelling of the canonical mapping, and written by pbjson |
 //! | `pieces` | messages in binary form, piece by piece, without copies of long texts |
 //! | [`attachment`] | images and files of a prompt: where their content is, and what it is by its bytes |
-//! | [`id`], `words` | ids and ordinals, each its own type; the words that the contract fixes |
+//! | [`id`], `constants` | ids and ordinals, each its own type; codes, statuses, roles and kinds |
 //! | [`command`], [`wire`] | the commands of requests; a line → a request or its error, a frame, error codes |
 //! | `descriptors`, [`schema`] | the `.proto` files, descriptors and JSON Schemas |
 
@@ -20,7 +20,8 @@ pub mod id;
 
 pub(crate) mod pieces;
 
-pub(crate) mod words;
+pub(crate) mod constants;
+pub(crate) use constants as words;
 
 pub mod command;
 

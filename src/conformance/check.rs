@@ -32,8 +32,8 @@ mod usage;
 pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
 
+use crate::protocol::constants::extension_of;
 use crate::protocol::proto::rpc::RpcLine;
-use crate::protocol::words::extension_of;
 use conversation::Conversation;
 use lean::LeanPatches;
 use line::Reader;

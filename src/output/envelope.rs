@@ -4,6 +4,7 @@
 use super::Warning;
 use super::view::{CallBreaks, View, by_name, cut_off, error_document, nothing_found};
 use crate::chat::event::Usage;
+use crate::protocol::constants::tool_result;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
 use crate::protocol::proto::extract::ObjectExtracted;
@@ -11,7 +12,6 @@ use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::wire::Frame;
-use crate::protocol::words::tool_result;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde::Serialize;

@@ -7,13 +7,13 @@ use super::view::{
 };
 use crate::chat::event::Usage;
 use crate::engine::ErrorClass;
+use crate::protocol::constants::{SESSION_NOT_FOUND, finish, tool_result};
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatToolCallRequested, ChatToolExecutionStarted, ChatToolResultReady,
 };
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
-use crate::protocol::words::{SESSION_NOT_FOUND, finish, tool_result};
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::{Map, Value, json};

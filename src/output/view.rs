@@ -2,6 +2,7 @@
 
 use crate::engine::ErrorClass;
 use crate::protocol::any::Any;
+use crate::protocol::constants::finish;
 use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatToolCallRequested, ChatToolExecutionStarted, ChatToolResultReady,
 };
@@ -13,7 +14,6 @@ use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::wire::{Code, Frame};
-use crate::protocol::words::finish;
 use serde_json::{Value, json};
 
 /// Every error class, to look one up by its name.

@@ -8,11 +8,11 @@ pub use edit::{Edit, Replacement};
 
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
+use crate::protocol::constants::capability;
 use crate::protocol::id::{IdTooLong, Ordinal, RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::rpc::SnapshotRequest;
-use crate::protocol::words::capability;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -1,8 +1,8 @@
 //! What happens in a provider call, and how it ends.
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
+use crate::protocol::constants::class;
 use crate::protocol::id::ToolCallId;
-use crate::protocol::words::class;
 
 /// Something that happened while an engine answers.
 #[derive(Clone, Debug, PartialEq)]

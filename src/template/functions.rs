@@ -5,6 +5,7 @@
 //! <https://masterminds.github.io/sprig/>. Where text is cut, it is cut between characters.
 
 mod builtin;
+mod case;
 mod dates;
 mod encode;
 mod lists;
@@ -16,7 +17,6 @@ mod regexes;
 mod text;
 mod urls;
 mod versions;
-mod words;
 mod yaml;
 
 use super::value::{Heap, Map, MapId, Value};
@@ -52,7 +52,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
     let tables = [
         builtin::FUNCTIONS,
         text::FUNCTIONS,
-        words::FUNCTIONS,
+        case::FUNCTIONS,
         lists::FUNCTIONS,
         maps::FUNCTIONS,
         numbers::FUNCTIONS,

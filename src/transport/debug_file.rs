@@ -1,9 +1,9 @@
 //! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
 //! conversation never waits for it: a file that can't keep up loses lines, and a warning says how many.
 
+use crate::protocol::constants::extension_of;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
-use crate::protocol::words::extension_of;
 use crate::support::files::{self, write_all};
 use crate::support::threads;
 use anyhow::{Context, Result};

@@ -14,8 +14,8 @@ mod show;
 
 use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
+use crate::protocol::constants::code;
 use crate::protocol::id::SessionId;
-use crate::protocol::words::code;
 use crate::store::{Conversation, Library, ambiguous};
 use crate::support::terminal::escape_control;
 use args::{Places, SessionsAction, SessionsArgs};

@@ -7,7 +7,7 @@ use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
-use crate::protocol::words::capability::QUEUE;
+use crate::protocol::constants::capability::QUEUE;
 use crate::stdio::Settings;
 use crate::store::Library;
 use crate::support::shell_words;

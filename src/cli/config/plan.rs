@@ -19,10 +19,10 @@ use crate::extract::ResponseType;
 use crate::host::HostSettings;
 use crate::output::{Format, Shown, Warning};
 use crate::protocol::command::Extension;
-use crate::protocol::json;
-use crate::protocol::words::capability::{
+use crate::protocol::constants::capability::{
     ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
 };
+use crate::protocol::json;
 use crate::session::{
     Extraction, ExtractionReport, FinalSnapshot, Hints, LogRules, Retention, Rules, SessionMode,
     ToolRules,

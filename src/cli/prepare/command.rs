@@ -15,7 +15,7 @@ use crate::cli::{
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
-use crate::protocol::words::capability::EXTRACT;
+use crate::protocol::constants::capability::EXTRACT;
 use crate::stdio::UnreadInput;
 use crate::support::terminal::escape_control;
 use crate::template::{Missing, Values};

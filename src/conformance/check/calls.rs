@@ -5,8 +5,8 @@ use super::names::{Namer, shown};
 use super::rule::{Report, Rule};
 use super::run_event::RunEnd;
 use super::usage::{CallUsage, Totals};
+use crate::protocol::constants::finish;
 use crate::protocol::proto::session::UsageTotals;
-use crate::protocol::words::finish;
 
 /// What the calls of all runs have in common.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The change that an event makes to the conversation: which entity it creates or changes, and how.
 
 use crate::protocol::any::Any;
-use crate::protocol::words::kind;
+use crate::protocol::constants::kind;
 use std::borrow::Cow;
 
 /// A change of one entity.

@@ -10,9 +10,9 @@ use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
 use super::runs::Runs;
 use crate::protocol::any::Any;
+use crate::protocol::constants::{ending, finish, kind, role};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::words::{ending, finish, kind, role};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 

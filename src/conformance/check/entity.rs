@@ -5,9 +5,9 @@ use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::chat::timeline::approval_id;
 use crate::protocol::any::Any;
+use crate::protocol::constants::{kind, message, role, segment_type};
 use crate::protocol::proto::chat::ChatMessageEntity;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::words::{kind, message, role, segment_type};
 use std::collections::HashSet;
 
 /// The prefix of the id of a segment of this server; its number follows.

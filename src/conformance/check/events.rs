@@ -41,11 +41,11 @@ impl Checker {
         self.check_between_runs(payload, report);
         self.check_client_tools(payload, report);
         let target = self.steered(name, payload, report);
-        let step = RunEvent::of(payload);
-        if let RunEvent::RunEnded { .. } = step {
+        let event = RunEvent::of(payload);
+        if let RunEvent::RunEnded { .. } = event {
             self.process.run_ended();
         }
-        self.runs.step(name, step, &self.namer, report);
+        self.runs.event(name, event, &self.namer, report);
         if !self.runs.has(name) {
             self.requests.event(name);
         }

@@ -3,9 +3,9 @@
 use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::protocol::any::Any;
+use crate::protocol::constants::class;
 use crate::protocol::proto::frontendtools::ToolExecutionMode;
 use crate::protocol::proto::tools::{ApprovalDecision, ToolServerState};
-use crate::protocol::words::class;
 
 /// Required fields of a payload of an extension.
 pub(super) fn check_extension_fields(payload: &Any, report: &mut Report) {

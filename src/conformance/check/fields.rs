@@ -4,8 +4,8 @@
 use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::protocol::any::Any;
+use crate::protocol::constants::{finish, message, role, roles, sources, statuses, tool_call};
 use crate::protocol::proto::chat::CorrelationInfo;
-use crate::protocol::words::{finish, message, role, roles, sources, statuses, tool_call};
 
 /// The prefix of a run's root message id.
 const ROOT_PREFIX: &str = "chat-msg-";

@@ -12,10 +12,10 @@ use super::outcome::{RequestOutcome, check_error};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
 use crate::protocol::any::Any;
+use crate::protocol::constants::{capability, code, done, extension_of};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, SnapshotFrame};
 use crate::protocol::wire;
-use crate::protocol::words::{capability, code, done, extension_of};
 
 impl Checker {
     pub(super) fn frame(&mut self, read: &Read, report: &mut Report) {
@@ -192,9 +192,9 @@ impl Checker {
         let run = self.runs.end(name);
         let activity = self.runs.activity();
         let state = (run, activity, self.withdraws && !is_nameless);
-        let answer = self.requests.done(name, is_nameless, state, frame, report);
-        let is_bare = answer.as_ref().is_some_and(RequestOutcome::is_bare);
-        let is_other = answer.as_ref().is_some_and(RequestOutcome::is_other);
+        let outcome = self.requests.done(name, is_nameless, state, frame, report);
+        let is_bare = outcome.as_ref().is_some_and(RequestOutcome::is_bare);
+        let is_other = outcome.as_ref().is_some_and(RequestOutcome::is_other);
         let is_ok = frame.status == done::OK;
         self.process.settle_servers(is_bare && is_ok, report);
         match (is_bare, &*frame.status) {

@@ -2,13 +2,13 @@
 //! tool call, so that every rule applies to a whole patch.
 
 use crate::protocol::any::Any;
+use crate::protocol::constants::{SOURCE, capability::LEAN_PATCHES, tool_call};
 use crate::protocol::proto::chat::{
     ChatReasoningPatch, ChatReasoningSegmentStarted, ChatTextPatch, ChatTextSegmentStarted,
     ChatToolArgumentsPatch, ChatToolCallStarted,
 };
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::words::{SOURCE, capability::LEAN_PATCHES, tool_call};
 use std::collections::HashMap;
 
 /// Tool calls of one run whose first event is remembered.

@@ -3,10 +3,10 @@
 use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::protocol::any::message_from_value;
+use crate::protocol::constants::EXTENSIONS;
 use crate::protocol::descriptors::{Field, Kind, Types};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::RpcLine;
-use crate::protocol::words::EXTENSIONS;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::sync::LazyLock;

@@ -5,8 +5,8 @@ use super::names::shown;
 use super::rule::{Report, Rule};
 use super::run_event::RunEnd;
 use super::runs::{Activity, RunSeen};
+use crate::protocol::constants::{class, code, done};
 use crate::protocol::proto::rpc::ErrorFrame;
-use crate::protocol::words::{class, code, done};
 
 /// The frames of a request before its `done`.
 #[derive(Clone, Debug)]

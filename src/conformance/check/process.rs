@@ -6,9 +6,9 @@ use super::outcome::needs_no_request;
 use super::rule::{Report, Rule, Violation};
 use super::session::check_hello;
 use crate::protocol::command::Extension;
+use crate::protocol::constants::{capability, code, done};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
-use crate::protocol::words::{capability, code, done};
 
 /// The process that writes the stream.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use super::names::{Name, Remembered, shown};
 use super::outcome::{ErrorSeen, RequestOutcome, check_done};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
+use crate::protocol::constants::done;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame};
-use crate::protocol::words::done;
 use std::collections::HashMap;
 
 /// Most requests without a `done` that are tracked at once.
@@ -112,26 +112,26 @@ impl Requests {
             self.finished.insert(name);
         }
         let Request { error, has_snapshot, has_event, .. } = self.open.remove(&name.key())?;
-        let answer = RequestOutcome { run, error, has_snapshot, has_event };
-        self.check_final_snapshot(&answer, report);
+        let outcome = RequestOutcome { run, error, has_snapshot, has_event };
+        self.check_final_snapshot(&outcome, report);
         let is_ok = done.status == done::OK;
-        self.unexplained += u64::from(answer.is_bare() && is_ok && activity == Activity::Idle);
+        self.unexplained += u64::from(outcome.is_bare() && is_ok && activity == Activity::Idle);
         if done::ALL.contains(&&*done.status) {
-            check_done(&done.status, &answer, (activity, withdraws), report);
+            check_done(&done.status, &outcome, (activity, withdraws), report);
         } else {
             let status = shown(&done.status);
             let known = done::ALL.join(", ");
             report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
         }
-        Some(answer)
+        Some(outcome)
     }
 
     /// The snapshot at the end of a run is an option of the process.
-    fn check_final_snapshot(&mut self, answer: &RequestOutcome, report: &mut Report) {
-        if !answer.has_ended_run() {
+    fn check_final_snapshot(&mut self, outcome: &RequestOutcome, report: &mut Report) {
+        if !outcome.has_ended_run() {
             return;
         }
-        let has_snapshot = answer.has_snapshot;
+        let has_snapshot = outcome.has_snapshot;
         let message = match self.has_final_snapshots {
             Some(true) if !has_snapshot => "the run has no snapshot at its end; earlier ones have",
             Some(false) if has_snapshot => {

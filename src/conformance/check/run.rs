@@ -54,15 +54,15 @@ struct Segment {
 }
 
 impl Run {
-    /// A run whose first event is `step`.
-    pub(super) fn begin(request: Name, step: &RunEvent<'_>, report: &mut Report) -> Self {
-        let is_first = matches!(step, RunEvent::PromptAccepted { .. });
+    /// A run whose first event is `event`.
+    pub(super) fn begin(request: Name, event: &RunEvent<'_>, report: &mut Report) -> Self {
+        let is_first = matches!(event, RunEvent::PromptAccepted { .. });
         if !is_first {
             let message = "a run begins with ChatUserMessageAccepted, not with this event";
             report.add(Rule::EventOrder, message);
         }
         // Continue in a state that makes later reports useful.
-        let is_started = !is_first && !matches!(step, RunEvent::RunStarted);
+        let is_started = !is_first && !matches!(event, RunEvent::RunStarted);
         Self {
             request,
             identity: Identity::default(),
@@ -71,7 +71,7 @@ impl Run {
             segment_end: None,
             expected_end: None,
             stage: if is_started { RunStage::Started } else { RunStage::Accepted },
-            has_call: is_started && !matches!(step, RunEvent::CallStarted),
+            has_call: is_started && !matches!(event, RunEvent::CallStarted),
             reason: None,
             prompts: 1,
             joined: None,
@@ -94,20 +94,20 @@ impl Run {
     }
 
     /// Checks an event other than the run's first.
-    pub(super) fn step(
+    pub(super) fn event(
         &mut self,
-        step: RunEvent<'_>,
+        event: RunEvent<'_>,
         session: &mut SessionCalls,
         namer: &Namer,
         report: &mut Report,
     ) {
-        if let (RunStage::Ended(_), false) = (self.stage, matches!(step, RunEvent::Other)) {
+        if let (RunStage::Ended(_), false) = (self.stage, matches!(event, RunEvent::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
-        if !step.reports_on_call() {
+        if !event.reports_on_call() {
             self.calls.settle(session, report);
         }
-        match step {
+        match event {
             RunEvent::PromptAccepted { id } => self.join(namer.name(id), id, report),
             RunEvent::RunStarted => self.start(report),
             RunEvent::CallStarted => {
@@ -135,16 +135,16 @@ impl Run {
                 let is_between = self.tools.is_empty();
                 self.calls.rejected((repair, repairs_max), is_between, report);
             }
-            RunEvent::Segment(id, step) => {
-                if let SegmentEvent::Finished { reason, .. } = step {
+            RunEvent::Segment(id, event) => {
+                if let SegmentEvent::Finished { reason, .. } = event {
                     self.check_reason(reason, namer, report);
                 }
                 self.calls.answer(report);
-                self.segment(namer.name(id), step, report);
+                self.segment(namer.name(id), event, report);
             }
-            RunEvent::Tool(id, step) => {
+            RunEvent::Tool(id, event) => {
                 self.calls.answer(report);
-                self.tool(namer.name(id), step, namer, report);
+                self.tool(namer.name(id), event, namer, report);
             }
             RunEvent::RunEnded { end, error } => {
                 self.finish(end, report);

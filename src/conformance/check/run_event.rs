@@ -3,10 +3,10 @@
 use super::calls::Retry;
 use super::text::Patch;
 use crate::protocol::any::{Any, Struct};
+use crate::protocol::constants::{REASON_OF_REASONING, ending};
 use crate::protocol::proto::chat::UsageInfo;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::proto::tools::ApprovalDecision;
-use crate::protocol::words::{REASON_OF_REASONING, ending};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -75,10 +75,10 @@ impl Runs {
     }
 
     /// Checks an event of the request.
-    pub(super) fn step(
+    pub(super) fn event(
         &mut self,
         request: &Name,
-        step: RunEvent<'_>,
+        event: RunEvent<'_>,
         namer: &Namer,
         report: &mut Report,
     ) {
@@ -91,9 +91,9 @@ impl Runs {
                     report.add(Rule::EventOrder, message);
                 }
             }
-            return run.step(step, &mut self.calls, namer, report);
+            return run.event(event, &mut self.calls, namer, report);
         }
-        if matches!(step, RunEvent::Other) {
+        if matches!(event, RunEvent::Other) {
             return;
         }
         if let Some(other) = self.live.last() {
@@ -104,9 +104,9 @@ impl Runs {
         if self.live.len() >= RUNS_MAX {
             self.live.remove(0);
         }
-        let mut run = Run::begin(request.clone(), &step, report);
-        if !matches!(step, RunEvent::PromptAccepted { .. }) {
-            run.step(step, &mut self.calls, namer, report);
+        let mut run = Run::begin(request.clone(), &event, report);
+        if !matches!(event, RunEvent::PromptAccepted { .. }) {
+            run.event(event, &mut self.calls, namer, report);
         }
         self.live.push(run);
     }

@@ -3,11 +3,11 @@
 use super::names::shown;
 use super::outcome::comes_before_binding;
 use super::rule::{Report, Rule};
+use crate::protocol::constants::capability::{ALWAYS, OF_STDIN, REQUEST_BYTES};
+use crate::protocol::constants::done;
 use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire;
-use crate::protocol::words::capability::{ALWAYS, OF_STDIN, REQUEST_BYTES};
-use crate::protocol::words::done;
 
 /// The session of a stream.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::protocol::any::Struct;
 use crate::protocol::attachment;
+use crate::protocol::constants::tool_result;
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::frontendtools::{
     FrontendToolDescriptor, FrontendToolManifestCommand, FrontendToolResultCommand,
@@ -16,7 +17,6 @@ use crate::protocol::proto::rpc::{
     ApproveRequest, CancelRequest, SubmitPromptRequest, SwitchModelRequest,
 };
 use crate::protocol::proto::tools::ApprovalDecision;
-use crate::protocol::words::tool_result;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What the contract fixes beyond the types of fields: values, versions, and required fields.
 
 use super::messages::{REQUEST, URL};
+use crate::protocol::constants::{code, done, kind, roles, statuses};
 use crate::protocol::wire;
-use crate::protocol::words::{code, done, kind, roles, statuses};
 use serde_json::{Value, json};
 
 /// An accepted version, 0 or 1, as a JSON number in a string.

@@ -2,8 +2,8 @@
 
 use super::{RequestFault, VERSION};
 use crate::protocol::command::{CommandFault, Extension};
+use crate::protocol::constants::code;
 use crate::protocol::id::{ID_BYTES_MAX, IdTooLong};
-use crate::protocol::words::code;
 
 /// Error codes, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,11 +20,11 @@ use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
 use crate::protocol::command::Extension;
+use crate::protocol::constants::capability::LEAN_PATCHES;
 use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
-use crate::protocol::words::capability::LEAN_PATCHES;
 use crate::session::approval::ApprovalMode;
 use crate::session::prices::Prices;
 use crate::session::{

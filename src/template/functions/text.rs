@@ -1,6 +1,6 @@
 //! Functions on strings: <https://masterminds.github.io/sprig/strings.html>.
 
-use super::words::{lower_char, upper_char};
+use super::case::{lower_char, upper_char};
 use super::{ANY, Function, FunctionCall, check_bytes, count, function};
 use crate::template::format::quoted;
 use crate::template::types::MapType;
@@ -78,7 +78,73 @@ pub(super) const FUNCTIONS: &[Function] = &[
         check_bytes(separator.len(), items.len())?;
         Ok(Value::text(items.join(separator)))
     }),
+    function("abbrev", (2, 2), abbrev),
+    function("abbrevboth", (3, 3), abbrev_both),
+    function("wrap", (2, 2), |call| {
+        Ok(Value::text(wrapped(call.text(1)?, count(call.int(0)?), "\n", false)))
+    }),
+    function("wrapWith", (3, 3), |call| {
+        let (width, break_with, text) = (count(call.int(0)?), call.text(1)?, call.text(2)?);
+        check_bytes(break_with.len(), text.len() / width.max(1) + text.matches(' ').count())?;
+        Ok(Value::text(wrapped(text, width, break_with, true)))
+    }),
 ];
+
+fn abbrev(call: &mut FunctionCall<'_>) -> Result<Value, String> {
+    let (width, text) = (call.int(0)?, call.text(1)?);
+    let width = count(width);
+    if width < 4 || text.len() <= width {
+        return Ok(Value::Text(text.clone()));
+    }
+    Ok(Value::text(format!("{}...", &text[..floor(text, width - 3)])))
+}
+
+/// Abbreviates to at most `width` bytes, starting near `left`, with dots where text is left out.
+/// Near the start, dots would save nothing.
+fn abbrev_both(call: &mut FunctionCall<'_>) -> Result<Value, String> {
+    let (left, width, text) = (count(call.int(0)?), count(call.int(1)?), call.text(2)?);
+    if width < 4 || (left > 0 && width < 7) || text.len() <= width {
+        return Ok(Value::Text(text.clone()));
+    }
+    let left = left.min(text.len() - (width - 3));
+    let from = |start: usize| &text[floor(text, start)..];
+    let up_to = |text: &str, bytes: usize| text[..floor(text, bytes)].to_owned();
+    Ok(Value::text(if left <= 4 {
+        format!("{}...", up_to(text, width - 3))
+    } else if left + width - 3 < text.len() {
+        format!("...{}...", up_to(from(left), width - 6))
+    } else {
+        format!("...{}", from(text.len() - (width - 3)))
+    }))
+}
+
+/// Wraps at spaces to lines of at most `width` characters; a longer word is kept whole or cut after
+/// `width` characters.
+fn wrapped(text: &str, width: usize, break_with: &str, cuts_words: bool) -> String {
+    let (text, width) = (text.chars().collect::<Vec<_>>(), width.max(1));
+    let mut out = String::with_capacity(text.len());
+    let mut start = 0;
+    while text.len() - start > width {
+        if text[start] == ' ' {
+            start += 1;
+            continue;
+        }
+        let window = &text[start..=start + width];
+        let (end, next) = match window.iter().rposition(|char| *char == ' ') {
+            Some(at) => (start + at, start + at + 1),
+            None if cuts_words => (start + width, start + width),
+            None => match text[start + width..].iter().position(|char| *char == ' ') {
+                Some(at) => (start + width + at, start + width + at + 1),
+                None => break,
+            },
+        };
+        out.extend(&text[start..end]);
+        out.push_str(break_with);
+        start = next;
+    }
+    out.extend(&text[start..]);
+    out
+}
 
 pub(super) fn map(call: &FunctionCall<'_>, change: fn(&str) -> String) -> Result<Value, String> {
     Ok(Value::text(change(call.text(0)?)))

@@ -1,29 +1,30 @@
-//! What the terminal reports when it is asked where the cursor is. Not every terminal answers. Pure.
+//! Cursor position reports of the terminal (DSR 6), which is queried for its cursor and its size. Not every
+//! terminal replies. Pure.
 
 use crate::tui::model::Size;
 use std::time::{Duration, Instant};
 
-/// How long the first answer is waited for. Over a slow connection it takes long.
-const ANSWER_TIME: Duration = Duration::from_millis(250);
+/// Timeout of the first reply, which takes long over a slow connection.
+const REPLY_TIME: Duration = Duration::from_millis(250);
 
-/// How long a terminal that answers may take if it has much to draw.
-const LATE_ANSWER_TIME: Duration = Duration::from_secs(2);
+/// Timeout of a reply from a terminal that has replied before and may be busy drawing.
+const LATE_REPLY_TIME: Duration = Duration::from_secs(2);
 
-/// The answers that are on their way.
+/// The queries that are open, and a parser of the reports that reply to them.
 #[derive(Debug, Default)]
 pub(super) struct CursorReports {
-    /// Questions without an answer.
+    /// Queries without a reply.
     open: usize,
-    /// The row of the cursor: the first half of an answer.
+    /// The row of the cursor: the first report of a reply.
     row: Option<usize>,
-    /// The terminal has answered in time when it was last asked.
+    /// The terminal has replied to the last query in time.
     is_known: bool,
     until: Option<Instant>,
-    /// It has answered before.
-    answers: bool,
+    /// It has replied before.
+    has_replied: bool,
 }
 
-/// Where the cursor is, counted from 0, and how large the terminal is.
+/// The row of the cursor, from 0, and the size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CursorReport {
     pub(super) row: usize,
@@ -31,56 +32,55 @@ pub(super) struct CursorReport {
 }
 
 impl CursorReports {
-    /// Whether it is of any use to ask: an answer that has not come may never come.
+    /// Whether no query is open: a missing reply may never arrive.
     pub(super) fn may_ask(&self) -> bool {
         self.open == 0
     }
 
-    /// Whether the terminal has answered in time when it was last asked.
+    /// Whether the terminal has replied to the last query in time.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// Whether the terminal has ever answered.
+    /// Whether the terminal has ever replied.
     pub(super) fn have_come(&self) -> bool {
-        self.answers
+        self.has_replied
     }
 
     pub(super) fn asked(&mut self, now: Instant) {
-        // Half of an answer that was lost would be taken for the beginning of this one.
+        // The first report of a reply whose second is lost must not be taken for that of this reply.
         self.row = None;
         self.open += 1;
-        // Without an answer, a picture may erase what is above the live region: a terminal that is busy is waited
-        // for, as it would show nothing else in the meantime.
-        self.until = Some(now + if self.answers { LATE_ANSWER_TIME } else { ANSWER_TIME });
+        // A picture drawn without the reply may erase rows above the live region. Waiting costs nothing: a busy
+        // terminal would show nothing in the meantime.
+        self.until = Some(now + if self.has_replied { LATE_REPLY_TIME } else { REPLY_TIME });
     }
 
-    /// Until when the answer is worth waiting for. A terminal that was never heard of is only waited for
-    /// if it `matters`.
+    /// The deadline of the reply. A terminal that has never replied is waited for only if the reply `matters`.
     pub(super) fn awaited(&self, now: Instant, matters: bool) -> Option<Instant> {
         self.until.filter(|until| *until > now && (matters || self.is_known))
     }
 
-    /// Until when an answer may come, if one is on its way.
+    /// The deadline until which a reply to an open query may arrive.
     pub(super) fn owed(&self, now: Instant) -> Option<Instant> {
-        let known = self.answers.then(|| now + LATE_ANSWER_TIME);
+        let known = self.has_replied.then(|| now + LATE_REPLY_TIME);
         known.or(self.until).filter(|until| self.open > 0 && *until > now)
     }
 
-    /// Nobody waits for the answer any more.
+    /// Ends the wait for the reply.
     pub(super) fn give_up(&mut self) {
         self.is_known = false;
         self.until = None;
     }
 
-    /// Takes in a report; gives the answer to the last question once it is whole.
+    /// Feeds a report to the parser; returns the reply to the last query when it is complete.
     pub(super) fn take(&mut self, row: usize, column: usize) -> Option<CursorReport> {
         let Some(cursor) = self.row.take() else {
             self.row = Some(row);
             return None;
         };
         self.open = self.open.saturating_sub(1);
-        self.answers = true;
+        self.has_replied = true;
         let is_last = self.open == 0;
         is_last.then(|| {
             self.is_known = true;

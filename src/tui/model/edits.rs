@@ -4,10 +4,10 @@
 use super::{Action, Note, Outgoing, Piece, State};
 use crate::chat::ui::{FIRST_PROMPT, user_message_id};
 use crate::protocol::command::Edit;
+use crate::protocol::constants::code;
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::TurnDropped;
-use crate::protocol::words::code;
 use crate::tui::input::{meanings, mentions};
 use std::path::Path;
 

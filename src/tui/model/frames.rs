@@ -3,6 +3,7 @@
 use super::{Note, Run, RunPhase, State, ToolState};
 use crate::protocol::any::Any;
 use crate::protocol::command::ModelChoice;
+use crate::protocol::constants::finish;
 use crate::protocol::proto::chat::{
     ChatRunFinished, ChatToolCallRequested, ChatUserMessageAccepted,
 };
@@ -11,7 +12,6 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
 use crate::protocol::proto::session::{StoreDegraded, UsageTotals};
 use crate::protocol::wire::Frame;
-use crate::protocol::words::finish;
 use crate::tui::text::clean;
 use std::time::Duration;
 
@@ -240,7 +240,7 @@ pub(crate) fn retrying(wait: Duration, attempt: u32, attempts_max: u32, reason: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::code;
+    use crate::protocol::constants::code;
     use crate::tui::model::Piece;
     use crate::tui::model::tests::Scene;
 

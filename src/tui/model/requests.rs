@@ -3,9 +3,9 @@
 use super::edits;
 use super::{Action, Lines, Note, Piece, State};
 use crate::protocol::command::{Decision, Edit};
+use crate::protocol::constants::{code, done};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
-use crate::protocol::words::{code, done};
 use crate::tui::text::clean;
 
 /// A request.

@@ -3,9 +3,9 @@
 use super::{Note, Piece, State, ToolCall};
 use crate::chat::endings::{Endings, mark};
 use crate::protocol::any::Any;
+use crate::protocol::constants::{message, role};
 use crate::protocol::proto::chat::{ChatMessageEntity, ToolCallEntity, ToolResultEntity};
 use crate::protocol::proto::rpc::SnapshotFrame;
-use crate::protocol::words::{message, role};
 use crate::tui::markdown::Markdown;
 use crate::tui::text::clean;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use super::hint::About;
 use super::{Piece, State};
-use crate::protocol::words::{done, tool_result};
+use crate::protocol::constants::{done, tool_result};
 use crate::support::hidden::revealed;
 use crate::tui::markdown::{Block, Markdown};
 use crate::tui::text::{Cleaner, clean};

@@ -4,7 +4,7 @@ use crate::chat::endings::{Endings, Unanswered, mark};
 use crate::chat::timeline::turn_number;
 use crate::chat::transcript::TurnState;
 use crate::protocol::any::Any;
-use crate::protocol::words::tool_result;
+use crate::protocol::constants::tool_result;
 use crate::store::Conversation;
 use std::collections::HashSet;
 

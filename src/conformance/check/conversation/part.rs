@@ -6,9 +6,9 @@ use crate::conformance::check::names::{Name, Namer, shown};
 use crate::conformance::check::rule::{Report, Rule};
 use crate::conformance::check::runs::Runs;
 use crate::protocol::any::Any;
+use crate::protocol::constants::kind;
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::TurnDropped;
-use crate::protocol::words::kind;
 use std::collections::HashSet;
 
 impl Conversation {

@@ -29,10 +29,10 @@ impl Run {
         self.is_too_wide || self.tools.iter().any(is_it)
     }
 
-    pub(super) fn segment(&mut self, name: Name, step: SegmentEvent<'_>, report: &mut Report) {
+    pub(super) fn segment(&mut self, name: Name, event: SegmentEvent<'_>, report: &mut Report) {
         let at = self.segments.iter().position(|open| open.name == name);
         let shown = format!("segment {}", name.shown);
-        match (step, at) {
+        match (event, at) {
             (SegmentEvent::Started, Some(_)) => {
                 report.add(Rule::EventOrder, format!("{shown} starts twice"));
             }
@@ -63,13 +63,13 @@ impl Run {
     pub(super) fn tool(
         &mut self,
         name: Name,
-        step: ToolEvent<'_>,
+        event: ToolEvent<'_>,
         namer: &Namer,
         report: &mut Report,
     ) {
         let at = self.tools.iter().position(|open| open.name == name);
         let shown = format!("tool call {}", name.shown);
-        match (step, at) {
+        match (event, at) {
             (ToolEvent::Started, Some(_)) => {
                 report.add(Rule::EventOrder, format!("{shown} starts twice"));
             }
@@ -86,8 +86,8 @@ impl Run {
                     report.add(Rule::EventOrder, message);
                 }
             }
-            (step, Some(at)) => {
-                self.tools[at].step(&shown, step, namer, report);
+            (event, Some(at)) => {
+                self.tools[at].event(&shown, event, namer, report);
                 self.limit_text();
             }
             (_, None) => self.not_open(&shown, report),

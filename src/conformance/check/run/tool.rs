@@ -5,7 +5,7 @@ use crate::conformance::check::rule::{Report, Rule};
 use crate::conformance::check::run_event::ToolEvent;
 use crate::conformance::check::text::Text;
 use crate::protocol::any::Struct;
-use crate::protocol::words::tool_result;
+use crate::protocol::constants::tool_result;
 
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
@@ -49,19 +49,19 @@ impl Tool {
         matches!(self.stage, ToolStage::Started | ToolStage::Returned)
     }
 
-    /// A step between the first and the last.
-    pub(super) fn step(
+    /// An event between the first and the last.
+    pub(super) fn event(
         &mut self,
         shown: &str,
-        step: ToolEvent<'_>,
+        event: ToolEvent<'_>,
         namer: &Namer,
         report: &mut Report,
     ) {
-        if !self.stage.allows(step) {
+        if !self.stage.allows(event) {
             let message = format!("{shown}: a step out of order, after {}", self.stage.as_str());
             report.add(Rule::EventOrder, message);
         }
-        match step {
+        match event {
             ToolEvent::Patched(patch) => self.input.patch(shown, patch, report),
             ToolEvent::Requested { input } => {
                 self.requested = Some(namer.key(input));
@@ -89,7 +89,7 @@ impl Tool {
             | ToolEvent::ClientAnswered { .. }
             | ToolEvent::Finished => {}
         }
-        self.stage = ToolStage::after(step);
+        self.stage = ToolStage::after(event);
     }
 
     /// The result agrees with the way the call ended.
@@ -130,8 +130,8 @@ fn written(input: &Struct) -> String {
 
 impl ToolStage {
     /// The stage after such a step.
-    fn after(step: ToolEvent<'_>) -> Self {
-        match step {
+    fn after(event: ToolEvent<'_>) -> Self {
+        match event {
             ToolEvent::Started | ToolEvent::Patched(_) => Self::Started,
             ToolEvent::Requested { .. } => Self::Requested,
             ToolEvent::ApprovalRequested { .. } => Self::AwaitsApproval,
@@ -145,8 +145,8 @@ impl ToolStage {
     }
 
     /// Whether such a step may come next.
-    fn allows(self, step: ToolEvent<'_>) -> bool {
-        match step {
+    fn allows(self, event: ToolEvent<'_>) -> bool {
+        match event {
             ToolEvent::Started
             | ToolEvent::Patched(_)
             | ToolEvent::Requested { .. }

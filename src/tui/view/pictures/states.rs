@@ -1,6 +1,7 @@
 //! The states.
 
 use super::*;
+use crate::protocol::constants::code;
 use crate::protocol::proto::chat::{
     ChatProviderCallStarted, ChatReasoningPatch, ChatReasoningSegmentFinished,
     ChatReasoningSegmentStarted, ChatTextPatch, ChatTextSegmentFinished, ChatToolCallRequested,
@@ -8,7 +9,6 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::provider::RetryScheduled;
 use crate::protocol::proto::session::{TokenCounts, UsageTotals};
-use crate::protocol::words::code;
 use crate::tui::model::Choice;
 use crate::tui::terminal::keys::{Key, Press};
 

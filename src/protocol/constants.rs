@@ -1,8 +1,8 @@
-//! The words of the wire: codes, statuses, roles and kinds, each written once. What writes a frame,
-//! what checks one and the JSON Schema take them from here.
+//! Constants of the wire: codes, statuses, roles and kinds, each written once. The writer of frames, the
+//! checker and the JSON Schema use them.
 
-/// Defines a module of words, and `ALL` of them in order.
-macro_rules! words {
+/// Defines a module of constants, and `ALL` of them in order.
+macro_rules! constants {
     ($(#[$about:meta])* $name:ident { $($word:ident = $text:literal,)* }) => {
         $(#[$about])*
         pub(crate) mod $name {
@@ -12,7 +12,7 @@ macro_rules! words {
     };
 }
 
-words! {
+constants! {
     /// Codes of error frames. Those of the protocol's documentation come first; one of them
     /// (`snapshot_failed`) only other servers send.
     code {
@@ -43,7 +43,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Classes of errors, which begin the `detail` of an error frame of a run.
     class {
         AUTH = "auth",
@@ -60,7 +60,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Statuses of a `done`.
     done {
         OK = "ok",
@@ -70,7 +70,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Kinds of the entities of a snapshot.
     kind {
         MESSAGE = "ChatMessage",
@@ -80,7 +80,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Roles of messages.
     role {
         USER = "user",
@@ -91,7 +91,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Statuses of messages; a prompt is accepted, the others belong to segments.
     message {
         ACCEPTED = "accepted",
@@ -102,7 +102,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Statuses with which runs and segments end.
     ending {
         FINISHED = "finished",
@@ -111,7 +111,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Statuses of tool calls.
     tool_call {
         PENDING = "pending",
@@ -121,7 +121,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Statuses of the results of tools.
     tool_result {
         SUCCESS = "success",
@@ -129,7 +129,7 @@ words! {
     }
 }
 
-words! {
+constants! {
     /// Why a provider call ended.
     finish {
         COMPLETED = "completed",
@@ -347,14 +347,14 @@ mod tests {
         }
     }
 
-    /// Words that no other vocabulary of the program has.
+    /// The constants that mean nothing else anywhere in the program.
     #[test]
-    fn a_word_of_the_wire_is_written_once() {
+    fn a_constant_of_the_wire_is_written_once() {
         let lists = [code::ALL, kind::ALL, &[tool_call::STREAMING_ARGS]].concat();
         let words: Vec<_> = lists.iter().map(|word| format!("\"{word}\"")).collect();
         let mut found = Vec::new();
         literals(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &words, &mut found);
-        found.retain(|hit| !hit.contains("protocol/words.rs"));
-        assert_eq!(found, [""; 0], "take the word from protocol::words");
+        found.retain(|hit| !hit.contains("protocol/constants.rs"));
+        assert_eq!(found, [""; 0], "take the constant from protocol::constants");
     }
 }
