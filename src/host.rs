@@ -3,7 +3,8 @@
 //! come back, in order. The host knows no pipe, no file descriptor and no thread: the engine and the
 //! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
 //!
-//! `requests` decodes lines, and `attachments` reads the files of a submit before the session gets it;
+//! `supervisor` is the edge around the session: a panic in it ends the conversation. `requests` decodes
+//! lines, and `attachments` reads the files of a submit before the session gets it;
 //! `tasks` polls the engine and the calls of tools; `persist_gate` holds effects back until what they show
 //! is stored, and `storing` is what follows from the store's reports. [`memory`] is the front end in
 //! memory.
@@ -17,6 +18,7 @@ mod input_log;
 mod persist_gate;
 mod requests;
 mod storing;
+mod supervisor;
 mod tasks;
 
 use crate::engine::{EngineEvent, Engines};
@@ -37,6 +39,7 @@ use persist_gate::PersistGate;
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn, ready};
 use std::time::Duration;
+use supervisor::Supervisor;
 use tasks::{Step, Tasks};
 use tokio::time::Instant;
 
@@ -65,7 +68,7 @@ pub struct HostSettings {
 #[derive(Debug)]
 pub struct Host {
     started: Instant,
-    session: Session,
+    supervisor: Supervisor,
     engines: Engines,
     servers: ToolServers,
     has_servers: bool,
@@ -113,12 +116,13 @@ impl Host {
         }
         rules.engines = engines.facts();
         let has_servers = !rules.tools.servers.is_empty();
+        let mode = rules.mode;
         let mut session = Session::new(rules, seed);
         session.plant(faults.at(Place::Project));
         let greeting = session.greeting(capabilities);
         let host = Self {
             started: Instant::now(),
-            session,
+            supervisor: Supervisor::new(session, mode),
             engines,
             servers,
             has_servers,
@@ -138,7 +142,7 @@ impl Host {
     /// The state before the first request, for a front end that is not shown it with the first frames;
     /// that of a stored session comes by itself.
     pub(crate) fn beginning_state(&self) -> Option<Frame> {
-        self.session.beginning_state()
+        self.supervisor.session()?.beginning_state()
     }
 
     /// Time since the host was made.
@@ -148,7 +152,12 @@ impl Host {
 
     /// Whether the host takes another request now.
     pub fn wants_input(&self) -> bool {
-        self.session.wants_input() && !self.persist_gate.is_behind()
+        self.is_open() && !self.persist_gate.is_behind()
+    }
+
+    /// Whether the conversation has not ended.
+    fn is_open(&self) -> bool {
+        self.supervisor.session().is_some_and(Session::wants_input)
     }
 
     /// The provider call that goes on.
@@ -159,9 +168,10 @@ impl Host {
     /// Handles an input. A run that it starts or stops is started or stopped here. With a store,
     /// the effects come from [`Host::next`] once what they show is stored.
     pub fn handle(&mut self, input: Input) -> Effects {
+        self.supervisor.note_request(&input);
         if let Input::Interrupted(signal) = input {
             let is_first = self.persist_gate.hurry();
-            let is_over = !self.session.wants_input() && self.persist_gate.has_waiting();
+            let is_over = !self.is_open() && self.persist_gate.has_waiting();
             if is_first && is_over {
                 input_log::input(&input);
                 self.late_signal = Some(signal);
@@ -208,7 +218,7 @@ impl Host {
     fn decide(&mut self, input: Input, first: Option<Effect>) -> Effects {
         input_log::input(&input);
         let at = self.uptime();
-        let outputs = self.session.handle(at, input);
+        let outputs = self.supervisor.handle(at, input, self.persist_gate.can_resume());
         // A store holds thousands of such lists: they are no longer than they must be.
         let is_record = |output: &&Output| matches!(output, Output::Persist(_));
         let records = outputs.iter().filter(is_record).count();
@@ -234,7 +244,7 @@ impl Host {
         let mut may_wait = true;
         loop {
             if self.persist_gate.is_due(may_wait)
-                && let Err(error) = self.persist_gate.send(self.session.id())
+                && let Err(error) = self.persist_gate.send(self.supervisor.id())
             {
                 return self.store_unable(&error.to_string());
             }
@@ -243,8 +253,8 @@ impl Host {
             }
             let has_room =
                 has_room && !self.persist_gate.is_behind() && !self.persist_gate.is_opening();
-            let deadline =
-                self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
+            let deadline = self.supervisor.session().and_then(Session::deadline);
+            let deadline = deadline.map(|at| self.started + Duration::from_millis(at.0));
             let store_deadline = self.persist_gate.deadline();
             let Self { tasks, servers, has_servers, persist_gate, .. } = self;
             let is_unsent = persist_gate.is_due(false);
@@ -282,7 +292,7 @@ impl Host {
         if !self.persist_gate.is_opening() {
             return Effects::default();
         }
-        if let Err(error) = self.persist_gate.send(self.session.id()) {
+        if let Err(error) = self.persist_gate.send(self.supervisor.id()) {
             return self.store_unable(&error.to_string());
         }
         let report = self.persist_gate.report().await;
@@ -310,13 +320,13 @@ impl Host {
     /// Ends the tool servers, and closes the store, within a few seconds.
     pub async fn close(&mut self) {
         self.tasks.cancel_all();
-        let Self { servers, persist_gate, session, .. } = self;
+        let Self { servers, persist_gate, supervisor, .. } = self;
         let servers = async {
             if self.are_servers_started {
                 servers.close().await;
             }
         };
-        tokio::join!(servers, persist_gate.close(session.id()));
+        tokio::join!(servers, persist_gate.close(supervisor.id()));
     }
 
     fn step(&mut self, (task, event): Step) -> Effects {
@@ -354,10 +364,16 @@ impl Host {
                 }
                 return code.map(|code| Effect::Warning(CodedWarning { code, message: text }));
             }
-            Output::Exit(code) => return Some(Effect::Exit(code)),
-            Output::Abort(code) => return Some(Effect::Abort(code)),
+            Output::Exit(code) => return Some(self.exit(Effect::Exit(code))),
+            Output::Abort(code) => return Some(self.exit(Effect::Abort(code))),
         }
         None
+    }
+
+    /// Nothing of a conversation that has ended goes on, also if it could not say so.
+    fn exit(&mut self, effect: Effect) -> Effect {
+        self.tasks.cancel_all();
+        effect
     }
 }
 

@@ -55,6 +55,8 @@ pub mod template;
 
 pub mod task;
 
+pub mod conformance;
+
 pub mod session;
 
 pub mod engine;
@@ -75,6 +77,5 @@ pub(crate) mod stdio;
 pub mod tui;
 
 pub mod command_file;
-pub mod conformance;
 
 pub mod cli;

@@ -18,7 +18,7 @@
 //! | `log`, `resume` | makes records for the store; goes on with what is stored |
 //! | `model`, `calls` | which engine, model and settings a turn has; what a provider call is sent, by its purpose |
 //! | `toolbox`, [`catalogue`], [`approval`], [`prices`] | which tools there are, under which names, and which may run; what tokens cost |
-//! | `waiting`, `limits`, `closing`, `recovery` | submits that wait; how much a run may bring; how a session ends; what follows a panic |
+//! | `waiting`, `limits`, `closing` | submits that wait; how much a run may bring; how a session ends |
 
 mod io;
 
@@ -64,15 +64,16 @@ mod server_states;
 
 mod closing;
 
-mod recovery;
-
 mod resume;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use answer_extraction::{Extraction, ExtractionReport};
-pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
+pub(crate) use client_error::{
+    conversation_ended, panic_text, request_ended, run_defect, run_ended, store_closed,
+    unread_prompt,
+};
 pub use exit::{ExitCode, Signal};
 pub use hints::{Hint, Hints};
 pub use io::{
@@ -80,7 +81,6 @@ pub use io::{
     Uptime,
 };
 pub(crate) use io::{Output, Warning};
-pub(crate) use limits::ANSWER_BYTES_MAX;
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
 
@@ -98,10 +98,8 @@ use closing::{Drain, ExitCause};
 use limits::AnswerLimits;
 use model::Models;
 use recorder::Recorder;
-use recovery::About;
 use run::{Context, Outcome, Run, Stop};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolbox::Toolbox;
 use waiting::ActiveRun;
 
@@ -222,13 +220,10 @@ impl Session {
         is_known.then(|| self.recorder.state(None, Span::Conversation))
     }
 
-    /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
-    /// what it was about, with an error, and not the conversation.
+    /// Decides what follows from an input that came at `now`. After a panic the session is half-changed,
+    /// and must be dropped.
     pub(crate) fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
-        let about = About::of(&input);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step(now, input))) {
-            self.recover(now, &about, &panic_text(panic.as_ref()));
-        }
+        self.step(now, input);
         self.recorder.take_outputs()
     }
 

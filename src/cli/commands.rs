@@ -34,7 +34,7 @@ pub use topics::{page, topic};
 /// Longest accepted line of a stream, in bytes; a longer one is skipped. The longest frame that
 /// this program writes is the end of a segment, which contains the answer twice, plus ids and
 /// escapes. A snapshot of several such answers is longer. Whole lines are held in memory.
-const LINE_BYTES_MAX: usize = 2 * crate::session::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
+const LINE_BYTES_MAX: usize = 2 * crate::task::limits::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
 
 /// Exit status if contract violations, lines that are not frames, servers that don't run, or settings
 /// that can't work were found, or a session was not.

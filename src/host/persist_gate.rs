@@ -42,6 +42,8 @@ pub(super) struct PersistGate {
     state: State,
     /// The session has its id from the start.
     is_known: bool,
+    /// The session was in the store before.
+    is_resumed: bool,
     settings: Option<StoreSettings>,
     faults: Plan,
     worker: Option<Worker>,
@@ -88,7 +90,13 @@ impl PersistGate {
             None => State::Off,
             Some(_) => State::Opening { is_asked: false },
         };
-        Self { state, is_known, settings, faults, ..Self::default() }
+        let is_resumed = settings.as_ref().is_some_and(|settings| settings.resumes);
+        Self { state, is_known, is_resumed, settings, faults, ..Self::default() }
+    }
+
+    /// Whether a process that comes later can go on with the session.
+    pub(super) fn can_resume(&self) -> bool {
+        self.state == State::On && (self.is_resumed || self.recorded > 0)
     }
 
     pub(super) fn is_opening(&self) -> bool {

@@ -12,11 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 impl Host {
     /// Handles a request line, without its line end. A line that is no request is answered as well.
     pub fn line(&mut self, line: &[u8]) -> Effects {
-        let Self { ids, decode_fault, session, .. } = self;
+        let Self { ids, decode_fault, supervisor, .. } = self;
         let decoding = AssertUnwindSafe(|| {
             decode_fault.step();
             let request = wire::decode(line, || ids.request())?;
-            attachments::read(request, || session.attached_bytes())
+            attachments::read(request, || supervisor.attached_bytes())
         });
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => {
@@ -35,7 +35,7 @@ impl Host {
         let id = self.ids.request();
         let request = Request { session: None, id: id.clone(), command };
         let reading =
-            AssertUnwindSafe(|| attachments::read(request, || self.session.attached_bytes()));
+            AssertUnwindSafe(|| attachments::read(request, || self.supervisor.attached_bytes()));
         let input = match catch_unwind(reading) {
             Ok(Ok(request)) => {
                 self.prepare_engine(&request);
@@ -74,7 +74,9 @@ impl Host {
     /// The same, for a choice that was stored.
     pub(super) fn prepare_choice(&mut self, choice: &ModelChoice) {
         let (facts, notes) = self.engines.prepare(choice);
-        facts.into_iter().for_each(|facts| self.session.know(facts));
+        if let Some(session) = self.supervisor.session_mut() {
+            facts.into_iter().for_each(|facts| session.know(facts));
+        }
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
     }
 }

@@ -46,8 +46,8 @@ pub(super) fn store_failed(reason: &str) -> ClientError {
     }
 }
 
-/// A store that is damaged is read, and nothing more is written to it.
-pub(super) fn store_closed(reason: &str) -> ClientError {
+/// Nothing more is written to the store: it is damaged, or the conversation has ended.
+pub(crate) fn store_closed(reason: &str) -> ClientError {
     let (message, detail) = (reason.to_owned(), reason.to_owned());
     ClientError { code: Code::StoreFailed, message, detail, terminal: false }
 }
@@ -236,21 +236,32 @@ pub(super) fn stdin_read_failed(reason: String) -> ClientError {
     ClientError { detail: reason, terminal: true, ..client_error(Code::StdinReadFailed, message) }
 }
 
-pub(super) fn internal(defect: &str) -> ClientError {
-    let message = "the request met a defect of this program; the session goes on; please report it"
-        .to_owned();
-    ClientError { detail: defect.to_owned(), ..client_error(Code::Internal, message) }
+/// How a conversation ends that met a panic; `is_stored`: what was shown before can be resumed.
+pub(crate) fn conversation_ended(defect: &str, is_stored: bool) -> ClientError {
+    let rest = match is_stored {
+        true => "it is stored up to there, and another process can go on with it",
+        false => "it was not stored",
+    };
+    let message = format!(
+        "the conversation met a defect of this program and was ended; {rest}; please report the defect"
+    );
+    let detail = defect.to_owned();
+    ClientError { detail, terminal: true, ..client_error(Code::Internal, message) }
 }
 
-pub(super) fn fatal(defect: &str) -> ClientError {
-    let message = "the end of the process met a defect of this program; what was running was cut \
-                   off; please report it"
-        .to_owned();
-    ClientError {
-        detail: defect.to_owned(),
-        terminal: true,
-        ..client_error(Code::Internal, message)
-    }
+/// The answer to a request without a run in a conversation that met a panic.
+pub(crate) fn request_ended(defect: &str) -> ClientError {
+    let message = "the request was not answered, because the conversation met a defect of this program \
+                   and was ended; please report the defect";
+    let detail = defect.to_owned();
+    ClientError { detail, ..client_error(Code::Internal, message.to_owned()) }
+}
+
+/// The answer to a request whose run goes on in a conversation that meets a panic.
+pub(crate) fn run_ended(defect: &str) -> ClientError {
+    let message = "the run was cut off, because the conversation met a defect of this program and was \
+                   ended; please report the defect";
+    run_failed(RunError { message: message.to_owned(), ..run_defect(defect) })
 }
 
 /// The error if the thread that reads the prompt has ended without a result.

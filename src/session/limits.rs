@@ -3,10 +3,8 @@
 use super::client_error::{endless_answer, too_many_segments};
 use crate::chat::event::ToolResult;
 use crate::support::text::Text;
+use crate::task::limits::ANSWER_BYTES_MAX;
 use crate::task::report::{EngineEvent, RunError};
-
-/// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
-pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
 /// costs far more than its text.

@@ -138,19 +138,6 @@ impl Run {
         &self.request
     }
 
-    /// It was begun, and its end was not.
-    pub(super) fn is_going(&self) -> bool {
-        match self.step {
-            Step::Preparing { .. } | Step::Calling(..) | Step::Tools => true,
-            Step::Beginning | Step::Ended => false,
-        }
-    }
-
-    /// Its end was at least begun.
-    pub(super) fn has_ended(&self) -> bool {
-        self.step == Step::Ended
-    }
-
     /// Records the prompt and the run, and has the engine answer.
     pub(super) fn begin(
         &mut self,

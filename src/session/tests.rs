@@ -1,12 +1,11 @@
 //! The state machine against its contract: every short sequence of inputs, long random ones, the
-//! table of answers, planted defects, conversations kept as text, and the requests to providers.
+//! table of answers, conversations kept as text, and the requests to providers.
 //!
 //! `contract` holds what must be true; `scene` makes the inputs; the rest feeds the one from the
 //! other.
 
 mod choices;
 mod contract;
-mod defects;
 mod edits;
 mod endless;
 mod exhaustive;

@@ -43,10 +43,6 @@ pub(super) struct TurnChoice {
 }
 
 impl ActiveRun {
-    pub(super) fn answers(&self, id: &RequestId) -> bool {
-        self.run.request() == id || self.all_waiting().any(|submit| submit.request == *id)
-    }
-
     pub(super) fn has_room(&self) -> bool {
         let (count, bytes) = self
             .all_waiting()

@@ -1,6 +1,9 @@
-//! Limits on what tools may do in a run.
+//! Limits on what a run may bring, and on what tools may do in it.
 
 use std::time::Duration;
+
+/// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Limits on tool calls. What exceeds one is an error that the model is given, except for the number
 /// of rounds, which ends the run.

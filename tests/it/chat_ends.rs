@@ -231,6 +231,30 @@ fn a_defect_in_the_chat_restores_the_terminal_and_says_what_is_kept() {
     }
 }
 
+/// The conversation can't go on; the chat says so, and how to go on in another.
+#[cfg(debug_assertions)]
+#[test]
+fn a_defect_in_the_conversation_ends_the_chat_which_says_how_to_go_on() {
+    let folder = Folder::new();
+    let mut command = chat(&folder, &["--store", "chat.db", "--session-id", "kept"]);
+    command.env("DUOLOGUE_FAULT", "project:20");
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("hello\r");
+    person.answered("You said: hello");
+    person.types("again\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 70);
+    let letters = |text: &str| text.split_whitespace().collect::<String>();
+    let text = letters(&screen.text());
+    for shown in
+        ["met a defect of this program and was ended", "to go on with this conversation: duologue"]
+    {
+        assert!(text.contains(&letters(shown)), "{shown}: {text}");
+    }
+    assert!(!text.contains("/help"), "{text}");
+}
+
 #[cfg(debug_assertions)]
 #[test]
 fn a_defect_without_a_terminal_is_a_failure_that_says_so() {

@@ -1,11 +1,14 @@
-//! Defects planted in the program cost only what they must (fault 25). Debug builds take the plan
-//! from a variable; release builds know none.
+//! Defects planted in the program cost only what they must: the line that is read, the call of the engine,
+//! or the conversation. Debug builds take the plan from a variable; release builds know none.
 #![cfg(debug_assertions)]
 
-use crate::frames::{Frame, ends, errors, shutdown, submit};
+use crate::frames::{Frame, ends, errors, patched_text, snapshot, submit};
+use crate::once::{Once, duologue};
 use crate::oracle::Answers;
-use crate::server::{Reading, Server, echo};
+use crate::server::{Folder, Reading, Server, echo};
+use crate::store::{resumed, stored, wait_state};
 use rustix::process::Signal;
+use serde_json::Value;
 
 /// Events of the first turn below.
 const EVENTS: u32 = 13;
@@ -34,18 +37,91 @@ fn a_defect_in_reading_a_line_costs_that_line() {
     }
 }
 
+/// Events that a submit brings before the lines after it are read, and before any of them is shown.
+const FIRST_EVENTS: u32 = 2;
+
+/// Which of the requests that are sent together have their `done` after a defect at the `nth` event: those that
+/// were read.
+fn answers(nth: u32) -> Answers {
+    if nth <= FIRST_EVENTS { Answers::Some } else { Answers::AllAndFarewell }
+}
+
+/// The conversation ends, as its state may be half-changed: all that was read is answered.
 #[test]
-fn a_defect_in_a_projection_costs_its_run() {
+fn a_defect_in_a_projection_ends_the_process_with_its_status() {
     let whole = events_of_a_turn();
     assert_eq!(whole, EVENTS);
     for nth in 1..=whole {
-        let mut server = planted("project", nth, &[]);
-        assert_eq!(server.turn("r1", "two words"), "failed", "at event {nth}");
-        assert_eq!(server.turn("r2", "two words"), "ok", "at event {nth}");
-        let frames = server.finish().frames;
+        let mut server = planted("project", nth, &["--on-busy", "queue", "--echo-delay-ms", "1"]);
+        server.send_together(&[submit("r1", "two words"), submit("r2", "wait"), snapshot("s")]);
+        let frames = server.finish_with(70, answers(nth)).frames;
         let codes = errors(&frames, "r1");
-        assert!(codes.len() == 1 && ["run_failed", "internal"].contains(&codes[0]), "{codes:?}");
-        assert!(errors(&frames, "r2").is_empty());
+        // What was not shown of a run is not known to its client.
+        let expected = if nth <= FIRST_EVENTS { "internal" } else { "run_failed" };
+        assert_eq!(codes, [expected], "at event {nth}");
+        assert_eq!(errors(&frames, ""), ["internal"], "at event {nth}");
+        let events = frames.iter().filter(|frame| frame.event().is_some()).count();
+        assert!(events < nth as usize, "{events} events at event {nth}");
+        let farewell = frames.iter().rfind(|frame| frame.error().is_some()).expect("an error");
+        assert_eq!(farewell.0["error"]["terminal"], true);
+        assert!(farewell.text("/error/message").contains("it was not stored"), "{farewell:?}");
+    }
+}
+
+/// What was shown before the defect is stored, and the conversation goes on in another process.
+#[test]
+fn a_stored_conversation_goes_on_after_a_defect() {
+    for nth in 1.. {
+        let folder = Folder::new();
+        let launch = stored(&folder, &["--final-snapshot", "none", "--on-busy", "queue"]);
+        let mut server = launch.env("DUOLOGUE_FAULT", format!("project:{nth}")).start();
+        server.send_together(&[submit("r1", "two words"), submit("r2", "again")]);
+        server.close_stdin();
+        if server.exit_status().success() {
+            assert!(nth > 2 * EVENTS, "only {nth} places for a defect");
+            server.finish();
+            return;
+        }
+        let ended = server.finish_with(70, answers(nth));
+        let fatal = ended.frames.iter().rfind(|frame| frame.error().is_some());
+        let message = fatal.map(|frame| frame.text("/error/message")).unwrap_or_default();
+        let is_stored = nth > FIRST_EVENTS;
+        let is_said = message.contains("another process can go on with it");
+        assert_eq!(is_said, is_stored, "at event {nth}: {message}");
+        if !is_stored {
+            continue;
+        }
+        let mut next = resumed(&folder, &[]).start();
+        let state = wait_state(&mut next);
+        for id in ["r1", "r2"] {
+            let shown = patched_text(&ended.frames, id);
+            let is_there = state.messages().iter().any(|(_, text)| text.contains(shown.as_str()));
+            assert!(is_there, "at event {nth}: {shown} is not in {state:?}");
+        }
+        let last = ended.frames.iter().filter_map(Frame::ordinal).max().unwrap_or_default();
+        assert_eq!(next.turn("r9", "go on"), "ok", "at event {nth}");
+        let frames = next.finish().frames;
+        assert_eq!(errors(&frames, ""), [""; 0], "at event {nth}");
+        let first = frames.iter().find_map(Frame::ordinal).expect("an event");
+        assert!(first > last, "ordinal {first} after {last}");
+    }
+}
+
+/// The only error of a single run says it, in the format that was asked for.
+#[test]
+fn a_defect_in_a_projection_ends_a_single_run_with_its_status() {
+    let folder = Folder::new();
+    for nth in 1..=EVENTS {
+        let words = ["exec", "--engine", "echo", "two words", "--output", "json"];
+        let mut command = duologue(&folder, &words);
+        command.env("DUOLOGUE_FAULT", format!("project:{nth}"));
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.status, 70, "at event {nth}: {}", ended.stderr);
+        let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
+        assert_eq!(document["ok"], false);
+        let error = &document["error"];
+        assert_eq!((&error["code"], &error["class"]), (&"internal".into(), &"internal".into()));
+        assert_eq!(document["meta"]["exit_code"], 70);
     }
 }
 
@@ -107,17 +183,4 @@ fn output_that_cannot_be_written_ends_the_process_with_its_status() {
         let transcript = server.finish_with(74, Answers::Some);
         assert!(ends(&transcript.frames).len() <= 1);
     }
-}
-
-/// The session is whole after a defect: what was said before it is known, and a shutdown works.
-#[test]
-fn a_session_goes_on_after_a_defect() {
-    let mut server = planted("project", EVENTS + 5, &[]);
-    assert_eq!(server.turn("r1", "remember me"), "ok");
-    assert_eq!(server.turn("r2", "hit"), "failed");
-    assert_eq!(server.turn("r3", "and now"), "ok");
-    server.send(shutdown("q"));
-    assert_eq!(server.wait_done("q"), "shutdown");
-    let frames = server.finish().frames;
-    assert_eq!(errors(&frames, "r2").len(), 1);
 }

@@ -315,6 +315,26 @@ async fn a_defect_of_the_engine_costs_its_run_and_no_other_conversation() {
     assert!(patches(&frames).concat().contains("You said: again"));
 }
 
+/// A panic in the state of a conversation ends it; the others of the program go on.
+#[tokio::test]
+async fn a_defect_in_a_conversation_ends_it_and_no_other() {
+    let mut sound = start(Echo::default());
+    for (nth, code) in [(1, "internal"), (4, "run_failed"), (8, "run_failed")] {
+        let settings = HostSettings::new(Echo::default());
+        let faults = Plan::new(Place::Project, nth);
+        let mut broken = Conversation::start(HostSettings { faults, ..settings });
+        broken.submit("hi").expect("room");
+        let frames = rest(&mut broken).await;
+        assert_eq!(ends(&frames), [code, "failed", "internal", "failed"]);
+        assert_eq!(broken.status(), Some(ExitCode::Internal));
+        assert_eq!(broken.submit("again"), Err(RequestError::Ended));
+        broken.close().await;
+    }
+    sound.submit("go on").expect("room");
+    sound.shutdown().expect("room");
+    assert_eq!(ends(&rest(&mut sound).await), ["ok", "shutdown"]);
+}
+
 /// A conversation goes from one thread to another, with its run.
 #[test]
 fn a_conversation_can_change_threads() {

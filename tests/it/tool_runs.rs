@@ -537,10 +537,10 @@ fn states_of_servers_wait_for_the_name_of_the_session() {
     assert!(changes.clone().all(|frame| frame.text("/sessionId") == "mine"));
 }
 
-/// Fault 25.
+/// Also where its servers and their tools run at that moment.
 #[test]
 #[cfg(debug_assertions)]
-fn a_defect_at_any_event_of_a_run_with_tools_costs_that_run() {
+fn a_defect_at_any_event_of_a_run_with_tools_ends_the_process_and_its_servers() {
     let scene = Scene::new(&["none"], &[("echo", "one"), ("act", "error")]);
     let mut server = scene.start(&["--allow", "*"]);
     assert_eq!(server.turn("run", "go"), "ok");
@@ -549,8 +549,7 @@ fn a_defect_at_any_event_of_a_run_with_tools_costs_that_run() {
     for nth in 1..=events {
         let mut server = scene.start_planted(nth, &["--allow", "*"]);
         assert_eq!(server.turn("hit", "go"), "failed", "at event {nth}");
-        assert_eq!(server.turn("next", "go"), "ok", "at event {nth}");
-        server.finish();
+        server.finish_with(70, Answers::AllAndFarewell);
         assert_gone(&scene.mark);
     }
 }

@@ -83,23 +83,6 @@ impl Recorder {
         self.frame(request, wire::done(how));
     }
 
-    /// Whether the outputs not yet taken end this request.
-    pub(in crate::session) fn is_done(&self, request: Option<&RequestId>) -> bool {
-        let id = request.map_or("", RequestId::as_str);
-        self.outputs.iter().any(|output| match output {
-            Output::Frame(frame) => {
-                matches!(frame.frame, Some(Body::Done(_))) && frame.request_id == id
-            }
-            Output::Persist(_)
-            | Output::StartCall(..)
-            | Output::StartTool(..)
-            | Output::CancelTask(_)
-            | Output::Warning(_)
-            | Output::Exit(_)
-            | Output::Abort(_) => false,
-        })
-    }
-
     pub(super) fn frame(&mut self, request: Option<&RequestId>, body: Body) {
         let frame = wire::frame(&self.session, request, body);
         self.outputs.push(Output::Frame(frame));

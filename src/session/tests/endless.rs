@@ -6,8 +6,9 @@ use crate::protocol::command::{Command, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Frame, Request, done};
-use crate::session::limits::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
+use crate::session::limits::ANSWER_SEGMENTS_MAX;
 use crate::session::{Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime};
+use crate::task::limits::ANSWER_BYTES_MAX;
 use crate::task::report::EngineEvent;
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {

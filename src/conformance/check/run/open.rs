@@ -13,7 +13,7 @@ const OPEN_MAX: usize = 1024;
 
 /// Most bytes of open text of a run that are kept for comparison with the complete text at its end;
 /// beyond that only lengths are compared. Equal to this server's limit for an answer.
-const TEXT_BYTES_MAX: usize = crate::session::ANSWER_BYTES_MAX;
+const TEXT_BYTES_MAX: usize = crate::task::limits::ANSWER_BYTES_MAX;
 
 impl Run {
     pub(super) fn close_segments(&mut self, what: &str, report: &mut Report) {

@@ -1,0 +1,197 @@
+//! The edge around the session of one conversation: a panic in it ends the conversation.
+//!
+//! What a panic may have left half-changed is not used again: the session and the outputs that it had not
+//! returned are dropped. The supervisor answers the requests that are open. What it knows of them comes
+//! from the inputs, and from outputs that the session has returned whole.
+
+use crate::protocol::id::{RequestId, SessionId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, ClientError, Done, Frame};
+use crate::session::{
+    ExitCode, Input, Output, Session, SessionMode, Uptime, Warning, conversation_ended, panic_text,
+    request_ended, run_ended, store_closed,
+};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The first event of each run, which names the request of the run.
+const RUN_BEGINS: &str = "ChatUserMessageAccepted";
+
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    /// `None` after a panic in it.
+    session: Option<Box<Session>>,
+    /// The id of the session, which its first request may change.
+    id: SessionId,
+    mode: SessionMode,
+    /// Requests that were read and have no `done` yet.
+    open: VecDeque<OpenRequest>,
+    has_ended: bool,
+}
+
+#[derive(Debug)]
+struct OpenRequest {
+    /// `None` for a line whose id could not be read.
+    id: Option<RequestId>,
+    has_run: bool,
+}
+
+impl Supervisor {
+    pub(super) fn new(session: Session, mode: SessionMode) -> Self {
+        let id = session.id().clone();
+        let session = Some(Box::new(session));
+        Self { session, id, mode, open: VecDeque::new(), has_ended: false }
+    }
+
+    /// The session; `None` after a panic in it.
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.session.as_deref()
+    }
+
+    pub(super) fn session_mut(&mut self) -> Option<&mut Session> {
+        self.session.as_deref_mut()
+    }
+
+    /// Bytes of the attachments that the conversation holds.
+    pub(super) fn attached_bytes(&self) -> u64 {
+        self.session().map_or(0, Session::attached_bytes)
+    }
+
+    /// The id of the session.
+    pub(super) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Notes the request in `input`, if there is one: it is owed a `done`. Before anything is done about
+    /// it.
+    pub(super) fn note_request(&mut self, input: &Input) {
+        let id = match input {
+            Input::Request(request) => Some(request.id.clone()),
+            Input::BadLine(line) => line.id.clone(),
+            Input::InputEnded
+            | Input::InputFailed { .. }
+            | Input::Task(..)
+            | Input::DeadlineReached
+            | Input::ServerChanged(_)
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
+            | Input::Interrupted(_)
+            | Input::ReaderGone
+            | Input::Refused(_) => return,
+        };
+        self.open.push_back(OpenRequest { id, has_run: false });
+    }
+
+    /// Has the session handle an input. After a panic these are the last outputs of the conversation;
+    /// `is_stored`: what was returned before can be resumed.
+    pub(super) fn handle(&mut self, now: Uptime, input: Input, is_stored: bool) -> Vec<Output> {
+        let Some(session) = &mut self.session else { return self.after_end(input) };
+        match catch_unwind(AssertUnwindSafe(|| session.handle(now, input))) {
+            Ok(outputs) => {
+                if self.id != *session.id() {
+                    self.id.clone_from(session.id());
+                }
+                outputs.iter().for_each(|output| self.note(output));
+                outputs
+            }
+            Err(panic) => {
+                self.session = None;
+                self.end(&panic_text(panic.as_ref()), is_stored)
+            }
+        }
+    }
+
+    fn note(&mut self, output: &Output) {
+        match output {
+            Output::Frame(frame) => self.note_frame(frame),
+            Output::Exit(_) | Output::Abort(_) => self.has_ended = true,
+            Output::Persist(_)
+            | Output::StartCall(..)
+            | Output::StartTool(..)
+            | Output::CancelTask(_)
+            | Output::Warning(_) => {}
+        }
+    }
+
+    fn note_frame(&mut self, frame: &Frame) {
+        let at = || self.open.iter().position(|open| open.name() == frame.request_id);
+        match &frame.frame {
+            Some(Body::Done(_)) => {
+                if let Some(at) = at() {
+                    self.open.remove(at);
+                }
+            }
+            Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => {
+                if let Some(at) = at() {
+                    self.open[at].has_run = true;
+                }
+            }
+            Some(
+                Body::UiEvent(_)
+                | Body::BackendEvent(_)
+                | Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::Error(_),
+            )
+            | None => {}
+        }
+    }
+
+    /// The last outputs after a panic: each open request is answered, and the process told to end.
+    fn end(&mut self, defect: &str, is_stored: bool) -> Vec<Output> {
+        if std::mem::replace(&mut self.has_ended, true) {
+            // The reader has the last frame of the conversation already.
+            return vec![Output::Abort(ExitCode::Internal)];
+        }
+        let mut outputs = Vec::new();
+        let ended = conversation_ended(defect, is_stored);
+        let open = std::mem::take(&mut self.open);
+        // The error of a single run is its request's.
+        let has_farewell = self.mode == SessionMode::Conversation || open.is_empty();
+        for OpenRequest { id, has_run } in open {
+            let client_error = match (self.mode, has_run) {
+                (SessionMode::OneShot, _) => ended.clone(),
+                (SessionMode::Conversation, true) => run_ended(defect),
+                (SessionMode::Conversation, false) => request_ended(defect),
+            };
+            outputs.extend(self.refusal(id.as_ref(), client_error));
+        }
+        if has_farewell {
+            outputs.extend(self.refusal(None, ended));
+        }
+        outputs.push(Output::Exit(ExitCode::Internal));
+        outputs
+    }
+
+    /// What can still happen after a panic: a second signal does not wait for the reader, and the store
+    /// may fail before it is closed.
+    fn after_end(&self, input: Input) -> Vec<Output> {
+        if let Input::Interrupted(signal) = input {
+            return vec![Output::Abort(ExitCode::Interrupted(signal))];
+        }
+        let Input::StoreFailed(failure) = input else { return Vec::new() };
+        let warning = Warning { text: failure.reason, has_event: true, code: None };
+        let error = self.frame(None, wire::error(store_closed(&warning.text)));
+        let is_shown = self.mode == SessionMode::Conversation;
+        let warning = Output::Warning(warning);
+        std::iter::once(warning).chain(is_shown.then_some(error)).collect()
+    }
+
+    fn refusal(&self, request: Option<&RequestId>, client_error: ClientError) -> [Output; 2] {
+        let bodies = [wire::error(client_error), wire::done(Done::Failed)];
+        bodies.map(|body| self.frame(request, body))
+    }
+
+    fn frame(&self, request: Option<&RequestId>, body: Body) -> Output {
+        Output::Frame(wire::frame(&self.id, request, body))
+    }
+}
+
+impl OpenRequest {
+    fn name(&self) -> &str {
+        self.id.as_ref().map_or("", RequestId::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests;
