@@ -5,8 +5,7 @@ mod media;
 
 use crate::protocol::proto::chat::ChatAttachment;
 pub use address::URL_BYTES_MAX;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -168,7 +167,7 @@ impl Attachment {
 
     /// The content in base64; `None` if it is an address.
     pub fn base64(&self) -> Option<String> {
-        self.data().map(|data| BASE64_STANDARD.encode(data))
+        self.data().map(|data| BASE64.encode(&data))
     }
 
     /// The content as a `data:` URL (RFC 2397); `None` if it is an address.

@@ -4,8 +4,7 @@
 mod scalar;
 
 use super::document;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use scalar::resolved;
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Tag};
 use std::collections::HashMap;
@@ -224,7 +223,8 @@ fn scalar(
     let data = match (known, tag) {
         (Some("binary"), _) => {
             let bytes = text.split_ascii_whitespace().collect::<String>();
-            let bytes = STANDARD.decode(bytes).map_err(|why| format!("!!binary: {why}"))?;
+            let bytes =
+                BASE64.decode(bytes.as_bytes()).map_err(|why| format!("!!binary: {why}"))?;
             Data::Text(String::from_utf8_lossy(&bytes).into_owned())
         }
         (Some(kind @ ("bool" | "float" | "int" | "merge" | "null" | "timestamp")), _) => {

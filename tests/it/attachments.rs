@@ -4,8 +4,7 @@ use crate::frames::{Frame, errors, finished_text, submit};
 use crate::process::settled;
 use crate::server::{Folder, Server, echo};
 use crate::tools::{run, text};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 
@@ -46,7 +45,7 @@ fn files_data_and_urls_are_shown_without_their_bytes() {
     fs::write(folder.path("a b.pdf"), "%PDF-1.7\n").expect("a file");
     let debug_file = folder.name("events.jsonl");
     let mut server = Server::start(&["--debug-events-jsonl", &debug_file]);
-    let text_url = format!("data:text/plain;base64,{}", BASE64_STANDARD.encode("secret words"));
+    let text_url = format!("data:text/plain;base64,{}", BASE64.encode(b"secret words"));
     let pdf_url = format!("file://{}", folder.name("a%20b.pdf"));
     let attachments = [
         json!({ "url": folder.name("cat.png"), "detail": "low", "metadata": { "k": "v" } }),
@@ -196,7 +195,7 @@ fn a_large_image_is_held_once() {
     fs::write(folder.path("large.png"), &image).expect("a file");
     let peak_bytes = growth(&[], &attach("r", "what?", &[named(&folder.name("large.png"))]));
     assert!(peak_bytes < LARGE * 3 / 2, "a file: {peak_bytes}");
-    let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(&image));
+    let url = format!("data:image/png;base64,{}", BASE64.encode(&image));
     let limit = (32 * MEBIBYTE).to_string();
     let peak_bytes =
         growth(&["--max-request-bytes", &limit], &attach("r", "what?", &[named(&url)]));

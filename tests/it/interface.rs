@@ -5,8 +5,7 @@ use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
 use crate::once::run;
 use crate::provider::{Provider, Request, Step};
 use crate::server::{Folder, Launch, Server};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 /// An interface: how the binary is started for a provider that has it, and its plainest answer.
@@ -85,7 +84,7 @@ impl Interface {
     pub(crate) fn with_image_alone(&self) -> Value {
         let provider = Provider::start(vec![(self.says)("a cat")]);
         let mut server = (self.launch)(&provider, &[]).start();
-        let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(PNG));
+        let url = format!("data:image/png;base64,{}", BASE64.encode(PNG));
         let submit = json!({ "prompt": " ", "attachments": [{ "url": url }] });
         server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
         assert_eq!(server.wait_done("r1"), "ok");

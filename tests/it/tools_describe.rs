@@ -2,9 +2,8 @@
 
 use crate::server::Folder;
 use crate::tools::{json, run, streams, text};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use clap::CommandFactory;
+use data_encoding::BASE64;
 use duologue::cli::Cli;
 use duologue::protocol::proto::DESCRIPTORS;
 use duologue::protocol::schema::PROTO_FILES;
@@ -267,7 +266,8 @@ fn texts_stand_in_a_document_as_they_are_printed() {
     let schema: Value = serde_json::from_slice(&printed(&["schema", "json"])).expect("JSON");
     assert_eq!(data(&["schema", "json"]), schema);
     let descriptors = data(&["schema", "descriptors"]);
-    let descriptors = STANDARD.decode(descriptors.as_str().expect("base64")).expect("base64");
+    let descriptors =
+        BASE64.decode(descriptors.as_str().expect("base64").as_bytes()).expect("base64");
     assert_eq!(descriptors, DESCRIPTORS);
     let pages = data(&["man"]);
     let pages = pages.as_array().expect("a list").iter();

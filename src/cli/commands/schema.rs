@@ -4,8 +4,7 @@ use super::args::{SchemaArgs, SchemaForm, SchemaOf};
 use super::document::{self, Document};
 use super::output::Failure;
 use crate::protocol::schema;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -62,7 +61,7 @@ fn proto() -> Document {
 /// Bytes are base64 in JSON, as in protobuf JSON.
 fn descriptors() -> Document {
     let bytes = schema::descriptors();
-    Document { text: bytes.to_vec(), data: STANDARD.encode(bytes).into() }
+    Document { text: bytes.to_vec(), data: BASE64.encode(bytes).into() }
 }
 
 fn write_files(folder: &Path) -> Result<Document, Failure> {

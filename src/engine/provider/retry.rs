@@ -5,6 +5,8 @@
 //! again: the user has waited long enough, and the provider may still be working on the request.
 
 use super::optional::OptionalParts;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use std::time::{Duration, SystemTime};
 
 /// The wait before the first retry, before its jitter; doubles with each.
@@ -22,6 +24,9 @@ const SPREADS_MAX: u32 = 8;
 
 /// If a provider requests a longer wait than this, the call fails instead.
 pub(in crate::engine) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// The forms of a date in a header (RFC 9110, section 5.6.7); the last two are obsolete.
+const DATES: [&str; 3] = ["%a, %d %b %Y %T GMT", "%A, %d-%b-%y %T GMT", "%a %b %e %T %Y"];
 
 /// Whether a failed request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +70,8 @@ pub(in crate::engine) fn retry_after(
     if let Some(seconds) = precise.or_else(|| after.and_then(number)) {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let date = httpdate::parse_http_date(after?.trim()).ok()?;
+    let date = DATES.iter().find_map(|form| DateTime::strptime(form, after?.trim()).ok())?;
+    let date = SystemTime::from(date.to_zoned(TimeZone::UTC).ok()?);
     Some(date.duration_since(now).unwrap_or_default())
 }
 
@@ -122,6 +128,8 @@ mod tests {
         check(Some("soon"), Some("3"), Some(3_000));
         check(None, Some("Sun, 06 Nov 1994 08:49:47 GMT"), Some(10_000));
         check(None, Some("Sun, 06 Nov 1994 08:49:27 GMT"), Some(0));
+        check(None, Some("Sunday, 06-Nov-94 08:49:47 GMT"), Some(10_000));
+        check(None, Some("Sun Nov  6 08:49:47 1994"), Some(10_000));
         for odd in ["", "soon", "-1", "NaN", "inf", "1e300"] {
             check(None, Some(odd), None);
         }

@@ -2,8 +2,7 @@
 //! or a URL that the provider reads. Pure.
 
 use super::Content;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
 use url::Url;
@@ -82,7 +81,7 @@ fn data_of(url: &str) -> Option<(String, Vec<u8>)> {
     };
     let media_type = about.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let data = match is_base64 {
-        true => BASE64_STANDARD.decode(data.trim()).ok()?,
+        true => BASE64.decode(data.trim().as_bytes()).ok()?,
         false => percent_decode_str(data).collect(),
     };
     Some((media_type, data))

@@ -1,8 +1,7 @@
 //! Forms of a key in the errors of servers: with its middle masked, as in OpenAI's
 //! status 401, and in base64, as in HTTP's basic authentication.
 
-use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
 /// Characters of a key that must surround a mask for it to be recognized.
 const SHOWN_CHARS_MIN: usize = 3;
@@ -114,7 +113,7 @@ fn cores(key: &str) -> Vec<String> {
         if end < first + BASE64_CHARS_MIN {
             continue;
         }
-        for text in [BASE64_STANDARD_NO_PAD.encode(&bytes), BASE64_URL_SAFE_NO_PAD.encode(&bytes)] {
+        for text in [BASE64_NOPAD.encode(&bytes), BASE64URL_NOPAD.encode(&bytes)] {
             cores.push(text[first..end].to_owned());
         }
     }

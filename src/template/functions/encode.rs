@@ -5,9 +5,7 @@ use super::{Function, FunctionCall, function, yaml};
 use crate::template::time;
 use crate::template::types::{FILE_FIELDS, IntType, ListType, MapType};
 use crate::template::value::{Heap, MapId, Value, check_levels};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use data_encoding::{BASE32, HEXLOWER};
+use data_encoding::{BASE32, BASE64, HEXLOWER};
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -27,9 +25,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let read = yaml::read(call.text(0)?)?;
         call.heap.take(&read)
     }),
-    function("b64enc", (1, 1), |call| Ok(Value::text(STANDARD.encode(call.text(0)?.as_bytes())))),
+    function("b64enc", (1, 1), |call| Ok(Value::text(BASE64.encode(call.text(0)?.as_bytes())))),
     function("b64dec", (1, 1), |call| {
-        let bytes = STANDARD.decode(call.text(0)?.as_bytes());
+        let bytes = BASE64.decode(call.text(0)?.as_bytes());
         let bytes = bytes.map_err(|why| format!("this is not base64: {why}"))?;
         String::from_utf8(bytes)
             .map(Value::text)
@@ -180,7 +178,7 @@ impl Writer<'_> {
     fn bytes(&mut self, list: &[Value]) -> Result<(), String> {
         let bytes = list.iter().filter_map(Value::integer);
         let bytes: Vec<u8> = bytes.filter_map(|byte| u8::try_from(byte).ok()).collect();
-        self.text(&STANDARD.encode(bytes))
+        self.text(&BASE64.encode(&bytes))
     }
 }
 

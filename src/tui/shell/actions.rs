@@ -13,8 +13,7 @@ use crate::support::threads;
 use crate::tui::input::{Candidates, mentions};
 use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
 use crate::tui::text::clean;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use rustix::process::{Signal, kill_current_process_group};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -219,7 +218,7 @@ impl Shell<'_> {
 
     /// Has the terminal copy a text (xterm's OSC 52). It does not report whether it did.
     fn copy(&mut self, text: &str) {
-        let encoded = BASE64_STANDARD.encode(text);
+        let encoded = BASE64.encode(text.as_bytes());
         if encoded.len() > COPY_BYTES_MAX {
             let why = "the text is too long for the clipboard of a terminal; use /save FILE";
             return self.note(Note::Error, why.to_owned());

@@ -6,8 +6,7 @@ use super::server::{Server, event, event_name, events, is_done, status_of, submi
 use super::third_party::Provider;
 use crate::attachments::PNG;
 use anyhow::{Context, Result, bail, ensure};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -326,7 +325,7 @@ pub(super) fn weather(server: &mut Server) -> Result<Vec<Value>> {
 }
 
 pub(super) fn look_at_image(request: &str) -> Value {
-    let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(PNG));
+    let url = format!("data:image/png;base64,{}", BASE64.encode(PNG));
     let submit = json!({"prompt": "look at the picture", "attachments": [{"url": url}]});
     json!({"requestId": request, "submit": submit})
 }

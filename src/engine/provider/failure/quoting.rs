@@ -2,8 +2,7 @@
 
 use super::Failures;
 use crate::support::secret::{Secret, unescaped, without_userinfo};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use reqwest::Url;
 
 /// Bytes of the provider's words that are searched for secrets before they are quoted.
@@ -68,7 +67,7 @@ pub(super) fn login(url: &Url) -> Vec<Secret> {
     let user = url.username();
     let secrets = match url.password() {
         Some(password) => {
-            let token = BASE64_STANDARD.encode(unescaped(&format!("{user}:{password}")));
+            let token = BASE64.encode(unescaped(&format!("{user}:{password}")).as_bytes());
             [Secret::new(password), Secret::new(&token)]
         }
         None => [Secret::new(user), None],

@@ -3,15 +3,13 @@
 use super::WellKnown;
 use super::value::serialize_finite;
 use crate::protocol::json::{Float, Number, Quoted};
-use base64::Engine;
-use base64::alphabet::STANDARD;
-use base64::display::Base64Display;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use data_encoding::{BASE64, BASE64_NOPAD, Encoding, Translate};
 use serde::de::{self, Deserializer};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::LazyLock;
 
 /// A message around one scalar: (name, protobuf type, Rust type, how to write it, how to read it).
 macro_rules! wrappers {
@@ -59,6 +57,10 @@ wrappers! {
     Int32Value(int32, i32, Serialize::serialize, read_number),
     #[derive(PartialEq, Eq, Hash)]
     UInt32Value(uint32, u32, Serialize::serialize, read_number),
+    #[derive(PartialEq, Eq, Hash)]
+    BoolValue(bool, bool, Serialize::serialize, Deserialize::deserialize),
+    #[derive(PartialEq, Eq, Hash)]
+    StringValue(string, String, Serialize::serialize, Deserialize::deserialize),
     #[derive(PartialEq, Eq, Hash)]
     BytesValue(bytes, Vec<u8>, write_base64, read_base64),
 }
@@ -135,19 +137,22 @@ fn read_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(
     Ok(Number::deserialize(deserializer)?.0)
 }
 
-/// Reads the output of any encoder: padded or not, the last bits zero or not.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+/// Decodes the output of any encoder: of both alphabets, and with any last bits.
+static LENIENT_BASE64: LazyLock<Encoding> = LazyLock::new(|| {
+    let mut specification = BASE64_NOPAD.specification();
+    specification.check_trailing_bits = false;
+    specification.translate = Translate { from: "-_".to_owned(), to: "+/".to_owned() };
+    specification.encoding().unwrap_or(BASE64_NOPAD)
+});
 
 fn write_base64<S: Serializer>(value: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&Base64Display::new(value, &BASE64))
+    serializer.collect_str(&BASE64.encode_display(value))
 }
 
 fn read_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-    let text = String::deserialize(deserializer)?.replace('-', "+").replace('_', "/");
-    BASE64.decode(text).map_err(de::Error::custom)
+    let text = String::deserialize(deserializer)?;
+    // The padding may be left out, or be incomplete.
+    let digits = text.trim_end_matches('=');
+    let digits = if text.len() > digits.len().next_multiple_of(4) { &text } else { digits };
+    LENIENT_BASE64.decode(digits.as_bytes()).map_err(de::Error::custom)
 }
