@@ -38,7 +38,6 @@ pub struct Outside<'a> {
 pub(super) struct Contents {
     /// Its path as it was typed; `-` for standard input.
     pub(super) name: String,
-    /// The bytes.
     pub(super) bytes: Vec<u8>,
     /// Metadata, if it is a file.
     pub(super) file: Option<FileFacts>,

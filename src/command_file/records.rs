@@ -22,14 +22,12 @@ impl Maker {
         if let Value::Object(map) = value { Some(self.record(map)) } else { None }
     }
 
-    /// The record of a map.
     pub(super) fn record(&mut self, mut map: Map<String, Value>) -> Record {
         map.sort_keys();
         self.share(map.keys().collect::<Vec<_>>().into_iter().map(String::as_str));
         Record::new(Arc::clone(&self.last), map.into_iter().map(|(_, value)| value))
     }
 
-    /// The record of a map of YAML.
     fn record_of_yaml(&mut self, mut map: Vec<(String, yaml::Data)>) -> Record {
         map.sort_by(|(one, _), (other, _)| one.cmp(other));
         self.share(map.iter().map(|(key, _)| key.as_str()));

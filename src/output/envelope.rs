@@ -37,7 +37,6 @@ const TOOL_CALLS_MAX: usize = 1000;
 pub(crate) enum Layout {
     /// JSON, each item of a list on a line.
     Json,
-    /// YAML.
     Yaml,
 }
 

@@ -30,9 +30,7 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 /// A file of profiles as it was read.
 #[derive(Debug)]
 pub(crate) struct ProfileFile {
-    /// Its layer.
     pub(crate) layer: Layer,
-    /// Its path.
     pub(crate) path: Arc<Path>,
     /// What it holds, which may be a key.
     pub(crate) text: Protected,

@@ -11,9 +11,7 @@ use std::sync::Arc;
 /// One setting of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Item {
-    /// The engine.
     Engine(String),
-    /// The model.
     Model(String),
     /// The base URL of the provider.
     BaseUrl(String),
@@ -23,21 +21,17 @@ pub(crate) enum Item {
     System(String),
     /// A setting of every call.
     Setting {
-        /// Its name, with `-`.
         name: String,
-        /// Its value.
         value: Value,
     },
     /// A header of every request.
     Header {
-        /// Its name.
         name: String,
         /// Its value, which may be a key.
         value: Protected,
     },
     /// An MCP server.
     Server {
-        /// Its name.
         name: String,
         /// Its members, as in `mcpServers`.
         members: Map<String, Value>,
@@ -59,7 +53,6 @@ pub(crate) enum KeyFrom {
     Variable(String),
     /// The output of a program: its name and its arguments.
     Command(Vec<String>),
-    /// A file.
     File(PathBuf),
     /// The file of the profile itself, as in files of Pinocchio.
     Here(Secret),
@@ -70,7 +63,6 @@ pub(crate) enum KeyFrom {
 pub(crate) enum Layer {
     /// The administrator's.
     System,
-    /// The user's.
     User,
     /// That of the folder in which the user works. Somebody else may have written it.
     Project,
@@ -81,9 +73,7 @@ pub(crate) enum Layer {
 /// The place of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The layer.
     pub(crate) layer: Layer,
-    /// The file.
     pub(crate) file: Arc<Path>,
     /// The line, from 1.
     pub(crate) line: u32,
@@ -94,7 +84,6 @@ pub(crate) struct Origin {
 /// An item and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sourced {
-    /// The item.
     pub(crate) item: Item,
     /// Its place.
     pub(crate) origin: Origin,

@@ -52,7 +52,6 @@ pub(super) struct Drafts {
 /// The folders that paths in a file are relative to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Folders<'a> {
-    /// That of the file.
     pub(super) file: &'a Path,
     /// The user's own.
     pub(super) home: Option<&'a Path>,

@@ -10,7 +10,6 @@ use crate::session::approval::ApprovalMode;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     files: Vec<ReadFile>,
@@ -26,7 +25,6 @@ struct ReadFile {
 /// A profile with everything that lies under it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resolved {
-    /// Its name.
     pub(crate) name: String,
     /// What applies, in the order of the files.
     pub(crate) values: Vec<Sourced>,

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 /// The list, in the folder of states.
 const LIST_FILE: &str = "duologue/trusted-profiles.json";
 
-/// Bytes of the list.
 const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Mode bits with which others could add to the list.

@@ -24,7 +24,6 @@ pub(crate) struct Types {
     enums: BTreeMap<String, Vec<String>>,
 }
 
-/// A message.
 #[derive(Debug)]
 pub(crate) struct MessageType {
     /// What the `.proto` file says about it.
@@ -39,7 +38,6 @@ pub(crate) struct MessageType {
 pub(crate) struct Field {
     /// Its name in the `.proto` file.
     pub(crate) name: String,
-    /// Its name in JSON.
     pub(crate) json_name: String,
     /// Its comment in the `.proto` file.
     pub(crate) about: String,

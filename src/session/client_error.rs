@@ -284,7 +284,6 @@ pub(crate) fn run_defect(defect: &str) -> RunError {
     }
 }
 
-/// The error of a run that failed.
 pub(super) fn run_failed(error: RunError) -> ClientError {
     let code = match error.stage {
         Stage::Init => Code::EngineInitFailed,

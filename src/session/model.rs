@@ -143,7 +143,6 @@ impl Models {
         Ok(selection)
     }
 
-    /// The name of the engine that a selection is for.
     pub(super) fn engine_name(&self, selection: &Selection) -> Arc<str> {
         let facts = self.facts.get(&selection.engine);
         facts.map_or_else(Arc::default, |facts| Arc::clone(&facts.engine))

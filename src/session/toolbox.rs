@@ -43,10 +43,12 @@ pub(super) struct Toolbox {
 pub(super) enum Verdict {
     /// The client is asked whether it may run.
     Ask(ServerCall),
-    /// A server runs it.
     Run(ServerCall),
     /// The client runs it.
-    Client { arguments: Struct, is_human: bool },
+    Client {
+        arguments: Struct,
+        is_human: bool,
+    },
     /// It does not run; the model reads why.
     Refuse(String),
 }

@@ -29,7 +29,6 @@ pub(super) struct Submit {
     pub(super) request: RequestId,
     pub(super) prompt: Prompt,
     pub(super) attachments: Attachments,
-    /// For a turn of its own.
     pub(super) choice: TurnChoice,
 }
 

@@ -42,7 +42,6 @@ pub(crate) enum Kind {
     Message,
 }
 
-/// The queue.
 #[derive(Debug)]
 pub(crate) struct LineQueue {
     target: Target,

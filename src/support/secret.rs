@@ -91,7 +91,6 @@ fn ends_authority(c: char) -> bool {
     matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`') || c.is_whitespace()
 }
 
-/// `text` without `key` in each of its forms.
 fn without_forms(key: &str, text: &str) -> String {
     let text = without(&whole(key, text), text);
     let text = without(&forms::encoded(key, &text), &text);

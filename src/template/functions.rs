@@ -152,7 +152,6 @@ pub(super) fn check(name: &str, values: &Json) -> Result<(), String> {
     Err(hints::of_unknown(name, values))
 }
 
-/// Calls a function.
 pub(super) fn call(name: &str, call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let Some(function) = find(name) else {
         return check(name, &Json::Null).map(|()| Value::Nil);
@@ -224,7 +223,6 @@ impl<'c> FunctionCall<'c> {
         if let Value::Map(id) = arg { Ok(*id) } else { Err(mismatch(index, "a map", arg)) }
     }
 
-    /// A copy of a map.
     fn map_copy(&mut self, index: usize) -> Result<Map, String> {
         let id = self.map(index)?;
         self.heap.copy(id)

@@ -8,7 +8,6 @@ use semver::{BuildMetadata, Prerelease};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     number: semver::Version,

@@ -59,7 +59,6 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     })
 }
 
-/// A line in one style.
 fn styled(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(Span::styled(text.into(), style))
 }

@@ -222,3 +222,35 @@ fn a_path_to_a_later_module_is_found() {
     let many = "use crate::middle::a;\nuse crate::low;\nuse crate::high;";
     assert_eq!(check("low.rs", many).len(), 2);
 }
+
+/// Whether the source has what the glossary calls `name`: a file as `store/batch`, or a type as `Host::next`.
+fn is_in_source(root: &Path, sources: &str, name: &str) -> bool {
+    let mut parts = name.split("::");
+    match parts.find(|part| part.starts_with(|c: char| c.is_ascii_uppercase())) {
+        Some(of_type) => ["struct", "enum", "trait", "message"].iter().any(|kind| {
+            let item = format!("{kind} {of_type}");
+            let mut ends = sources.match_indices(&item).map(|(at, _)| &sources[at + item.len()..]);
+            ends.any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+        }),
+        None => root.join("src").join(name).with_extension("rs").is_file(),
+    }
+}
+
+#[test]
+fn the_glossary_names_modules_and_types_of_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let glossary =
+        text.split("\n## ").find(|part| part.starts_with("Glossary")).expect("a glossary");
+    let files = rust_files(&root.join("src")).into_iter();
+    let rpc = root.join("proto/pinocchio/chatapp/rpc/v1/rpc.proto");
+    let sources = files.chain([rpc]).map(|file| fs::read_to_string(file).expect("a text"));
+    let sources: String = sources.collect();
+    let places = glossary.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let places = places.filter_map(|line| line.trim_end_matches(" |").rsplit_once(" | "));
+    let names: Vec<_> = places.flat_map(|(_, place)| place.split('`').skip(1).step_by(2)).collect();
+    assert!(names.len() > 40, "{names:?}");
+    let wrong = names.iter().filter(|name| !is_in_source(root, &sources, name));
+    assert_eq!(wrong.collect::<Vec<_>>(), [&""; 0]);
+    assert!(!is_in_source(root, &sources, "store/none") && !is_in_source(root, &sources, "Hos"));
+}

@@ -295,7 +295,6 @@ impl Calls {
         }
     }
 
-    /// The run ends with this `error`.
     pub(super) fn run_ended(&mut self, end: RunEnd, error: &str, report: &mut Report) {
         if end != RunEnd::Finished {
             return;

@@ -17,7 +17,6 @@ const SEGMENT_PREFIX: &str = "segment-";
 const OWN_PAYLOADS: [&str; 4] =
     ["ChatMessageEntity", "ToolCallEntity", "ToolResultEntity", "ToolApprovalRequested"];
 
-/// Checks the entities of a snapshot.
 pub(super) fn check_entities(frame: &SnapshotFrame, is_strange: bool, report: &mut Report) {
     let mut seen = HashSet::with_capacity(frame.entities.len());
     for entity in &frame.entities {

@@ -182,7 +182,6 @@ impl<'a> Fields<'a> {
         self.status.unwrap_or_default()
     }
 
-    /// The ids in its correlation.
     pub(super) fn ids(&self) -> Option<&'a CorrelationInfo> {
         self.correlation
     }

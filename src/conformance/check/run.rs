@@ -27,7 +27,6 @@ pub(super) struct Run {
     has_call: bool,
     /// The finish reason of its last call, as far as it was shown.
     reason: Option<Name>,
-    /// Prompts in it.
     prompts: u32,
     /// The prompt that has joined it and has no SteeringAccepted yet.
     joined: Option<Name>,

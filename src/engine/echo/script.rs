@@ -17,7 +17,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of a script.
 const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// One provider call.

@@ -39,7 +39,6 @@ pub(in crate::engine) struct Ignored {
     pub(in crate::engine) first: Vec<u8>,
 }
 
-/// What ends a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum BodyEnd {
     /// Its length, or a last chunk.

@@ -19,7 +19,6 @@ pub(in crate::engine) struct Joiner {
 
 /// What a run of bytes begins with.
 enum Head<'a> {
-    /// Text.
     Text(&'a str),
     /// A surrogate pair.
     Pair(char),

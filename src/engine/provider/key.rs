@@ -105,7 +105,6 @@ pub(in crate::engine) struct Key {
 pub(in crate::engine) struct NoKey {
     /// What happened and what to do.
     pub(in crate::engine) message: String,
-    /// Details.
     pub(in crate::engine) detail: String,
 }
 
@@ -169,7 +168,6 @@ impl Key {
     }
 }
 
-/// The key in a file.
 async fn in_file(path: &Path, names: &SettingNames) -> Result<Secret, NoKey> {
     let (done, read) = oneshot::channel();
     let owned = path.to_owned();

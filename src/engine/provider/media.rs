@@ -10,7 +10,6 @@ use std::borrow::Cow;
 pub(in crate::engine) enum Media<'a> {
     /// A text with its name.
     Text(String),
-    /// An image.
     Image {
         /// A `data:` URL, or an address that the provider reads.
         url: Cow<'a, str>,
@@ -21,7 +20,6 @@ pub(in crate::engine) enum Media<'a> {
     Pdf {
         /// The name of its file.
         filename: &'a str,
-        /// A `data:` URL.
         data_url: String,
     },
     /// A PDF document at an address that the provider reads.

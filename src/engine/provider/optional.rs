@@ -21,7 +21,6 @@ pub(in crate::engine) struct OptionalParts {
     pub(in crate::engine) schema: bool,
 }
 
-/// One of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Members,

@@ -48,7 +48,6 @@ pub(in crate::engine) fn data(engine: &'static str, model: &str, json: Value) ->
     ProviderData { engine, host: "h".into(), model: model.into(), json: json.to_string().into() }
 }
 
-/// A message of the user.
 pub(in crate::engine) fn user(text: &str) -> Message<'_> {
     Message::user(text, &[])
 }

@@ -107,7 +107,6 @@ pub(super) struct Response {
     /// Why it is incomplete.
     #[serde(default)]
     pub(super) incomplete_details: Value,
-    /// All items.
     #[serde(default, deserialize_with = "or_none")]
     pub(super) output: Vec<Item>,
     #[serde(default)]
@@ -169,7 +168,6 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The text in it.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::OutputText { text } | Self::Refusal { refusal: text } => text,

@@ -20,10 +20,15 @@ struct Names {
 /// What a rule names, read in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading<'a> {
-    /// Tools of this server.
-    Server { server: &'a str, tools: &'a str },
+    Server {
+        server: &'a str,
+        tools: &'a str,
+    },
     /// Tools of all servers whose name fits.
-    Fitting { servers: &'a str, tools: &'a str },
+    Fitting {
+        servers: &'a str,
+        tools: &'a str,
+    },
 }
 
 impl ServerNames {

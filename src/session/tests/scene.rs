@@ -278,7 +278,6 @@ impl<M: Machine> Scene<M> {
         self.engine(EngineEvent::CallFinished { stop_reason, class, provider_data })
     }
 
-    /// A choice of a model of its own, with that engine and setting.
     fn choice(&self, engine: &str, setting: &str) -> ModelChoice {
         let setting = Some(setting).filter(|setting| !setting.is_empty());
         ModelChoice {

@@ -55,7 +55,6 @@ pub(super) enum Shape {
     Other,
 }
 
-/// Reads all of `source`.
 pub(super) fn read(source: &str, before: Before) -> Vec<Top> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;

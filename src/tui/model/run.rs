@@ -11,7 +11,6 @@ use std::time::Duration;
 /// Bytes of a result, or of arguments, that the screen shows.
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
-/// A run.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The request, by which it is cancelled.
@@ -38,7 +37,6 @@ pub(crate) enum RunPhase {
     Retry { attempt: u32, attempts_max: u32, until: Duration, reason: String },
 }
 
-/// A text that streams.
 #[derive(Debug, Default)]
 pub(crate) struct StreamedText {
     pub(crate) markdown: Markdown,
@@ -53,7 +51,6 @@ pub(crate) struct Reasoning {
     since: Duration,
 }
 
-/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolCall {
     pub(crate) id: String,

@@ -44,7 +44,6 @@ pub(crate) struct Above {
     pub(crate) whole: usize,
 }
 
-/// Rows of a hint.
 const HINT_ROWS_MAX: usize = 3;
 
 /// Draws the live region in at most `rows` rows, with a `notice` where hints are. The part of the answer that may still change is drawn by

@@ -64,7 +64,6 @@ pub(super) fn growing(
     last(lines, rows)
 }
 
-/// The last rows.
 fn last(mut lines: Vec<Line<'static>>, rows: usize) -> Vec<Line<'static>> {
     lines.drain(..lines.len().saturating_sub(rows));
     lines

@@ -23,7 +23,6 @@ enum Mutation {
 const ALL: [Mutation; 4] =
     [Mutation::Dropped, Mutation::Doubled, Mutation::Swapped, Mutation::Repeated];
 
-/// What a frame is.
 fn kind(frame: &Value) -> &str {
     let event = ["uiEvent", "backendEvent"].into_iter().find_map(|kind| frame.get(kind));
     if let Some(event) = event {

@@ -74,7 +74,6 @@ pub(super) struct Submit {
     pub(super) id: String,
     prompt: String,
     joins: Option<String>,
-    /// It has a run of its own.
     has_run: bool,
     /// Times it was taken into another run.
     joined: u32,

@@ -25,7 +25,6 @@ struct ValueSeed<'a> {
 }
 
 impl ValueSeed<'_> {
-    /// A seed for what is in this value.
     fn inner(&mut self) -> ValueSeed<'_> {
         ValueSeed { heap: self.heap, keys: self.keys, level: self.level + 1 }
     }
