@@ -44,10 +44,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// A provider call as it goes on; resolves to its end. Dropped to stop it.
+/// A running provider call; resolves to its end. Dropping it cancels the call.
 pub type Running = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
 
-/// A list of models as it is being asked for. Dropped to stop it.
+/// A running query for a list of models. Dropping it cancels the query.
 pub type Listing<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, RunError>> + Send + 'a>>;
 
 /// Takes the events of an engine. Bounded in events and in bytes: an engine that is faster than the
@@ -59,7 +59,7 @@ pub struct Sink {
     room: Arc<Semaphore>,
 }
 
-/// An event on its way to the session. Dropping it makes room for others.
+/// A queued event. Dropping it frees its place in the sink.
 #[derive(Debug)]
 pub struct TaggedEvent {
     /// The provider call it belongs to.

@@ -79,7 +79,7 @@ pub enum Found {
         /// Its text as the model wrote it, on one line.
         json: String,
     },
-    /// A rejected line; the extraction goes on.
+    /// A rejected line; the extraction continues.
     Rejected {
         /// The line, from 1.
         line: u64,

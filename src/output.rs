@@ -23,7 +23,7 @@ use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde_json::Value;
 
-/// What a reader should know before the answer.
+/// A warning before the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Warning {
     /// Its stable name.

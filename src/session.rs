@@ -1,12 +1,12 @@
-//! The state machine of a conversation: the only place that knows of busy, mismatch and draining.
-//! Decides what each input means; does nothing itself. Pure: time and chance come in.
+//! The state machine of a conversation: the only place that knows of busy, mismatch and draining. It maps
+//! each input to outputs and performs no I/O. Pure: time and randomness are parameters.
 //!
-//! A run's last frames and its end are one returned list, and stopping a run ends it at once: what
-//! its tasks report afterwards carries the id of a task that is no more, and is ignored. So nothing
-//! can come between a run's end and its `done`, and no cancel can be lost.
+//! A run's last frames and its end are one returned list, and a cancel ends the run at once: later reports
+//! of its tasks carry the id of a finished task and are ignored. So nothing can come between a run's end and
+//! its `done`, and no cancellation can be lost.
 //!
-//! The engine makes one provider call and a server runs one tool call; what comes after each of them
-//! is decided here. So an approval, a client's tool, a prompt that joins a run and a deadline are
+//! The engine makes one provider call and a server runs one tool call; the session decides what follows each
+//! of them. So an approval, a client's tool, a prompt that joins a run and a deadline are
 //! states, and never races between tasks.
 //!
 //! | module | what it is |
@@ -15,7 +15,7 @@
 //! | `requests`, `turns`, `edit` | what each request means; how a prompt becomes a turn; turns that are dropped or asked again |
 //! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
 //! | `recorder` | what every step writes to: the projections, `answer_extraction` and `usage` among them, and the outputs |
-//! | `log`, `resume` | makes records for the store; goes on with what is stored |
+//! | `log`, `resume` | makes records for the store; resumes a stored session |
 //! | `model`, `calls` | which engine, model and settings a turn has; what a provider call is sent, by its purpose |
 //! | `toolbox`, [`catalogue`], [`approval`], [`prices`] | which tools there are, under which names, and which may run; what tokens cost |
 //! | `waiting`, `limits`, `closing` | submits that wait; how much a run may bring; how a session ends |
@@ -122,7 +122,7 @@ pub(crate) struct Session {
     unannounced: Vec<(Extension, SessionEvent)>,
     /// Tools that were declared in an earlier process, until the client can take calls of them.
     held_tools: Option<FrontendToolManifestCommand>,
-    /// No more lines come, and so no answers of a client.
+    /// The input has ended, so that the client can't reply any more.
     has_input_ended: bool,
 }
 
@@ -183,7 +183,7 @@ impl Session {
         self.recorder.session()
     }
 
-    /// Knows the engines of `facts` from now on.
+    /// Replaces the known engines by those of `facts`.
     pub(crate) fn know(&mut self, facts: BTreeMap<EngineRef, EngineFacts>) {
         self.models.know(facts);
     }
@@ -273,7 +273,7 @@ impl Session {
     }
 
     fn after_close(&mut self, input: Input) {
-        // What is still to be written may never be read: a second signal does not wait for it.
+        // The queued frames may never be read: a second signal does not wait for them.
         if let Input::Interrupted(signal) = input {
             self.recorder.push(Output::Abort(ExitCode::Interrupted(signal)));
         } else if let Input::StoreFailed(failure) = input {
@@ -305,7 +305,7 @@ impl Session {
         self.advance(now, |run, context| run.task_event(context, task, event));
     }
 
-    /// Lets the active run take a step, and ends it if it ends with that.
+    /// Advances the active run, and closes it if that ended it.
     fn advance(
         &mut self,
         now: Uptime,

@@ -1,4 +1,4 @@
-//! What every layer may use. [`fail_point`] plants faults, `text` is kept once and shared,
+//! Used by every layer. [`fail_point`] plants faults, `text` is shared text,
 //! `line_queue` and [`stderr`] queue all writes to standard error.
 
 pub mod fail_point;

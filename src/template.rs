@@ -112,7 +112,7 @@ impl Template {
         self.run(|heap| heap.take_typed(values, types), now, Missing::Shown)
     }
 
-    /// The same for values that may share what is alike in them.
+    /// Like [`Template::render`], for values that may share equal parts.
     ///
     /// # Errors
     /// As [`Template::render`].

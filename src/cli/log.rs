@@ -31,7 +31,7 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
     begin(level, file, false)
 }
 
-/// The same for a chat that prints lines, which print what events say. A log file has everything.
+/// Like [`start`], for a chat that prints lines: these say what events say. A log file has everything.
 ///
 /// # Errors
 /// As of [`start`].

@@ -185,7 +185,7 @@ impl OutputArgs {
         typed
     }
 
-    /// The same, from the words alone.
+    /// Like [`Self::guess`], from the words alone.
     pub(super) fn typed(words: &[OsString], file: Option<&CommandFile>) -> Self {
         let flags = || file.into_iter().flat_map(|file| &file.flags);
         let is_files = |word: &str| {

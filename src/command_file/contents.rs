@@ -58,7 +58,7 @@ impl Contents {
         })
     }
 
-    /// The same without a byte order mark.
+    /// The text without a byte order mark.
     fn unmarked(&self) -> Result<&str, String> {
         self.text().map(yaml::without_mark)
     }

@@ -117,7 +117,7 @@ fn shared(bytes: usize) -> usize {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost(pub(super) usize);
 
-/// The same if the document is a list of maps, which become records, or one map.
+/// The cost of a document that is a map or a list of maps, which become records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordsCost(pub(super) usize);
 

@@ -92,7 +92,7 @@ impl<'a> Outside<'a> {
         Self { stdin: Some(stdin), now: Zoned::now(), left: TOTAL_BYTES_MAX, files: Vec::new() }
     }
 
-    /// The same at another time.
+    /// Like `new`, for a given instant (for tests).
     #[cfg(test)]
     pub(super) fn at(self, now: Zoned) -> Self {
         Self { now, ..self }

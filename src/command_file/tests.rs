@@ -36,7 +36,7 @@ fn values(
     Ok(values.into_iter().map(|(name, data)| (name, data.json())).collect())
 }
 
-/// The same as templates get them.
+/// The values as templates get them.
 fn taken(file: &CommandFile, typed: &[impl Into<OsString> + Clone]) -> Result<Values, String> {
     let command = clap::Command::new("duologue").args(file.clap_args());
     let typed = typed.iter().cloned().map(Into::into);

@@ -16,7 +16,7 @@ pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_ve
 pub(crate) struct EventTime {
     /// Seconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
-    /// The same in milliseconds, of a stream that is read as it is written.
+    /// The time in milliseconds, if the stream is read while it is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ts_ms: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! Any provider with Anthropic's Messages (<https://platform.claude.com/docs/en/api/messages>).
 //!
-//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
-//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+//! The pure modules of this folder build requests and decode responses. They are in reading order: each uses
+//! only those above it. `engine/provider` does the I/O.
 
 mod event;
 
@@ -47,7 +47,7 @@ pub(super) const NAME: &str = "anthropic";
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/v1/messages";
 
-/// The same, after a base URL that ends in the version.
+/// The path after a base URL that ends in the version.
 const ENDPOINT_OF_VERSION: &str = "/messages";
 
 /// What a URL ends in whose base URL ends in the version.

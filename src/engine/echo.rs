@@ -1,5 +1,5 @@
 //! The built-in engine: answers with the words of the prompt and the number of the turn, so that a
-//! person sees that the conversation is kept. Needs no key, account or server.
+//! person sees that the conversation is remembered. Needs no key, account or server.
 
 mod pace;
 mod script;
@@ -242,7 +242,7 @@ fn reply(turns: &[Arc<Turn>]) -> String {
     reply
 }
 
-/// What came with a prompt, a line each, so that attachments can be tried without a provider.
+/// Lists the attachments of a prompt, a line each, so that they can be tried without a provider.
 fn attached(attachments: &[Attachment]) -> String {
     attachments.iter().map(|attachment| format!("\nAttached: {attachment}")).collect()
 }

@@ -1,7 +1,7 @@
 //! Any provider with Google's `generateContent` (<https://ai.google.dev/api/generate-content>).
 //!
-//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
-//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+//! The pure modules of this folder build requests and decode responses. They are in reading order: each uses
+//! only those above it. `engine/provider` does the I/O.
 
 mod event;
 mod model;

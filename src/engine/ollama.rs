@@ -1,8 +1,8 @@
 //! Ollama's own interface (<https://docs.ollama.com/api/chat>), which has what its OpenAI-compatible one
 //! leaves out: reasoning, options of the model, and images and schemas for every model that takes them.
 //!
-//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
-//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+//! The pure modules of this folder build requests and decode responses. They are in reading order: each uses
+//! only those above it. `engine/provider` does the I/O.
 
 mod event;
 
@@ -37,7 +37,7 @@ pub(super) const NAME: &str = "ollama";
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/api/chat";
 
-/// The same, after a base URL that ends in the path of all of Ollama's interface.
+/// The path after a base URL that ends in the common path of Ollama's interface.
 const ENDPOINT_OF_API: &str = "/chat";
 
 /// What a URL ends in whose base URL ends in the path of all of Ollama's interface.

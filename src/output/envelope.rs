@@ -103,7 +103,7 @@ impl Envelope {
         }
     }
 
-    /// The same, with `warnings` first.
+    /// Puts `warnings` first.
     pub(crate) fn with_warnings(mut self, warnings: &[Warning]) -> Self {
         for Warning { code, message } in warnings {
             self.coded_warning(code, message);
@@ -352,7 +352,7 @@ impl Envelope {
 
     fn document<D>(&self, code: ExitCode, data: D) -> Document<'_, D> {
         Document {
-            // The partial answer is kept when an answer was cut off.
+            // The partial answer stays when an answer was cut off.
             ok: matches!(code, ExitCode::Ok | ExitCode::CutOff),
             data,
             error: &self.error,

@@ -36,7 +36,7 @@ pub(crate) struct Beginning {
     pub folder: String,
     /// When the process began, in milliseconds since 1970.
     pub epoch_ms: u64,
-    /// What the reader should know before the answer.
+    /// Warnings before the answer.
     pub warnings: Vec<Warning>,
 }
 

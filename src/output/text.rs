@@ -16,7 +16,7 @@ pub(crate) enum Shown {
     /// Each piece as it comes.
     #[default]
     Pieces,
-    /// The text at the end, because the answer may be asked for again.
+    /// The text at the end, because a repair may replace the answer.
     AtEnd(String),
     /// At the end the document that was found in the text of the last call, else all of the text.
     Document(Option<String>, String),

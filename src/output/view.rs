@@ -45,7 +45,7 @@ pub(super) enum View<'a> {
     Object(&'a ObjectExtracted),
     Rejected(&'a LineRejected),
     Extracted(&'a ExtractionFinished),
-    /// An answer was refused, and another is asked for.
+    /// An answer was refused, and the model is asked for another.
     AnswerRejected(&'a AnswerRejected),
     /// How soon a provider call was answered.
     Timing(&'a CallTiming),

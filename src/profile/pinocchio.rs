@@ -312,7 +312,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A key that stands in the file, or the variable in `${…}`. Blank counts as none.
+/// A literal key, or the variable in `${…}`. Blank counts as none.
 fn key_from(text: &str) -> Option<KeyFrom> {
     let variable = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     match variable {

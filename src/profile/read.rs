@@ -229,7 +229,7 @@ fn path_in(path: &str, folders: Folders<'_>) -> PathBuf {
     }
 }
 
-/// The servers of `mcp`, also where they stand under `mcpServers` as in a file of other clients.
+/// The servers of `mcp`, also under `mcpServers` as in files of other clients.
 fn servers(node: &Node) -> Result<&[(Node, Node)], Fault> {
     let entries = map(node, "`mcp`")?;
     match entries {

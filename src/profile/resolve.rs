@@ -229,7 +229,7 @@ fn at(origin: Option<&Origin>, message: String) -> ProfileError {
     }
 }
 
-/// A key that stands in a file that others can read is known to them.
+/// Whether other users can read a file that holds a key.
 fn check_inline_keys(file: &ProfileFile, profiles: &[Draft]) -> Result<(), Fault> {
     if !file.is_open_to_others {
         return Ok(());
@@ -256,7 +256,7 @@ struct Merging {
 impl Merging {
     fn add(&mut self, sourced: Sourced) {
         if !sourced.origin.is_trusted {
-            // It takes nothing over, so the value keeps its origin.
+            // It changes nothing, so the origin of the value stays.
             let is_known = self.values.iter().any(|value| value.item == sourced.item);
             if is_known || self.own.says(&sourced.item) {
                 return;

@@ -65,7 +65,7 @@ impl Trusted {
     /// Trusts the file at `path` with this content.
     ///
     /// # Errors
-    /// If its path can't be determined or is not UTF-8, in which the list is kept.
+    /// If its path can't be determined or is not UTF-8, the encoding of the list.
     pub(crate) fn add(&mut self, path: &Path, text: &str) -> Result<()> {
         let path = path.canonicalize()?;
         ensure!(path.to_str().is_some(), "its path is not UTF-8; rename it");

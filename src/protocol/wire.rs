@@ -62,6 +62,7 @@ pub enum RequestFault {
     },
     /// An id in the line is longer than the limit.
     IdTooLong {
+        /// The field.
         field: &'static str,
         /// The length of the id.
         error: IdTooLong,

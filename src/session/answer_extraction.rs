@@ -1,4 +1,4 @@
-//! What is looked for in the answers of a session: a projection of the events, like the timeline.
+//! Finds JSON in the answers of a session: a projection of the events, like the timeline.
 
 use super::client_error::invalid_answer;
 use crate::chat::event::{Event, Recorded, SegmentKind};
@@ -20,7 +20,7 @@ pub struct Extraction {
     pub schema: Option<Schema>,
     /// How it is reported.
     pub report: ExtractionReport,
-    /// The same schema for the provider, if it is that of the whole answer.
+    /// The schema for the provider, if it is that of the whole answer.
     pub response_schema: Option<Arc<ResponseSchema>>,
     /// How often the model is asked again for an answer that matches.
     pub repairs: u32,
@@ -80,7 +80,7 @@ impl AnswerExtraction {
         Self { wanted, extractor, is_cut_off: false, invalid: None }
     }
 
-    /// Takes in what happened; gives what it brought.
+    /// Applies an event; returns the values that it completed.
     pub(super) fn apply(&mut self, session: &SessionId, recorded: &Recorded) -> Vec<Any> {
         match &recorded.event {
             Event::RunStarted { .. } => {

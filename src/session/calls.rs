@@ -1,4 +1,4 @@
-//! What a provider call is sent, by its purpose.
+//! Chooses the input of a provider call, by its purpose.
 
 use super::model::Selection;
 use crate::chat::tool::ToolSpec;
@@ -14,7 +14,7 @@ pub(super) struct Available<'a> {
     pub(super) schema: Option<Arc<ResponseSchema>>,
 }
 
-/// Chooses what a call for `purpose` is sent, and has it made by the engine and model of `selection`.
+/// Builds the call for `purpose`, made by the engine and model of `selection`.
 pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selection) -> CallSpec {
     let Available { transcript, tools, schema } = available;
     let (transcript, tools, schema) = match purpose {

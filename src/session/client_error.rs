@@ -1,4 +1,4 @@
-//! Errors as clients get them: what happened, what it means, what to do.
+//! Errors for clients: what happened, what it means for them, what to do.
 
 use super::exit::Signal;
 use super::hints::{Hint, Hints};
@@ -33,7 +33,7 @@ pub(super) fn too_many_segments(segments_max: u32) -> RunError {
     }
 }
 
-/// The conversation goes on, and is not stored.
+/// The conversation continues without being stored.
 pub(super) fn store_failed(reason: &str) -> ClientError {
     ClientError {
         code: Code::StoreFailed,
@@ -189,7 +189,7 @@ pub(super) fn busy(active: &RequestId, hints: Hints) -> ClientError {
     )
 }
 
-/// An edit has come during a run.
+/// An edit during a run.
 pub(super) fn busy_for_edit(active: &RequestId) -> ClientError {
     client_error(
         Code::SessionBusy,

@@ -1,5 +1,5 @@
-//! How a session ends: it takes no more prompts, and closes once what runs and waits has ended, or
-//! at once.
+//! How a session ends: it drains (refuses new prompts, and closes after the active run and the queued
+//! submits), or closes at once.
 
 use super::client_error::{interrupted, shutting_down, stdin_read_failed, too_many_shutdowns};
 use super::run::{Outcome, Stop};
@@ -13,7 +13,7 @@ const HELD_SHUTDOWNS_MAX: usize = 256;
 /// Bytes of the ids of shutdowns that wait; past that, they are refused.
 const HELD_BYTES_MAX: usize = 1024 * 1024;
 
-/// What is to be done once the last run has ended.
+/// The end of the process after the last run.
 #[derive(Clone, Debug)]
 pub(super) struct Drain {
     pub(super) shutdowns: Vec<RequestId>,
@@ -28,7 +28,7 @@ pub(super) enum ExitCause {
     Refused(ClientError),
 }
 impl Session {
-    /// Takes no more prompts, and ends once what runs and waits has ended.
+    /// Begins to drain: refuses new prompts, and ends after the active run and the queued submits.
     pub(super) fn drain(&mut self, shutdown: Option<RequestId>, farewell: ExitCause) {
         match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Idle => {
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// No more lines come: what waits for an answer of the client gets none.
+    /// The input has ended: every wait for the client ends.
     pub(super) fn input_ended(&mut self, now: Uptime, farewell: ExitCause) {
         self.has_input_ended = true;
         self.drain(None, farewell);
@@ -62,7 +62,7 @@ impl Session {
         });
     }
 
-    /// Ends everything at once; what waits is refused.
+    /// Ends the active run at once and refuses the queued submits.
     pub(super) fn end_now(&mut self, now: Uptime, stop: Stop, farewell: ExitCause) {
         self.stop(now, stop);
         let mut end = Drain { shutdowns: Vec::new(), farewell };

@@ -42,7 +42,7 @@ impl Hints {
         (self.0)(hint)
     }
 
-    /// The same, or `name` where the front end has no name for it.
+    /// Like [`Self::of`], or `name` if the front end has no name for it.
     pub(super) fn or(self, hint: Hint<'_>, name: String) -> String {
         Some(self.of(hint)).filter(|named| !named.is_empty()).unwrap_or(name)
     }

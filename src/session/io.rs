@@ -1,4 +1,4 @@
-//! What goes into a session, what comes out of it, and how it is configured.
+//! The inputs, the outputs and the configuration of a session.
 
 use super::{ExitCode, Extraction, Hints, Signal};
 use crate::chat::choices::Origin;
@@ -34,18 +34,18 @@ pub enum Input {
     BadLine(BadLine),
     /// No more lines come.
     InputEnded,
-    /// Reading lines failed; no more come.
+    /// Reading the input failed, and it has ended.
     InputFailed {
         /// Why.
         reason: String,
     },
     /// A task of the session reports something.
     Task(TaskId, TaskEvent),
-    /// The deadline of the session has come.
+    /// The deadline of the session has passed.
     DeadlineReached,
     /// A tool server has changed its state or its tools.
     ServerChanged(ServerChange),
-    /// The stored conversation that this session goes on with. Before any request.
+    /// The stored conversation that this session resumes. Before any request.
     Restored(Box<Restored>),
     /// The conversation can't be stored any more.
     StoreFailed(StoreFailure),
@@ -113,7 +113,7 @@ pub enum OnBusy {
     /// Refuse it.
     #[default]
     Reject,
-    /// Let it wait for its turn.
+    /// Queue it.
     Queue,
 }
 
@@ -136,7 +136,7 @@ pub enum FinalSnapshot {
 /// How long a process talks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionMode {
-    /// As long as requests come. What goes wrong is the requests', and the process ends well.
+    /// Until the input ends. Errors belong to their requests, and the exit status is 0.
     #[default]
     Conversation,
     /// One prompt long. What goes wrong is terminal, and the status of the process reports it.
@@ -202,7 +202,7 @@ pub struct Rules {
 pub struct LogRules {
     /// Events are stored. Set by the host if it has a store.
     pub is_stored: bool,
-    /// The session goes on with what is stored of it. Set by the host.
+    /// The session resumes a stored conversation. Set by the host.
     pub resumes: bool,
     /// Each event is also shown as it is recorded.
     pub backend_events: bool,

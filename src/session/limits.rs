@@ -1,4 +1,4 @@
-//! How much a run may bring, and how often it repeats its prompt.
+//! Limits on the output of a run, and on how often it repeats its prompt.
 
 use super::client_error::{endless_answer, too_many_segments};
 use crate::chat::event::ToolResult;
@@ -14,14 +14,14 @@ pub(super) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 /// prompt and an answer of many segments must not multiply.
 const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How much a run may bring.
+/// Limits on the output of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AnswerLimits {
     pub(super) bytes: usize,
     pub(super) segments: u32,
 }
 
-/// What a run has brought so far.
+/// The output of a run so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AnswerCount {
     bytes: usize,
@@ -62,7 +62,7 @@ impl AnswerCount {
         self.bytes += result.text().len();
     }
 
-    /// Whether the run has brought more than it may.
+    /// Whether the output of the run exceeds the limits.
     pub(super) fn is_past(&self, limits: AnswerLimits) -> bool {
         self.bytes > limits.bytes
     }

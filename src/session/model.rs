@@ -1,5 +1,4 @@
-//! Which engine and model answer, and with which settings: the session's own choice, and that of a
-//! request.
+//! The choice of engine, model and settings: that of the session, and that of a request.
 
 use crate::chat::choices::ChosenModel;
 use crate::protocol::command::ModelChoice;
@@ -23,7 +22,7 @@ pub(super) struct Selection {
 pub(super) struct Models {
     facts: BTreeMap<EngineRef, EngineFacts>,
     current: Selection,
-    /// What was switched to, as it is stored.
+    /// The last switch, as it is stored.
     chosen: Option<ChosenModel>,
 }
 
@@ -36,17 +35,17 @@ impl Models {
         Self { facts, current, chosen: None }
     }
 
-    /// Knows the engines of `facts` from now on; the choice stays as it is.
+    /// Replaces the known engines by those of `facts`; the choice stays.
     pub(super) fn know(&mut self, facts: BTreeMap<EngineRef, EngineFacts>) {
         self.facts = facts;
     }
 
-    /// What answers unless a submit chooses.
+    /// The engine and model of submits that choose none.
     pub(super) fn current(&self) -> &Selection {
         &self.current
     }
 
-    /// Makes `choice` the current one; gives the event that reports it.
+    /// Switches to `choice`; returns the event that reports it.
     ///
     /// # Errors
     /// As [`Models::choose`]; the choice stays as it was.
@@ -59,12 +58,12 @@ impl Models {
         Ok(switched)
     }
 
-    /// What was switched to, if anything was.
+    /// The last switch, if there was one.
     pub(super) fn chosen(&self) -> Option<&ChosenModel> {
         self.chosen.as_ref()
     }
 
-    /// Goes on with what an earlier process was switched to; gives the event that reports it.
+    /// Restores the switch of an earlier process; returns the event that reports it.
     ///
     /// # Errors
     /// If this process has no such profile, engine or provider: why, for a message. The choice stays as

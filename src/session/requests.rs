@@ -1,4 +1,4 @@
-//! What each request of the client means, and what of it is answered at once.
+//! Handles each request of the client, and answers those that need no run.
 
 use super::client_error::{
     busy, invalid_settings, mismatch, no_active_request, no_such_request, unknown_tool_call,
@@ -144,7 +144,7 @@ impl Session {
         self.recorder.done(Some(id), Done::Ok);
     }
 
-    /// Offers the model these tools of the client; gives the event that reports it.
+    /// Declares these tools of the client; returns the event that reports it.
     pub(super) fn offer(&mut self, manifest: ToolManifest) -> FrontendToolManifestUpdated {
         let ToolManifest { tools, message } = manifest;
         self.toolbox.declare(tools);
@@ -152,7 +152,7 @@ impl Session {
         FrontendToolManifestUpdated { tools: message.tools, revision: message.revision }
     }
 
-    /// What the client sends about a tool call: it is answered first, and then the run goes on.
+    /// Handles a message of the client about a tool call: the request is answered before the run continues.
     fn answer(
         &mut self,
         now: Uptime,

@@ -1,4 +1,4 @@
-//! What a client that follows the tool servers is shown of them.
+//! Events about tool servers, for a client with that extension.
 
 use super::{Binding, Output, Session, Uptime, Warning};
 use crate::chat::event::SessionEvent;
@@ -11,7 +11,7 @@ use crate::task::server::{ServerChange, ServerState};
 pub(super) const UNAVAILABLE: &str = "tool_server_unavailable";
 
 impl Session {
-    /// Shows the state of all tool servers, for a client that begins to follow them.
+    /// Reports the state of all tool servers to a client that turns the extension on.
     pub(super) fn announce_servers(&mut self) {
         if !self.recorder.is_on(Extension::ToolServers) {
             return;

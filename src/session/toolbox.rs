@@ -26,9 +26,9 @@ pub(super) struct Toolbox {
     servers: BTreeMap<ServerName, Vec<ServerTool>>,
     /// The names of all servers, also of those without tools.
     names: ServerNames,
-    /// Servers that have neither come nor failed yet.
+    /// Servers that are still starting.
     starting: BTreeSet<ServerName>,
-    /// Until when provider calls wait for those; set when the first one does.
+    /// The deadline until which provider calls wait for them; set by the first wait.
     start_deadline: Option<Uptime>,
     /// The newest state of each server.
     states: BTreeMap<ServerName, ServerState>,
@@ -134,7 +134,7 @@ impl Toolbox {
         self.rebuild();
     }
 
-    /// Takes in the state of a server.
+    /// Applies a report of a server's state.
     pub(super) fn server_changed(&mut self, change: &ServerChange) {
         if change.state != ServerState::Starting {
             self.starting.remove(&change.server);

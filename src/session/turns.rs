@@ -43,7 +43,7 @@ impl Session {
         Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
     }
 
-    /// Whether that request's run goes on.
+    /// Whether the run of that request is active.
     fn is_active(&self, request: &RequestId) -> bool {
         match &self.phase {
             Phase::Running(live) | Phase::Draining(live, _) => live.run.request() == request,
@@ -56,7 +56,7 @@ impl Session {
             Phase::Idle => self.start(now, submit, VecDeque::new()),
             Phase::Running(live) => {
                 let is_of_run = joins == Some(live.run.request());
-                // A prompt for a run that is over becomes the next turn, as if it had come in time.
+                // A prompt for a run that has ended becomes the next turn.
                 let may_wait = joins.is_some() || self.rules.on_busy == OnBusy::Queue;
                 if !may_wait {
                     let client_error = busy(live.run.request(), self.rules.hints);
@@ -111,7 +111,7 @@ impl Session {
             }
         };
         let ActiveRun { mut run, mut waiting } = live;
-        // What has not joined the run is a turn of its own, and was there first.
+        // Prompts that did not join the run become turns of their own, before later ones.
         let mut joining = run.take_joining();
         joining.append(&mut waiting);
         waiting = joining;

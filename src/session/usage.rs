@@ -51,7 +51,7 @@ impl UsageMeter {
         is_used.then(|| self.session.on_wire(&self.prices))
     }
 
-    /// Goes on from the counts of an earlier process.
+    /// Restores the counts of an earlier process.
     pub(super) fn resume(&mut self, counts: &TokenCounts) {
         self.session = Totals::of_stored(counts, &self.prices);
     }
@@ -63,7 +63,7 @@ impl UsageMeter {
         self.session.add(call);
     }
 
-    /// Counts a call of that model, which has ended; gives the totals with it.
+    /// Adds a finished call of that model; returns the new totals.
     pub(super) fn call_ended(&mut self, engine: &str, model: &str, spent: Spent<'_>) -> CallCounts {
         let call = match spent {
             Spent::Counted(usage) => Totals::of_call(usage, self.prices.cost(engine, model, usage)),

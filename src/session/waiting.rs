@@ -16,7 +16,7 @@ pub(super) const QUEUED_SUBMITS_MAX: usize = 10_000;
 /// Bytes of prompts that may wait for their turn; past that, submits are refused.
 const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A run and what waits for it.
+/// The active run and the submits behind it.
 #[derive(Clone, Debug)]
 pub(super) struct ActiveRun {
     pub(super) run: Run,
@@ -65,7 +65,7 @@ impl ActiveRun {
         joining.into_iter().chain(self.waiting).collect()
     }
 
-    /// Takes the submit of that request out of what waits.
+    /// Removes the submit of that request from the queue.
     pub(super) fn withdraw(&mut self, request: &RequestId) -> Option<Submit> {
         let at = self.waiting.iter().position(|submit| submit.request == *request);
         match at {

@@ -1,4 +1,4 @@
-//! What the panic hook knows of a defect, for the part of the program that reports it to a person.
+//! The message and the place of the last panic, from the panic hook to the part of the program that reports it.
 
 use std::cell::RefCell;
 
@@ -6,12 +6,12 @@ thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Notes what a panic in this thread said, and where it was.
+/// Records the message and the place of a panic in this thread.
 pub(crate) fn note(what: String) {
     LAST.with_borrow_mut(|last| *last = Some(what));
 }
 
-/// What the last panic in this thread said, and where it was.
+/// Takes the message and the place of the last panic in this thread.
 pub(crate) fn take() -> Option<String> {
     LAST.take()
 }

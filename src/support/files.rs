@@ -22,7 +22,7 @@ const PRIVATE_FOLDER_MODE: u32 = 0o700;
 /// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Which file a path leads to, whatever the path: a link, or another spelling of the same name.
+/// The identity of a file, whatever path leads to it: a link, or another spelling of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -227,7 +227,7 @@ pub(crate) fn wait_for(file: impl AsFd, flags: PollFlags) {
     poll(&mut [PollFd::new(&file, flags)], None).ok();
 }
 
-/// The same for at most `time`; returns whether it is so.
+/// Polls for at most `time`; returns whether the file is ready.
 fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
     let time = Timespec::try_from(time).ok();
     poll(&mut [PollFd::new(&file, flags)], time.as_ref()).is_ok_and(|ready| ready > 0)

@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Log,
     /// A state of the progress line: dropped, because the next one follows soon.
     Picture,
-    /// One of the few messages of the process: queued all the same.
+    /// One of the few messages of the process, which is queued beyond the limit.
     Message,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct LineQueue {
     target: Target,
     state: Mutex<State>,
     changed: Condvar,
-    /// The same for futures: notified when the queue is empty.
+    /// Notifies futures when the queue is empty.
     emptied: Notify,
 }
 
@@ -112,7 +112,7 @@ impl LineQueue {
         }
     }
 
-    /// The same for a future.
+    /// Like [`Self::flush`], for async code.
     pub(crate) async fn flushed(&self) {
         if !self.lock().has_thread {
             return self.flush();

@@ -65,7 +65,7 @@ pub(crate) enum Escapes {
     Json,
 }
 
-/// The same, keeping its lines.
+/// Like [`escape_control`], but line feeds stay.
 pub(crate) fn visible(text: &str, escapes: Escapes) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {

@@ -62,7 +62,7 @@ pub struct Retry {
     pub wait_ms: u64,
     /// Why the last attempt failed.
     pub class: ErrorClass,
-    /// The same, for people.
+    /// The class of the failure, for people.
     pub reason: String,
 }
 

@@ -67,7 +67,7 @@ impl Record {
         Self::with(keys, values, nested)
     }
 
-    /// The same for values of YAML.
+    /// Like [`Self::new`], for values of YAML.
     pub(crate) fn of_yaml(keys: Keys, values: impl Iterator<Item = yaml::Data>) -> Self {
         let mut nested = Vec::new();
         let value = |(place, value)| match value {
@@ -94,7 +94,7 @@ impl Record {
         Self { shared: Shared { keys, values }, nested }
     }
 
-    /// The same with every number converted to a float.
+    /// Converts every number to a float.
     pub fn with_floats(self) -> Self {
         let Self { shared: Shared { keys, values }, nested } = self;
         let float = |value: &Value| match value.integer() {
@@ -140,7 +140,7 @@ impl Record {
 }
 
 impl Data {
-    /// The same as JSON.
+    /// The values as JSON.
     pub fn json(&self) -> Json {
         match self {
             Self::Json(value) => value.clone(),

@@ -289,7 +289,7 @@ impl Value {
         if let Self::Int(number) | Self::Named(_, number) = self { Some(*number) } else { None }
     }
 
-    /// The same with room for those of 64 bits without a sign, for comparisons.
+    /// Like [`Self::integer`], with room for unsigned 64-bit integers, for comparisons.
     pub(super) fn wide_integer(&self) -> Option<i128> {
         if let Self::Named(IntType::Uint64, number) = self {
             return Some(number.cast_unsigned().into());

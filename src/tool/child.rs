@@ -157,7 +157,7 @@ impl Child {
     /// Ends the process, whose standard input has been closed, and all that it started.
     pub(super) async fn end(&mut self) {
         if self.group.is_none() {
-            // The guard does it. Should it be stuck, or stopped by somebody, it is left alone: it is
+            // The guard does it. A guard that is stuck or stopped is left alone: it is
             // all that still can end the server.
             let grace = INPUT_GRACE + TERM_GRACE + KILL_GRACE;
             timeout(grace, self.process.wait()).await.ok();
@@ -232,7 +232,7 @@ impl StderrLines {
     }
 }
 
-/// Lines, of which only the beginning is kept.
+/// Lines, each cut to a limit.
 struct LogLines<R> {
     input: BufReader<R>,
     line: Vec<u8>,

@@ -121,7 +121,7 @@ impl Protected {
         &self.0
     }
 
-    /// What is to be kept out of logs: the value, and each of its lines, for a log has one line at a
+    /// Secrets that logs must not show: the value, and each of its lines, as a log shows one line at a
     /// time. Nothing for a short value, which may be any word.
     pub(super) fn secrets(&self) -> impl Iterator<Item = Secret> {
         let whole = std::iter::once(self.0.as_str());

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-/// How long a connection is given to end in order.
+/// Time limit for the orderly end of a connection.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
 
 /// How long a call whose connection was closed waits for the reason.
@@ -35,18 +35,18 @@ pub(super) type Closed = watch::Sender<Option<Closing>>;
 /// Why a server can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NotReady {
-    /// The connection was closed, or can't be written to; the process may know why.
+    /// The connection was closed, or can't be written to; the exit status of the process may say why.
     Closed(String),
     /// What the server answered, or did not.
     Refused(String),
 }
 
-/// Why nothing more comes, as far as a transport knows.
+/// Why a transport receives nothing more, if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
     /// It was closed on the other side.
     Remote,
-    /// What came can't be read any further.
+    /// The input can't be parsed any further.
     Fault(String),
 }
 

@@ -32,7 +32,7 @@ pub(super) const INPUT_GRACE: Duration = Duration::from_secs(1);
 /// How long its processes have to end after SIGTERM.
 pub(super) const TERM_GRACE: Duration = Duration::from_secs(1);
 
-/// The same for those that the server left behind when it ended.
+/// Grace period of processes that a server left behind when it ended.
 const REMNANT_GRACE: Duration = Duration::from_millis(200);
 
 /// How long processes that got SIGKILL are waited for: the system may hold one up.
@@ -71,7 +71,7 @@ fn run(words: &[OsString]) -> Result<u8, String> {
         return Err("no command".to_owned());
     };
     // Out of the terminal's reach: Ctrl-C must not end the server before us. It fails for the leader
-    // of a process group, which nobody makes it.
+    // of a process group, which no process makes it.
     process::setsid().ok();
     #[cfg(target_os = "linux")]
     process::set_child_subreaper(Some(process::getpid())).ok();
@@ -86,7 +86,7 @@ fn run(words: &[OsString]) -> Result<u8, String> {
     threads::spawn("reaper", move || reap(server, &reaper)).map_err(|it| it.to_string())?;
     let input = threads::spawn("input", move || await_end_of_input(&events));
     if input.is_err() {
-        // Without it nobody would notice our end: better no server.
+        // Without it, the end of this process would go unnoticed: better no server.
         kill_until_gone(server, &queue);
     }
     input.map_err(|error| error.to_string())?;
@@ -153,7 +153,7 @@ fn until(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Sends SIGKILL until nobody is left, as processes may start others meanwhile.
+/// Sends SIGKILL until no process is left, as processes may start others meanwhile.
 fn kill_until_gone(server: Pid, queue: &Receiver<Event>) {
     let deadline = Instant::now() + KILL_GRACE;
     while Instant::now() < deadline && signal_all(server, Signal::KILL) {
@@ -231,7 +231,7 @@ fn described(id: i32) -> Option<Living> {
     (state != "Z").then_some(Living { id, parent, session })
 }
 
-/// Other systems have no such files, and nobody who adopts a process but the first one of all.
+/// Other systems have no such files, and only the first process adopts orphans.
 #[cfg(not(target_os = "linux"))]
 fn descendants() -> Option<Vec<Pid>> {
     None
@@ -261,7 +261,7 @@ fn shell_status(status: WaitStatus) -> u8 {
     u8::try_from(status).unwrap_or(u8::MAX)
 }
 
-/// Waits until nobody can write to standard input any more. What is in the pipe is left to the server.
+/// Waits until every writer of standard input has closed it. The bytes in the pipe are left to the server.
 fn await_end_of_input(events: &Sender<Event>) {
     let input = rustix::stdio::stdin();
     loop {

@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Why a connection whose session the server does not know is closed.
+/// Why a connection is closed whose session is unknown to the server.
 pub(super) const SESSION_ENDED: &str =
     "it answered with status 404: it no longer knows the session";
 

@@ -16,22 +16,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How often a stream of notifications that brings nothing is opened again.
+/// How often a stream of notifications is opened again without having received an event.
 pub(super) const RECONNECTS_MAX: u32 = 5;
 
-/// Wait before a stream that brought nothing is opened again, which doubles each time.
+/// Backoff before a stream without events is opened again; doubles each time.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 /// Longest such wait.
 pub(super) const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// A stream that was open for so long is as good as one that brought an event.
+/// A stream that was open for so long counts as one that received an event.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// Shortest mean time between two streams, whatever they bring.
+/// Shortest mean time between two streams.
 const STREAM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Streams that may be opened at once: answers of several calls go on in a stream each.
+/// Streams that may be opened at once: each of several calls may resume its response in a stream of its own.
 const STREAM_BURST: u32 = 16;
 
 /// An HTTP client that opens streams in limits.
@@ -41,12 +41,12 @@ pub(super) struct PacedClient {
     pace: Arc<Mutex<Pace>>,
 }
 
-/// When streams were opened, and what they brought.
+/// A rate limit for streams, by when they were opened and whether they received events.
 #[derive(Debug, Default)]
 struct Pace {
     /// When all streams so far would have been opened at the shortest mean interval.
     due: Option<Instant>,
-    /// Streams in a row that ended soon and brought nothing.
+    /// Successive streams that ended soon and without an event.
     fruitless: u32,
     /// The end of the last stream.
     ended: Option<Instant>,

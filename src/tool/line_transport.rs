@@ -65,7 +65,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         Self { pipe: Arc::new(Mutex::new(Some(pipe))), closing: watch::Sender::new(false) }
     }
 
-    /// Closes the pipe, also while a message is being written that nobody reads.
+    /// Closes the pipe, also while a write to it is blocked.
     pub(super) async fn close(&self) {
         self.closing.send_replace(true);
         drop(self.pipe.lock().await.take());
@@ -176,7 +176,7 @@ fn failed(id: i64, what: String) -> RxJsonRpcMessage<RoleClient> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The next line. Dropping the future loses nothing: what has been read is kept here.
+    /// The next line. Cancel-safe: bytes that were read stay in the buffer.
     async fn next(&mut self) -> Line {
         loop {
             let available = match self.input.fill_buf().await {

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Most pages that are asked for.
+/// Most pages that are requested.
 const PAGES_MAX: usize = 100;
 
 /// Most tools of one server. Providers take fewer.
 const TOOLS_MAX: usize = 1000;
 
-/// Longest cursor, in bytes: each is kept while the list is read.
+/// Longest cursor, in bytes: all are held while the list is read.
 const CURSOR_BYTES_MAX: usize = 64 * 1024;
 
 /// Longest name, in bytes; names are shortened for the model only.

@@ -1,10 +1,10 @@
 //! Finds the id of a message that is too long, or too deep, to be parsed, so that the call which
 //! waits for it gets an error instead of waiting for ever.
 
-/// Bytes of a key or number that are kept: an id of ours has fewer.
+/// Longest key or number that is compared, in bytes: an id of ours is shorter.
 const TOKEN_BYTES_MAX: usize = 24;
 
-/// Reads a JSON object piece by piece, and keeps only the number under the key `id` of the outermost
+/// Scans a JSON object piece by piece for the number under the key `id` of the outermost
 /// object. Of text that is no JSON it makes anything, but never panics.
 #[derive(Debug, Default)]
 pub(super) struct IdScanner {
@@ -14,7 +14,7 @@ pub(super) struct IdScanner {
     /// The next token of the outermost object is a key.
     expects_key: bool,
     is_under_id: bool,
-    /// The current token of the outermost object, as far as it is kept.
+    /// The beginning of the current token of the outermost object.
     token: Vec<u8>,
     id: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! One server: started, kept, started again, ended. What is known of it goes to the table.
+//! The supervisor of one server: starts it, restarts it, ends it, and reports its state to the table.
 
 use crate::task::server::{ServerName, ServerTool};
 use crate::tool::child::{Child, Program};
@@ -22,10 +22,10 @@ const RESTARTS_MAX: u32 = 3;
 /// Wait before the first restart, which doubles with each; a call ends it.
 const RESTART_DELAY: Duration = Duration::from_millis(500);
 
-/// A server that ran for so long is given all its restarts again.
+/// A server that ran for so long has all its restarts again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Changes of a list of tools within this time are one. It doubles while a server goes on to report
+/// Changes of a list of tools within this time are coalesced. It doubles while a server continues to report
 /// changes as soon as its tools are listed.
 const LIST_DELAY: Duration = Duration::from_millis(50);
 
@@ -38,10 +38,10 @@ const STATUS_MAX: Duration = Duration::from_secs(2);
 /// The reason with which the calls of a server that is ended fail.
 const CLOSED: &str = "this program is ending";
 
-/// The same after a panic.
+/// The error of a call after a panic of the task.
 const DEFECT: &str = "internal error; please report it";
 
-/// Keeps one server.
+/// Supervises one server.
 pub(super) struct Supervisor {
     pub(super) config: Arc<ServerConfig>,
     pub(super) guard: Option<PathBuf>,
@@ -70,7 +70,7 @@ enum Endpoint {
 type Opening = Pin<Box<dyn Future<Output = Result<Connection, NotReady>> + Send>>;
 
 impl Supervisor {
-    /// Keeps the server until all are closed, or it can't be kept.
+    /// Runs the server until all servers are closed, or it can't be restarted.
     pub(super) async fn keep(self) {
         let mut restarts = 0;
         let mut has_run = false;
@@ -173,7 +173,7 @@ impl Supervisor {
             End::NotStarted(reason) | End::Ended(reason, _) => self.shown(reason),
         };
         if let End::Ended(..) = end {
-            // Before its calls fail: who has their results has also heard why.
+            // Before its calls fail: a client that has their results has also seen the reason.
             self.set(Phase::Gone { reason: reason.clone() }, Arc::new([]));
         }
         connection.close(&reason).await;

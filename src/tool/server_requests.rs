@@ -125,7 +125,7 @@ fn id_bytes(id: &RequestId) -> usize {
     }
 }
 
-/// The reply of a client without capabilities: there is nobody to ask, and nothing to sample.
+/// The reply of a client without capabilities: no person to ask, and no model to sample.
 #[expect(clippy::wildcard_enum_match_arm, reason = "servers may request anything")]
 fn reply(request: JsonRpcRequest<ServerRequest>) -> TxJsonRpcMessage<RoleClient> {
     let result = match request.request {

@@ -1,4 +1,4 @@
-//! MCP servers. They are started and kept by tasks of the runtime; what is known of them stands in
+//! MCP servers. Tasks of the runtime start and supervise them; their states are in
 //! one table, which calls and [`ToolServers::changed`] read.
 
 use crate::chat::event::ToolResult;
@@ -38,7 +38,7 @@ pub struct ToolServers {
 #[derive(Debug)]
 struct Server {
     config: Arc<ServerConfig>,
-    /// Wakes the task that keeps the server when a call waits for it.
+    /// Wakes the supervisor of the server when a call waits for it.
     wanted: Arc<Notify>,
 }
 

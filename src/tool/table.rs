@@ -52,7 +52,7 @@ impl<L: Clone> Table<L> {
         }
     }
 
-    /// Has calls of a server that nobody keeps any more fail, unless they fail already.
+    /// Fails the calls of a server without a supervisor, unless they fail already.
     pub(super) fn close(&mut self, server: &ServerName, reason: &str) {
         let is_failed = matches!(self.phase(server), None | Some(Phase::Failed { .. }));
         if !is_failed {
@@ -100,8 +100,8 @@ mod tests {
         names.iter().map(tool).collect()
     }
 
-    /// A server may say as often as it likes that its list has changed: what is the same is not
-    /// reported again, and the newest link is kept.
+    /// A server may report any number of changes of its list: an equal list is not reported again, and the
+    /// newest link replaces the last one.
     #[test]
     fn only_changes_are_reported() {
         let server = ServerName::new("fs").expect("a name");

@@ -117,7 +117,7 @@ impl Editor {
 
     /// The first border of a grapheme at or after `at`.
     fn border_from(&self, at: usize) -> usize {
-        // Graphemes do not go on after a line feed, so one line is enough to look at.
+        // No grapheme contains a line feed, so one line is enough to look at.
         let start = self.line_start(at);
         let borders = self.text[start..].grapheme_indices(true).map(|(border, _)| start + border);
         let mut borders = borders.chain([self.text.len()]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     proptest! {
-        /// The cursor always stands between two graphemes of a line, so nothing can panic.
+        /// The cursor is always between two graphemes of a line, so nothing can panic.
         #[test]
         fn any_steps_leave_the_cursor_at_a_border(steps in prop::collection::vec(step(), 0..40)) {
             let mut editor = Editor::default();

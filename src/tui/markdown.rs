@@ -25,7 +25,7 @@ pub(crate) use theme::{Colours, Theme, Tone};
 /// of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Whether an empty line stands before it.
+    /// Whether an empty line precedes it.
     pub(crate) gap: bool,
     pub(crate) kind: Kind,
 }
@@ -57,14 +57,14 @@ pub(crate) enum Kind {
     Rule,
 }
 
-/// Where a line of code stands in its block, so that a block can be put together again.
+/// The place of a line of code in its block, so that a block can be put together again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodePlace {
     First,
     Later,
 }
 
-/// What stands before an item.
+/// The marker of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
     Bullet,

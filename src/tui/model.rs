@@ -1,5 +1,5 @@
-//! What a chat is at any moment, and how everything that happens changes it. Pure: `update` takes an event
-//! and the time, and gives the actions that the shell is to take.
+//! The state of a chat, and how events change it. Pure: `update` takes an event and the time, and returns
+//! actions for the shell.
 
 mod approvals;
 mod attaching;
@@ -95,7 +95,7 @@ pub(crate) enum Event {
     NotOpened(String),
     /// Another provider would get the conversation, as this text says.
     ProviderChanged(String),
-    /// A paste has begun and not ended; so many bytes of it have come. `None`: it has ended.
+    /// A paste has begun and not ended, and has so many bytes so far. `None`: it has ended.
     Pasting(Option<usize>),
 }
 
@@ -261,7 +261,7 @@ pub(crate) struct State {
     pub(crate) lines: Option<Lines>,
     /// Whether the provider may get the conversation.
     consent: Consent,
-    /// Who had the conversation, and who would get it, while consent is missing.
+    /// The provider that had the conversation, and the one that would get it, while consent is missing.
     handover: String,
     attaching: Attaching,
     /// The tools are to be listed once the servers are ready.
@@ -281,7 +281,7 @@ pub(crate) struct State {
     /// Cancels and the like, whose errors are of interest.
     quiet: Vec<(String, Outgoing)>,
     finished: Vec<Piece>,
-    /// Input has ended or the person leaves: nothing more is asked.
+    /// Input has ended or the person leaves: no more questions.
     is_ending: bool,
     /// The text that was stored last for later chats.
     remembered: Option<String>,
@@ -330,7 +330,7 @@ impl State {
         }
     }
 
-    /// Takes in what has happened at `now`, the time since the chat began.
+    /// Applies an event at `now`, the time since the chat began; returns the actions for the shell.
     pub(crate) fn update(&mut self, now: Duration, event: Event) -> Vec<Action> {
         self.now = now;
         self.forget_hint();

@@ -124,7 +124,7 @@ impl Terminal {
 
     /// Whether this process may use the terminal: one that was continued in the background may not.
     pub(crate) fn is_ours(&self) -> bool {
-        // Without job control nobody else uses it.
+        // Without job control no other program uses it.
         tcgetpgrp(&self.input).map_or(true, |group| group == getpgrp())
     }
 
@@ -170,7 +170,7 @@ mod tests {
     use rustix::fs::{Mode, OFlags, open};
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-    /// What was typed for the chat is not given to the shell.
+    /// Discards keys that were typed for the chat, so that the shell does not get them.
     #[test]
     fn what_nobody_has_read_is_dropped_when_the_terminal_is_given_back() {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -181,7 +181,7 @@ mod tests {
         let copy = || line.try_clone().expect("a descriptor");
         let mut terminal = Terminal::new(copy(), copy(), false).expect("a terminal");
         terminal.enter().expect("a terminal");
-        // From here on nobody reads.
+        // From here on the terminal is not read.
         terminal.reader.take().expect("a reader").stop();
         rustix::io::write(&person, b"rm -rf\r").expect("a terminal");
         terminal.leave();

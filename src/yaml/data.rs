@@ -75,7 +75,7 @@ impl Data {
         if let Self::Map(entries) = self { Some(entries) } else { None }
     }
 
-    /// The same as JSON, which has neither times nor NaN.
+    /// The value as JSON, which has neither times nor NaN.
     pub(crate) fn json(&self) -> serde_json::Value {
         match self {
             Self::Nothing => serde_json::Value::Null,

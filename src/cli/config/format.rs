@@ -24,7 +24,7 @@ impl<'a> RunFacts<'a> {
         Self { command, name, engine: Some(engine), warnings: Vec::new() }
     }
 
-    /// The same, with what the reader should know before the answer.
+    /// Adds warnings that the reader sees before the answer.
     pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
         Self { warnings, ..self }
     }

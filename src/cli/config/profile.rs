@@ -42,7 +42,7 @@ pub(crate) fn read(named: &ProfileFiles) -> Result<Profiles> {
     Ok(Profiles::read(places.read(trusted)?, places.home.as_deref())?)
 }
 
-/// The same if the options choose a profile; else there are none, and no file is read.
+/// Like [`read`] if the options choose a profile; otherwise there are none, and no file is read.
 ///
 /// # Errors
 /// If a file can't be used.

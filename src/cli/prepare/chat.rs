@@ -25,7 +25,7 @@ const UNREAD_INPUT: &str = "standard input is not read, because --force-interact
 pub(crate) struct ReadyChat {
     settings: Settings,
     session: SessionArgs,
-    /// The same, with what a stored conversation had.
+    /// The typed options, with those of a stored conversation where none was typed.
     first: SessionArgs,
     beginning: Beginning,
     place: Place,

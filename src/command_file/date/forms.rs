@@ -12,7 +12,7 @@ const DAYS: [&str; 14] = [
     "%b %d %Y", "%B %d %Y", "%d-%b-%Y", "%Y-%b-%d", "%d/%b/%Y", "%Y%m%d",
 ];
 
-/// The same with two digits, from 1969 on.
+/// Forms of a day with a two-digit year, from 1969 on.
 const SHORT_DAYS: [&str; 7] =
     ["%m/%d/%y", "%m.%d.%y", "%d-%b-%y", "%d %b %y", "%d %B %y", "%b %d %y", "%B %d %y"];
 

@@ -115,7 +115,7 @@ fn takes_temperature(model: &str, settings: &CallSettings) -> bool {
     !thinks(model, settings) || settings.temperature.is_none_or(|it| it == THINKING_TEMPERATURE)
 }
 
-/// The same for `top_p`.
+/// Whether the model accepts `top_p`.
 fn takes_top_p(model: &str, settings: &CallSettings) -> bool {
     !thinks(model, settings) || settings.top_p.is_none_or(|it| THINKING_TOP_P.contains(&it))
 }

@@ -1,4 +1,4 @@
-//! From the bytes of an answer to what happened. Pure.
+//! Decodes a response into engine events. Pure.
 
 use super::blocks::{Bad, Blocks};
 use super::event::{Block, End, Event, decode};
@@ -17,7 +17,6 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct AnthropicReader<'a> {
     response: ResponseState<'a>,
@@ -28,7 +27,7 @@ pub(in crate::engine) struct AnthropicReader<'a> {
 }
 
 impl<'a> AnthropicReader<'a> {
-    /// An answer of `model` of which nothing has come, in a body that ends so.
+    /// A reader of a response of `model`, in a body that ends with `body_end`.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::new(failures, body_end),
@@ -115,7 +114,7 @@ impl<'a> AnthropicReader<'a> {
         self.response.done = true;
     }
 
-    /// The same block without the key in its words, which are shown.
+    /// Removes the key from the names and ids of the block, which frames show.
     fn shown(&self, block: Block) -> Block {
         match block {
             Block::ToolUse { id, name, input } => Block::ToolUse {

@@ -8,8 +8,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// Longest time between two pieces: a day, so that no moment is out of range.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Lets a piece through at each multiple of a time. After a piece that was held up the time begins
-/// anew, so that pieces never come in a rush.
+/// Releases a piece at each tick of an interval. A delayed piece restarts the interval, so that pieces never
+/// come in a burst.
 pub(super) struct Pace {
     delay: Duration,
     timers: Option<Timers>,
@@ -28,7 +28,7 @@ impl Pace {
         Self { delay: delay.min(DELAY_MAX), timers: None }
     }
 
-    /// Waits until the next piece may come.
+    /// Waits for the tick of the next piece.
     pub(super) async fn wait(&mut self) {
         let delay = self.delay;
         if delay.is_zero() {

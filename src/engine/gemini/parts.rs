@@ -1,4 +1,4 @@
-//! The parts of an answer, as they come.
+//! The parts of an answer, as they stream.
 
 use super::event::{FunctionCall, Part};
 use super::provider_data::AnswerPart;

@@ -1,4 +1,4 @@
-//! From the bytes of an answer to what happened. Pure.
+//! Decodes a response into engine events. Pure.
 
 use super::event::{Chunk, Event, Part, decode, decode_list};
 use super::names::Names;
@@ -47,7 +47,7 @@ enum Finish {
 }
 
 impl<'a> GeminiReader<'a> {
-    /// An answer of `model` of which nothing has come, in a body that ends so.
+    /// A reader of a response of `model`, in a body that ends with `body_end`.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::new(failures, body_end),
@@ -59,7 +59,7 @@ impl<'a> GeminiReader<'a> {
         }
     }
 
-    /// The same to a request in which tools had these names.
+    /// Sets the names that the tools had in the request.
     pub(super) fn with_names(self, names: Names) -> Self {
         Self { names, ..self }
     }
@@ -137,7 +137,7 @@ impl<'a> GeminiReader<'a> {
         Ok(())
     }
 
-    /// Takes the reason for the end in a chunk, if there is one; the chunk held parts if `has_output`.
+    /// Records the finish reason of a chunk, if it has one; the chunk held parts if `has_output`.
     fn stop(&mut self, reason: Option<String>, has_output: bool) {
         self.response.advance(has_output || reason.is_some());
         let has_answer = self.response.has_text() || self.parts.has_calls();
@@ -155,7 +155,7 @@ impl<'a> GeminiReader<'a> {
         };
     }
 
-    /// The same part without the key in its words, which are shown.
+    /// Removes the key from the names and ids of the part, which frames show.
     fn shown(&self, part: Part) -> Part {
         let Some(mut call) = part.function_call else { return part };
         call.id = call.id.map(|id| self.response.failures.shown(&id, ID_BYTES_MAX));

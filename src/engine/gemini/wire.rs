@@ -1,7 +1,7 @@
 //! The form of a request: `GenerateContentRequest` (<https://ai.google.dev/api/generate-content>).
 //!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes.
+//! Members that change from turn to turn come last: the bodies of two turns then share a prefix, which
+//! providers cache.
 
 use super::generation::GenerationConfig;
 use serde::Serialize;

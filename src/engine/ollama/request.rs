@@ -1,8 +1,8 @@
 //! The body of a provider request: Ollama's `POST /api/chat` (<https://docs.ollama.com/api/chat>),
 //! streamed.
 //!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes.
+//! Members that change from turn to turn come last: the bodies of two turns then share a prefix, which
+//! providers cache.
 
 use super::NAME;
 use super::response::Thinking;

@@ -1,4 +1,4 @@
-//! From the bytes of an answer to what happened. Pure.
+//! Decodes a response into engine events. Pure.
 
 use super::NAME;
 use super::event::{Call, Event, Message, Piece, decode};
@@ -24,7 +24,6 @@ pub(super) struct Thinking {
     pub(super) thinking: String,
 }
 
-/// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct OllamaReader<'a> {
     response: ResponseState<'a>,
@@ -37,7 +36,7 @@ pub(in crate::engine) struct OllamaReader<'a> {
 }
 
 impl<'a> OllamaReader<'a> {
-    /// An answer of `model` of which nothing has come, in a body that ends so.
+    /// A reader of a response of `model`, in a body that ends with `body_end`.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::of_lines(failures, body_end),

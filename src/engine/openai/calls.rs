@@ -25,7 +25,7 @@ struct OpenCall {
 
 #[derive(Debug)]
 enum CallStage {
-    /// The tool has no name yet; the arguments that have come wait.
+    /// The tool has no name yet; its arguments are buffered.
     Unnamed(String),
     /// Announced under this id.
     Started(ToolCall),
@@ -142,7 +142,7 @@ impl OpenCall {
         is_started && has_new_id && delta.name().is_some()
     }
 
-    /// Takes the next piece; `id` is the call's if it begins here.
+    /// Appends the next piece; `id` is the call's if it begins here.
     fn push(
         &mut self,
         delta: &ToolDelta,

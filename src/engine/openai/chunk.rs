@@ -213,8 +213,7 @@ impl ToolDelta {
         (!name.is_empty()).then_some(name)
     }
 
-    /// The same with its id and its name as `show` gives them, which takes a text and its limit in
-    /// bytes.
+    /// Replaces the id and the name by what `show` returns for the text and its limit in bytes.
     pub(super) fn shown(mut self, show: impl Fn(&str, usize) -> String) -> Self {
         if let Value::String(id) = &mut self.id {
             *id = show(id, ID_BYTES_MAX);

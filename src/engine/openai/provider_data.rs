@@ -52,13 +52,13 @@ impl ProviderDataBuilder {
         }
     }
 
-    /// The data to send back; `None` if there is none, or too much.
+    /// The provider data; `None` if there is none, or too much.
     pub(super) fn build(mut self, host: &str, model: &str) -> Option<ProviderData> {
         if !self.has_room(0) || self.data == ReasoningData::default() {
             return None;
         }
         if !self.data.reasoning_details.is_empty() {
-            // It says the same.
+            // The details repeat it.
             self.data.reasoning_content.clear();
         }
         encode_value(NAME, host, model, &self.data)

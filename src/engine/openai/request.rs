@@ -1,8 +1,8 @@
 //! The body of a provider request: OpenAI's "Create chat completion"
 //! (<https://platform.openai.com/docs/api-reference/chat/create>), streamed, with token counts.
 //!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes.
+//! Members that change from turn to turn come last: the bodies of two turns then share a prefix, which
+//! providers cache.
 
 use super::model::{is_reasoning_deployment, taken, takes_schemas};
 use super::provider_data;

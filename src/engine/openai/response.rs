@@ -1,5 +1,5 @@
-//! From the bytes of an answer to what happened. Pure: the same bytes in other pieces give the same
-//! events, but for where a text is cut.
+//! Decodes a response into engine events. Pure: the events do not depend on how the bytes are split, except
+//! for where a text is cut.
 
 use super::calls::{Bad, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
@@ -31,7 +31,6 @@ const RETURNED_FIELD: &str = "reasoning_content";
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
-/// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct OpenAiReader<'a> {
     response: ResponseState<'a>,
@@ -51,7 +50,7 @@ pub(in crate::engine) struct OpenAiReader<'a> {
 }
 
 impl<'a> OpenAiReader<'a> {
-    /// An answer of `model` of which nothing has come, in a body that ends so.
+    /// A reader of a response of `model`, in a body that ends with `body_end`.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::new(failures, body_end),

@@ -10,7 +10,7 @@ pub(in crate::engine) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Splits the body into its parts as its bytes come. The first byte decides which form it has, because providers send either under either content type.
 #[derive(Debug, Default)]
 pub(in crate::engine) enum Body {
-    /// Nothing but white space has come.
+    /// Only white space has been read.
     #[default]
     Blank,
     /// Server-sent events.
@@ -97,7 +97,7 @@ impl Body {
         }
     }
 
-    /// Nothing but white space has come.
+    /// Only white space has been read.
     pub(in crate::engine) fn is_empty(&self) -> bool {
         match self {
             Self::Blank => true,
@@ -116,7 +116,7 @@ impl Body {
         }
     }
 
-    /// The body has ended: gives the part it ended in.
+    /// The body has ended: returns the part it ended in.
     pub(in crate::engine) fn end(self) -> Option<Part> {
         match self {
             Self::Blank => None,

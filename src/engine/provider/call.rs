@@ -27,7 +27,7 @@ pub(in crate::engine) struct ProviderCall<'a, F> {
     sink: &'a Sink,
     /// Makes the reader of a body that ends so.
     new_reader: F,
-    /// Number of the attempt that goes on, from 1.
+    /// Number of the current attempt, from 1.
     attempt: u32,
     /// The provider has taken the request, as its status said.
     is_taken: bool,
@@ -161,7 +161,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
     }
 }
 
-/// Waits for the bytes of a body.
+/// Reads the bytes of a body within the time limits.
 struct BodyReader<'a> {
     response: Response,
     /// The time of the clock when the provider last gave a sign of life.

@@ -38,7 +38,7 @@ impl Clock {
         self.total.saturating_sub(self.counted())
     }
 
-    /// Waits for `future`, for `limit` and for what is left of the call.
+    /// Awaits `future` until `limit`, or until the time limit of the call.
     pub(in crate::engine) async fn wait<T>(
         &mut self,
         limit: Duration,
@@ -69,7 +69,7 @@ impl Clock {
     async fn within<T>(&mut self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         timer.as_mut().reset(deadline);
-        // A future that is always ready must not keep the time limit from being seen.
+        // A future that is always ready must not starve the deadline.
         tokio::select! {
             biased;
             output = future => Some(output),

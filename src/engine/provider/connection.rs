@@ -27,7 +27,7 @@ impl Connection {
         Self { connect_timeout, roots, client: OnceLock::new() }
     }
 
-    /// The client, built for `url` by the first run that comes here; warns of settings under which
+    /// The client, built for `url` by the first run; warns of settings under which
     /// the key or the conversation can be read on the way.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ impl Halves {
         Cow::Owned(joined)
     }
 
-    /// Takes the escape that `rest` begins with; gives its length.
+    /// Consumes the escape at the beginning of `rest`; returns its length.
     fn escape(&mut self, rest: &[u8], joined: &mut Vec<u8>) -> usize {
         let (half, after) = rest.split_at(rest.len().min(ESCAPE_BYTES));
         let (bytes, is_kept) = match (unit(half), unit(after)) {

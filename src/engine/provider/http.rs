@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 
-/// Runs follow one another: one kept connection serves them all.
+/// Runs are sequential: one idle connection serves them all.
 const IDLE_CONNECTIONS_MAX: usize = 1;
 
 /// Builds the client, which trusts `roots`; reads the proxies from the environment.

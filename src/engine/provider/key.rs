@@ -70,7 +70,7 @@ impl KeySource {
         }
     }
 
-    /// The same, for people.
+    /// Like [`KeySource::look`], with an error for people.
     ///
     /// # Errors
     /// As [`KeySource::look`].
@@ -90,7 +90,7 @@ fn is_program(name: &str, folders: Option<&OsStr>) -> bool {
         .any(|folder| is_executable(&folder.join(name)))
 }
 
-/// The key of an engine, which is got when it is needed and then kept.
+/// The key of an engine, fetched when it is first needed and then cached.
 #[derive(Debug)]
 pub(in crate::engine) struct Key {
     source: Option<KeySource>,

@@ -37,7 +37,7 @@ impl Lines {
         self.line.trim_ascii_start().starts_with(b"{")
     }
 
-    /// The body has ended: gives out the line it ended in.
+    /// The body has ended: returns the line it ended in.
     pub(in crate::engine) fn end(&mut self) -> Option<Vec<u8>> {
         self.take()
     }

@@ -78,7 +78,7 @@ pub(in crate::engine) trait Interface {
     /// If the provider has no place for what is in it, or it can't be written.
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
 
-    /// The same for a server of another provider at `host`, where that differs.
+    /// Like [`Interface::body`], for a server of another provider at `host`.
     ///
     /// # Errors
     /// As [`Interface::body`].
@@ -108,7 +108,7 @@ pub(in crate::engine) trait Interface {
 pub(in crate::engine) enum Refused {
     /// The provider, or its interface, can't take a part of the conversation: what, and what to do.
     Unsupported(String),
-    /// The same, and another engine may: what, up to "choose another engine".
+    /// Like [`Self::Unsupported`], but another engine can take it: what, up to "choose another engine".
     OtherEngine(String),
     /// It can't be written, which is a defect.
     Unwritable(serde_json::Error),

@@ -13,8 +13,8 @@ use std::mem::take;
 /// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
 const STOP_REASON_BYTES_MAX: usize = 200;
 
-/// Reads one response as it arrives: the same bytes in other pieces give the same events, but for where a text
-/// is cut.
+/// Decodes a response as it streams. The events do not depend on how the bytes are split, except for where a
+/// text is cut.
 pub(in crate::engine) trait ResponseReader<'a> {
     /// The interface of the server, as errors name it.
     const INTERFACE: &'static str;
@@ -107,7 +107,7 @@ pub(in crate::engine) enum Completeness {
     Open,
     /// More may follow. Silence, or a connection that breaks, is an end like any other.
     Likely,
-    /// The same, and only token counts and the end mark can follow, at once.
+    /// Only token counts and the end mark can follow, without delay; otherwise like [`Self::Likely`].
     Settled,
 }
 

@@ -11,8 +11,7 @@ pub(in crate::engine) fn native(spec: &CallSpec) -> Option<&ResponseSchema> {
     }
 }
 
-/// The same where the settings leave it open whether the provider gets it, and it gets only what it
-/// `takes`.
+/// Like [`native`], where the settings don't decide: the provider gets only a schema that it `takes`.
 pub(in crate::engine) fn native_if(
     spec: &CallSpec,
     takes: impl FnOnce(&ResponseSchema) -> bool,

@@ -80,7 +80,7 @@ impl Parser {
         data.is_some_and(|data| is_bare_start(data.trim_ascii_start()))
     }
 
-    /// The stream has ended: gives out the event it ended in.
+    /// The stream has ended: returns the event it ended in.
     pub(in crate::engine) fn end(mut self) -> Option<SseEvent> {
         self.end_line().or_else(|| self.end_event())
     }
@@ -98,7 +98,7 @@ impl Parser {
                 bare
             }
         };
-        // Keeps the memory: the next line needs it again.
+        // The buffer is reused for the next line.
         line.clear();
         self.line = line;
         ended

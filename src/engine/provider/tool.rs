@@ -13,10 +13,10 @@ pub(in crate::engine) const CALLS_MAX: usize = 256;
 /// Bytes of a call's id that every provider takes, but for OpenAI's chat completions.
 pub(in crate::engine) const WIRE_ID_BYTES_MAX: usize = 64;
 
-/// Bytes of a tool call's id that are kept.
+/// Longest id of a tool call, in bytes; longer ones are cut.
 pub(in crate::engine) const ID_BYTES_MAX: usize = 1024;
 
-/// Bytes of a tool's name that are kept. Providers allow 64 or 128.
+/// Longest name of a tool, in bytes; longer ones are cut. Providers allow 64 or 128.
 pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
 
 /// Bytes of the hash in a shortened id.

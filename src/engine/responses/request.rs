@@ -2,8 +2,8 @@
 //! (<https://platform.openai.com/docs/api-reference/responses/create>), streamed, and not stored by
 //! the provider: each request holds the whole conversation.
 //!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes.
+//! Members that change from turn to turn come last: the bodies of two turns then share a prefix, which
+//! providers cache.
 
 use super::provider_data::DataItem;
 use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool};

@@ -1,4 +1,4 @@
-//! From the bytes of an answer to what happened. Pure.
+//! Decodes a response into engine events. Pure.
 
 use super::event::{Event, Item, Response, decode, decode_whole};
 use super::items::{Bad, Items};
@@ -18,7 +18,6 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct ResponsesReader<'a> {
     response: ResponseState<'a>,
@@ -30,7 +29,7 @@ pub(in crate::engine) struct ResponsesReader<'a> {
 }
 
 impl<'a> ResponsesReader<'a> {
-    /// An answer of `model` of which nothing has come, in a body that ends so.
+    /// A reader of a response of `model`, in a body that ends with `body_end`.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         let response = ResponseState::new(failures, body_end);
         Self { response, model, items: Items::default(), usage: None, reason: None }
@@ -170,7 +169,7 @@ impl<'a> ResponsesReader<'a> {
         Ok(())
     }
 
-    /// The same item without the key in its words, which are shown.
+    /// Removes the key from the names and ids of the item, which frames show.
     fn shown(&self, item: Item) -> Item {
         let shown = |word: Option<String>, bytes_max| {
             word.map(|word| self.response.failures.shown(&word, bytes_max))

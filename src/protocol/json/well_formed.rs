@@ -10,7 +10,7 @@ use std::fmt;
 /// Checks what a typed parser would ignore in fields that it does not know.
 ///
 /// # Errors
-/// If the text is not one JSON value, has more than [`DEPTH_MAX`] levels, a key twice in one object
+/// If the text is not one JSON value, has more than [`super::DEPTH_MAX`] levels, a key twice in one object
 /// (however it is escaped), half a surrogate pair, or a number that no `f64` can hold.
 pub(crate) fn well_formed(text: &str) -> Result<(), Error> {
     let mut reader = serde_json::Deserializer::from_str(text);

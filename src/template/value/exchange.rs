@@ -26,7 +26,7 @@ impl Heap {
         self.map(map)
     }
 
-    /// The same for values that may share equal parts.
+    /// Like `take_typed`, for values that may share equal parts.
     pub(in crate::template) fn take_values(
         &mut self,
         values: &Values,
@@ -166,7 +166,7 @@ impl Heap {
         }
     }
 
-    /// The same value with the maps that yaml.v2 makes.
+    /// Replaces the maps in `value` by those that yaml.v2 makes.
     fn with_any_keys(&mut self, value: Value) -> Result<Value, String> {
         if let Value::List(list) = &value {
             let items = list.iter().map(|item| self.with_any_keys(item.clone()));
@@ -214,7 +214,7 @@ impl Heap {
         })
     }
 
-    /// The same for YAML, which has times, and integers of 64 bits without a sign.
+    /// Like `take_level`, for YAML, which has times and unsigned 64-bit integers.
     fn take_yaml(&mut self, yaml: &yaml::Data, level: usize) -> Result<Value, String> {
         check_levels(level)?;
         Ok(match yaml {
@@ -243,7 +243,7 @@ impl Heap {
         })
     }
 
-    /// The same for JSON that a template reads, where every number is a float, as in Go.
+    /// Like `take_level`, for JSON that a template reads: every number is a float, as in Go.
     pub(in crate::template) fn take_floats(&mut self, json: &Json) -> Result<Value, String> {
         self.take(&floats(json.clone()))
     }

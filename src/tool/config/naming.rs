@@ -1,4 +1,4 @@
-//! A name for a server that was given as a command.
+//! Derives the name of a server from its command.
 
 /// Programs that run another one, which says more of a server than they do.
 const RUNNERS: [&str; 14] = [

@@ -2,8 +2,8 @@
 //! drawn again, wherever the terminal has put its rows when it was resized.
 //!
 //! A terminal with another width wraps its lines again, tmux up to 250 ms before it reports its size. So
-//! pictures wait until the size stays as it is; then the terminal is asked where its cursor is; then what was
-//! drawn before is erased with the same question. A terminal that wraps its lines leaves the cursor with its text, so
+//! nothing is drawn until the size is stable; then the terminal is queried for its cursor; then the last
+//! picture is erased with another query. A terminal that wraps its lines leaves the cursor with its text, so
 //! the cursor stays where the next picture begins, whatever size that meets. The answer says which rows were
 //! erased: if the size was another one, printed lines among them are printed again.
 //!
@@ -53,15 +53,15 @@ pub(crate) struct Inline {
     pushed: usize,
     asked: Asked,
     cursor_reports: CursorReports,
-    /// The terminal has just reported the size that it was believed to have.
+    /// The last report of the terminal confirmed its size.
     is_confirmed: bool,
 }
 
-/// What the terminal was asked for.
+/// The open query of the terminal.
 #[derive(Debug)]
 enum Asked {
     Nothing,
-    /// Where the cursor is, with the size that it is believed to have.
+    /// The place of the cursor, with the expected size.
     Place(Size),
     /// Where the cursor was before what was drawn was erased.
     Erased(Erasure),
@@ -206,7 +206,7 @@ impl Inline {
             push_line(&mut out, line);
             out.push_str("\r\n");
         }
-        // Nobody will be there to read an answer.
+        // A reply would not be read any more.
         *self = Self { is_stale: true, ..Self::new(self.reflows) };
         out
     }
@@ -214,7 +214,7 @@ impl Inline {
     /// The bytes that empty the screen, so that everything is drawn again at its top. What was printed goes into
     /// the scrollback, the live region does not.
     pub(crate) fn clear(&mut self, size: Size) -> String {
-        // The terminal still answers the questions that it was asked.
+        // The terminal still replies to the open queries.
         let cursor_reports = std::mem::take(&mut self.cursor_reports);
         let mut out = self.erase(size.columns);
         out.push_str(&"\n".repeat(size.rows.saturating_sub(1)));
@@ -224,8 +224,8 @@ impl Inline {
         out
     }
 
-    /// The terminal was somebody else's: the next picture begins where the cursor is. Answers to earlier
-    /// questions are lost. The first picture asks, so that it is known early whether the terminal answers.
+    /// Another program has used the terminal: the next picture begins at the cursor, and replies to earlier
+    /// queries are lost. The first picture sends a query, to find out early whether the terminal replies.
     pub(crate) fn forget(&mut self) {
         *self = Self { is_stale: true, is_resized: true, ..Self::new(self.reflows) };
     }

@@ -1,4 +1,4 @@
-//! What stands on the terminal from the first row that is known: lines that were printed for good, then the rows
+//! The content of the terminal from the first known row on: printed lines, then the rows
 //! that may have to be drawn again. Those are mostly the live region; after a resize also what is left of older
 //! pictures of it, and what was printed below those. Pure.
 

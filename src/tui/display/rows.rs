@@ -1,4 +1,4 @@
-//! Rows as a terminal keeps them: when its width changes, it wraps the lines on its screen again. Pure.
+//! A model of the rows of a terminal, which rewraps the lines on its screen when its width changes. Pure.
 
 use crate::tui::text::{cut, is_sent, width};
 use ratatui_core::text::Line;
@@ -13,7 +13,7 @@ pub(super) struct Rows {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     text: String,
-    /// The line goes on in the next row: the terminal has wrapped it.
+    /// The terminal has wrapped the line: it continues in the next row.
     is_wrapped: bool,
     /// The terminal had no room for the end of the line.
     is_cut: bool,
@@ -23,7 +23,7 @@ struct Row {
 /// What a row is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
-    /// An earlier picture; nobody wants to see it any more.
+    /// The rest of an earlier picture.
     Leftover,
     /// The printed line of this number.
     Printed(usize),
@@ -94,7 +94,7 @@ impl Rows {
         cut.or_else(|| lines.next_back().map(|(line, _)| line + 1)).unwrap_or(0)
     }
 
-    /// Adds an empty row, of which nobody wants to see anything.
+    /// Adds an empty row, which need not stay visible.
     pub(super) fn push_empty(&mut self) {
         self.push_text("", 1, false, Of::Leftover);
     }
@@ -172,7 +172,7 @@ impl Rows {
         Self { rows: rows.map(|row| Row { of: of(row), ..row.clone() }).collect() }
     }
 
-    /// The same lines in rows of so many columns, and where the cursor is then. What counts for the
+    /// Wraps the lines into rows of so many columns; returns them and the new place of the cursor. What counts for the
     /// terminal is the character under the cursor; at the end of a line there is none, and the cursor
     /// stays at that end.
     pub(super) fn reflowed(&self, columns: usize, cursor: Place) -> (Self, Place) {

@@ -3,7 +3,7 @@
 
 use crate::tui::commands::Name;
 
-/// What stands before the cursor and can be completed.
+/// The text before the cursor that can be completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
     /// The beginning of a command, with its slash.
@@ -14,7 +14,7 @@ pub(crate) enum Completion {
     File { start: usize, part: String },
 }
 
-/// Ways to go on.
+/// Candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidates {
     /// Where in the text they begin.
@@ -75,7 +75,7 @@ struct Mention {
     /// Where the path begins, with its quote if it has one.
     start: usize,
     path: String,
-    /// The path goes on as far as the text does, so that it may not be complete.
+    /// The path ends at the end of the text, so that it may be incomplete.
     reaches_end: bool,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn meanings(mention: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.is_empty())
 }
 
-/// A path as it stands after `@`, with quotes if it needs them. A folder stays open, so that it can go on.
+/// A path as it is written after `@`, with quotes if it needs them. A folder stays open for completion.
 pub(crate) fn quoted(path: &str, is_quoted: bool) -> String {
     if !is_quoted {
         return path.to_owned();
@@ -100,7 +100,7 @@ pub(crate) fn quoted(path: &str, is_quoted: bool) -> String {
     format!("\"{}{end}", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Whether a path must stand in quotes.
+/// Whether a path needs quotes.
 pub(crate) fn needs_quotes(path: &str) -> bool {
     path.contains(char::is_whitespace) || path.starts_with('"') || path.ends_with(CLOSING)
 }

@@ -37,7 +37,7 @@ impl History {
         self.entries.iter().rev().map(String::as_str)
     }
 
-    /// The prompt before the one that is shown. `written` is kept for the way back.
+    /// The prompt before the one that is shown. `written` is saved for the way back.
     pub(crate) fn older(&mut self, written: &str) -> Option<String> {
         let (at, draft) = match &self.shown {
             Some((at, draft)) => (at.checked_sub(1)?, draft.clone()),

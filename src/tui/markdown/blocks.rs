@@ -11,13 +11,13 @@ use std::ops::Range;
 /// Quotes and lists inside one another that are drawn as such; deeper ones are drawn as their content.
 const NESTING_MAX: usize = 12;
 
-/// What stands before the source that is read.
+/// The context before the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub(super) after: After,
     /// Whether an empty line separates the two.
     pub(super) blank: bool,
-    /// The number of the first item, if the source goes on with a numbered list.
+    /// The number of the first item, if the source continues a numbered list.
     pub(super) number: Option<u64>,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum After {
     Nothing,
     Item,
     Other,
-    /// A block that was cut because of its length; the source goes on with it.
+    /// A block that was cut because of its length; the source continues it.
     Cut,
 }
 
@@ -312,7 +312,7 @@ struct Place {
     /// In a quote, a line with nothing but its mark is empty.
     quoted: bool,
     depth: usize,
-    /// The number of the first item of a list that goes on here.
+    /// The number of the first item of a list that continues here.
     number: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Colours of code, line by line: one pass over each line by a table of languages. What a line ends in,
-//! such as a comment, is all that is kept, so the cost of a line does not depend on those before it.
+//! Colours of code, line by line: one pass over each line by a table of languages. The only state between
+//! lines is what a line ends in, such as a comment, so the cost of a line does not depend on those before it.
 
 use super::super::text::clean;
 use super::languages::{self, Language, Quote, QuoteKind};
@@ -100,7 +100,7 @@ impl Highlighter {
         (first.len_utf8(), Token::Plain)
     }
 
-    /// The length of the comment that goes on after `from`.
+    /// The length of the comment that continues after `from`.
     fn comment(&mut self, language: &Language, rest: &str, from: usize) -> usize {
         let close = language.block.map_or("", |(_, close)| close);
         match rest[from..].find(close) {
@@ -133,7 +133,7 @@ impl Highlighter {
         }
     }
 
-    /// The length of the text in `quote` that goes on after `from`.
+    /// The length of the text in `quote` that continues after `from`.
     fn text(&mut self, quote: &'static Quote, rest: &str, from: usize) -> usize {
         let close = close_of(quote, rest, from);
         self.state = match (close, quote.kind) {
@@ -144,7 +144,7 @@ impl Highlighter {
     }
 }
 
-/// Where the text in `quote` that goes on after `from` ends.
+/// The end of the text in `quote` that continues after `from`.
 fn close_of(quote: &Quote, rest: &str, from: usize) -> Option<usize> {
     let mut escaped = false;
     for (at, character) in rest.char_indices().skip_while(|(at, _)| *at < from) {
@@ -159,7 +159,7 @@ fn close_of(quote: &Quote, rest: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// What `word` is, which stands after `before` and before `after`.
+/// Classifies `word`, between `before` and `after`.
 fn word_token(language: &Language, before: Option<char>, word: &str, after: &str) -> Token {
     let is_in = |list: &str| match language.folds {
         true => list.split(' ').any(|it| it.eq_ignore_ascii_case(word)),

@@ -26,7 +26,7 @@ struct Target {
 }
 
 impl InlineReader {
-    /// Reads `event` if it belongs to a text; gives back any other.
+    /// Reads `event` if it belongs to a text; returns any other.
     pub(super) fn read<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         match event {
             Event::Text(text) => self.push(&text, self.face()),

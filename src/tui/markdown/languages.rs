@@ -9,7 +9,7 @@ pub(super) struct Language {
     pub(super) comments: &'static [&'static str],
     /// What begins and ends any other comment.
     pub(super) block: Option<(&'static str, &'static str)>,
-    /// Longer ones stand before those that they begin with.
+    /// Longer ones precede their prefixes.
     pub(super) quotes: &'static [Quote],
     /// Separated by single spaces.
     pub(super) keywords: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct Quote {
 pub(super) enum QuoteKind {
     /// Ends with the line at the latest.
     Line,
-    /// Goes on over lines.
+    /// May span lines.
     Lines,
     /// Is one only if it is closed in the line, and no word ends at it: an apostrophe may be meant.
     Closed,

@@ -19,7 +19,7 @@ pub(crate) struct Rest {
     /// as between the lines of a cell.
     ends: Vec<Option<usize>>,
     text: String,
-    /// The text up to here does not change any more, whatever the document goes on with.
+    /// The text up to here is final, whatever the document continues with.
     settled: usize,
     /// The last block is prose, which can be printed in parts.
     is_prose: bool,
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
         self.text.len()
     }
 
-    /// The next leaf has this text: gives where the part begins that was not printed, or nothing if all of
+    /// The next leaf has this text: returns where the part begins that was not printed, or nothing if all of
     /// it was.
     pub(super) fn leaf(&mut self, text: &str) -> Option<usize> {
         self.settled = self.text.len();
@@ -190,7 +190,7 @@ fn matched(committed: &str, text: &str) -> (usize, usize) {
         return (committed.len(), committed.len());
     }
     if let (false, Some(rest)) = (text.is_empty(), committed.strip_prefix(text)) {
-        // A long block was cut: the next one goes on with it.
+        // A long block was cut: the next one continues it.
         return (committed.len() - rest.trim_start().len(), text.len() + 1);
     }
     let (mut taken, mut start) = (0, 0);

@@ -48,7 +48,7 @@ impl Markdown {
     /// Takes the next piece of the document.
     pub(crate) fn push(&mut self, piece: &str) {
         for part in piece.split_inclusive(['\n', '\r']) {
-            // A line ends in LF, CRLF or CR, and is kept with LF.
+            // A line ends in LF, CRLF or CR, and is stored with LF.
             let after_return = std::mem::replace(&mut self.after_return, part.ends_with('\r'));
             match part.strip_suffix(['\n', '\r']) {
                 Some("") if after_return && part == "\n" => {}
@@ -123,7 +123,7 @@ impl Markdown {
         let lines = self.open.strip_suffix('\n').unwrap_or(&self.open);
         let (before, line) = lines.rsplit_once('\n').unwrap_or(("", lines));
         let after_text = before.rsplit('\n').next().is_some_and(|it| !is_blank(it));
-        // Most lines go on with a paragraph: a letter begins a block only after an empty line.
+        // Most lines continue a paragraph: a letter begins a block only after an empty line.
         let goes_on = after_text && line.starts_with(char::is_alphabetic);
         if !goes_on && !is_blank(line) {
             self.close();
@@ -164,7 +164,7 @@ impl Markdown {
         }
     }
 
-    /// Closes all rows of a table but the last, and keeps its head for that one.
+    /// Closes all rows of a table but the last; the head stays for that one.
     fn close_rows(&mut self, top: &Top, rows: &[usize]) {
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
         let mut blocks = top.blocks.clone();

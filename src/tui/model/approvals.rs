@@ -12,7 +12,7 @@ pub(crate) struct Approval {
     pub(crate) call: String,
     pub(crate) tool: String,
     pub(crate) server: String,
-    /// Its arguments. What would not be seen stands there as an escape, as in the names.
+    /// Its arguments, with escapes for invisible characters, as in the names.
     pub(crate) input: String,
 }
 

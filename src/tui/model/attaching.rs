@@ -23,7 +23,7 @@ const LOOKED_FOR_MAX: usize = 100;
 /// What is known of the files that the draft names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attaching {
-    /// What was last looked for, as it stands after `@`.
+    /// The last path that was looked for, as it is written after `@`.
     looked_for: Vec<String>,
     /// What of it was not found.
     missing: Vec<String>,
@@ -37,7 +37,7 @@ enum Question {
     Unasked,
     /// The person was asked about this text at this time.
     Asked { text: String, since: Duration },
-    /// The same where lines are typed.
+    /// Like [`Self::Asked`], where lines are typed.
     AskedInLines(Draft),
     /// This text may be sent.
     Answered(String),
@@ -54,9 +54,9 @@ pub(crate) struct Large {
 /// What is sent once its files are measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Draft {
-    /// The text of the editor; `joins`: as part of the run that goes on.
+    /// The text of the editor; `joins`: as part of the active run.
     Written { text: String, joins: bool },
-    /// A prompt, as it stands in its line.
+    /// A prompt from a typed line.
     Line(String),
     /// The prompt after `/edit` in a line.
     Edit(String),
@@ -143,7 +143,7 @@ impl State {
         (!mentions.is_empty()).then(|| vec![Action::Measure { mentions, draft }])
     }
 
-    /// The same for a line. Nobody is there to be asked where lines come from a file or a program.
+    /// Like `send_draft`, for a line. Lines of a file or a program are sent without a question.
     pub(super) fn send_line(&mut self, draft: Draft) -> Vec<Action> {
         let mentions = match &draft {
             Draft::Line(text) => mentions(text),

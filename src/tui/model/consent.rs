@@ -14,13 +14,13 @@ pub(super) enum Consent {
     /// It has had it before, or the person agrees.
     #[default]
     Given,
-    /// The conversation is being loaded, so it is not known who had it.
+    /// The conversation is being loaded, so its provider is unknown.
     Unknown,
     /// The person has to agree first.
     Missing,
     /// The person was asked at this time.
     Asked(Duration),
-    /// The same where lines are typed, about this one.
+    /// A question about this line, where lines are typed.
     AskedAbout(String),
 }
 
@@ -32,7 +32,7 @@ impl Consent {
 
 impl State {
     pub(super) fn provider_changed(&mut self, text: String) {
-        // Nobody is there to be asked where lines come from a file or a program.
+        // Lines of a file or a program have no person who could reply.
         let can_ask = self.lines.is_none() || self.takes_typed_lines();
         self.note(Note::Warning, text.clone());
         if can_ask {
@@ -107,7 +107,7 @@ impl State {
         self.consent != Consent::Given
     }
 
-    /// The same where lines are typed: asks about `line`.
+    /// Asks about `line`, where lines are typed.
     pub(super) fn may_send_line(&mut self, line: &str) -> bool {
         if self.consent == Consent::Given {
             return true;

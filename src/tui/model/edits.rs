@@ -59,7 +59,7 @@ fn bare(mention: &str) -> &str {
 }
 
 impl State {
-    /// Keeps a prompt that was accepted.
+    /// Records a prompt that was accepted.
     pub(super) fn keep_prompt(
         &mut self,
         message_id: String,
@@ -187,7 +187,7 @@ impl State {
         true
     }
 
-    /// `/fork`: the conversation is copied in its store, and goes on in the copy.
+    /// `/fork`: copies the conversation in its store, and continues in the copy.
     pub(super) fn fork(&mut self) -> Vec<Action> {
         let why = match () {
             () if !self.status.is_stored => {

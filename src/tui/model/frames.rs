@@ -1,4 +1,4 @@
-//! Frames of the conversation, each taken in once.
+//! Applies the frames of the conversation, each once.
 
 use super::{Note, Run, RunPhase, State, ToolState};
 use crate::protocol::any::Any;
@@ -16,7 +16,7 @@ use crate::tui::text::clean;
 use std::time::Duration;
 
 impl State {
-    /// Takes in a frame. An event that was taken in before changes nothing.
+    /// Applies a frame. An event that was applied before changes nothing.
     pub(super) fn frame(&mut self, frame: Frame) {
         if self.status.session != frame.session_id {
             self.status.session.clone_from(&frame.session_id);
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// Takes in text that streams; gives back any other payload.
+    /// Applies streamed text; returns any other payload.
     fn text_payload(&mut self, payload: Any) -> Option<Any> {
         if let Any::ChatTextPatch(patch) = payload {
             self.text_grows(&patch.text);
@@ -85,7 +85,7 @@ impl State {
         None
     }
 
-    /// Takes in what happens to tool calls; gives back any other payload.
+    /// Applies events of tool calls; returns any other payload.
     fn tool_payload(&mut self, payload: Any) -> Option<Any> {
         if let Any::ChatToolCallStarted(call) = payload {
             self.tool_begins(&call.tool_call_id, &call.tool_name);
@@ -112,7 +112,7 @@ impl State {
         None
     }
 
-    /// Takes in what happens to the run as a whole.
+    /// Applies events of the run as a whole.
     fn run_payload(&mut self, request: &str, payload: Any) {
         if let Any::ChatUserMessageAccepted(message) = payload {
             self.message_accepted(request, *message);

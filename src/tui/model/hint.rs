@@ -59,7 +59,7 @@ impl State {
         self.hint.take_if(|hint| hint.about == about);
     }
 
-    /// Shows how much of a paste has come: until its end all that is typed is part of it.
+    /// Shows the bytes of an open paste: until its end, all keys are part of it.
     pub(super) fn paste_goes_on(&mut self, bytes: Option<usize>) {
         match bytes {
             None => self.forget_hint_about(About::Paste),

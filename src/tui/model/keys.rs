@@ -212,7 +212,7 @@ impl State {
         self.picker = Some(Picker::new(PickerKind::Prompt, String::new(), choices));
     }
 
-    /// Completes what stands before the cursor.
+    /// Completes the word before the cursor.
     fn complete(&mut self) -> Vec<Action> {
         let before = &self.editor.text()[..self.editor.cursor()];
         match Completion::of(before) {
@@ -232,7 +232,7 @@ impl State {
     pub(super) fn files_listed(&mut self, found: Candidates) {
         let before = &self.editor.text()[..self.editor.cursor()];
         let nothing = match Completion::of(before) {
-            // After a space it may be the sentence that goes on, and no name.
+            // After a space it may be the rest of the sentence, and no name.
             Some(Completion::File { start, part }) if start == found.start => {
                 let is_name = part.starts_with('"') || !part.contains(char::is_whitespace);
                 is_name.then_some("no file begins like that")

@@ -1,4 +1,4 @@
-//! How the person stops what goes on and leaves, and what is kept of what was not sent.
+//! Stopping a run and leaving the chat; a prompt that was not sent goes into the history.
 
 use super::hint::About;
 use super::{Action, State};
@@ -29,7 +29,7 @@ impl State {
         is_answering || !self.waiting.is_empty() || self.is_opening
     }
 
-    /// Clears what is written. The up key brings it back, also in the next chat.
+    /// Clears the editor. The up key restores the text, also in the next chat.
     fn clear(&mut self) -> Vec<Action> {
         self.edits = None;
         let written = self.editor.take();
@@ -144,7 +144,7 @@ mod tests {
         assert!(has_left(&scene));
     }
 
-    /// A store that hangs keeps nobody in the chat.
+    /// A store that hangs does not block the end of the chat.
     #[test]
     fn a_run_that_does_not_stop_keeps_nobody() {
         let mut scene = Scene::new();

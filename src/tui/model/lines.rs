@@ -1,4 +1,4 @@
-//! Lines in place of keys, as a pipe or a screen reader gives them: each is handled when what was asked
+//! Lines in place of keys, from a pipe or a screen reader: each is handled when what was asked
 //! before it has ended, so that a command finds what the lines before it have made.
 
 use super::{Action, Draft, Event, LEAVE_TIME, Note, State};
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Lines that may wait for their turn before no more are read.
 const LINES_WAITING_MAX: usize = 16;
 
-/// The same while a question is open: its answer may come after other lines.
+/// Lines that wait while a question is open: its reply may follow other lines.
 const LINES_WAITING_WITH_QUESTION_MAX: usize = 1_024;
 
 /// The lines of a chat without keys.
@@ -65,7 +65,7 @@ impl Lines {
         self.under_way.push(id.to_owned());
     }
 
-    /// The last frame of a request has come.
+    /// The last frame of a request was received.
     pub(super) fn request_ends(&mut self, id: &str) {
         self.under_way.retain(|other| other != id);
     }

@@ -45,7 +45,7 @@ const LINES_ABOUT: &str = "Any other line is a prompt; two slashes begin one wit
      until the one before it is answered. The end of input leaves once everything is answered.";
 
 impl State {
-    /// Enter. `joins`: a prompt is part of the run that goes on.
+    /// Enter. `joins`: a prompt is part of the active run.
     pub(super) fn entered(&mut self, joins: bool) -> Vec<Action> {
         let before = &self.editor.text()[..self.editor.cursor()];
         if before.ends_with('\\') && !joins {
@@ -172,7 +172,7 @@ impl State {
         Vec::new()
     }
 
-    /// The other conversation can't be used: this one goes on.
+    /// The other conversation can't be used: this one stays open.
     pub(super) fn not_opened(&mut self, why: String) {
         self.is_opening = false;
         self.note(Note::Error, format!("{why}; this conversation goes on"));

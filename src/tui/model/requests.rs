@@ -16,7 +16,7 @@ pub(crate) enum Outgoing {
         prompt: String,
         joins: Option<String>,
     },
-    /// Stop a run or take back a prompt that waits.
+    /// Stop a run or withdraw a queued prompt.
     Cancel {
         target: Option<String>,
     },
@@ -48,12 +48,12 @@ pub(crate) struct Waiting {
     /// The request.
     pub(crate) id: String,
     pub(crate) prompt: String,
-    /// It joins the run that goes on.
+    /// It joins the active run.
     pub(crate) joins: bool,
 }
 
 impl State {
-    /// Asks the model; `joins`: as part of the run that goes on, if there is one.
+    /// Asks the model; `joins`: as part of the active run, if there is one.
     pub(super) fn submit(&mut self, prompt: String, joins: bool) -> Vec<Action> {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
         let remember = self.remember(&prompt);
@@ -63,7 +63,7 @@ impl State {
         actions
     }
 
-    /// Stops the run and takes back what waits.
+    /// Stops the run and withdraws the queued prompts.
     pub(super) fn cancel(&mut self) -> Vec<Action> {
         let waiting = std::mem::take(&mut self.waiting);
         let mut actions: Vec<_> = waiting.iter().map(|it| cancel(&it.id)).collect();
@@ -89,7 +89,7 @@ impl State {
     /// A prompt that was not answered goes back to where it was written.
     pub(super) fn give_back(&mut self, prompt: String) {
         if self.is_ending {
-            // What is written was kept before.
+            // The text in the editor was saved before.
             return;
         }
         if self.is_plain() {
@@ -117,7 +117,7 @@ impl State {
     /// An error of a request, or of none.
     pub(super) fn failed(&mut self, request: &str, error: &ErrorFrame) {
         let outgoing = self.quiet.iter().find(|(id, _)| id == request).map(|(_, it)| it);
-        // A run may end while its cancel or an approval is on its way.
+        // A run may end before its cancel or an approval is handled.
         let is_late = matches!(outgoing, Some(Outgoing::Cancel { .. } | Outgoing::Approve { .. }))
             && [code::NO_ACTIVE_REQUEST, code::UNKNOWN_TOOL_CALL].contains(&error.code.as_str());
         if is_late {

@@ -1,5 +1,5 @@
-//! Bytes of a terminal as keys and pasted text (ECMA-48, xterm's control sequences, and kitty's keyboard
-//! protocol). Pure: who reads the bytes also says when nothing more comes.
+//! Parses the bytes of a terminal into keys and pasted text (ECMA-48, xterm's control sequences, and kitty's
+//! keyboard protocol). Pure: the caller reads the bytes and detects pauses.
 
 /// Most bytes of one paste; the rest of it is dropped.
 pub(crate) const PASTE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -67,7 +67,7 @@ impl Typed {
     }
 }
 
-/// Reads keys. What may go on with the next bytes waits for them.
+/// Parses keys. Bytes that may be the beginning of a sequence are pending.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ pub(crate) struct Keys {
     paste: Option<Vec<u8>>,
 }
 
-/// What stands at the beginning of some bytes.
+/// The first key or sequence of some bytes.
 enum Read {
     /// Something that takes so many bytes; `None` if it means nothing here.
     Whole(Option<Press>, usize),
@@ -155,7 +155,7 @@ impl Keys {
         self.paste.as_ref().map(|paste| paste.len() + self.bytes.len())
     }
 
-    /// The person ends a paste that goes on. A key that was read as a part of it is left out.
+    /// Ends an open paste. The key that ended it is removed from it.
     pub(crate) fn end_paste(&mut self) -> Vec<Typed> {
         if self.bytes.last() == Some(&ESC) {
             self.bytes.pop();
@@ -163,7 +163,8 @@ impl Keys {
         self.give_up()
     }
 
-    /// Nothing more has come for a while: what waits is what it is. A paste has lost its end.
+    /// After a pause without input, pending bytes are not an escape sequence; emits them as keys. A paste has lost
+    /// its end.
     pub(crate) fn give_up(&mut self) -> Vec<Typed> {
         let bytes = std::mem::take(&mut self.bytes);
         if let Some(mut paste) = self.paste.take() {
@@ -185,7 +186,7 @@ impl Keys {
     fn paste_goes_on(&mut self) -> Option<String> {
         let paste = self.paste.as_mut()?;
         let end = self.bytes.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
-        // The beginning of the end marker may be the last that has come.
+        // The input may end within the end marker.
         let until = end.unwrap_or(self.bytes.len().saturating_sub(PASTE_END.len() - 1));
         let room = PASTE_BYTES_MAX.saturating_sub(paste.len());
         paste.extend(self.bytes.drain(..until).take(room));
@@ -285,7 +286,7 @@ fn arrow(last: u8) -> Option<Key> {
 /// What follows ESC [: parameters, and the byte that says what they mean.
 fn control_sequence(rest: &[u8]) -> Read {
     if let [b'M', mouse @ ..] = rest {
-        // A report of the mouse in its oldest form, which nobody asked for.
+        // An unsolicited report of the mouse in its oldest form.
         return if mouse.len() < 3 { Read::Part } else { Read::Whole(None, 6) };
     }
     let is_end = |byte: &u8| !matches!(byte, 0x20..=0x3f);

@@ -33,7 +33,7 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Cleans the next piece. The end of it may be kept until it is known what it is.
+    /// Cleans the next piece. Its end is held back while it may be part of a sequence.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         let mut cleaned = String::with_capacity(piece.len());
         for character in piece.chars() {
@@ -42,7 +42,7 @@ impl Cleaner {
         cleaned
     }
 
-    /// What was kept: the text has ended.
+    /// Returns the rest at the end of the text.
     pub(crate) fn finish(&mut self) -> String {
         let mut cleaned = String::new();
         self.show_escape(&mut cleaned);

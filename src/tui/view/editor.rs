@@ -44,8 +44,8 @@ pub(super) fn written(editor: &Editor, look: &Look, columns: usize, rows_max: us
     Written { lines: lines.collect(), row: row - first, column }
 }
 
-/// The text with a visible sign for each character that a terminal would obey, so that what stands
-/// before the cursor is the same with and without what follows.
+/// The text with a visible sign for each control character, so that the text before the cursor does not
+/// depend on the text after it.
 fn visible(text: &str) -> String {
     let sign = |char: char| match char {
         '\n' => '\n',

@@ -46,8 +46,8 @@ pub(crate) struct Above {
 
 const HINT_ROWS_MAX: usize = 3;
 
-/// Draws the live region in at most `rows` rows, with a `notice` where hints are. The part of the answer that may still change is drawn by
-/// `growing` in as many rows as are left.
+/// Draws the live region in at most `rows` rows, with a `notice` where hints are. `growing`
+/// draws the open part of the answer in the rows that are left.
 pub(super) fn region(
     state: &State,
     look: &Look,
@@ -81,7 +81,7 @@ pub(super) fn region(
     let tools = room.first(tools(state, look, columns));
     let growing = growing(room.0);
     room.take(growing.len());
-    // What is printed and what may still change stand apart.
+    // An empty line separates the printed text from the live region.
     let gap = usize::from(room.0 > 0 && !progress.is_empty() && question.is_empty());
     let mut lines = Vec::new();
     lines.extend(growing);
@@ -129,7 +129,7 @@ pub(super) fn reasoning(state: &State, look: &Look, columns: usize) -> Vec<Line<
 fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let Some(run) = &state.run else { return Vec::new() };
     let mut lines = Vec::new();
-    // What waits for a decision is in the question.
+    // The call to decide is in the question.
     let shown = run.tools.iter().filter(|call| {
         let is_asked = |approval: &Approval| approval.call == call.id;
         call.state != ToolState::Requested || !state.approvals.iter().any(is_asked)

@@ -72,7 +72,7 @@ fn last(mut lines: Vec<Line<'static>>, rows: usize) -> Vec<Line<'static>> {
 /// All rows of the screen, with the cursor among them.
 pub(crate) fn page(state: &State, pager: &mut Pager) -> Live {
     let Size { columns, rows } = state.size;
-    // An answer that goes on is no part of an earlier one.
+    // A streaming answer is never merged into an earlier one.
     let growing_max = if pager.is_scrolled() { 0 } else { rows };
     let printer = pager.printer();
     let notice = "an earlier part is shown; Ctrl-End goes to the end";

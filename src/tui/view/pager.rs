@@ -1,4 +1,4 @@
-//! The printed text of the full screen: lines are kept per piece, so that drawing looks only at the rows
+//! The printed text of the full screen: lines are cached per piece, so that drawing looks only at the rows
 //! that are seen, however long the conversation is.
 
 use super::pieces::Printer;

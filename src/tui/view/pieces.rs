@@ -71,7 +71,7 @@ impl Printer {
         gap.into_iter().chain(content).collect()
     }
 
-    /// Draws the open blocks of an answer. Gives the lines that can be printed, because nothing that follows
+    /// Draws the open blocks of an answer. Returns the lines that can be printed, because nothing that follows
     /// changes them, and those for the live region.
     pub(super) fn open(
         &mut self,
@@ -117,7 +117,7 @@ impl Printer {
     }
 
     /// The terminal has pushed lines of the live region above its screen. Those of an answer are printed then,
-    /// if they are whole; gives how many lines that makes.
+    /// if they are whole; returns the number of lines.
     pub(crate) fn pushed_up(&mut self, above: Above) -> usize {
         let shown = std::mem::take(&mut self.shown);
         let count = above.lines.min(shown.lines.len());
@@ -149,7 +149,7 @@ impl Printer {
         let Some(first) = content.first() else { return false };
         match (self.last, piece) {
             (None, _) => false,
-            // What stands between two blocks is drawn with the second one.
+            // The gap between two blocks is drawn with the second one.
             (Some(_), Piece::Block(_)) => self.has_gap_before_open(first.spans.is_empty()),
             (Some(before), piece) => {
                 let is_same = Some(before) == last(piece);

@@ -80,7 +80,7 @@ impl ProviderChoice {
         self.is_of_profile && self.key.is_some()
     }
 
-    /// The same where nothing but the provider's own variables can have a key.
+    /// Like [`Self::key_origin`], if only the provider's own variables can hold a key.
     fn own_origin(&self, common: CommonVariables) -> Result<KeyOrigin> {
         let mut set = None;
         for name in common.keys {

@@ -24,7 +24,7 @@ fn chunk(parts: Value) -> Value {
     })
 }
 
-/// The same, with a finish reason and all token counts.
+/// A last chunk, with a finish reason and all token counts.
 fn last(parts: Value, reason: &str) -> Value {
     let mut last = chunk(parts);
     last["candidates"][0]["finishReason"] = reason.into();

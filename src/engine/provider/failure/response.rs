@@ -1,4 +1,4 @@
-//! What can go wrong with an answer that has begun well: it stops, ends too early, or can't be read.
+//! Failures of a response that began with success: it stalls, ends too early, or can't be decoded.
 
 use super::{DETAIL_CHARS_MAX, Elapsed, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
@@ -6,7 +6,7 @@ use crate::engine::provider::body::{BodyEnd, Ignored, TooLong, WHOLE_BYTES_MAX};
 use crate::engine::provider::retry::Retry;
 use crate::engine::provider::sse::EVENT_BYTES_MAX;
 
-/// Bytes that are kept of data that was ignored.
+/// Bytes of ignored data that an error quotes.
 const IGNORED_BYTES_MAX: usize = 200;
 
 impl Failures {
@@ -61,7 +61,7 @@ impl Failures {
         self.malformed("cut off its answer: send the prompt again", detail)
     }
 
-    /// The same, where the end of the connection is the only end that the answer has.
+    /// Like [`Self::cut_off`], where only the end of the connection delimits the body.
     pub(in crate::engine) fn closed_early(&self, ignored: &Ignored) -> Failure {
         let message = format!(
             "the connection to {} was closed before the answer was complete: send the prompt again, \
@@ -140,7 +140,7 @@ impl Failures {
         }
     }
 
-    /// Counts an event that is no part of an answer, and keeps the beginning of the first.
+    /// Counts an event that is no part of an answer, and copies the beginning of the first.
     pub(in crate::engine) fn ignore(&self, data: &[u8], ignored: &mut Ignored) {
         if ignored.count == 0 {
             let end = data.len().min(IGNORED_BYTES_MAX);

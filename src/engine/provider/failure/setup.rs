@@ -1,4 +1,4 @@
-//! What keeps a call from being sent: settings, keys and certificates that can't be used.
+//! Failures before a request is sent: unusable settings, keys and certificates.
 
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
@@ -27,7 +27,7 @@ impl Failures {
         Failure::new(ErrorClass::Auth, message, "no key").at_init()
     }
 
-    /// The key could not be got from where it is kept.
+    /// The program or file with the key failed.
     pub(in crate::engine) fn no_key_from_source(&self, why: NoKey) -> Failure {
         let NoKey { message, detail } = why;
         Failure::new(ErrorClass::Auth, message, detail).at_init()

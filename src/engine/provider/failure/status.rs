@@ -171,7 +171,7 @@ impl Failures {
         }
     }
 
-    /// The same of a request that the provider refuses with `status`. `number` has it in words.
+    /// The headline of a request that the provider refuses with `status`; `number` has it in words.
     fn refusal(&self, status: u16, number: &str, complaint: &Complaint) -> String {
         let SettingNames { base_url: base_url_source, model: model_source, .. } = self.names;
         let (base, model) = (self.base(), self.quote(&self.model, QUOTE_CHARS_MAX));

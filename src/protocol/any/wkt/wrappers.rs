@@ -65,7 +65,7 @@ wrappers! {
     BytesValue(bytes, Vec<u8>, write_base64, read_base64),
 }
 
-/// As in [`Kind`], except that -0 is 0: prost treats it as unset in a field without presence.
+/// As in [`super::Kind`], except that -0 is 0: prost treats it as unset in a field without presence.
 macro_rules! equal_bits {
     ($($name:ident)*) => {$(
         impl PartialEq for $name {

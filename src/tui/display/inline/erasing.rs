@@ -1,5 +1,5 @@
-//! How what was drawn is erased after a resize, before the next picture is made: the cursor is then where that
-//! begins, and a terminal that is resized once more keeps it there.
+//! Erases the last picture after a resize, before the next one is drawn: the cursor is then where that begins,
+//! and stays there if the terminal is resized again.
 
 use super::super::{ASK, ERASE_BELOW, go_up};
 use super::{Asked, Inline};
@@ -7,8 +7,7 @@ use crate::tui::model::Size;
 use crate::tui::view::{Above, Live};
 use std::time::Instant;
 
-/// How what was drawn is erased: all that begins so many rows above the cursor, which is believed to be in this
-/// row of a screen of this size.
+/// The rows to erase: so many above the cursor, which is expected in this row of a screen of this size.
 #[derive(Debug)]
 pub(super) struct Erasure {
     pub(super) up: usize,

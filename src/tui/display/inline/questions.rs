@@ -1,4 +1,4 @@
-//! When the terminal is asked, and what its answers change.
+//! Decides when the terminal is queried for its cursor, and applies its replies.
 
 use super::super::ASK;
 use super::{Asked, Before, Inline};
@@ -15,22 +15,22 @@ const WARY_TIME: Duration = Duration::from_secs(2);
 /// Time between two such pictures.
 pub(super) const WARY_PICTURE_TIME: Duration = Duration::from_millis(200);
 
-/// What can be done now.
+/// The next step of drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Draw.
     Picture,
-    /// Write this, and wait for an answer.
+    /// Write this query, and wait for the reply.
     Ask(&'static str),
-    /// Erase what was drawn, and wait for an answer.
+    /// Erase the last picture, and wait for the reply.
     Erase,
-    /// Nothing before this time, unless an answer comes.
+    /// Nothing before this time, unless a reply arrives.
     Wait(Instant),
 }
 
 impl Inline {
-    /// What can be done on a terminal of this size. `is_moving`: pictures come by themselves, so the size may be
-    /// another one when this one arrives.
+    /// The next step on a terminal of this size. `is_moving`: frames redraw the picture, so the size may have
+    /// changed when this one arrives.
     pub(crate) fn next(&mut self, size: Size, is_moving: bool, now: Instant) -> Next {
         if let Some(until) = self.awaited(now) {
             return Next::Wait(until);
@@ -43,17 +43,17 @@ impl Inline {
                     self.is_erased || self.region.is_empty() || !self.cursor_reports.may_ask();
                 return if is_done { Next::Picture } else { Next::Erase };
             }
-            // Terminals report a new size late: this question finds it before a picture does.
+            // Terminals report a new size late: the query finds it before a picture does.
             None => is_moving && self.cursor_reports.is_known() && !self.is_confirmed,
         };
         if matters
             && !self.cursor_reports.may_ask()
             && let Some(until) = self.cursor_reports.awaited(now, true)
         {
-            // The answer to a question that does not matter any more comes first.
+            // The reply to an obsolete query arrives first.
             return Next::Wait(until);
         }
-        // What is drawn now may meet another size.
+        // This picture may meet another size.
         self.is_stale |= self.is_wary(is_moving, now);
         self.settles = None;
         if matters && self.reflows && self.cursor_reports.may_ask() {
@@ -64,8 +64,7 @@ impl Inline {
         Next::Picture
     }
 
-    /// Until when the answer to the last question is waited for. Without one in time, it is believed to be the
-    /// expected one.
+    /// The deadline of the reply to the last query. After it, the expected reply is assumed.
     fn awaited(&mut self, now: Instant) -> Option<Instant> {
         let matters = match &self.asked {
             Asked::Nothing => return None,
@@ -91,7 +90,7 @@ impl Inline {
         is_wary && is_moving && self.reflows && self.cursor_reports.is_known()
     }
 
-    /// Whether the terminal has answered in time when it was last asked.
+    /// Whether the terminal has replied to the last query in time.
     pub(crate) fn has_answers(&self) -> bool {
         self.cursor_reports.is_known()
     }
@@ -106,17 +105,16 @@ impl Inline {
         self.settles = Some(now + SETTLED_TIME);
         self.wary_until = Some(now + WARY_TIME);
         if matches!(self.asked, Asked::Place(_)) {
-            // The answer is about the size before.
+            // The reply is about the previous size.
             self.asked = Asked::Nothing;
         }
     }
 
-    /// A place that the terminal reports, counted from 1. Gives its size if that is not as it was believed
-    /// to be.
+    /// Applies a cursor report, counted from 1. Returns the size of the terminal if it is not the expected one.
     pub(crate) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
         let answer = self.cursor_reports.take(row, column)?;
         let is_as_believed = match std::mem::replace(&mut self.asked, Asked::Nothing) {
-            // It comes late.
+            // A late reply.
             Asked::Nothing => return None,
             Asked::Place(size) => {
                 self.screen_row = Some(answer.row);
@@ -155,7 +153,7 @@ impl Inline {
         self.region = region;
     }
 
-    /// Until when an answer may come, if one is on its way.
+    /// The deadline until which a reply to an open query may arrive.
     pub(crate) fn answers_until(&self, now: Instant) -> Option<Instant> {
         self.cursor_reports.owed(now)
     }

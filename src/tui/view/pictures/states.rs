@@ -12,7 +12,7 @@ use crate::protocol::proto::session::{TokenCounts, UsageTotals};
 use crate::tui::model::Choice;
 use crate::tui::terminal::keys::{Key, Press};
 
-/// The same under the scrollback, in the usual colours.
+/// A picture under the scrollback, in the usual colours.
 #[track_caller]
 fn inline(name: &str, play: impl Fn(&mut Scene)) {
     check(name, DARK, false, |picture| play(&mut picture.scene));
