@@ -1,8 +1,9 @@
 //! The well-known types of `google.protobuf` and their JSON in the canonical mapping.
 //!
-//! Not those of pbjson-types: compared with other implementations, it writes integers as `1.0`, NaN as
-//! `null`, a time without its `Z` and the members of a `Struct` in any order, and rejects spellings that the
-//! mapping allows. Fields and numbers are those of the `.proto` files that come with protobuf.
+//! Those of pbjson-types where its JSON is right. The others are our own types: compared with
+//! other implementations, pbjson-types writes integers as `1.0`, NaN as `null`, a time without
+//! its `Z` and the members of a `Struct` in any order, and rejects spellings that the mapping
+//! allows. Fields and numbers are those of the `.proto` files that come with protobuf.
 
 mod field_mask;
 mod time;
@@ -10,18 +11,12 @@ mod value;
 mod wrappers;
 
 pub use field_mask::FieldMask;
+pub use pbjson_types::{BoolValue, Empty, StringValue};
 pub use time::{Duration, Timestamp};
 pub use value::{Kind, ListValue, Struct, Value};
 pub use wrappers::{
-    BoolValue, BytesValue, DoubleValue, FloatValue, Int32Value, Int64Value, StringValue,
-    UInt32Value, UInt64Value,
+    BytesValue, DoubleValue, FloatValue, Int32Value, Int64Value, UInt32Value, UInt64Value,
 };
-
-use serde::{Deserialize, Serialize};
-
-/// A message without fields.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message, Serialize, Deserialize)]
-pub struct Empty {}
 
 /// A well-known type while it is converted from JSON to binary.
 pub(super) trait WellKnown: prost::Message + Sized {
@@ -32,9 +27,11 @@ pub(super) trait WellKnown: prost::Message + Sized {
 }
 
 impl WellKnown for super::Any {}
+impl WellKnown for BoolValue {}
 impl WellKnown for Duration {}
 impl WellKnown for FieldMask {}
 impl WellKnown for ListValue {}
+impl WellKnown for StringValue {}
 impl WellKnown for Struct {}
 impl WellKnown for Timestamp {}
 impl WellKnown for Value {}

@@ -58,10 +58,6 @@ wrappers! {
     #[derive(PartialEq, Eq, Hash)]
     UInt32Value(uint32, u32, Serialize::serialize, read_number),
     #[derive(PartialEq, Eq, Hash)]
-    BoolValue(bool, bool, Serialize::serialize, Deserialize::deserialize),
-    #[derive(PartialEq, Eq, Hash)]
-    StringValue(string, String, Serialize::serialize, Deserialize::deserialize),
-    #[derive(PartialEq, Eq, Hash)]
     BytesValue(bytes, Vec<u8>, write_base64, read_base64),
 }
 
