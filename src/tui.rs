@@ -20,7 +20,7 @@ pub use detached::DetachedChat;
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
 pub(crate) use shell::{
-    Beginning, Chat, Forker, GoingOn, HistoryFile, Opener, ProfileNames, Screen, Source,
+    Beginning, Chat, Forker, GoingOn, HistoryFile, Opener, ProfileNames, Screen, Services, Source,
     plain_columns, serve,
 };
 pub(crate) use terminal::Terminal;

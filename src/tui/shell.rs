@@ -56,23 +56,26 @@ pub(crate) type Opener = Arc<dyn Fn(&Opening) -> anyhow::Result<HostSettings> + 
 /// Lists the names of the profiles.
 pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
 
-/// Says how to go on with a session, if it is stored.
+/// Says how to resume a session, if it is stored.
 pub(crate) type Resume = Box<dyn Fn(&str) -> Option<GoingOn>>;
 
-/// What a chat needs.
-pub(crate) struct Chat {
-    /// The first conversation.
-    pub(crate) host: HostSettings,
-    /// Makes others.
+/// Opens, lists and copies conversations for a chat.
+pub(crate) struct Services {
     pub(crate) opener: Opener,
     /// Stored conversations, if there is a store.
     pub(crate) library: Option<Library>,
     pub(crate) profiles: ProfileNames,
-    pub(crate) beginning: Beginning,
-    /// Copies conversations, if there is a store to go on from.
+    /// Copies conversations, if they are stored.
     pub(crate) forker: Option<Forker>,
-    /// How to go on with a session, if it is stored.
     pub(crate) resume: Resume,
+}
+
+/// A chat before its start.
+pub(crate) struct Chat {
+    /// The first conversation.
+    pub(crate) host: HostSettings,
+    pub(crate) services: Services,
+    pub(crate) beginning: Beginning,
     pub(crate) debug_file: Option<DebugFile>,
     /// Lines of the log.
     pub(crate) logged: mpsc::Receiver<String>,
@@ -124,11 +127,7 @@ struct Shell<'a> {
     screen: Screen,
     source: Source,
     history: HistoryFile,
-    opener: Opener,
-    library: Option<Library>,
-    profiles: ProfileNames,
-    forker: Option<Forker>,
-    resume: Resume,
+    services: Services,
     debug_file: Option<DebugFile>,
     logged: mpsc::Receiver<String>,
     /// What was found in other threads.
@@ -173,38 +172,22 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     fn start(chat: Chat, signals: &'a mut Signals) -> io::Result<Self> {
-        let Chat {
-            host,
-            opener,
-            library,
-            profiles,
-            forker,
-            resume,
-            debug_file,
-            logged,
-            source,
-            history,
-            ..
-        } = chat;
-        let Beginning { prompt, system, notices } = chat.beginning;
-        let mut screen = chat.screen;
+        let Chat { host, services, beginning, debug_file, logged, source, mut screen, history } =
+            chat;
         if !screen.is_plain() {
             signals.listen_to(&Signal::OF_CHATS)?;
         }
         screen.enter()?;
-        let is_stored = host.store.is_some();
-        let resumes = host.store.as_ref().is_some_and(|store| store.resumes);
         let draw_fault = host.faults.at(Place::Draw);
-        let server_names = host.servers.names().map(ToString::to_string).collect();
-        let (host, greeting) = Host::new(host);
         let mut state = State::new(screen.size(), history.load());
-        state.status.is_stored = is_stored;
-        state.status.system = system;
-        state.server_names = server_names;
-        if resumes {
+        state.status.is_stored = host.store.is_some();
+        state.status.system.clone_from(&beginning.system);
+        state.server_names = host.servers.names().map(ToString::to_string).collect();
+        if host.store.as_ref().is_some_and(|store| store.resumes) {
             state.awaits_conversation();
         }
         state.lines = screen.lines();
+        let (host, greeting) = Host::new(host);
         let now = Instant::now();
         let mut shell = Self {
             host,
@@ -215,11 +198,7 @@ impl<'a> Shell<'a> {
             screen,
             source,
             history,
-            opener,
-            library,
-            profiles,
-            forker,
-            resume,
+            services,
             debug_file,
             logged,
             found: mpsc::unbounded_channel(),
@@ -245,7 +224,7 @@ impl<'a> Shell<'a> {
             deferred: VecDeque::new(),
             defers: false,
         };
-        shell.begin(greeting, Beginning { prompt, system: None, notices });
+        shell.begin(greeting, beginning);
         Ok(shell)
     }
 

@@ -9,7 +9,9 @@ use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, Session
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
 use crate::support::terminal::{has_colour, is_dumb};
-use crate::tui::{Beginning, Chat, Colours, HistoryFile, Look, Screen, Source, Theme, Tone};
+use crate::tui::{
+    Beginning, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme, Tone,
+};
 use crate::tui::{Terminal as Tty, plain_columns};
 use anyhow::{Context, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
@@ -183,14 +185,17 @@ impl ReadyChat {
         let (library, resumed) = (config::chat::library(&session), session.store.clone());
         let forker = config::chat::forker(&session);
         let registries = session.provider.registries.clone();
-        Ok(Chat {
-            host: settings.host,
+        let services = Services {
             opener: config::chat::opener(session, first),
             library,
             forker,
             profiles: config::chat::profiles(registries),
-            beginning,
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),
+        };
+        Ok(Chat {
+            host: settings.host,
+            services,
+            beginning,
             debug_file: settings.debug_file,
             logged,
             source,

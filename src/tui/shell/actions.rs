@@ -31,11 +31,11 @@ impl Shell<'_> {
             Action::Fork(session) => self.fork(session),
             Action::ListSessions => self.list_sessions(),
             Action::ListProfiles => {
-                let profiles = Arc::clone(&self.profiles);
+                let profiles = Arc::clone(&self.services.profiles);
                 self.find(move || Event::Profiles(profiles()));
             }
             Action::CompleteProfile { start, part } => {
-                let profiles = Arc::clone(&self.profiles);
+                let profiles = Arc::clone(&self.services.profiles);
                 self.find(move || {
                     let names = profiles().unwrap_or_default().into_iter();
                     let words =
@@ -145,7 +145,7 @@ impl Shell<'_> {
     }
 
     fn fork(&mut self, session: String) {
-        let Some(forker) = self.forker.clone() else {
+        let Some(forker) = self.services.forker.clone() else {
             let why = "what the model was sent is not stored, so no copy can go on; start the chat with \
                        --store FILE";
             return self.update(Event::Forked(Err(why.to_owned())));
@@ -154,7 +154,7 @@ impl Shell<'_> {
     }
 
     fn list_sessions(&mut self) {
-        let Some(library) = self.library.clone() else {
+        let Some(library) = self.services.library.clone() else {
             let why = "there is no store to choose from; name one with --store when you start";
             return self.update(Event::Sessions(Err(why.to_owned())));
         };

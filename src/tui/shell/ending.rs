@@ -182,7 +182,8 @@ impl Shell<'_> {
             Some(it) => ("this conversation", Some(it)),
             // In the last conversation nothing was said.
             None if !self.state.has_begun() => {
-                let before = self.before.as_deref().and_then(|session| (self.resume)(session));
+                let before =
+                    self.before.as_deref().and_then(|session| (self.services.resume)(session));
                 ("the conversation before", before)
             }
             None => ("", None),
@@ -199,7 +200,7 @@ impl Shell<'_> {
     fn going_on(&self) -> Option<GoingOn> {
         let status = &self.state.status;
         let is_kept = self.state.has_begun() && status.is_stored;
-        is_kept.then(|| (self.resume)(&status.session)).flatten()
+        is_kept.then(|| (self.services.resume)(&status.session)).flatten()
     }
 
     /// A panic in the chat itself: the terminal is put back, what was said is stored, and one line says

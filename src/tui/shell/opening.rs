@@ -53,7 +53,7 @@ impl Shell<'_> {
     /// Begins to open another conversation. Its settings may be in a store on a slow disk.
     pub(super) fn open(&mut self, opening: Opening) {
         let (found, settings) = oneshot::channel();
-        let (opener, wanted) = (Arc::clone(&self.opener), opening.clone());
+        let (opener, wanted) = (Arc::clone(&self.services.opener), opening.clone());
         // A person who stays in this conversation wants no answer.
         let work = move || drop(found.send(opener(&wanted)));
         match threads::spawn("chat-opening", work) {
