@@ -10,10 +10,15 @@ pub(crate) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 /// Whether the last row of the terminal has text of standard output, which nothing may clear.
 static ROW_HAS_TEXT: AtomicBool = AtomicBool::new(false);
 
-/// Notes what is about to be written to standard output, if that is a terminal.
-pub(crate) fn note_output(text: &[u8]) {
-    if let Some(last) = text.last() {
-        ROW_HAS_TEXT.store(*last != b'\n', Ordering::SeqCst);
+/// Records that `text` is about to be written to standard output, if that is a terminal.
+pub(crate) fn output_begins(text: &[u8]) {
+    ROW_HAS_TEXT.fetch_or(!text.is_empty(), Ordering::SeqCst);
+}
+
+/// Records that `text` was written. Until then its line feed at the end has ended no row.
+pub(crate) fn output_ends(text: &[u8]) {
+    if text.ends_with(b"\n") {
+        ROW_HAS_TEXT.store(false, Ordering::SeqCst);
     }
 }
 

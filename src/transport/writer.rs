@@ -94,10 +94,13 @@ impl Writer {
             return;
         }
         if self.is_terminal {
-            terminal::note_output(&batch);
+            terminal::output_begins(&batch);
         }
         // Writing costs less than waking a thread for it.
         let written = self.at_once.write(&self.output, &batch);
+        if self.is_terminal && written == batch.len() {
+            terminal::output_ends(&batch);
+        }
         batch.drain(..written);
         if batch.is_empty() {
             self.state = State::Idle(batch);
@@ -149,7 +152,7 @@ impl Writer {
     fn hand_over(&mut self, batch: Vec<u8>) -> State {
         let since = Instant::now();
         if self.thread.is_none() {
-            self.thread = Thread::spawn(Arc::clone(&self.output)).ok();
+            self.thread = Thread::spawn(Arc::clone(&self.output), self.is_terminal).ok();
         }
         let Some(thread) = &mut self.thread else {
             return State::Threadless(Threadless { batch, written_bytes: 0, since });
@@ -188,22 +191,25 @@ fn modest(buffer: Vec<u8>) -> Vec<u8> {
 }
 
 impl Thread {
-    fn spawn(output: Arc<File>) -> Result<Self, NoThread> {
+    fn spawn(output: Arc<File>, is_terminal: bool) -> Result<Self, NoThread> {
         let (batches, to_write) = blocking::sync_channel(1);
         let (results, written) = mpsc::channel(1);
-        let write = move || write(&output, &to_write, &results);
+        let write = move || write((&output, is_terminal), &to_write, &results);
         threads::spawn("stdout", write)?;
         Ok(Self { batches, written })
     }
 }
 
 fn write(
-    output: &File,
+    (output, is_terminal): (&File, bool),
     to_write: &blocking::Receiver<Vec<u8>>,
     results: &mpsc::Sender<io::Result<Vec<u8>>>,
 ) {
     while let Ok(batch) = to_write.recv() {
         let written = write_all(output, &batch);
+        if is_terminal && written.is_ok() {
+            terminal::output_ends(&batch);
+        }
         let is_over = written.is_err();
         if results.blocking_send(written.map(|()| batch)).is_err() || is_over {
             return;

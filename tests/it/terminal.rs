@@ -88,7 +88,10 @@ fn a_warning_leaves_the_answer_on_the_screen() {
         // Standard error has its own pace: which of the two comes first is a matter of chance.
         let rows: Vec<_> = screen.lines().filter(|row| !row.trim().is_empty()).collect();
         let is_there = |wanted: &str| rows.iter().any(|row| row.contains(wanted));
-        assert!(rows.len() == 2 && is_there("a short answer") && is_there("cut off"), "{screen}");
+        assert!(
+            rows.len() == 2 && is_there("a short answer") && is_there("cut off"),
+            "{screen}\n{seen:?}"
+        );
     }
 }
 
