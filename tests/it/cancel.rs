@@ -23,7 +23,6 @@ fn cancels(server: &mut Server, run: &str) {
     assert!(asked.elapsed() < PROMPTLY, "took {:?}", asked.elapsed());
 }
 
-/// Fault 1.
 #[test]
 fn a_cancel_acts_on_a_provider_that_never_sends_a_byte() {
     let provider = Provider::start(vec![vec![Step::Stall]]);
@@ -61,7 +60,6 @@ fn a_cancel_acts_while_a_retry_is_waited_for() {
     assert_eq!(provider.requests(), 1);
 }
 
-/// Fault 2.
 #[test]
 fn a_cancel_in_the_same_write_as_its_submit_stops_it() {
     let mut server = Server::start(&[]);
@@ -89,7 +87,7 @@ fn no_cancel_is_lost_among_thousands() {
     assert_eq!(stopped, PAIRS);
 }
 
-/// Fault 3.
+/// Five cancels during a run, five after it.
 #[test]
 fn cancels_in_numbers_are_answered_once_each() {
     let mut server = Server::start(&["--echo-delay-ms", NEVER_MS]);
@@ -111,7 +109,6 @@ fn cancels_in_numbers_are_answered_once_each() {
     }
 }
 
-/// Fault 4.
 #[test]
 fn a_silent_provider_holds_up_no_snapshot_cancel_or_shutdown() {
     let provider = Provider::start(vec![vec![Step::Stall]]);
@@ -124,7 +121,7 @@ fn a_silent_provider_holds_up_no_snapshot_cancel_or_shutdown() {
     assert_eq!(ends(&frames), expected);
 }
 
-/// Fault 20: what was said before a cancel is known to the client and to the model.
+/// The text before a cancel is in the snapshot and in the next provider request.
 #[test]
 fn after_a_cancel_the_model_gets_what_it_had_said() {
     let words: Vec<_> = (0..100).map(|n| format!("w{n} ")).collect();

@@ -21,8 +21,7 @@ const MEMORY_BYTES_MAX: u64 = 100 * 1024 * 1024;
 const ODD_TEXT: &str = "a\u{2028}b \u{2029}c\u{85} d\0e \rf \u{b}g \u{c}h \u{1f}i\u{7f} \u{1F600}\
                         \u{1F468}\u{200D}\u{1F469} \u{FEFF}\u{FFFD}\u{10FFFF} \"\\/\u{8}\t\n end";
 
-/// Fault 14.
-/// Requests that come without a pause are answered, and the run goes on meanwhile.
+/// Requests without a pause are answered, and the run continues meanwhile.
 #[test]
 fn a_flood_of_requests_does_not_stop_a_run() {
     const SNAPSHOTS: usize = 2_000;
@@ -68,7 +67,7 @@ fn a_run_goes_on_under_a_flood_of_snapshots() {
     assert!(asked > IN_FLIGHT && ends(&frames).contains(&("r".to_owned(), "ok".to_owned())));
 }
 
-/// Fault 14, with the limit that holds unless an option says otherwise.
+/// A line of exactly the default limit, then one that is a byte longer.
 #[test]
 fn ten_mebibytes_are_read_and_one_byte_more_is_not() {
     let mut server = Server::start(&[]);
@@ -86,7 +85,7 @@ fn ten_mebibytes_are_read_and_one_byte_more_is_not() {
     assert!(hello_has(&frames, &format!("max-request-bytes={REQUEST_BYTES_MAX}")));
 }
 
-/// Fault 14.
+/// A gibibyte without a line feed.
 #[test]
 fn a_line_without_end_is_read_in_bounded_memory() {
     let mut server = Server::start(&["--echo-delay-ms", "100"]);
@@ -107,7 +106,6 @@ fn a_line_without_end_is_read_in_bounded_memory() {
     assert_eq!(errors(&frames, ""), ["line_too_long"]);
 }
 
-/// Fault 15.
 #[test]
 fn input_that_comes_byte_by_byte_is_handled_once_while_output_streams() {
     let mut server = Server::start(&["--final-snapshot", "none"]);
@@ -128,7 +126,7 @@ fn input_that_comes_byte_by_byte_is_handled_once_while_output_streams() {
     assert_eq!(patched_text(&frames, "flood"), finished_text(&frames, "flood"));
 }
 
-/// Fault 15: a submit in which characters are cut between two writes.
+/// A submit whose characters are cut between two writes.
 #[test]
 fn characters_may_be_cut_between_two_writes() {
     let mut server = Server::start(&[]);
@@ -141,7 +139,6 @@ fn characters_may_be_cut_between_two_writes() {
     assert_eq!(finished_text(&frames, "r"), format!("Turn 1. You said: {text}"));
 }
 
-/// Fault 16.
 #[test]
 fn odd_text_comes_back_as_it_was() {
     for args in [&[][..], &["--patch-mode", "snapshot"], &["--echo-reasoning"]] {
@@ -163,7 +160,7 @@ fn odd_text_comes_back_as_it_was() {
     }
 }
 
-/// Fault 16: a provider may cut a character between its bytes, and between its two halves.
+/// A provider may cut a character between its bytes, and between its surrogates.
 #[test]
 fn characters_may_be_cut_between_two_deltas() {
     let delta = |content: &str| {
@@ -183,7 +180,6 @@ fn characters_may_be_cut_between_two_deltas() {
     assert_eq!(finished_text(&frames, "r"), answer);
 }
 
-/// Fault 17: what is tolerated.
 #[test]
 fn a_bom_crlf_blank_lines_and_a_missing_last_line_end_are_no_mistakes() {
     let mut server = Server::start(&[]);
@@ -196,7 +192,7 @@ fn a_bom_crlf_blank_lines_and_a_missing_last_line_end_are_no_mistakes() {
     assert_eq!(ends(&frames), expected);
 }
 
-/// Fault 17: what is not, line by line, with the request id that is known.
+/// Each kind of bad line, with the request id that the error names.
 #[test]
 fn a_bad_line_is_answered_once_and_costs_itself_alone() {
     let utf16: Vec<u8> = snapshot("u16").encode_utf16().flat_map(u16::to_le_bytes).collect();

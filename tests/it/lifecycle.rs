@@ -11,8 +11,8 @@ const PIPED: usize = 100;
 /// A piece of the echo engine's answer never comes.
 const NEVER_MS: &str = "3600000";
 
-/// Fault 5, 1,000 times: busy while a run lives and free once its `done` is read, however the run
-/// ended. In several processes, because what a provider is sent grows with each turn.
+/// 1,000 submits, each at the instant a `done` is read, half of the runs failing. In several processes, as the
+/// request to the provider grows with each turn.
 #[test]
 fn a_request_sent_the_instant_a_done_is_read_is_never_busy() {
     for _ in 0..8 {
@@ -42,7 +42,6 @@ fn submit_back_to_back(turns: usize) {
     assert!(frames.iter().filter(is_second).all(|frame| frame.event().is_none()));
 }
 
-/// Fault 6.
 #[test]
 fn a_file_of_requests_is_answered_once_each_and_refused_while_busy() {
     let frames = pipe_a_file(&["--echo-delay-ms", "1"]);
@@ -56,7 +55,6 @@ fn a_file_of_requests_is_answered_once_each_and_refused_while_busy() {
     }
 }
 
-/// Fault 6, with queueing on.
 #[test]
 fn a_file_of_requests_is_answered_in_order_if_they_may_wait() {
     let frames = pipe_a_file(&["--on-busy", "queue", "--final-snapshot", "none"]);
@@ -80,7 +78,6 @@ fn pipe_a_file(args: &[&str]) -> Vec<Frame> {
     server.finish().frames
 }
 
-/// Fault 7.
 #[test]
 fn a_submit_followed_by_the_end_of_input_gets_its_whole_answer() {
     let mut server = Server::start(&["--echo-delay-ms", "2"]);

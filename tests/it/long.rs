@@ -19,7 +19,6 @@ const SLACK_BYTES: u64 = 8 * 1024 * 1024;
 /// Output for each byte of an answer that comes byte by byte: at most a frame of its own.
 const OUTPUT_PER_BYTE_MAX: f64 = 900.0;
 
-/// Fault 27.
 #[test]
 fn ten_thousand_turns_leave_files_and_memory_flat() {
     let mut server = Server::start(&["--final-snapshot", "none"]);
@@ -73,7 +72,6 @@ impl Chance {
     }
 }
 
-/// Fault 23.
 #[test]
 fn output_is_linear_in_an_answer_of_one_character_deltas() {
     let per_byte = [10_000, 20_000].map(|bytes| stream_bytes(bytes) / bytes as f64);
@@ -97,7 +95,7 @@ fn stream_bytes(bytes: usize) -> f64 {
     transcript.stdout_bytes as f64
 }
 
-/// Fault 23: with the options for it, the second hundred turns cost no more than the first.
+/// With `--final-snapshot turn`, the second hundred turns cost no more than the first.
 #[test]
 fn output_is_linear_in_the_turns_of_a_conversation() {
     for option in ["turn", "none"] {

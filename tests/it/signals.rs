@@ -23,7 +23,6 @@ fn check_farewell(frames: &[Frame]) {
     assert_eq!((done.done(), done.id()), (Some("stopped"), ""));
 }
 
-/// Fault 26.
 #[test]
 fn a_signal_ends_an_idle_process() {
     for (signal, status) in SIGNALS {
@@ -35,7 +34,6 @@ fn a_signal_ends_an_idle_process() {
     }
 }
 
-/// Fault 26.
 #[test]
 fn a_signal_stops_a_run_and_tells_all_of_it() {
     for (signal, status) in SIGNALS {
@@ -59,7 +57,7 @@ fn check_stopped(frames: &[Frame]) {
     assert!(frames.iter().any(Frame::is_snapshot));
 }
 
-/// Fault 26: the reader is behind when the signal comes, and then reads on.
+/// The pipe is full when the signal arrives, and the reader then reads on.
 #[test]
 fn a_signal_cuts_no_frame_that_is_being_written() {
     for (signal, status) in SIGNALS {
@@ -74,7 +72,6 @@ fn a_signal_cuts_no_frame_that_is_being_written() {
     }
 }
 
-/// Fault 26.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     for (signal, status) in SIGNALS {

@@ -16,7 +16,6 @@ const MEMORY_BYTES_MAX: u64 = 100 * 1024 * 1024;
 /// Far more than may wait in the server and in all pipes.
 const FLOOD_BYTES: usize = 500 * 1024 * 1024;
 
-/// Fault 11.
 #[test]
 fn every_byte_of_a_large_last_frame_arrives_at_a_slow_reader() {
     let reading = Reading::Pieces(61);
@@ -29,7 +28,6 @@ fn every_byte_of_a_large_last_frame_arrives_at_a_slow_reader() {
     assert!(frames.last().expect("frames").ends("q"));
 }
 
-/// Fault 11, byte by byte.
 #[test]
 fn a_snapshot_before_the_end_arrives_whole_byte_by_byte() {
     let server = echo(&[]).stdout(Reading::Pieces(1)).pipe_bytes(SMALL_PIPE_BYTES);
@@ -41,7 +39,7 @@ fn a_snapshot_before_the_end_arrives_whole_byte_by_byte() {
     assert_eq!(shown.messages()[0], ("user", prompt.as_str()));
 }
 
-/// Fault 12.
+/// The client stops reading while the provider floods, and cancels meanwhile.
 #[test]
 fn a_client_that_stops_reading_costs_bounded_memory_and_can_cancel() {
     let provider = Provider::start(vec![vec![Step::Flood(FLOOD_BYTES)]]);
@@ -68,7 +66,7 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_can_cancel() {
     assert!(errors(&frames, "r").is_empty());
 }
 
-/// Fault 12: a reader that comes back gets everything, and the run goes on to its end.
+/// The reader resumes after a pause: the text is complete.
 #[test]
 fn a_client_that_reads_on_gets_the_whole_answer() {
     let server = echo(&["--final-snapshot", "none"]).stdout(Reading::Held);
@@ -106,7 +104,7 @@ fn merged_patches_lie_end_to_end() {
     assert_eq!(bytes, finished_text(&frames, "r").len());
 }
 
-/// Fault 13.
+/// stderr is never read, at log level trace.
 #[test]
 fn a_log_that_nobody_reads_holds_up_nothing() {
     const TURNS: usize = 3_000;

@@ -25,7 +25,7 @@ const CLIENT: &str = r#"
     while read -r line <&4; do printf '%s\n' "$line"; done
 "#;
 
-/// Fault 18: what a library prints or reads, and what a child inherits, is not the protocol.
+/// A library or a child that writes to fd 1 or reads fd 0 does not touch the protocol.
 #[test]
 fn the_protocol_has_pipes_of_its_own() {
     let mut server = Server::start(&["--echo-delay-ms", "3600000"]);
@@ -48,7 +48,6 @@ fn the_protocol_has_pipes_of_its_own() {
     server.finish_with(143, Answers::AllAndFarewell);
 }
 
-/// Fault 8: a run that goes on after the end of input waits without work.
 #[test]
 fn a_run_that_waits_after_the_end_of_input_spends_no_cpu_time() {
     let mut server = Server::start(&["--echo-delay-ms", "200"]);
@@ -62,7 +61,7 @@ fn a_run_that_waits_after_the_end_of_input_spends_no_cpu_time() {
     server.finish();
 }
 
-/// Fault 8: a client that is killed leaves nothing behind, whatever the run waits for.
+/// SIGKILL of the client, whatever the run waits for: no process is left.
 #[test]
 fn a_client_that_is_killed_takes_its_server_with_it() {
     let provider = Provider::start(vec![vec![Step::Text("begun".to_owned()), Step::Stall]]);
@@ -88,7 +87,7 @@ fn a_client_that_is_killed_takes_its_server_with_it() {
     assert_eq!(ends(&frames), [("r".to_owned(), "stopped".to_owned())]);
 }
 
-/// Fault 9: the process leaves neither a child nor a connection, however it ends.
+/// However the process ends, neither a child nor a connection is left.
 #[test]
 fn a_server_that_is_killed_leaves_no_connection() {
     let provider = Provider::start(vec![vec![Step::Text("begun".to_owned()), Step::Stall]]);
@@ -121,7 +120,7 @@ fn a_server_without_a_reader_leaves_no_connection_at_the_end_of_input() {
     server.finish_with(0, Answers::Some);
 }
 
-/// Fault 10.
+/// `… | head -n 1` on a long stream.
 #[test]
 fn a_reader_that_takes_one_line_ends_the_process_without_a_word() {
     for (ignored, log_level) in [(false, "warn"), (true, "warn"), (false, "info")] {
@@ -150,7 +149,6 @@ fn head(is_ignored: bool, log_level: &str) -> (String, String) {
     (fs::read_to_string(&status).expect("the status"), transcript.stderr)
 }
 
-/// Fault 10: the provider is left alone as soon as nobody reads.
 #[test]
 fn a_reader_that_leaves_in_mid_stream_closes_the_connection_to_the_provider() {
     let provider = Provider::start(vec![vec![Step::Flood(1024 * 1024 * 1024)]]);

@@ -313,7 +313,7 @@ fn each_stored_event_can_be_shown_before_what_is_made_of_it() {
     }
 }
 
-/// Fault 19: the process is killed between a tool call and its result.
+/// SIGKILL between a tool call and its result, then a resume.
 #[test]
 fn a_call_without_a_result_is_reported_to_the_model_as_interrupted() {
     let folder = Folder::new();
