@@ -12,7 +12,7 @@ pub(super) fn equivalent(wrong: &str) -> Option<&'static str> {
     EQUIVALENTS.iter().find(known).map(|(_, tip)| *tip)
 }
 
-/// Whether the option `known`, of which people may not know, is one to suggest to who typed `wrong`.
+/// Whether the hidden option `known` is to be suggested for the typed `wrong`.
 pub(super) fn is_suggested(known: &str, wrong: &str) -> bool {
     let start = STARTS.iter().find(|start| known.starts_with(**start));
     match start {

@@ -91,7 +91,7 @@ pub(crate) fn start_for_screen(level: LogLevel) -> Result<mpsc::Receiver<String>
     Ok(lines)
 }
 
-/// Gives log lines to a screen.
+/// Sends log lines to a screen.
 #[derive(Clone)]
 struct ScreenWriter(mpsc::Sender<String>);
 

@@ -36,8 +36,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The longest time that a command may still take to get ready once nobody reads standard output: a
-/// wrong command is still reported, and a named pipe that nobody writes is waited for no longer.
+/// Time limit for the preparation of a command after standard output was closed: a wrong command is still
+/// reported, and a named pipe without a writer does not block the end.
 const READY_WITHOUT_READER_MAX: Duration = Duration::from_secs(1);
 
 /// Shown when standard input holds data that is not read.
@@ -82,7 +82,7 @@ impl Terminal {
 pub(crate) struct Waits<'a> {
     /// A signal, at once.
     pub signals: &'a mut Signals,
-    /// Standard output, once nobody reads it.
+    /// Standard output was closed by its reader.
     pub output: &'a File,
 }
 
@@ -116,7 +116,7 @@ pub(crate) enum Reason {
     Defect,
     /// A signal arrived first.
     Interrupted(Signal),
-    /// Nobody reads standard output any more.
+    /// Standard output was closed by its reader.
     ReaderGone,
 }
 
@@ -164,7 +164,7 @@ pub(crate) async fn prepare(
             let reads = has_profile || session.history.is_some() || resumes || may_lack_provider;
             let work =
                 move || rpc(*args, &terminal).map_err(|reason| Refusal { command_mode, reason });
-            // Where it reads nothing it is not worth a thread.
+            // A command that reads nothing needs no thread.
             if reads { in_thread(waits, command_mode, work).await } else { work() }
         }
         Job::Wrong(_, error) => Err(Refusal { command_mode, reason: Reason::Usage(error) }),
@@ -189,7 +189,7 @@ pub(crate) async fn prepare(
     }
 }
 
-/// Does `work`, unless a signal comes first or nobody waits for what comes of it.
+/// Does `work`, unless a signal arrives first or the reader of the result is gone.
 async fn in_thread(
     waits: &mut Waits<'_>,
     command_mode: CommandMode,
@@ -264,7 +264,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_attended = terminal.is_attended();
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
-    // Attachments can be asked about without a word, unless the words may have been lost.
+    // Attachments need no prompt, unless standard input may have had one that was lost.
     let is_blank = args.prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty());
     let may_be_blank = !attachments.is_empty() && (is_blank || args.allow_empty);
     let prompt = source(&args, parts, (mode, may_be_blank), terminal)?;

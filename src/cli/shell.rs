@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot;
 
-/// How long a process that can't start waits for its last frames to be read.
+/// Time limit for the reader of the last frames of a process that can't start.
 const UNABLE_WRITE_MAX: Duration = Duration::from_secs(5);
 
 /// Events of connections that are taken from the system at a time. A conversation has few.

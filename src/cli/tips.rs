@@ -73,7 +73,7 @@ fn as_unexpected(error: Error) -> Error {
     unexpected
 }
 
-/// The variable that has the wrong value of the option `wrong`, if nobody typed that option.
+/// The variable with the wrong value of the option `wrong`, if that option was not typed.
 fn of_variable(error: &Error, wrong: &str, words: &[&str]) -> Option<String> {
     let is_value = matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation);
     let name = wrong.split([' ', '=']).next().filter(|_| is_value)?.strip_prefix("--")?;

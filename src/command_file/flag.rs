@@ -42,7 +42,7 @@ impl Flag {
         self.name.replace('_', "-")
     }
 
-    /// Its clap id. The prefix keeps it apart from the program's own ids.
+    /// Its clap id, with a prefix that the program's own ids don't have.
     pub fn id(&self) -> String {
         format!("file-flag:{}", self.name)
     }

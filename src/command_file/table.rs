@@ -22,7 +22,7 @@ pub(super) fn rows(text: &str, sign: u8, blanks: Blanks) -> Result<Vec<Vec<Strin
     Ok(rows)
 }
 
-/// Gives each row to `take`, until that returns false.
+/// Calls `take` with each row, until that returns false.
 pub(super) fn each_row(
     text: &str,
     sign: u8,

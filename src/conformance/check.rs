@@ -144,7 +144,7 @@ impl Checker {
         self.finish_report(report)
     }
 
-    /// Reports a line of more than `bytes_max` bytes, which was not kept.
+    /// Reports a line of more than `bytes_max` bytes, which was not buffered.
     pub fn long_line(&mut self, bytes_max: usize) -> Vec<Violation> {
         let mut report = self.next_line();
         let message = format!("the line has more than {bytes_max} bytes and was not checked");

@@ -178,7 +178,7 @@ impl Lister {
         Ok(entry.map(|entry| Entry { time, ..entry }))
     }
 
-    /// Reports a line of more than `bytes_max` bytes, which was not kept.
+    /// Reports a line of more than `bytes_max` bytes, which was not buffered.
     pub(crate) fn long_line(&mut self, bytes_max: usize) -> BadLine {
         self.line += 1;
         self.bad(format!("it has more than {bytes_max} bytes and was ignored"))

@@ -79,7 +79,7 @@ impl SkippedLine {
 }
 
 impl Recording {
-    /// Takes in the next line, without its line feed.
+    /// Reads the next line, without its line feed.
     ///
     /// # Errors
     /// If the line is neither a frame nor a request.
@@ -96,13 +96,13 @@ impl Recording {
         Ok(())
     }
 
-    /// A line of more than `bytes_max` bytes, which was not kept.
+    /// A line of more than `bytes_max` bytes, which was not buffered.
     pub(crate) fn long_line(&mut self, bytes_max: usize) -> SkippedLine {
         self.line += 1;
         self.skipped(format!("it has more than {bytes_max} bytes"))
     }
 
-    /// Takes in the text after the last line feed.
+    /// Reads the text after the last line feed.
     ///
     /// # Errors
     /// If it is not whole, or no frame.

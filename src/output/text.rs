@@ -1,4 +1,4 @@
-//! The answer as plain text. The texts of several provider calls stand on lines of their own.
+//! The answer as plain text. The texts of several provider calls are on lines of their own.
 
 use super::view::{CallBreaks, View};
 use crate::protocol::wire::Frame;

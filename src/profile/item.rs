@@ -64,7 +64,7 @@ pub(crate) enum Layer {
     /// The administrator's.
     System,
     User,
-    /// That of the folder in which the user works. Somebody else may have written it.
+    /// That of the folder in which the user works. Another person may have written it.
     Project,
     /// Named on the command line or by a variable.
     Named,

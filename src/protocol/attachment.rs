@@ -69,7 +69,7 @@ pub(super) fn requested(shown: Vec<ChatAttachment>) -> Result<Vec<Attachment>, S
 
 impl Attachment {
     /// The attachment that the `url` of `shown` names: `https://…`, `http://…`, `data:…` (RFC 2397),
-    /// `file://…`, or the path of a file. What else `shown` says of it is kept.
+    /// `file://…`, or the path of a file. The other fields of `shown` stay as they are.
     ///
     /// # Errors
     /// If it names none: why, for a message.

@@ -77,7 +77,7 @@ pub struct ModelChoice {
     pub settings: Map<String, Value>,
 }
 
-/// A prompt: kept as written; blank only if the model is called without one.
+/// A prompt, unchanged; blank only if the model is called without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt(String);
 
@@ -311,7 +311,7 @@ pub fn is_tool_name(name: &str) -> bool {
     (1..=TOOL_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
-/// The part of a conversation that a snapshot is asked for; without any bound, all of it.
+/// The part of a conversation that a snapshot shows; without any bound, all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// Only what was changed, or dropped, after this event.

@@ -75,7 +75,7 @@ mod duologue {
     }
     pub(super) mod store {
         package! {
-            /// `duologue.store.v1`: what a store keeps of a conversation for the model.
+            /// `duologue.store.v1`: the stored form of a conversation for the model.
             v1 = "duologue.store.v1"
         }
     }

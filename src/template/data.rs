@@ -35,7 +35,7 @@ pub struct Record {
     pub(super) nested: Option<Box<[(usize, Part)]>>,
 }
 
-/// A value that each template makes anew.
+/// A value that each template computes again.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     Json(Json),

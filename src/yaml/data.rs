@@ -1,4 +1,4 @@
-//! A document as Go's readers of YAML give it where no type is expected: with times, and with integers of
+//! A document as Go's readers of YAML return it where no type is expected: with times, and with integers of
 //! all 64 bits.
 
 mod scalar;

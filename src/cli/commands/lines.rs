@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Capacity kept for the next line; a larger buffer is released.
+/// Capacity that stays allocated between lines; a larger buffer is freed.
 const KEPT_BYTES: usize = 1024 * 1024;
 
 /// A piece of a stream.

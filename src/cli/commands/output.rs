@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 /// Bytes buffered before they are written.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// Why a command can't go on.
+/// Why a command fails.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The reader of standard output has gone, so the rest is not needed.
@@ -24,7 +24,7 @@ pub(super) enum Failure {
     /// Something named on the command line can't be used.
     #[error("{0}")]
     Usage(String),
-    /// The provider can't be asked, or has no answer.
+    /// The provider can't be reached, or replies with an error.
     #[error("{}", escape_control(&.0.message))]
     Unanswered(RunError),
     /// A file given on the command line can't be written.

@@ -64,7 +64,7 @@ pub(crate) fn chat(
 /// What makes the settings of other conversations in a chat that was started with `session`, and whose
 /// first conversation has `first`.
 pub(crate) fn opener(session: SessionArgs, first: SessionArgs) -> Opener {
-    // What the conversation had that was opened last: the next new one goes on with it.
+    // The settings of the conversation that was opened last: a new one inherits them.
     let last = Mutex::new(first);
     Arc::new(move |opening| {
         let last = &mut *last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ pub(crate) fn opener(session: SessionArgs, first: SessionArgs) -> Opener {
 /// If an option, or the file it names, can't be used any more.
 fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, SessionArgs)> {
     let mut session = session.clone();
-    // The file goes on.
+    // The debug file stays open.
     session.debug_events_jsonl = None;
     session.history = None;
     session.store.continues = false;
@@ -109,7 +109,7 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
 /// Puts what a stored conversation had into `session`, as [`chat`] does for itself.
 ///
 /// # Errors
-/// If it can't go on with that, or the store can't be named like that.
+/// If it can't be resumed with these settings, or the store can't be named so.
 pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
     complete_id(session)?;
     let (store, id) = store(session)?;
@@ -130,14 +130,14 @@ pub(crate) fn profiles(registries: ProfileFiles) -> ProfileNames {
     })
 }
 
-/// What copies conversations; `None` if a copy could not go on.
+/// Copies conversations; `None` if a copy could not be resumed.
 pub(crate) fn forker(session: &SessionArgs) -> Option<Forker> {
     let (turns, timeline) = session.store.places().ok()?;
     let folder = std::env::current_dir().ok()?;
     Some(Forker::new(turns?, timeline, folder.display().to_string()))
 }
 
-/// How to go on with the session `id`; `None` if what the model needs is not stored.
+/// The command that resumes the session `id`; `None` if its turns are not stored.
 pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
     store.turns_db.as_ref().or(store.turns_dsn.as_ref()).or(store.store.as_ref())?;
     let places = [

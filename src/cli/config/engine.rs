@@ -114,7 +114,7 @@ pub(crate) struct ProviderChoice {
 enum KeyChoice {
     /// The value of the variable of this name.
     Variable(Secret, String),
-    /// It stands in the file of the profile.
+    /// The file of the profile has it.
     InProfile(Secret),
     Got(KeySource),
 }
@@ -342,7 +342,7 @@ fn settings(
     args: &EngineArgs,
     common: CommonVariables,
 ) -> Result<Settings> {
-    // For what a profile sends, an address that it does not know is another provider.
+    // An address that the profile does not name is another provider for the headers of the profile.
     let of_variable = match choice.has_own_additions {
         true => None,
         false => not_blank(variable(common.base_url)?),

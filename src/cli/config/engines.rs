@@ -90,7 +90,7 @@ fn begin(
     let choice = ProviderChoice::initial(&args.provider, &profile)?;
     profile.settings = choice.settings_of(&profile);
     let engine = engine(&choice, &args.engines, notices)?;
-    // Without a provider nothing was chosen that the conversation could go on with.
+    // Without a provider there is no choice that the conversation could resume with.
     let origin = match notices.is_empty() {
         true => Some(resume::origin(args, &choice, &*engine)?),
         false => None,

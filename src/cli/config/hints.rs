@@ -1,8 +1,8 @@
-//! What the command line has for whoever reads an error, or a result, of a session.
+//! Adds the names of options to errors and results of a session.
 
 use crate::session::Hint;
 
-/// The options that change what `hint` is about, as the sentence goes on.
+/// The options for `hint`, as the end of its sentence.
 pub(super) fn hint(hint: Hint<'_>) -> String {
     match hint {
         Hint::OfferTools => " with --mcp".to_owned(),

@@ -176,7 +176,7 @@ impl Plan {
         }
     }
 
-    /// The debug file, without the extensions that nobody named.
+    /// The debug file, without extensions that no option named.
     fn debug_file(&self) -> Result<Option<DebugFile>> {
         let Some(path) = &self.session.debug_events_jsonl else { return Ok(None) };
         let to_line: ToLine = |frame, line| json::write_line(frame, line).is_ok();

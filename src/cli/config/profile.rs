@@ -163,7 +163,7 @@ impl ProfileValues {
             Item::Approval(mode) => self.tools.approval = Some(mode),
             Item::Allow(globs) => self.tools.allow.extend(globs),
             Item::Deny(globs) => self.tools.deny.extend(globs),
-            // The values of that profile stand beside it.
+            // The values of that profile are listed beside it.
             Item::Inherits(_) => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A stored conversation goes on with what it had: its provider, its model and its tool servers. Typed
+//! A stored conversation is resumed with its provider, its model and its tool servers. Typed
 //! options win over that, and that wins over variables.
 
 use super::engine::{ProviderChoice, addresses, provider_of};
@@ -32,7 +32,7 @@ const PLAIN_PARAMETERS: [&str; 1] = ["api-version"];
 /// Puts what the session of `store` had into `args`, as far as no typed option says otherwise.
 ///
 /// # Errors
-/// If it can't go on with that.
+/// If it can't be resumed so.
 pub(super) fn go_on(
     args: &mut SessionArgs,
     store: Option<&StoreSettings>,

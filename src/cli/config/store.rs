@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 /// The store of a conversation and its session id, as far as they are given.
 ///
 /// # Errors
-/// If the options don't fit each other, or there is no session to go on with.
+/// If the options contradict each other, or there is no session to resume.
 pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option<SessionId>)> {
     let named = session_id(args)?;
     let options = &args.store;

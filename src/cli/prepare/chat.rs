@@ -205,7 +205,7 @@ impl ReadyChat {
     }
 }
 
-/// Whether a file may have text that somebody wants read: a pipe, a socket, a file that is not empty.
+/// Whether a file may hold input: a pipe, a socket, a file that is not empty.
 fn may_have_text(input: &File) -> bool {
     let is_some = |about: Metadata| {
         let kind = about.file_type();

@@ -120,7 +120,7 @@ pub(super) enum ToolEvent<'a> {
 }
 
 impl<'a> RunEvent<'a> {
-    /// Whether it may stand between the end of a provider call and a report on that call.
+    /// Whether it may occur between the end of a provider call and a report on that call.
     pub(super) fn reports_on_call(&self) -> bool {
         matches!(self, Self::Truncated { .. } | Self::Timed { .. } | Self::Counted(_) | Self::Other)
     }

@@ -15,7 +15,7 @@ pub(super) struct Patch<'a> {
 /// Text that grows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Text {
-    /// Empty once it is too long to be kept.
+    /// Empty once it exceeds the limit of the buffer.
     kept: String,
     is_kept: bool,
     bytes: usize,
@@ -106,7 +106,7 @@ impl Text {
         self.kept.len()
     }
 
-    /// Keeps only the length from here on.
+    /// Drops the text and counts only its length from here on.
     pub(super) fn forget(&mut self) {
         self.is_kept = false;
         self.kept = String::new();

@@ -3,7 +3,7 @@
 //!
 //! pbjson accepts the spelling that it writes and few others: it rejects `null`, numbers such as
 //! `1e0` and enum numbers without a name. With the binary form as an intermediate step, all of
-//! them are handled in one place, and a number without a name is kept.
+//! them are handled in one place, and a number without a name stays as it is.
 
 mod payload;
 mod values;

@@ -25,7 +25,7 @@ pub(super) fn content(address: String) -> Result<(Content, String), String> {
         Some("data") => {
             let (media_type, data) = data_of(&address)
                 .ok_or("its data: URL can't be read; write data:TYPE;base64, and then base64")?;
-            // It is longer than what it holds; only one of them is kept.
+            // The URL is longer than its content; only the content is stored.
             drop(address);
             Ok((Content::Data(data.into()), media_type))
         }

@@ -75,7 +75,7 @@ pub(super) fn of_data(data: &[u8], declared: &str, name: &str) -> Result<String,
         ));
     }
     Ok(match sniffed {
-        // Every provider takes a text, and a type that it does not know as text keeps it from that.
+        // Every provider accepts text, but not under a media type that it does not know as text.
         Sniffed::Text if !is_text(&declared) => sniffed.media_type(name).to_owned(),
         Sniffed::Image(_) | Sniffed::Pdf | Sniffed::Text | Sniffed::Known(_) | Sniffed::Unknown => {
             declared

@@ -133,7 +133,7 @@ impl<'a> Writer<'a> {
         Members { out: self.0, is_first: true, close: b"}" }
     }
 
-    /// The beginning of a value that stands under the name of its variant.
+    /// The beginning of a value under the name of its variant.
     fn variant(self, name: &str) -> Self {
         self.0.push(b'{');
         string(name, self.0);

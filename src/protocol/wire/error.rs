@@ -65,7 +65,7 @@ pub struct ClientError {
     pub message: String,
     /// Details; may be empty.
     pub detail: String,
-    /// The process will not go on after this.
+    /// The process ends after this error.
     pub terminal: bool,
 }
 

@@ -87,7 +87,7 @@ fn write_member(out: &mut String, member: &Json, indent: usize) {
     write(out, member, inner, inner);
 }
 
-/// The first item goes on the current line.
+/// The first item is on the current line.
 fn next_line(out: &mut String, indent: usize, index: usize) {
     if index == 0 {
         return;

@@ -13,7 +13,7 @@ pub(super) struct Chosen {
     pub(super) resolved: Option<Resolved>,
 }
 
-/// Checks the files and the profile; gives the profile if it can be used.
+/// Checks the files and the profile; returns the profile if it can be used.
 pub(super) fn check(args: &ProviderArgs, checks: &mut Vec<Check>) -> Option<Chosen> {
     let profiles = match profile::read(&args.registries) {
         Ok(profiles) => profiles,

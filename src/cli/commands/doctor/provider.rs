@@ -94,7 +94,7 @@ fn of_engine(
         checks.push(Check::fine("variables", format!("{} (values not shown)", set.join(", "))));
     }
     match fault {
-        // The line of the key has it.
+        // The check of the key reports it.
         Some(RunError { class: ErrorClass::Auth, .. }) => {}
         Some(fault) => checks.push(Check::wrong("settings", fault.message)),
         None if args.offline => {}

@@ -7,7 +7,7 @@ use crate::cli::commands::envelope::{Envelope, Error};
 use crate::store::{Deleted, shown_ids};
 use crate::support::terminal::escape_control;
 
-/// Deletes sessions. One that can't be deleted does not keep the others.
+/// Deletes sessions. One that can't be deleted does not stop the others.
 pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);

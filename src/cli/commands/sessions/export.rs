@@ -101,7 +101,7 @@ fn without_bytes(lost: usize) -> String {
     format!("the export has no bytes of {lost} attachments, which are not in the store")
 }
 
-/// What a process writes that goes on with the conversation, and ends at once.
+/// The lines of a process that resumes the conversation and ends at once.
 fn frames(found: Conversation) -> [Frame; 2] {
     let capabilities = ALWAYS.iter().map(|&word| word.to_owned()).collect();
     [wire::hello(capabilities), wire::snapshot(found.state)]

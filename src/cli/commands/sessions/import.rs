@@ -97,7 +97,7 @@ fn read(file: &Path, label: &str, maker: &mut Maker<'_>) -> Result<Recorded, Fai
     Ok(recording.finish())
 }
 
-/// Takes in the next line; `None` at the end.
+/// Reads the next line; `None` at the end.
 fn take(
     lines: &mut StreamLines<impl Read>,
     recording: &mut Recording,

@@ -14,7 +14,7 @@ use crate::support::secret::Secret;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
-/// The key that a stored conversation goes on with at `base_url`: the one that it had, or one that is
+/// The key with which a stored conversation is resumed at `base_url`: the one that it had, or one that is
 /// meant for that address.
 ///
 /// # Errors

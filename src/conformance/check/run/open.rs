@@ -11,7 +11,7 @@ use crate::conformance::check::text::Text;
 /// tracked any further.
 const OPEN_MAX: usize = 1024;
 
-/// Most bytes of open text of a run that are kept for comparison with the complete text at its end;
+/// Most bytes of open text of a run that are buffered for comparison with the complete text at its end;
 /// beyond that only lengths are compared. Equal to this server's limit for an answer.
 const TEXT_BYTES_MAX: usize = crate::task::limits::ANSWER_BYTES_MAX;
 
