@@ -148,7 +148,7 @@ impl<'a> FrontEnd<'a> {
     /// process, then room for output, then requests, then the engine. (The engine shares the task's
     /// budget; once that is used up, `select!` yields before it polls anything.)
     async fn wait(&mut self, takes_lines: bool) {
-        // Input that can be read comes before the engine: a cancel in the same write as its submit must find
+        // Readable input has priority over the engine: a cancel in the same write as its submit must find
         // the run as it was.
         let more_until = self.incoming.more_until().filter(|_| takes_lines);
         let has_room = self.outgoing.has_room_for_engine() && more_until.is_none();
@@ -173,7 +173,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Gives the engine a turn if many requests were handled without one.
+    /// Polls the engine if many requests were handled without that.
     async fn engine_turn_if_owed(&mut self) {
         if self.incoming.owes_engine_a_turn(self.host.active_call()) {
             yield_now().await;
@@ -312,7 +312,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// A deadline has come. Those of the reader and of more input only need the loop to go round.
+    /// Handles a deadline. Those of the reader and of more input only need another round of the loop.
     fn look_at_clock(&mut self) {
         let now = Instant::now();
         self.observers.tick(now);
@@ -321,7 +321,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Nobody reads the output any more, or it can't be written.
+    /// The output was closed by its reader, or can't be written.
     fn reader_gone(&mut self, error: &io::Error) {
         let is_reader_gone = error.kind() == io::ErrorKind::BrokenPipe;
         if !is_reader_gone {

@@ -1,4 +1,4 @@
-//! Warnings for a person before an answer comes. They go to the log.
+//! Warnings for a person before the answer. They go to the log.
 
 use rustix::fs::{FileType, fstat, tell};
 use rustix::io::ioctl_fionread;

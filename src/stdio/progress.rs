@@ -34,7 +34,7 @@ pub(crate) struct Progress {
 pub(crate) enum Shown {
     /// Standard output goes elsewhere.
     Nothing,
-    /// The answer, as it comes.
+    /// The answer, while it streams.
     Text,
     /// One document, at the end.
     Document,

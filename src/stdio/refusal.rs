@@ -1,4 +1,4 @@
-//! What a reader gets from a process that can't even start its loop: the same frames, in the same
+//! The output of a process that can't start its loop: the usual frames, in the usual
 //! form, as from one that refuses its command line.
 
 use super::Settings;
@@ -15,7 +15,7 @@ use std::io;
 /// Errors of the system for a resource that has run out.
 const SHORTAGES: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
 
-/// Whether `error` is that the system has no thread, descriptor or memory to give.
+/// Whether `error` says that the system is out of threads, descriptors or memory.
 pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let number = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);

@@ -1,4 +1,4 @@
-//! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
+//! A copy of the frames in a file, as they are made: before patches are coalesced for a slow reader. The
 //! conversation never waits for it: a file that can't keep up loses lines, and a warning says how many.
 
 use crate::protocol::constants::extension_of;
@@ -28,7 +28,7 @@ const WAIT_MAX: Duration = Duration::from_millis(50);
 /// Bytes that are written together, unless one line has more.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes that wait for the file, besides the largest frames. More are lost.
+/// Bytes queued for the file, besides the largest frames. More are lost.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Frames as large as the largest one so far that may wait besides. The end of a long answer comes
@@ -45,7 +45,7 @@ pub(crate) type ToLine = fn(&Frame, &mut Vec<u8>) -> bool;
 /// A file that frames are copied to.
 #[derive(Debug)]
 pub(crate) struct DebugFile {
-    /// The name that was given: those of the files of later conversations are made of it.
+    /// The name of the option, from which the files of later conversations get theirs.
     named: PathBuf,
     to_line: ToLine,
     lines: Option<mpsc::Sender<Vec<u8>>>,
@@ -55,7 +55,7 @@ pub(crate) struct DebugFile {
     written: oneshot::Receiver<()>,
     waiting_bytes: Arc<AtomicUsize>,
     waiting_bytes_max: usize,
-    /// Names of extensions that nobody asked for, but the front end.
+    /// Names of extensions that only the front end has turned on.
     hidden: BTreeSet<&'static str>,
     /// Size of the largest frame so far.
     largest_bytes: usize,

@@ -54,7 +54,7 @@ impl Ending {
         *self = Self::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX);
     }
 
-    /// Ends now if the deadline has come; true if it has.
+    /// Ends now if the deadline has passed; returns whether it has.
     pub(crate) fn give_up(&mut self, now: Instant) -> bool {
         match *self {
             Self::FlushingUntil(code, deadline) if deadline <= now => {

@@ -1,6 +1,6 @@
 //! Bytes → lines, in bounded memory. Splits on LF alone; JSON may hold any other line separator.
 
-/// Bytes kept of a line that is too long: enough to find its request id where clients write it.
+/// Bytes of the beginning of a line that is too long: enough to find its request id where clients write it.
 const START_BYTES_MAX: usize = 64 * 1024;
 
 /// What a line may have around it: a byte order mark before the first, CR before each LF.

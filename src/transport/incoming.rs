@@ -55,9 +55,9 @@ struct Chunk {
 pub(crate) struct Incoming {
     /// `None` once the end was received.
     chunks_read: Option<mpsc::Receiver<Chunk>>,
-    /// Lines that were read and wait for room.
+    /// Lines that were read and not handled yet.
     waiting: VecDeque<Received>,
-    /// More input can be read; the engine waits for it until then.
+    /// More input can be read; until then the engine is not polled.
     more_until: Option<Instant>,
     /// Since the engine had a turn in this provider call.
     chunks: u32,
@@ -85,7 +85,7 @@ impl Incoming {
         line
     }
 
-    /// Until when the engine waits for input that could be read at once.
+    /// The time until which the engine is not polled, as more input can be read at once.
     pub(crate) fn more_until(&self) -> Option<Instant> {
         self.more_until.filter(|until| Instant::now() < *until)
     }
@@ -117,7 +117,7 @@ impl Incoming {
         }
     }
 
-    /// So many chunks or lines were handled that the engine is to go on, however many more come.
+    /// So many chunks or lines were handled that the engine must be polled before more of them.
     pub(crate) fn owes_engine_a_turn(&mut self, call: Option<TaskId>) -> bool {
         self.count_for(call);
         self.chunks >= CHUNKS_BEFORE_ENGINE_MAX || self.lines_taken >= LINES_BEFORE_ENGINE_MAX

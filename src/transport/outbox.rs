@@ -2,7 +2,7 @@
 //! patches of one segment are coalesced; no other frame is ever changed or dropped, and the queue
 //! reports when it is full. Pure.
 
-mod merging;
+mod coalescing;
 
 use super::{Codec, Unencodable};
 use crate::protocol::proto::rpc::RpcLine;
@@ -10,16 +10,16 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Code, Done, Frame};
 use crate::session::{ExitCode, Uptime};
 use crate::support::fail_point::FailPoint;
-use merging::{is_segment, merge, patch_text, shared_bytes};
+use coalescing::{coalesce, is_segment, patch_text, shared_bytes};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that wait before the server waits for a reader that keeps up: two pipes' worth.
+/// Queued bytes from which a reader that keeps up is awaited: two pipes' worth.
 pub(crate) const AWAIT_FROM_BYTES: usize = 128 * 1024;
 
-/// Queued bytes from which patches are coalesced. More than the limit at which the server waits for a
-/// reader that keeps up, so that such a reader gets each delta on its own.
-pub(crate) const MERGE_FROM_BYTES: usize = 256 * 1024;
+/// Queued bytes from which patches are coalesced. More than [`AWAIT_FROM_BYTES`], so that a reader that keeps
+/// up gets each delta on its own.
+pub(crate) const COALESCE_FROM_BYTES: usize = 256 * 1024;
 
 /// Queued bytes from which the engine is not polled: backpressure up to the provider.
 pub(crate) const ENGINE_BYTES_MAX: usize = 1024 * 1024;
@@ -34,16 +34,16 @@ pub(crate) const ANSWERS_MAX: usize = 256;
 /// Bytes of queued answers from which no more requests are read.
 pub(crate) const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What waits to be written.
+/// The bounded queue of frames between the session and the writer.
 #[derive(Debug)]
 pub(crate) struct Outbox<C> {
     pub(crate) codec: C,
     /// Lines that will not change any more.
     sealed: Vec<u8>,
-    /// What comes after those, if there are frames with long texts.
+    /// The frames after those, from the first one with long texts on.
     deferred: VecDeque<Deferred>,
     deferred_bytes: usize,
-    /// The last frame, if it is a patch that the next one may merge with.
+    /// The last frame, if it is a patch that the next one may be coalesced with.
     open: Option<Patch>,
     answers: usize,
     answer_bytes: usize,
@@ -90,9 +90,9 @@ impl<C: Codec> Outbox<C> {
             return self.push_whole(now, frame);
         };
         let mut patch = Patch { made: now, frame, text_bytes };
-        let is_behind = self.waiting_bytes() >= MERGE_FROM_BYTES;
+        let is_behind = self.waiting_bytes() >= COALESCE_FROM_BYTES;
         if let Some(open) = &mut self.open {
-            if is_behind && merge(open, &mut patch) {
+            if is_behind && coalesce(open, &mut patch) {
                 return;
             }
             let whole = std::mem::replace(open, patch);
@@ -113,7 +113,7 @@ impl<C: Codec> Outbox<C> {
         }
     }
 
-    /// Appends the end of the output. Nothing comes after it.
+    /// Appends the end of the output.
     pub(crate) fn end(&mut self, now: Uptime, code: ExitCode) {
         self.seal_open();
         let Self { codec, sealed, .. } = self;
@@ -126,8 +126,8 @@ impl<C: Codec> Outbox<C> {
         }
     }
 
-    /// Takes what waits, as whole lines: all of it or, where it has frames with long texts, up to
-    /// the next of those. `empty` is a buffer to use again.
+    /// Takes queued lines: all of them or, if there are frames with long texts, those up to the next such
+    /// frame. `empty` is a buffer to use again.
     pub(crate) fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         self.seal_open();
         empty.clear();
@@ -245,7 +245,7 @@ impl<C: Codec> Outbox<C> {
         }
     }
 
-    /// Encodes a frame. If it can't be encoded, an error and a `done` stand in its place, and nothing more
+    /// Encodes a frame. If it can't be encoded, an error and a `done` replace it, and nothing more
     /// is to be written.
     fn encode(&mut self, made: Uptime, frame: &Frame, lines: &mut Vec<u8>) -> bool {
         let Self { codec, fault, .. } = self;

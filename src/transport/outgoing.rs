@@ -1,4 +1,4 @@
-//! Frames on their way to the reader: the outbox queues them, the writer writes what the outbox gives, and
+//! The output: the outbox queues frames, the writer writes batches of them, and
 //! a thread watches whether the reader is still there.
 
 use super::streams::Reader;
@@ -57,14 +57,14 @@ impl<C: Codec> Outgoing<C> {
         }
     }
 
-    /// Whether nothing is left to write, or nobody to read it.
+    /// Whether everything is written, or the reader is gone.
     pub(crate) fn is_flushed(&self) -> bool {
         let is_written = self.outbox.is_empty() && !self.writer.is_busy();
         is_written || self.reader.is_gone()
     }
 
-    /// Until when a reader for whom frames wait is given time to take them. After that it is slow: the
-    /// engine goes on, and patches are coalesced.
+    /// The deadline until which a reader with queued frames is awaited. After that it is slow: the engine is
+    /// polled again, and patches are coalesced.
     pub(crate) fn awaits_reader(&self) -> Option<Instant> {
         let slow_at = self.writer.slow_at().filter(|_| self.outbox.is_behind());
         slow_at.filter(|slow_at| Instant::now() < *slow_at)
@@ -78,7 +78,7 @@ impl<C: Codec> Outgoing<C> {
     /// Waits until a batch is written; for ever if none is being written. Cancel-safe.
     ///
     /// # Errors
-    /// Once nobody reads any more (`BrokenPipe`), or the output can't be written. Frames are dropped
+    /// Once the reader is gone (`BrokenPipe`), or the output can't be written. Frames are dropped
     /// from then on.
     pub(crate) async fn written(&mut self) -> io::Result<()> {
         let written = tokio::select! {

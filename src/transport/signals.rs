@@ -60,7 +60,7 @@ impl Signals {
     }
 }
 
-/// Sends the signal to `to` each time that it arrives, for as long as somebody receives it.
+/// Sends the signal to `to` each time that it arrives, until the receiver is dropped.
 async fn pass_on(signal: Signal, mut arrives: unix::Signal, to: mpsc::Sender<Signal>) {
     while arrives.recv().await.is_some() {
         if let Err(TrySendError::Closed(_)) = to.try_send(signal) {

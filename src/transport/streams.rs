@@ -115,7 +115,7 @@ fn has_room(output: &File) -> bool {
     poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents() == PollFlags::OUT
 }
 
-/// Waits until nobody can read `output` any more; for ever if the system has no thread for that.
+/// Waits until the reader of `output` has closed it; for ever if the system has no thread for that.
 pub(crate) async fn reader_gone(output: &File) {
     let watched = output.try_clone().ok().and_then(|output| watch(Arc::new(output)).ok());
     if let Some(gone) = watched
@@ -126,7 +126,7 @@ pub(crate) async fn reader_gone(output: &File) {
     pending().await
 }
 
-/// Resolves when nobody can read `output` any more, even while nothing is being written.
+/// Resolves when the reader of `output` has closed it, even while nothing is being written.
 ///
 /// # Errors
 /// If the system has no thread for that.
@@ -165,7 +165,7 @@ impl Reader {
         matches!(self, Self::Gone)
     }
 
-    /// Waits until nobody reads any more; reported once.
+    /// Waits until the reader is gone; reported once.
     pub(super) async fn gone(&mut self) {
         if let Self::Watched(watch) = self {
             let is_gone = watch.await.is_ok();

@@ -1,6 +1,6 @@
 //! Writes standard output. What the pipe has room for is written at once; what it has not goes to a
 //! thread, which holds one batch of lines at a time and may wait for the reader. What comes
-//! meanwhile waits in the outbox, where patches can merge.
+//! meanwhile is queued in the outbox, where patches can be coalesced.
 
 use super::streams::AtOnce;
 use crate::support::fail_point::FailPoint;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 /// A reader that takes this long for one batch is slow.
 const SLOW_AFTER: Duration = Duration::from_millis(20);
 
-/// Time between two looks for room in the output, where there is no thread to wait for it.
+/// Interval of polling the output for room, where there is no thread to wait for it.
 const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Size up to which a buffer is used again.
@@ -164,7 +164,7 @@ impl Writer {
 }
 
 impl Threadless {
-    /// Writes what there is room for; gives how much that was.
+    /// Writes as much as there is room for; returns the number of bytes.
     fn write(&mut self, output: &File) -> io::Result<usize> {
         let written = write_at_once(output, &self.batch[self.written_bytes..])?;
         self.written_bytes += written;

@@ -40,7 +40,7 @@ use tokio::sync::mpsc;
 /// How long a suspended chat waits to be stopped: the shell may not have job control.
 const STOP_TIME: Duration = Duration::from_millis(200);
 
-/// A stopped process that goes on has its signal and the end of [`STOP_TIME`] at nearly the same time:
+/// A stopped process that is continued gets its signal and the end of [`STOP_TIME`] at nearly the same time:
 /// they are one event if they are no further apart than this.
 const CONTINUE_TIME: Duration = Duration::from_millis(500);
 
@@ -87,14 +87,14 @@ pub(crate) struct Chat {
 /// How the first conversation begins.
 #[derive(Debug, Default)]
 pub(crate) struct Beginning {
-    /// What is asked first.
+    /// The first prompt.
     pub(crate) prompt: Option<Submit>,
     pub(crate) system: Option<String>,
     /// Warnings.
     pub(crate) notices: Vec<&'static str>,
 }
 
-/// Who gets the terminal for a while.
+/// The program that gets the terminal for a while.
 enum Lending {
     /// The person's editor, with this text.
     ToEditor(String),
@@ -140,14 +140,14 @@ struct Shell<'a> {
     is_urgent: bool,
     /// Nothing can be drawn before.
     waits_until: Option<Instant>,
-    /// What was typed and not taken in yet.
+    /// Keys that were typed and not handled yet.
     typed_ahead: VecDeque<Typed>,
     /// The terminal is to be lent.
     lends: Option<Lending>,
     child: Option<Child>,
     /// Bytes of a paste that has not ended.
     pasting_bytes: Option<usize>,
-    /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
+    /// Suspended: when to continue if nothing has stopped the process, and it may use the terminal.
     suspended: Option<Instant>,
     /// When the terminal was last taken.
     entered: Instant,
@@ -155,7 +155,7 @@ struct Shell<'a> {
     leaves_at: Option<Instant>,
     /// The last signal that ends the chat.
     signal: Option<Signal>,
-    /// The first prompt, until the stored conversation that it goes on with is loaded.
+    /// The first prompt, until the stored conversation is loaded.
     first: Option<Submit>,
     /// What goes with the first prompt, which the person has not sent yet.
     first_attachments: Option<(String, Vec<Attachment>)>,
@@ -270,7 +270,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// Waits for one thing and handles it. The person comes first, then the engine.
+    /// Waits for one event and handles it. The person has priority over the engine.
     async fn wait(&mut self) {
         let wake = self.wake_at();
         // A line may be about what is still being loaded.
@@ -333,7 +333,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// Takes in what was typed, up to a key after which something else must happen first.
+    /// Handles typed keys, up to one after which another action must happen first.
     fn take_typed(&mut self) {
         while self.takes_input()
             && self.lends.is_none()

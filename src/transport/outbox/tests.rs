@@ -1,6 +1,6 @@
 //! The outbox against a reader that takes at random moments: whatever merges, nothing is lost.
 
-use super::merging::{MERGED_TEXT_BYTES_MAX, payload};
+use super::coalescing::{COALESCED_TEXT_BYTES_MAX, payload};
 use super::*;
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{RequestId, SessionId};
@@ -273,7 +273,7 @@ fn a_reader_that_keeps_up_gets_each_delta() {
 #[test]
 fn deltas_merge_for_a_reader_that_is_behind() {
     for mode in [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot] {
-        let said = deltas_behind(mode, MERGE_FROM_BYTES, &[5; 100]);
+        let said = deltas_behind(mode, COALESCE_FROM_BYTES, &[5; 100]);
         assert_eq!(said.len(), 1, "{mode:?}");
         assert_eq!((said[0].offset, said[0].sequence), (0, 100), "{mode:?}");
     }
@@ -281,19 +281,19 @@ fn deltas_merge_for_a_reader_that_is_behind() {
 
 #[test]
 fn merged_text_is_bounded() {
-    let deltas = [MERGED_TEXT_BYTES_MAX / 10; 100];
-    let said = deltas_behind(ChatStreamPatchMode::Append, MERGE_FROM_BYTES, &deltas);
+    let deltas = [COALESCED_TEXT_BYTES_MAX / 10; 100];
+    let said = deltas_behind(ChatStreamPatchMode::Append, COALESCE_FROM_BYTES, &deltas);
     assert!(said.len() > 1);
-    assert!(said.iter().all(|said| said.text.len() <= MERGED_TEXT_BYTES_MAX));
+    assert!(said.iter().all(|said| said.text.len() <= COALESCED_TEXT_BYTES_MAX));
     // A delta that is longer on its own is left whole.
-    let long = [MERGED_TEXT_BYTES_MAX * 2; 2];
-    assert_eq!(deltas_behind(ChatStreamPatchMode::Append, MERGE_FROM_BYTES, &long).len(), 2);
+    let long = [COALESCED_TEXT_BYTES_MAX * 2; 2];
+    assert_eq!(deltas_behind(ChatStreamPatchMode::Append, COALESCE_FROM_BYTES, &long).len(), 2);
 }
 
 #[test]
 fn text_so_far_takes_the_place_of_shorter_text_at_any_length() {
-    let deltas = [MERGED_TEXT_BYTES_MAX / 2; 20];
-    let said = deltas_behind(ChatStreamPatchMode::Snapshot, MERGE_FROM_BYTES, &deltas);
+    let deltas = [COALESCED_TEXT_BYTES_MAX / 2; 20];
+    let said = deltas_behind(ChatStreamPatchMode::Snapshot, COALESCE_FROM_BYTES, &deltas);
     assert_eq!(said.len(), 1);
 }
 
@@ -459,7 +459,7 @@ fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
 fn lean_patches_merge_within_their_segment() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
     let mut outbox = Outbox::new(Lines, FailPoint::default());
-    outbox.push(Uptime(0), source.next(Kind::Event, MERGE_FROM_BYTES));
+    outbox.push(Uptime(0), source.next(Kind::Event, COALESCE_FROM_BYTES));
     let mode = ChatStreamPatchMode::Append.into();
     for segment in 0..2 {
         for sequence in 1..=3 {

@@ -131,7 +131,7 @@ impl Shell<'_> {
     }
 
     fn send(&mut self, command: Command, outgoing: Outgoing) {
-        // The frames of this request come before those of the next.
+        // The frames of this request precede those of the next.
         self.together(|shell| {
             let (id, effects) = shell.host.request(command);
             // Before its frames, which name it.
@@ -172,7 +172,7 @@ impl Shell<'_> {
         });
     }
 
-    /// Gives the terminal to another program, once nothing is on its way that was meant for the chat.
+    /// Lends the terminal to another program, after all replies to the chat have arrived.
     pub(super) async fn lend(&mut self, lending: Lending) {
         self.take_reports().await;
         match lending {
@@ -181,7 +181,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Gives the terminal to the person's editor. Nothing reads keys until it has ended.
+    /// Lends the terminal to the person's editor. Keys are not read until it has ended.
     fn edit(&mut self, text: &str) {
         let Some(terminal) = self.screen.for_child() else { return };
         if let Err(error) = self.screen.leave(&mut self.state) {

@@ -69,7 +69,7 @@ impl Child {
     }
 }
 
-/// Waits until the editor, if there is one, has ended; gives what it wrote.
+/// Waits until the editor, if there is one, has ended; returns the text.
 pub(super) async fn left(child: &mut Option<Child>) -> Result<String, String> {
     let Some(running) = child else { return pending().await };
     let status = running.process.wait().await;

@@ -15,10 +15,10 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Instant;
 
-/// What else it takes to go on in a database with a password.
+/// What else a resume needs in a database with a password.
 const PASSWORD: &str = "the password of the database is not shown; set PGPASSWORD to it first";
 
-/// How to go on with a conversation.
+/// How to resume a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GoingOn {
     /// The command, to be pasted into a shell. It has no password.
@@ -67,7 +67,7 @@ impl Shell<'_> {
                 return self.update(Event::LineInterrupted);
             }
         }
-        // After the command that leaves, frames may wait for the store: the first signal ends that wait.
+        // After the command that leaves, the store may hold frames: the first signal ends that wait.
         if self.signal.replace(signal).is_some() {
             self.exit = Some(ExitCode::Interrupted(signal));
             return;
@@ -83,7 +83,7 @@ impl Shell<'_> {
         self.update(Event::Resized(size));
     }
 
-    /// The terminal reports a place on the screen, as it was asked to.
+    /// The terminal reports its cursor in reply to a query.
     pub(super) fn reported(&mut self, row: usize, column: usize) {
         if let Some(size) = self.screen.reported(row, column, Instant::now()) {
             self.update(Event::Resized(size));
@@ -91,13 +91,13 @@ impl Shell<'_> {
         self.waits_until = None;
     }
 
-    /// The process goes on after it was stopped, or was never stopped.
+    /// The process continues after it was stopped, or was never stopped.
     pub(super) fn continued(&mut self) {
         if self.child.is_some() {
             return;
         }
         if !self.screen.is_ours() {
-            // `bg`: the model may go on, the screen is somebody else's until `fg`, which sends no signal
+            // `bg`: the run continues, the screen belongs to the shell until `fg`, which sends no signal
             // to a process that runs.
             self.suspended = Some(Instant::now() + BACKGROUND_TIME);
             return;
@@ -142,7 +142,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Stores what was written and not sent, so that the next chat has it.
+    /// Stores a prompt that was not sent, so that the next chat has it.
     pub(super) fn keep_unsent(&mut self) {
         for text in self.state.take_unsent() {
             if let Err(error) = self.history.add(&text) {
@@ -151,7 +151,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Puts the terminal back, and says how to go on.
+    /// Restores the terminal, and says how to resume.
     pub(super) async fn finish(&mut self, mut code: ExitCode) -> Finish {
         self.take_reports().await;
         self.keep_unsent();
@@ -196,7 +196,7 @@ impl Shell<'_> {
         Finish { status: code.number(), complaint: None }
     }
 
-    /// How to go on with the conversation, if something was said and stored.
+    /// How to resume the conversation, if it has a stored turn.
     fn going_on(&self) -> Option<GoingOn> {
         let status = &self.state.status;
         let is_kept = self.state.has_begun() && status.is_stored;

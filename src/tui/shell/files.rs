@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the file of prompts; past them only the newest are kept.
+/// Longest file of prompts, in bytes; the oldest are removed from a longer one.
 const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A prompt that is longer is not stored.

@@ -8,13 +8,13 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// How long the rest of a key's sequence may take. Over a slow connection it comes in pieces.
+/// Time limit for the rest of a key's sequence, which arrives in pieces over a slow connection.
 const SEQUENCE_TIME: Duration = Duration::from_millis(100);
 
 /// How long the rest of a paste may take before its end counts as lost.
 const PASTE_TIME: Duration = Duration::from_secs(3);
 
-/// A key that is pressed in a paste comes after such a pause: a terminal sends what is pasted at once.
+/// Pause before a key that is pressed in a paste: a terminal sends pasted text without pauses.
 const PASTE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Lines that are read ahead.
@@ -29,7 +29,7 @@ pub(crate) enum Source {
         keys: Keys,
         /// When something was read last.
         last: Instant,
-        /// An ESC has come that may be the key: it ends a paste unless more comes at once.
+        /// An ESC that may be the key: it ends a paste unless more bytes follow at once.
         has_escape: bool,
     },
     Lines(mpsc::Receiver<io::Result<String>>),
@@ -126,7 +126,7 @@ impl Source {
 }
 
 impl Source {
-    /// Bytes that have come of a paste which has not ended.
+    /// Bytes of an open paste.
     pub(super) fn pasting_bytes(&self) -> Option<usize> {
         match self {
             Self::Keys { keys, .. } => keys.pasting_bytes(),
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(by_time, [paste("some text"), press('x')]);
     }
 
-    /// Over a slow connection a paste comes in pieces, cut anywhere.
+    /// Over a slow connection a paste arrives in pieces, cut anywhere.
     #[test]
     fn a_piece_of_a_paste_is_no_key() {
         let cut = typed(&[(0, "\x1b[200~one"), (500, "\x1b"), (50, "[201~")]);

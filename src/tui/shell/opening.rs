@@ -1,4 +1,4 @@
-//! Another conversation in place of this one. It is opened beside this one, which goes on if the other
+//! Replaces the conversation by another. It is opened beside this one, which stays open if the other
 //! can't be used.
 
 use super::Shell;
@@ -54,7 +54,7 @@ impl Shell<'_> {
     pub(super) fn open(&mut self, opening: Opening) {
         let (found, settings) = oneshot::channel();
         let (opener, wanted) = (Arc::clone(&self.services.opener), opening.clone());
-        // A person who stays in this conversation wants no answer.
+        // A person who stays in this conversation needs no reply.
         let work = move || drop(found.send(opener(&wanted)));
         match threads::spawn("chat-opening", work) {
             Ok(()) => self.candidate = Some(Candidate::Wanted(opening, settings)),

@@ -71,7 +71,7 @@ impl Shell<'_> {
     }
 
     /// Does `work`, and only then what the model wants because of it: a request that a frame leads to has
-    /// frames of its own, which come after all that were given with the first.
+    /// frames of its own, which follow all frames of the first.
     pub(super) fn together(&mut self, work: impl FnOnce(&mut Self)) {
         let is_inside = std::mem::replace(&mut self.defers, true);
         work(self);

@@ -82,7 +82,7 @@ impl Screen {
         }
     }
 
-    /// Gives the terminal back, without the live region but with everything that was said.
+    /// Restores the terminal, without the live region but with all printed text.
     ///
     /// # Errors
     /// If that can't be written where no terminal is.
@@ -105,7 +105,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal back after a defect: only what was drawn last is removed.
+    /// Restores the terminal after a panic: only the last picture is removed.
     pub(super) fn abandon(&mut self) {
         match self {
             Self::Inline { terminal, inline, .. } => {
@@ -188,7 +188,7 @@ impl Screen {
         }
     }
 
-    /// A place that the terminal reports. Gives its size if that is not as it was believed to be.
+    /// Applies a cursor report. Returns the size of the terminal if it is not the expected one.
     pub(super) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
         match self {
             Self::Inline { terminal, inline, .. } => {
@@ -278,7 +278,7 @@ impl Screen {
     }
 }
 
-/// Whether pictures come by themselves.
+/// Whether frames redraw the picture without a key press.
 fn is_moving(state: &State) -> bool {
     state.run.is_some() || !state.waiting.is_empty()
 }

@@ -7,8 +7,8 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{RpcLine, UiEventFrame};
 use crate::protocol::wire::Frame;
 
-/// Text of a merged patch, so that lines stay short enough for any reader.
-pub(super) const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
+/// Text of a coalesced patch, so that lines stay short enough for any reader.
+pub(super) const COALESCED_TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The text of a frame that is a patch of a segment.
 pub(super) fn patch_text(frame: &Frame) -> Option<&str> {
@@ -51,8 +51,8 @@ pub(super) fn payload(frame: &Frame) -> Option<&Any> {
     payload.as_ref()
 }
 
-/// Merges `next` into `open`. False, with nothing changed, if they can't be merged.
-pub(super) fn merge(open: &mut Patch, next: &mut Patch) -> bool {
+/// Appends `next` to `open`. False, with nothing changed, if they are not adjacent patches of one segment.
+pub(super) fn coalesce(open: &mut Patch, next: &mut Patch) -> bool {
     if open.frame.request_id != next.frame.request_id {
         return false;
     }
@@ -61,23 +61,22 @@ pub(super) fn merge(open: &mut Patch, next: &mut Patch) -> bool {
     else {
         return false;
     };
-    let is_merged = match (&mut first.payload, &mut second.payload) {
+    let is_coalesced = match (&mut first.payload, &mut second.payload) {
         (Some(Any::ChatTextPatch(first)), Some(Any::ChatTextPatch(second))) => first.absorb(second),
         (Some(Any::ChatReasoningPatch(first)), Some(Any::ChatReasoningPatch(second))) => {
             first.absorb(second)
         }
         _ => false,
     };
-    if is_merged {
+    if is_coalesced {
         first.ordinal = second.ordinal;
         open.text_bytes = patch_text(&open.frame).map_or(0, str::len);
     }
-    is_merged
+    is_coalesced
 }
 
-/// A patch that can take in the one after it.
 trait Absorb {
-    /// Takes in `next`, the adjacent patch. False, with nothing changed, if it is of another
+    /// Appends `next`, the adjacent patch. False, with nothing changed, if it is of another
     /// segment or another mode, or the text would be too long.
     fn absorb(&mut self, next: &mut Self) -> bool;
 }
@@ -91,12 +90,12 @@ macro_rules! absorb {
                 }
                 match self.mode() {
                     ChatStreamPatchMode::Append => {
-                        if self.text.len() + next.text.len() > MERGED_TEXT_BYTES_MAX {
+                        if self.text.len() + next.text.len() > COALESCED_TEXT_BYTES_MAX {
                             return false;
                         }
                         self.text += &next.text;
                     }
-                    // All text so far takes the place of all text a moment ago: nothing grows.
+                    // The text so far replaces an earlier text: nothing grows.
                     ChatStreamPatchMode::Snapshot => std::mem::swap(&mut self.text, &mut next.text),
                     ChatStreamPatchMode::Unspecified | ChatStreamPatchMode::Replace => {
                         return false;
