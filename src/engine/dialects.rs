@@ -3,7 +3,7 @@
 
 use super::provider::body::BodyEnd;
 use super::provider::failure::Failures;
-use super::provider::remote::{Interface, Refused};
+use super::provider::interface::{Interface, Refused};
 use super::provider::testing::read_pieces;
 use super::rules::broken_rules;
 use super::{CallEnd, CallSettings, CallSpec, EngineEvent, SettingNames};

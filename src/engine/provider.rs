@@ -2,7 +2,7 @@
 //! time that a provider may take, bytes into events, retries, addresses, and errors in words without
 //! secrets. The modules stand in reading order; each uses only those above it.
 //!
-//! `remote` is an engine, given an interface; `call` is one call with its retries, over `connection`,
+//! `remote` is an engine over an `interface`; `call` is one call with its retries, over `connection`,
 //! `post`, `clock` and `roots`; `key` gets a key from a program or a file. The others are pure.
 
 pub(crate) mod address;
@@ -31,16 +31,16 @@ pub(crate) mod roots;
 pub(super) mod clock;
 pub(super) mod connection;
 pub(super) mod post;
-mod proxy;
 pub(super) mod settings;
 
 pub(super) mod provider_data;
 pub(super) mod response;
 
+pub(super) mod interface;
+
 pub(super) mod call;
 pub(super) mod media;
 pub(super) mod remote;
-pub(super) mod unsupported;
 
 #[cfg(test)]
 pub(super) mod testing;

@@ -1,7 +1,6 @@
 //! What starts a server, or where it is.
 
 mod file;
-mod naming;
 #[cfg(test)]
 mod tests;
 
@@ -10,13 +9,21 @@ use crate::support::terminal::escape_control;
 use crate::task::server::ServerName;
 use crate::tool::listing::cut;
 use file::Reader;
-use naming::name_of;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
+
+/// Programs that run another one, which says more of a server than they do.
+const RUNNERS: [&str; 14] = [
+    "npx", "bunx", "pnpx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv",
+    "docker", "podman", "env",
+];
+
+/// Words between such a program and what it runs.
+const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
 
 /// Default limit on the time in which a server starts, initializes and lists its tools. Programs
 /// like `npx` download the server first.
@@ -283,4 +290,27 @@ fn url_of(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
     let is_http = ["http", "https"].contains(&url.scheme()) && url.has_host();
     if is_http { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
+}
+
+/// A name for the server that `words` start: that of the program, or of what a runner runs, without
+/// folders, version and extension.
+fn name_of(words: &[String]) -> String {
+    let program = words.first().map_or("", String::as_str);
+    let base = base_of(program);
+    if !RUNNERS.contains(&base) {
+        return base.to_owned();
+    }
+    let is_name = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    let mut rest = words[1..].iter().filter(is_name).map(String::as_str);
+    let run = rest.find(|word| !RUNNER_WORDS.contains(word));
+    run.map(base_of).filter(|name| !name.is_empty()).unwrap_or(base).to_owned()
+}
+
+fn base_of(word: &str) -> &str {
+    let base = word.trim_end_matches('/').rsplit('/').next().unwrap_or(word);
+    let base =
+        base.split_once('@').map_or(base, |(name, _)| if name.is_empty() { base } else { name });
+    let extension =
+        base.rsplit_once('.').filter(|(_, it)| ["py", "js", "mjs", "ts", "sh"].contains(it));
+    extension.map_or(base, |(name, _)| name)
 }

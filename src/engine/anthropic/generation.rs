@@ -1,6 +1,6 @@
 //! The settings of a call in the form that the provider takes.
 
-use crate::engine::provider::remote::Refused;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::schema;
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use serde::Serialize;

@@ -1,8 +1,7 @@
 //! Images and documents in the form that the provider takes
 //! (<https://platform.claude.com/docs/en/build-with-claude/vision>).
 
-use crate::engine::provider::remote::Refused;
-use crate::engine::provider::unsupported;
+use crate::engine::provider::interface::Refused;
 use crate::protocol::attachment::{Attachment, Kind};
 use serde::Serialize;
 
@@ -42,7 +41,7 @@ pub(super) fn media(attachment: &Attachment) -> Result<Media<'_>, Refused> {
         (Kind::Image | Kind::Pdf | Kind::Text | Kind::Other, _, _) => None,
     };
     let taken = "images (JPEG, PNG, GIF, WebP), PDF documents and text files";
-    media.ok_or_else(|| unsupported::attachment("Anthropic", attachment, taken))
+    media.ok_or_else(|| Refused::attachment("Anthropic", attachment, taken))
 }
 
 fn source(attachment: &Attachment) -> Option<Source<'_>> {

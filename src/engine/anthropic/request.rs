@@ -9,7 +9,7 @@ use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
-use crate::engine::provider::remote::Refused;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::tool::{arguments, parameters, wire_id_word, wire_name};
 use crate::engine::provider::{provider_data, schema};
 use crate::protocol::attachment::Attachment;

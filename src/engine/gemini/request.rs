@@ -10,9 +10,9 @@ use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
-use crate::engine::provider::remote::Refused;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::tool::{arguments, parameters};
-use crate::engine::provider::{provider_data, schema, unsupported};
+use crate::engine::provider::{provider_data, schema};
 use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
 use serde_json::value::RawValue;
@@ -155,7 +155,7 @@ fn attached(attachment: &Attachment) -> Result<Part<'_>, Refused> {
         (None, Some(_) | None, _) => None,
     };
     let taken = "images, PDF documents, sound, video and text files";
-    data.map(plain).ok_or_else(|| unsupported::attachment("Gemini", attachment, taken))
+    data.map(plain).ok_or_else(|| Refused::attachment("Gemini", attachment, taken))
 }
 
 /// An answer of the model, with its signatures in their places.

@@ -9,10 +9,10 @@ use super::response::Thinking;
 use crate::chat::event::ToolCall;
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::provider_data::decode_value;
-use crate::engine::provider::remote::Refused;
+use crate::engine::provider::schema;
 use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
-use crate::engine::provider::{schema, unsupported};
 use crate::engine::{CallSettings, CallSpec};
 use crate::protocol::attachment::{Attachment, Kind};
 use serde::Serialize;
@@ -220,7 +220,7 @@ fn user<'a>(text: &'a str, attachments: &[Attachment]) -> Result<Wire<'a>, Refus
             (Kind::Text, _, Some(text)) => files.push(text),
             (Kind::Image | Kind::Pdf | Kind::Text | Kind::Other, _, _) => {
                 let taken = "images and text files, and no addresses of them";
-                return Err(unsupported::attachment("Ollama", attachment, taken));
+                return Err(Refused::attachment("Ollama", attachment, taken));
             }
         }
     }

@@ -13,8 +13,8 @@ use super::wire::{
 use crate::chat::event::ToolCall;
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::media::{self, Media};
-use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
 use crate::engine::provider::tool::{
     WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_id_of_chars, wire_name,

@@ -1,6 +1,6 @@
 //! Images and files in the forms that OpenAI's interfaces take.
 
-use super::remote::Refused;
+use super::interface::Refused;
 use crate::protocol::attachment::{Attachment, Kind};
 use serde::Serialize;
 use std::borrow::Cow;

@@ -1,22 +1,18 @@
-//! An engine for a remote provider: its settings, its connection, and one call of it. What differs
-//! between providers is their [`Interface`].
+//! The engine of a remote provider, over its [`Interface`]: settings, connection, and one call.
 
 mod listing;
 
 use super::address;
-use super::body::BodyEnd;
 use super::call::ProviderCall;
 use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures};
+use super::interface::{Interface, Refused};
 use super::key::{Key, KeySource};
-use super::models::ModelList;
 use super::optional::OptionalParts;
 use super::post::{Post, Target};
-use super::response::ResponseReader;
 use super::retry::Retry;
 use super::settings::Settings;
-use crate::chat::tool::ToolSpec;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
 use crate::support::secret::Secret;
 use crate::task::settings::merge;
@@ -30,89 +26,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
-
-/// What distinguishes the interface of one provider from that of others.
-pub(in crate::engine) trait Interface {
-    /// The provider whose interface it is, as errors name it.
-    const PROVIDER: &'static str;
-
-    /// Where that provider answers.
-    const BASE_URL: &'static str;
-
-    /// That provider requires a key.
-    const REQUIRES_KEY: bool = true;
-
-    /// The model there, if none is named; empty if one has to be. Other providers have their own
-    /// names.
-    const MODEL: &'static str;
-
-    /// Members of a request that a server may not know, and that a call can do without.
-    const OPTIONAL_MEMBERS: &'static [&'static str] = &[];
-
-    /// How the provider lists its models.
-    const MODELS: ModelList = ModelList::OpenAi;
-
-    /// A base URL, for a message.
-    const BASE_URL_EXAMPLE: &'static str = Self::BASE_URL;
-
-    /// The decoder of its responses.
-    type Reader<'a>: ResponseReader<'a>;
-
-    /// Where requests to `model` go; with the login in `base_url` if `has_login`.
-    ///
-    /// # Errors
-    /// If the address can't be used: the reason, for a message.
-    fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String>;
-
-    /// Whether a model can have that name.
-    fn can_be_model(_model: &str) -> bool {
-        true
-    }
-
-    /// The headers of a request; `None` if the key can't be in one.
-    fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
-
-    /// The request, as JSON.
-    ///
-    /// # Errors
-    /// If the provider has no place for what is in it, or it can't be written.
-    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
-
-    /// Like [`Interface::body`], for a server of another provider at `host`.
-    ///
-    /// # Errors
-    /// As [`Interface::body`].
-    fn body_for_others(model: &str, spec: &CallSpec, _host: &str) -> Result<Vec<u8>, Refused> {
-        Self::body(model, spec)
-    }
-
-    /// Names of the settings that are set and that this interface, or the model, doesn't take.
-    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
-
-    /// A reader of a response of `model`.
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Reader<'a>;
-
-    /// Like [`Interface::reader`], where a request changes the names of its `tools`.
-    fn reader_with_tools<'a>(
-        failures: &'a Failures,
-        model: &'a str,
-        end: BodyEnd,
-        _tools: &[ToolSpec],
-    ) -> Self::Reader<'a> {
-        Self::reader(failures, model, end)
-    }
-}
-
-/// Why there is no request.
-#[derive(Debug)]
-pub(in crate::engine) enum Refused {
-    /// The provider, or its interface, can't take a part of the conversation: what, and what to do.
-    Unsupported(String),
-    /// Like [`Self::Unsupported`], but another engine can take it: what, up to "choose another engine".
-    OtherEngine(String),
-    /// It can't be written, which is a defect.
-    Unwritable(serde_json::Error),
-}
 
 /// Declares an engine of that name over an interface: its public type, and the type that stands for the
 /// interface.

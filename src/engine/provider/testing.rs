@@ -2,7 +2,7 @@
 //! and the events of a response in words.
 
 use super::failure::Failure;
-use super::remote::Refused;
+use super::interface::Refused;
 use super::response::ResponseReader;
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;

@@ -2,8 +2,8 @@
 
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::key::NoKey;
-use crate::engine::provider::remote::Refused;
 use std::error::Error;
 
 impl Failures {

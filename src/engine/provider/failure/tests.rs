@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::provider::body::Ignored;
-use crate::engine::provider::remote::Refused;
+use crate::engine::provider::interface::Refused;
 use crate::engine::provider::retry::RETRY_AFTER_MAX;
 use serde_json::Value;
 

@@ -2,8 +2,10 @@
 
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
+use crate::engine::provider::address;
+use crate::engine::provider::http::is_this_machine;
 use crate::engine::provider::retry::Retry;
-use crate::engine::provider::{address, proxy};
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 use rustls::InvalidMessage;
 use std::error::Error;
@@ -74,7 +76,10 @@ impl Failures {
 impl Failures {
     /// The proxy that requests to the provider go through, without its login.
     pub(super) fn proxy(&self) -> Option<String> {
-        proxy::of(&Url::parse(&self.base_url).ok()?)
+        let url = Url::parse(&self.base_url).ok().filter(|url| !is_this_machine(url))?;
+        // By the rules of the HTTP client.
+        let intercept = Matcher::from_system().intercept(&url.as_str().parse().ok()?)?;
+        Some(address::shown(&intercept.uri().to_string()))
     }
 
     /// No connection could be made by way of `proxy`.

@@ -1,0 +1,115 @@
+//! What distinguishes the interface of one provider from that of others.
+
+use super::body::BodyEnd;
+use super::failure::Failures;
+use super::models::ModelList;
+use super::response::ResponseReader;
+use crate::chat::tool::ToolSpec;
+use crate::engine::{CallSettings, CallSpec};
+use crate::protocol::attachment::Attachment;
+use crate::support::secret::Secret;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+
+pub(in crate::engine) trait Interface {
+    /// The provider whose interface it is, as errors name it.
+    const PROVIDER: &'static str;
+
+    /// Where that provider answers.
+    const BASE_URL: &'static str;
+
+    /// That provider requires a key.
+    const REQUIRES_KEY: bool = true;
+
+    /// The model there, if none is named; empty if one has to be. Other providers have their own
+    /// names.
+    const MODEL: &'static str;
+
+    /// Members of a request that a server may not know, and that a call can do without.
+    const OPTIONAL_MEMBERS: &'static [&'static str] = &[];
+
+    /// How the provider lists its models.
+    const MODELS: ModelList = ModelList::OpenAi;
+
+    /// A base URL, for a message.
+    const BASE_URL_EXAMPLE: &'static str = Self::BASE_URL;
+
+    /// The decoder of its responses.
+    type Reader<'a>: ResponseReader<'a>;
+
+    /// Where requests to `model` go; with the login in `base_url` if `has_login`.
+    ///
+    /// # Errors
+    /// If the address can't be used: the reason, for a message.
+    fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String>;
+
+    /// Whether a model can have that name.
+    fn can_be_model(_model: &str) -> bool {
+        true
+    }
+
+    /// The headers of a request; `None` if the key can't be in one.
+    fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
+
+    /// The request, as JSON.
+    ///
+    /// # Errors
+    /// If the provider has no place for what is in it, or it can't be written.
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
+
+    /// Like [`Interface::body`], for a server of another provider at `host`.
+    ///
+    /// # Errors
+    /// As [`Interface::body`].
+    fn body_for_others(model: &str, spec: &CallSpec, _host: &str) -> Result<Vec<u8>, Refused> {
+        Self::body(model, spec)
+    }
+
+    /// Names of the settings that are set and that this interface, or the model, doesn't take.
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
+
+    /// A reader of a response of `model`.
+    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Reader<'a>;
+
+    /// Like [`Interface::reader`], where a request changes the names of its `tools`.
+    fn reader_with_tools<'a>(
+        failures: &'a Failures,
+        model: &'a str,
+        end: BodyEnd,
+        _tools: &[ToolSpec],
+    ) -> Self::Reader<'a> {
+        Self::reader(failures, model, end)
+    }
+}
+
+/// Why there is no request.
+#[derive(Debug)]
+pub(in crate::engine) enum Refused {
+    /// The provider, or its interface, can't take a part of the conversation: what, and what to do.
+    Unsupported(String),
+    /// Like [`Self::Unsupported`], but another engine can take it: what, up to "choose another engine".
+    OtherEngine(String),
+    /// It can't be written, which is a defect.
+    Unwritable(serde_json::Error),
+}
+
+impl Refused {
+    /// `attachment` can't be sent to `provider`, which accepts `taken`.
+    pub(in crate::engine) fn attachment(
+        provider: &str,
+        attachment: &Attachment,
+        taken: &str,
+    ) -> Self {
+        let what = match (attachment.url(), attachment.shown.media_type.as_str()) {
+            (Some(_), "") => "named by its address".to_owned(),
+            (Some(_), media_type) => format!("{media_type}, named by its address"),
+            (None, "") => "of an unknown type".to_owned(),
+            (None, media_type) => media_type.to_owned(),
+        };
+        Self::OtherEngine(format!(
+            "the attachment {:?} ({what}) can't be sent to {provider}, which takes {taken}: leave it out, \
+             or choose another engine",
+            attachment.filename()
+        ))
+    }
+}
