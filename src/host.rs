@@ -1,11 +1,12 @@
 //! One conversation without a way in or out: owns the session, the engine, the tool servers, the
 //! tasks, the ids and the clock. A front end hands over what happens and performs the effects that
-//! come back, in order. The host knows no pipe, no file descriptor and no thread: the engine and the
+//! come back, in order. The host knows no pipe and no descriptor of a front end: the engine and the
 //! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
 //!
 //! `supervisor` is the edge around the session: a panic in it ends the conversation. `requests` decodes
-//! lines, and `attachments` reads the files of a submit before the session gets it;
-//! `tasks` polls the engine and the calls of tools; `persist_gate` holds effects back until what they show
+//! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads, and
+//! `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
+//! `persist_gate` holds effects back until what they show
 //! is stored, and `storing` is what follows from the store's reports. [`memory`] is the front end in
 //! memory.
 
@@ -13,6 +14,7 @@ pub mod memory;
 
 pub(crate) mod attachments;
 mod effects;
+mod files;
 mod hints;
 mod input_log;
 mod persist_gate;
@@ -30,14 +32,17 @@ use crate::session::{
 use crate::store::StoreSettings;
 use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::log_targets::EVENT;
+use crate::support::sleep_until;
 use crate::support::terminal::escape_control;
 use crate::task::server::ServerCall;
 use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
+pub use files::FilePolicy;
+use files::FileReads;
 pub(crate) use input_log::input as log_input;
 use persist_gate::PersistGate;
-use std::collections::BTreeSet;
-use std::future::{pending, poll_fn, ready};
+use std::collections::{BTreeSet, VecDeque};
+use std::future::{poll_fn, ready};
 use std::time::Duration;
 use supervisor::Supervisor;
 use tasks::{Step, Tasks};
@@ -56,6 +61,9 @@ pub struct HostSettings {
     /// Where the conversation is stored; `None` if it is not. The store is opened when
     /// [`Host::next`] is awaited for the first time.
     pub store: Option<StoreSettings>,
+    /// Which files of this machine a request may name. None, unless the program says otherwise: its
+    /// clients may be on other machines.
+    pub files: FilePolicy,
     /// The words of `hello` that name what the front end can do.
     pub capabilities: Vec<String>,
     /// 128 random bits, from which ids are made.
@@ -75,6 +83,9 @@ pub struct Host {
     are_servers_started: bool,
     ids: Ids,
     tasks: Tasks,
+    file_reads: FileReads,
+    /// Inputs that wait: for the store to be opened, or for the files of a request before them.
+    waiting: VecDeque<Input>,
     /// Names of members that were reported.
     hinted: BTreeSet<String>,
     persist_gate: PersistGate,
@@ -84,13 +95,14 @@ pub struct Host {
 }
 
 impl HostSettings {
-    /// Default rules, no capabilities and a seed from the system's randomness.
+    /// Default rules, no capabilities, no files and a seed from the system's randomness.
     pub fn new(engines: impl Into<Engines>) -> Self {
         Self {
             rules: Rules::default(),
             engines: engines.into(),
             servers: ToolServers::default(),
             store: None,
+            files: FilePolicy::None,
             capabilities: Vec::new(),
             seed: uuid::Uuid::new_v4().as_u128(),
             faults: Plan::default(),
@@ -101,8 +113,8 @@ impl HostSettings {
 impl Host {
     /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
-        let HostSettings { mut rules, mut engines, servers, store, capabilities, seed, faults } =
-            settings;
+        let HostSettings { mut rules, mut engines, servers, store, files, .. } = settings;
+        let HostSettings { capabilities, seed, faults, .. } = settings;
         if let Some(store) = &store {
             rules.log.is_stored = true;
             rules.log.resumes = store.resumes;
@@ -130,6 +142,8 @@ impl Host {
             // Other ids than the session's, from the same seed.
             ids: Ids::new(!seed),
             tasks: Tasks::default(),
+            file_reads: FileReads::new(files),
+            waiting: VecDeque::new(),
             hinted: BTreeSet::new(),
             persist_gate,
             late_signal: None,
@@ -150,16 +164,6 @@ impl Host {
         Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Whether the host takes another request now.
-    pub fn wants_input(&self) -> bool {
-        self.is_open() && !self.persist_gate.is_behind()
-    }
-
-    /// Whether the conversation has not ended.
-    fn is_open(&self) -> bool {
-        self.supervisor.session().is_some_and(Session::wants_input)
-    }
-
     /// The provider call that goes on.
     pub fn active_call(&self) -> Option<TaskId> {
         self.tasks.active_call()
@@ -178,26 +182,25 @@ impl Host {
                 return Effects::default();
             }
         }
-        if self.persist_gate.is_opening() {
-            match input {
-                Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) => {
-                    self.persist_gate.abandon();
-                }
-                Input::Request(_)
-                | Input::BadLine(_)
-                | Input::InputEnded
-                | Input::InputFailed { .. }
-                | Input::Task(..)
-                | Input::DeadlineReached
-                | Input::ServerChanged(_)
-                | Input::Restored(_)
-                | Input::StoreFailed(_) => {
-                    self.persist_gate.wait(input);
-                    return Effects::default();
-                }
+        if !self.must_wait() {
+            return self.take(input, None);
+        }
+        match input {
+            Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) => self.take_now(input),
+            Input::Request(_)
+            | Input::BadLine(_)
+            | Input::InputEnded
+            | Input::InputFailed { .. }
+            | Input::Task(..)
+            | Input::FilesRead(..)
+            | Input::DeadlineReached
+            | Input::ServerChanged(_)
+            | Input::Restored(_)
+            | Input::StoreFailed(_) => {
+                self.waiting.push_back(input);
+                Effects::default()
             }
         }
-        self.take(input, None)
     }
 
     /// The signal that came after the last run, while its frames waited for the store: they still come,
@@ -230,10 +233,10 @@ impl Host {
     }
 
     /// Waits for the next event that is not a request: an event of the engine, or its end, which comes after all
-    /// its events; the result of a tool; a change of a tool server; a deadline. May be dropped at any
-    /// time; nothing is lost.
+    /// its events; the result of a tool; a change of a tool server; a deadline; the files of a request, or
+    /// a request that waited for them. Cancel-safe.
     ///
-    /// If there is no room for the effects (`has_room`), it never ends: the engine goes on as far as
+    /// If there is no room for the effects (`has_room`), it ends for files alone: the engine goes on as far as
     /// its sink takes events, tools go on to their results, and deadlines wait, so that no limit counts
     /// the time of the reader.
     pub async fn next(&mut self, has_room: bool) -> Effects {
@@ -251,17 +254,23 @@ impl Host {
             if let Some(effects) = self.persist_gate.take_ready() {
                 return effects;
             }
-            let has_room =
-                has_room && !self.persist_gate.is_behind() && !self.persist_gate.is_opening();
+            if let Some(effects) = self.take_waiting() {
+                return effects;
+            }
+            let holds_until = self.file_reads.holds_until();
+            let is_open = !self.persist_gate.is_behind() && !self.persist_gate.is_opening();
+            let has_room = has_room && is_open && holds_until.is_none();
             let deadline = self.supervisor.session().and_then(Session::deadline);
             let deadline = deadline.map(|at| self.started + Duration::from_millis(at.0));
             let store_deadline = self.persist_gate.deadline();
-            let Self { tasks, servers, has_servers, persist_gate, .. } = self;
+            let Self { tasks, servers, has_servers, persist_gate, file_reads, .. } = self;
             let is_unsent = persist_gate.is_due(false);
             let input = tokio::select! {
                 biased;
                 report = persist_gate.report() => return self.reported(report),
                 () = sleep_until(store_deadline) => return self.store_out_of_time(),
+                (task, outcome) = file_reads.next() => return self.files_read(task, outcome),
+                () = sleep_until(holds_until) => continue,
                 // Before the result of a call that failed with its server: that may end the last run.
                 change = servers.changed(), if *has_servers && has_room => {
                     Input::ServerChanged(change)
@@ -304,7 +313,7 @@ impl Host {
         if let Some(effects) = self.persist_gate.take_ready() {
             return Some(effects);
         }
-        if self.persist_gate.is_behind() {
+        if self.persist_gate.is_behind() || self.must_wait() {
             return None;
         }
         let step = self.tasks.try_next()?;
@@ -315,11 +324,12 @@ impl Host {
     /// its reader anything more.
     pub fn abandon_run(&mut self) {
         self.tasks.cancel_all();
+        self.file_reads.cancel_all();
     }
 
     /// Ends the tool servers, and closes the store, within a few seconds.
     pub async fn close(&mut self) {
-        self.tasks.cancel_all();
+        self.abandon_run();
         let Self { servers, persist_gate, supervisor, .. } = self;
         let servers = async {
             if self.are_servers_started {
@@ -356,6 +366,12 @@ impl Host {
             Output::CancelTask(task) => {
                 tracing::info!(%task, "the task is cancelled");
                 self.tasks.cancel(task);
+                self.file_reads.cancel(task);
+            }
+            Output::ReadFiles(task, attachments) => {
+                let held_bytes = self.supervisor.attached_bytes();
+                tracing::info!(%task, attachments = attachments.len(), "files are read");
+                self.file_reads.start(task, attachments, held_bytes);
             }
             Output::Warning(Warning { text, has_event, code }) => {
                 match has_event {
@@ -372,15 +388,8 @@ impl Host {
 
     /// Nothing of a conversation that has ended goes on, also if it could not say so.
     fn exit(&mut self, effect: Effect) -> Effect {
-        self.tasks.cancel_all();
+        self.abandon_run();
         effect
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => pending().await,
     }
 }
 

@@ -32,6 +32,7 @@
 //! | read requests or write frames in a way of your own | [`host::Host`] |
 //! | choose what answers: the built-in engine, a provider, or an engine of your own | [`engine::Engine`] |
 //! | set how a conversation behaves | [`session::Rules`] |
+//! | say which files a request may name (none, without a word) | [`host::FilePolicy`] |
 //! | read and write the messages of the protocol | [`protocol::proto`], [`protocol::json`] |
 //! | find JSON in an answer while it streams | [`extract::Extractor`] |
 //! | read a command file and render its prompt | [`command_file::CommandFile`] |

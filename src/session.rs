@@ -12,7 +12,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `io`, `exit`, `client_error`, `hints` | what goes in and out; where an error can name an option of the front end |
-//! | `requests`, `turns`, `edit` | what each request means; how a prompt becomes a turn; turns that are dropped or asked again |
+//! | `requests`, `file_reads`, `turns`, `edit` | what each request means, once its files have been read; how a prompt becomes a turn; turns that are dropped or asked again |
 //! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
 //! | `recorder` | what every step writes to: the projections, `answer_extraction` and `usage` among them, and the outputs |
 //! | `log`, `resume` | makes records for the store; resumes a stored session |
@@ -58,6 +58,8 @@ mod requests;
 
 mod turns;
 
+mod file_reads;
+
 mod edit;
 
 mod server_states;
@@ -95,6 +97,7 @@ use crate::support::fail_point::FailPoint;
 use crate::task::call::{EngineFacts, EngineRef};
 use client_error::interrupted;
 use closing::{Drain, ExitCause};
+use file_reads::FileReads;
 use limits::AnswerLimits;
 use model::Models;
 use recorder::Recorder;
@@ -113,6 +116,7 @@ pub(crate) struct Session {
     ids: Ids,
     turns: u32,
     phase: Phase,
+    file_reads: FileReads,
     recorder: Recorder,
     toolbox: Toolbox,
     models: Models,
@@ -167,6 +171,7 @@ impl Session {
             ids,
             turns: 0,
             phase: Phase::Idle,
+            file_reads: FileReads::default(),
             recorder,
             toolbox: Toolbox::new(&rules.tools, rules.hints),
             models,
@@ -234,10 +239,11 @@ impl Session {
 
     /// When [`Input::DeadlineReached`] is due, if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Uptime> {
-        match &self.phase {
+        let of_run = match &self.phase {
             Phase::Running(live) | Phase::Draining(live, _) => live.run.deadline(),
             Phase::Idle | Phase::Closed => None,
-        }
+        };
+        of_run.into_iter().chain(self.file_reads.deadline()).min()
     }
 
     fn step(&mut self, now: Uptime, input: Input) {
@@ -245,15 +251,17 @@ impl Session {
             return self.after_close(input);
         }
         match input {
-            Input::Request(request) => self.request(now, request),
+            Input::Request(request) => self.arrived(now, request),
             Input::BadLine(line) => self.bad_line(line),
             Input::InputEnded => self.input_ended(now, ExitCause::Quiet),
             Input::InputFailed { reason } => {
                 self.input_ended(now, ExitCause::InputFailed { reason });
             }
             Input::Task(task, event) => self.task_event(now, task, event),
+            Input::FilesRead(task, outcome) => self.files_read(now, task, outcome),
             Input::DeadlineReached => {
                 self.advance(now, |run, context| run.expire(context));
+                self.expire_file_reads(now);
             }
             Input::ServerChanged(change) => self.server_changed(now, &change),
             Input::Restored(restored) => self.restored(*restored),
@@ -270,6 +278,7 @@ impl Session {
             }
             Input::Refused(client_error) => self.drain(None, ExitCause::Refused(client_error)),
         }
+        self.drain_if_read();
     }
 
     fn after_close(&mut self, input: Input) {

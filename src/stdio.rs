@@ -21,11 +21,11 @@ use crate::host::{CodedWarning, Effect, Effects, Host, log_input};
 use crate::protocol::command::{Command, Submit};
 use crate::protocol::wire::{self, ClientError};
 use crate::session::{ExitCode, Input, Signal, unread_prompt};
+use crate::support::sleep_until;
 use crate::support::stderr;
 use crate::support::threads::NoThread;
 use crate::transport::{
-    Ending, Finish, Incoming, Outgoing, RawLine, Received, Signals, Stdio, sleep_until,
-    status_after,
+    Ending, Finish, Incoming, Outgoing, RawLine, Received, Signals, Stdio, status_after,
 };
 use diagnostics::Diagnostics;
 use notices::Notices;

@@ -19,6 +19,14 @@ pub(crate) mod log_targets {
 
 pub(crate) mod threads;
 
+/// Waits until `deadline`; for ever if there is none. Cancel-safe.
+pub(crate) async fn sleep_until(deadline: Option<impl Into<tokio::time::Instant>>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 pub(crate) mod files;
 pub(crate) mod line_queue;
 pub mod stderr;

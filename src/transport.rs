@@ -24,8 +24,6 @@ pub(crate) use streams::{Stdio, reader_gone};
 
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
-use std::future::pending;
-use std::time::Instant;
 
 /// Encodes the frames of one conversation for its reader.
 pub(crate) trait Codec {
@@ -49,14 +47,6 @@ pub(crate) trait Codec {
 /// A frame has no encoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unencodable;
-
-/// Waits until `deadline`; for ever if there is none.
-pub(crate) async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => pending().await,
-    }
-}
 
 /// How a front end ends.
 #[derive(Debug)]

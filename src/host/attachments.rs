@@ -1,14 +1,13 @@
-//! Reads the files that a prompt names, before the session gets it, and checks what all attachments
-//! are. Nothing is read that could keep the loop waiting: regular files only, up to the limits.
+//! What the attachments of a prompt must be. Their files are regular ones, which is all that can be read
+//! without waiting for another program.
 
+use super::FilePolicy;
 use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment, Content};
 use crate::protocol::command::CommandFault;
 use crate::protocol::wire::{BadLine, Request, RequestFault};
-use rustix::fs::OFlags;
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::iter::repeat_n;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,7 +27,8 @@ const NAME_CHARS_MAX: usize = 120;
 
 /// Reads the attachments of one prompt.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct Reading<'p> {
+    policy: &'p FilePolicy,
     count: usize,
     /// Bytes of those that were read.
     bytes: u64,
@@ -36,40 +36,61 @@ pub(crate) struct Reading {
     held_bytes: u64,
 }
 
-/// The request with its attachments read and checked. `held_bytes` is what the conversation holds of
-/// others.
+/// The request with its attachments checked; one that names files that may be read has still to have them
+/// read. `held_bytes` is what the conversation holds of others.
 ///
 /// # Errors
 /// If one of them can't be used: its request is answered with that, and nothing is sent.
-pub(super) fn read(
+pub(super) fn check(
     mut request: Request,
+    policy: &FilePolicy,
     held_bytes: impl FnOnce() -> u64,
 ) -> Result<Request, BadLine> {
-    if let Some(place) = request.command.attachments_mut()
-        && !place.is_empty()
-    {
-        let attachments = std::mem::take(place);
-        let mut reading = Reading::new(held_bytes());
-        let numbered = (1..).zip(attachments);
-        let read = numbered.map(|(number, attachment)| reading.read_numbered(number, attachment));
-        match read.collect() {
-            Ok(attachments) => *place = attachments,
-            Err(why) => {
-                let fault = RequestFault::Command(CommandFault::InvalidAttachment(why));
-                return Err(BadLine { id: Some(request.id), fault });
-            }
+    let Some(place) = request.command.attachments_mut() else { return Ok(request) };
+    let is_to_be_read = policy.allows_any() && place.iter().any(Attachment::is_file);
+    if place.is_empty() || is_to_be_read {
+        return Ok(request);
+    }
+    match read(std::mem::take(place), policy, held_bytes()) {
+        Ok(attachments) => *place = attachments,
+        Err(why) => {
+            let fault = RequestFault::Command(CommandFault::InvalidAttachment(why));
+            return Err(BadLine { id: Some(request.id), fault });
         }
     }
     Ok(request)
 }
 
-impl Reading {
+/// All attachments of a prompt, with their content.
+///
+/// # Errors
+/// If one of them can't be used: which, why, and what to do.
+pub(super) fn read(
+    attachments: Vec<Attachment>,
+    policy: &FilePolicy,
+    held_bytes: u64,
+) -> Result<Vec<Attachment>, String> {
+    let mut reading = Reading::new(policy, held_bytes);
+    let numbered = (1..).zip(attachments);
+    numbered.map(|(number, attachment)| reading.read_numbered(number, attachment)).collect()
+}
+
+/// Checks what was read against a conversation that holds so much now.
+///
+/// # Errors
+/// If there is no room for it.
+pub(super) fn check_sizes(attachments: &[Attachment], held_bytes: u64) -> Result<(), String> {
+    let mut reading = Reading::new(&FilePolicy::None, held_bytes);
+    attachments.iter().try_for_each(|attachment| reading.add(attachment.len_bytes()))
+}
+
+impl<'p> Reading<'p> {
     /// Begins with a prompt of a conversation that holds so many bytes of attachments.
-    pub(crate) fn new(held_bytes: u64) -> Self {
-        Self { count: 0, bytes: 0, held_bytes }
+    pub(crate) fn new(policy: &'p FilePolicy, held_bytes: u64) -> Self {
+        Self { policy, count: 0, bytes: 0, held_bytes }
     }
 
-    /// The next attachment, with its content if that can be read here, and with all that is known of
+    /// The next attachment, with its content unless a URL names it, and with all that is known of
     /// it.
     ///
     /// # Errors
@@ -89,11 +110,7 @@ impl Reading {
                 self.bytes += data.len() as u64;
                 attachment.content = Content::Data(data);
             }
-            Content::Data(data) => {
-                let bytes = data.len() as u64;
-                self.check_size(bytes)?;
-                self.bytes += bytes;
-            }
+            Content::Data(data) => self.add(data.len() as u64)?,
             Content::Url(_) => {}
         }
         attachment.described()
@@ -111,15 +128,16 @@ impl Reading {
     }
 
     fn read_file(&self, path: &Path) -> Result<Arc<[u8]>, String> {
-        // Looked at first: opening a device can set it going.
-        let about = path.metadata().map_err(|error| unreadable(&error))?;
-        check_type(&about)?;
-        let file = open(path).map_err(|error| unreadable(&error))?;
-        // The path may lead elsewhere by now.
-        let about = file.metadata().map_err(|error| unreadable(&error))?;
-        check_type(&about)?;
-        self.check_size(about.len())?;
-        contents(&file, about.len()).map_err(|error| unreadable(&error))
+        let (file, bytes) = self.policy.open(path)?;
+        self.check_size(bytes)?;
+        contents(&file, bytes).map_err(|error| self.policy.unreadable(&error))
+    }
+
+    /// Counts one of this size, if there is room for it.
+    fn add(&mut self, bytes: u64) -> Result<(), String> {
+        self.check_size(bytes)?;
+        self.bytes += bytes;
+        Ok(())
     }
 
     /// Whether there is room for one more of this size.
@@ -151,12 +169,6 @@ impl Reading {
     }
 }
 
-/// Opens `path` without waiting, should it have become a pipe or a terminal meanwhile.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits());
-    OpenOptions::new().read(true).custom_flags(flags.map_err(io::Error::other)?).open(path)
-}
-
 /// What `file` holds, read into the memory where it stays: a copy would double it.
 fn contents(mut file: &File, bytes: u64) -> io::Result<Arc<[u8]>> {
     let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
@@ -168,35 +180,6 @@ fn contents(mut file: &File, bytes: u64) -> io::Result<Arc<[u8]>> {
         0 => Ok(data),
         _ => Err(io::Error::other("it grew while it was read, or has no size")),
     }
-}
-
-/// Whether a file of this type can be attached.
-fn check_type(about: &Metadata) -> Result<(), String> {
-    let what = match about.file_type() {
-        regular if regular.is_file() => return Ok(()),
-        folder if folder.is_dir() => "a folder; name a file in it",
-        other => special(other),
-    };
-    Err(format!("it is {what}"))
-}
-
-fn special(file_type: FileType) -> &'static str {
-    if file_type.is_fifo() {
-        "a named pipe; write its data to a file and attach that"
-    } else if file_type.is_socket() {
-        "a socket; only files can be attached"
-    } else {
-        "a device; write its data to a file and attach that"
-    }
-}
-
-fn unreadable(error: &io::Error) -> String {
-    let hint = if error.kind() == io::ErrorKind::NotFound {
-        "check the path, which is relative to the folder that duologue runs in"
-    } else {
-        "check the file and who may read it"
-    };
-    format!("it can't be read: {error}; {hint}")
 }
 
 fn shortened(name: &str) -> String {
@@ -221,9 +204,11 @@ mod tests {
 
     #[test]
     fn each_limit_is_the_last_size_that_is_taken() {
-        let mut one = Reading::new(0);
+        let mut one = Reading::new(&FilePolicy::Any, 0);
         assert!(one.read(data(ATTACHMENT_BYTES_MAX)).is_ok());
-        let why = Reading::new(0).read(data(ATTACHMENT_BYTES_MAX + 1)).expect_err("too large");
+        let why = Reading::new(&FilePolicy::Any, 0)
+            .read(data(ATTACHMENT_BYTES_MAX + 1))
+            .expect_err("too large");
         assert!(why.starts_with("it has 20971521 bytes, and 20 MiB is the limit"), "{why}");
 
         assert!(one.read(data(ATTACHMENT_BYTES_MAX)).is_ok());
@@ -232,12 +217,12 @@ mod tests {
         assert!(why.contains("the prompt have 52428801 bytes, and 50 MiB is"), "{why}");
         assert!(one.read(data(rest)).is_ok());
 
-        let mut last = Reading::new(CONVERSATION_BYTES_MAX - 3);
+        let mut last = Reading::new(&FilePolicy::Any, CONVERSATION_BYTES_MAX - 3);
         assert!(last.read(data(3)).is_ok());
         let why = last.read(data(1)).expect_err("too much for a conversation");
         assert!(why.contains("conversation have 268435457 bytes, and 256 MiB is"), "{why}");
 
-        let mut many = Reading::new(0);
+        let mut many = Reading::new(&FilePolicy::Any, 0);
         for _ in 0..ATTACHMENTS_MAX {
             assert!(many.read(data(1)).is_ok());
         }
@@ -248,7 +233,8 @@ mod tests {
     #[test]
     fn what_is_no_file_with_a_size_is_refused() {
         let check = |path: &str, expected: &str| {
-            let why = Reading::new(0).read(attachment(Content::File(path.into())));
+            let why =
+                Reading::new(&FilePolicy::Any, 0).read(attachment(Content::File(path.into())));
             let why = why.expect_err(path);
             assert!(why.contains(expected), "{path}: {why}");
         };

@@ -33,6 +33,10 @@ pub(crate) fn input(input: &Input) {
             let (status, bytes) = (result.status(), result.text().len());
             info!(%task, status, bytes, "a tool has returned");
         }
+        Input::FilesRead(task, outcome) => {
+            let is_read = outcome.is_ok();
+            info!(%task, is_read, "files have been read");
+        }
         Input::DeadlineReached => debug!("a deadline"),
         Input::ServerChanged(change) => {
             let (server, state, tools) = (&change.server, &change.state, change.tools.len());

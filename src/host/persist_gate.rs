@@ -7,7 +7,6 @@
 use super::Effects;
 use crate::chat::record::{Record, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
-use crate::session::Input;
 use crate::store::{Report, Request, StoreSettings, Worker};
 use crate::support::fail_point::Plan;
 use crate::support::threads::NoThread;
@@ -27,9 +26,6 @@ const TEXT_BYTES_HELD_MAX: usize = 4 * 1024 * 1024;
 /// Records that are given to the store at once while there is more to record. A batch costs the same
 /// whether it has one record or a thousand.
 const RECORDS_DUE: u64 = 1024;
-
-/// Inputs that wait for a session to be loaded.
-const EARLY_INPUTS_MAX: usize = 256;
 
 /// How long after a signal the store is waited for. The last frames wait with what is not stored yet.
 const SIGNAL_WAIT_MAX: Duration = Duration::from_secs(4);
@@ -62,7 +58,6 @@ pub(super) struct PersistGate {
     in_flight_bytes: usize,
     /// Effects, each with how many records must be stored first.
     held: VecDeque<(u64, Effects)>,
-    early: VecDeque<Input>,
     /// Ordinal of the first event that the store was given and has not stored.
     first_sent: Option<Ordinal>,
     signaled_at: Option<Instant>,
@@ -103,20 +98,9 @@ impl PersistGate {
         matches!(self.state, State::Opening { .. })
     }
 
-    /// Keeps an input until the session is loaded.
-    pub(super) fn wait(&mut self, input: Input) {
-        self.early.push_back(input);
-    }
-
-    /// The inputs that waited.
-    pub(super) fn take_early(&mut self) -> VecDeque<Input> {
-        std::mem::take(&mut self.early)
-    }
-
     /// Whether the store is so far behind that nothing more should be handled.
     pub(super) fn is_behind(&self) -> bool {
         self.held.len() >= EFFECTS_HELD_MAX
-            || self.early.len() >= EARLY_INPUTS_MAX
             || self.unsent_bytes + self.in_flight_bytes >= TEXT_BYTES_HELD_MAX
     }
 

@@ -1,22 +1,37 @@
-//! Requests on their way to the session: a line is decoded, the files that a prompt names are read,
-//! and the engines of a profile are made known.
+//! Requests on their way to the session: a line is decoded, attachments that are no files are checked,
+//! and the engines of a profile are made known; then it waits for the files of the request before it.
 
 use super::{Effects, Host, attachments, hints};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Command, ModelChoice};
-use crate::protocol::id::RequestId;
+use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::wire::{self, BadLine, Request, RequestFault};
-use crate::session::{Input, panic_text};
+use crate::session::{Input, Session, panic_text};
 use crate::support::terminal::escape_control;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Inputs that wait for the store to be opened, or for files to be read.
+const WAITING_INPUTS_MAX: usize = 256;
+
 impl Host {
+    /// Whether the host takes another request now.
+    pub fn wants_input(&self) -> bool {
+        let has_room = self.waiting.len() < WAITING_INPUTS_MAX && !self.persist_gate.is_behind();
+        self.is_open() && has_room
+    }
+
+    /// Whether the conversation has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.supervisor.session().is_some_and(Session::wants_input)
+    }
+
     /// Handles a request line, without its line end. A line that is no request is answered as well.
     pub fn line(&mut self, line: &[u8]) -> Effects {
-        let Self { ids, decode_fault, supervisor, .. } = self;
+        let Self { ids, decode_fault, supervisor, file_reads, .. } = self;
         let decoding = AssertUnwindSafe(|| {
             decode_fault.step();
             let request = wire::decode(line, || ids.request())?;
-            attachments::read(request, || supervisor.attached_bytes())
+            attachments::check(request, file_reads.policy(), || supervisor.attached_bytes())
         });
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => {
@@ -34,9 +49,9 @@ impl Host {
     pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
         let id = self.ids.request();
         let request = Request { session: None, id: id.clone(), command };
-        let reading =
-            AssertUnwindSafe(|| attachments::read(request, || self.supervisor.attached_bytes()));
-        let input = match catch_unwind(reading) {
+        let (policy, held_bytes) = (self.file_reads.policy(), || self.supervisor.attached_bytes());
+        let checking = AssertUnwindSafe(|| attachments::check(request, policy, held_bytes));
+        let input = match catch_unwind(checking) {
             Ok(Ok(request)) => {
                 self.prepare_engine(&request);
                 Input::Request(request)
@@ -78,5 +93,47 @@ impl Host {
             facts.into_iter().for_each(|facts| session.know(facts));
         }
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
+    }
+
+    /// Whether an input has to wait for its turn.
+    pub(super) fn must_wait(&self) -> bool {
+        self.is_opening() || self.file_reads.hold_up() || !self.waiting.is_empty()
+    }
+
+    /// The effects of the next input that waited long enough.
+    pub(super) fn take_waiting(&mut self) -> Option<Effects> {
+        if self.is_opening() || self.file_reads.hold_up() {
+            return None;
+        }
+        let input = self.waiting.pop_front()?;
+        Some(self.take(input, None))
+    }
+
+    /// Handles an input that does not wait: those before it come first, unless the store is not open yet.
+    pub(super) fn take_now(&mut self, input: Input) -> Effects {
+        let waiting = std::mem::take(&mut self.waiting);
+        let inputs = if self.is_opening() {
+            self.persist_gate.abandon();
+            vec![input]
+        } else {
+            waiting.into_iter().chain([input]).collect()
+        };
+        let at = self.uptime();
+        let effects = inputs.into_iter().flat_map(|input| self.take(input, None).list);
+        Effects { at, list: effects.collect() }
+    }
+
+    /// The files of a request have been read. The conversation may hold more by now than when it was asked.
+    pub(super) fn files_read(
+        &mut self,
+        task: TaskId,
+        outcome: Result<Vec<Attachment>, String>,
+    ) -> Effects {
+        let held_bytes = self.supervisor.attached_bytes();
+        let outcome = outcome.and_then(|read| {
+            attachments::check_sizes(&read, held_bytes)?;
+            Ok(read)
+        });
+        self.take(Input::FilesRead(task, outcome), None)
     }
 }

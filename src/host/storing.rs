@@ -27,12 +27,16 @@ impl Host {
                 if let Some(choice) = restored.as_ref().and_then(|it| it.choice()) {
                     self.prepare_choice(&choice);
                 }
-                let restored = restored.map(Input::Restored);
-                let inputs = restored.into_iter().chain(self.persist_gate.take_early());
-                let inputs: Vec<_> = inputs.collect();
                 let at = self.uptime();
-                let list = inputs.into_iter().flat_map(|input| self.decide(input, None).list);
-                let list = warning.into_iter().chain(list).collect();
+                let mut list: Vec<_> = warning.into_iter().collect();
+                if let Some(restored) = restored {
+                    list.extend(self.decide(Input::Restored(restored), None).list);
+                }
+                while !self.file_reads.hold_up()
+                    && let Some(input) = self.waiting.pop_front()
+                {
+                    list.extend(self.decide(input, None).list);
+                }
                 self.persist_gate.hold(Effects { at, list })
             }
             Report::Opened(Err(client_error)) => {

@@ -71,6 +71,7 @@ impl Supervisor {
             Input::InputEnded
             | Input::InputFailed { .. }
             | Input::Task(..)
+            | Input::FilesRead(..)
             | Input::DeadlineReached
             | Input::ServerChanged(_)
             | Input::Restored(_)
@@ -108,6 +109,7 @@ impl Supervisor {
             Output::Persist(_)
             | Output::StartCall(..)
             | Output::StartTool(..)
+            | Output::ReadFiles(..)
             | Output::CancelTask(_)
             | Output::Warning(_) => {}
         }

@@ -95,6 +95,11 @@ impl Attachment {
         Ok(Self { shown, content })
     }
 
+    /// Whether its content is in a file that has not been read.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.content, Content::File(_))
+    }
+
     /// The attachment with all that its content or its URL says of it: type, kind and size. An
     /// attachment in a file has to be read first.
     ///

@@ -117,6 +117,16 @@ pub(super) fn too_many_attachments(count: usize) -> ClientError {
     client_error(Code::InvalidAttachment, message)
 }
 
+/// The files of a request were not read within so many milliseconds.
+pub(super) fn slow_files(limit_ms: u64) -> ClientError {
+    let message = format!(
+        "the files that the prompt names were not read within {} s, as on a network file system that \
+         does not answer, so it was not sent; check that they can be read, and send it again",
+        limit_ms / 1000
+    );
+    client_error(Code::InvalidAttachment, message)
+}
+
 pub(super) fn queue_full(active: &RequestId) -> ClientError {
     client_error(
         Code::SessionBusy,

@@ -55,7 +55,7 @@ impl Session {
     /// The input has ended: every wait for the client ends.
     pub(super) fn input_ended(&mut self, now: Uptime, farewell: ExitCause) {
         self.has_input_ended = true;
-        self.drain(None, farewell);
+        self.drain_after_reads(farewell);
         self.advance(now, |run, context| {
             run.client_gone(context);
             run.after_tools(context)
@@ -78,6 +78,7 @@ impl Session {
         for submit in waiting {
             self.recorder.refuse(Some(&submit.request), shutting_down());
         }
+        self.refuse_file_reads();
         self.close(end);
     }
 

@@ -6,6 +6,7 @@ use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
 use crate::chat::record::{Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Extension, ModelChoice};
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
@@ -41,6 +42,8 @@ pub enum Input {
     },
     /// A task of the session reports something.
     Task(TaskId, TaskEvent),
+    /// The files of [`Output::ReadFiles`] have been read; or why one of them can't be used.
+    FilesRead(TaskId, Result<Vec<Attachment>, String>),
     /// The deadline of the session has passed.
     DeadlineReached,
     /// A tool server has changed its state or its tools.
@@ -80,6 +83,8 @@ pub(crate) enum Output {
     StartCall(TaskId, CallSpec),
     /// Have a server run a tool.
     StartTool(TaskId, ServerCall),
+    /// Read the files among these attachments.
+    ReadFiles(TaskId, Vec<Attachment>),
     /// Drop what runs as this task; the session has ended it already.
     CancelTask(TaskId),
     /// Report this to the person who runs the process.

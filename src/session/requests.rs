@@ -31,7 +31,10 @@ impl Session {
                 }
                 self.recorder.done(Some(&id), Done::Ok);
             }
-            Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
+            Command::Shutdown => {
+                self.refuse_file_reads();
+                self.drain(Some(id), ExitCause::Quiet);
+            }
             Command::Enable(extensions) => {
                 let had_servers = self.recorder.is_on(Extension::ToolServers);
                 extensions.into_iter().for_each(|extension| self.recorder.turn_on(extension));
@@ -75,39 +78,40 @@ impl Session {
     }
 
     fn cancel(&mut self, now: Uptime, id: &RequestId, cancel: &Cancel) {
-        let Some((live, _)) = self.live(now) else {
-            let client_error = match &cancel.target {
-                None if cancel.waiting => None,
-                None => Some(no_active_request()),
-                Some(target) => Some(no_such_request(target)),
-            };
-            if let Some(client_error) = client_error {
-                self.recorder.error(Some(id), client_error);
+        let active = match &self.phase {
+            Phase::Running(live) | Phase::Draining(live, _) => Some(live.run.request().clone()),
+            Phase::Idle | Phase::Closed => None,
+        };
+        let stops = active.is_some()
+            && cancel.target.as_ref().map_or(!cancel.waiting, |it| active.as_ref() == Some(it));
+        // Without a run, what was asked last is what is to be stopped.
+        let withdraws_all = cancel.waiting || (cancel.target.is_none() && active.is_none());
+        let is_target = |it: &RequestId| !stops && cancel.target.as_ref() == Some(it);
+        let mut withdrawn = self.drop_file_reads(|it| withdraws_all || is_target(&it.request.id));
+        if let Some((live, _)) = self.live(now) {
+            let mut submits = Vec::new();
+            if cancel.waiting {
+                submits.extend(live.run.take_joining());
+                submits.extend(std::mem::take(&mut live.waiting));
             }
-            return self.recorder.done(Some(id), Done::Ok);
-        };
-        let mut withdrawn = Vec::new();
-        if cancel.waiting {
-            withdrawn.extend(live.run.take_joining());
-            withdrawn.extend(std::mem::take(&mut live.waiting));
+            if let Some(target) = cancel.target.as_ref().filter(|_| !stops) {
+                submits.extend(live.withdraw(target));
+            }
+            withdrawn.extend(submits.into_iter().map(|submit| submit.request));
         }
-        let stops = match &cancel.target {
-            None => !cancel.waiting,
-            Some(target) => live.run.request() == target,
+        let client_error = match &cancel.target {
+            Some(target) if !stops && !withdrawn.contains(target) => Some(no_such_request(target)),
+            None if active.is_none() && !cancel.waiting && withdrawn.is_empty() => {
+                Some(no_active_request())
+            }
+            Some(_) | None => None,
         };
-        let mut is_found = true;
-        if let Some(target) = cancel.target.as_ref().filter(|_| !stops) {
-            let is_among = withdrawn.iter().any(|submit| submit.request == *target);
-            let one = live.withdraw(target);
-            is_found = is_among || one.is_some();
-            withdrawn.extend(one);
-        }
-        if !is_found && let Some(target) = &cancel.target {
-            self.recorder.error(Some(id), no_such_request(target));
+        if let Some(client_error) = client_error {
+            self.recorder.error(Some(id), client_error);
         }
         self.recorder.done(Some(id), Done::Ok);
-        for submit in withdrawn {
-            self.recorder.done(Some(&submit.request), Done::Stopped);
+        for request in withdrawn {
+            self.recorder.done(Some(&request), Done::Stopped);
         }
         if stops {
             let reason = format!("cancelled by request {}", id.as_str());

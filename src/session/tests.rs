@@ -9,6 +9,7 @@ mod contract;
 mod edits;
 mod endless;
 mod exhaustive;
+mod file_reads;
 mod golden;
 mod ledger;
 mod model;

@@ -15,7 +15,7 @@ pub(crate) const PNG: &[u8] =
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02\x08\x02\0\0\0\x12\x16\xf1\x4d";
 
 /// A submit with these attachments.
-fn attach(id: &str, prompt: &str, attachments: &[Value]) -> String {
+pub(crate) fn attach(id: &str, prompt: &str, attachments: &[Value]) -> String {
     let submit = json!({ "prompt": prompt, "attachments": attachments });
     json!({ "requestId": id, "submit": submit }).to_string()
 }

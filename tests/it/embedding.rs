@@ -13,13 +13,15 @@ use duologue::engine::openai::{OpenAi, Settings};
 use duologue::engine::{
     CallEnd, CallSpec, Engine, EngineEvent, Engines, ErrorClass, RunError, Running, Sink, Stage,
 };
-use duologue::host::HostSettings;
 use duologue::host::memory::{Conversation, FRAMES_WAITING_MAX, RequestError};
+use duologue::host::{FilePolicy, HostSettings};
 use duologue::protocol::any::Any;
+use duologue::protocol::attachment::{Attachment, Content};
 use duologue::protocol::command::{
-    ClientTool, ClientToolResult, Command, Edit, Page, ToolManifest,
+    ClientTool, ClientToolResult, Command, Edit, Page, Prompt, Submit, ToolManifest,
 };
 use duologue::protocol::id::ToolCallId;
+use duologue::protocol::proto::chat::ChatAttachment;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::protocol::wire::Frame;
 use duologue::session::approval::ApprovalMode;
@@ -433,5 +435,47 @@ async fn errors_and_results_name_no_option_of_the_command_line() {
         let mut dashes = shown.match_indices("--");
         let is_option = |at: usize| shown[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
         assert!(!dashes.any(|(at, _)| is_option(at)), "{shown}");
+    }
+}
+
+/// The program that holds the conversation says which files a request may name; without a word, none.
+#[tokio::test]
+async fn a_request_reads_the_files_that_the_program_allows() {
+    let folder = crate::server::Folder::new();
+    std::fs::write(folder.path("notes.md"), "# Notes").expect("a file");
+    let outside = crate::server::Folder::new();
+    std::fs::write(outside.path("secret"), "hush").expect("a file");
+    let inside = FilePolicy::Below(folder.path(""));
+    for (files, path, expected) in [
+        (FilePolicy::None, folder.path("notes.md"), Err("no files of this machine can be")),
+        (FilePolicy::Any, folder.path("notes.md"), Ok("notes.md (text/markdown, 7 bytes)")),
+        (FilePolicy::Any, outside.path("secret"), Ok("secret (text/plain, 4 bytes)")),
+        (inside.clone(), "notes.md".into(), Ok("notes.md (text/markdown, 7 bytes)")),
+        (inside.clone(), folder.path("notes.md"), Ok("notes.md (text/markdown, 7 bytes)")),
+        (inside, outside.path("secret"), Err("it is outside of the folder")),
+    ] {
+        let settings = HostSettings { files, ..HostSettings::new(Echo::default()) };
+        let mut conversation = Conversation::start(settings);
+        let content = Content::File(path.clone());
+        let attachments = vec![Attachment { shown: ChatAttachment::default(), content }];
+        let prompt = Prompt::new("what?".to_owned()).expect("a prompt");
+        let submit = Submit { attachments, ..Submit::new(prompt) };
+        conversation.request(Command::Submit(submit)).expect("room");
+        conversation.shutdown().expect("room");
+        let frames = rest(&mut conversation).await;
+        let refused = frames.iter().find_map(|frame| match &frame.frame {
+            Some(Body::Error(error)) => Some((error.code.as_str(), error.message.as_str())),
+            Some(_) | None => None,
+        });
+        match (expected, refused) {
+            (Ok(attached), None) => {
+                let answer = patches(&frames).concat();
+                assert!(answer.contains(attached), "{path:?}: {answer}");
+            }
+            (Err(why), Some(("invalid_attachment", message))) => {
+                assert!(message.contains(why), "{path:?}: {message}");
+            }
+            (_, refused) => panic!("{path:?}: {refused:?}"),
+        }
     }
 }

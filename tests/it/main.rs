@@ -55,6 +55,9 @@ mod input;
 // Output that is read slowly, late or not at all.
 mod slow_reader;
 
+// Files of requests that a file system does not give.
+mod slow_files;
+
 // Memory stays bounded while nobody reads.
 mod memory;
 

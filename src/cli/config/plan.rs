@@ -16,7 +16,7 @@ use crate::cli::tools::guard;
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
 use crate::engine::Engine;
 use crate::extract::ResponseType;
-use crate::host::HostSettings;
+use crate::host::{FilePolicy, HostSettings};
 use crate::output::{Format, Shown, Warning};
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::{
@@ -103,6 +103,7 @@ impl Plan {
             capabilities,
             rules,
             store,
+            files: FilePolicy::Any,
             faults: faults(),
             ..HostSettings::new(engines)
         };

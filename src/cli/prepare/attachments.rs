@@ -4,6 +4,7 @@
 use super::inputs::Inputs;
 use crate::cli::{AttachmentArgs, Mode};
 use crate::command_file::is_stdin;
+use crate::host::FilePolicy;
 use crate::host::attachments::Reading;
 use crate::protocol::attachment::{Attachment, Content, IMAGE};
 use crate::protocol::proto::chat::ChatAttachment;
@@ -20,7 +21,7 @@ pub(super) fn add(args: &AttachmentArgs, inputs: &mut Inputs) {
 /// # Errors
 /// If one can't be used, or there is no prompt of the command line that they could go with.
 pub(super) fn read(args: &AttachmentArgs, mode: Mode) -> Result<Vec<Attachment>> {
-    let mut reading = Reading::new(0);
+    let mut reading = Reading::new(&FilePolicy::Any, 0);
     let numbered = (1..).zip(args.named());
     let attachments = numbered.map(|(number, (option, path, is_image))| {
         ensure!(

@@ -212,7 +212,8 @@ impl Checker {
             self.process.other_answer();
         }
         let was_withdrawn = self.withdraws && is_bare && frame.status == done::STOPPED;
-        self.withdraws = was_withdrawn || is_other && is_ok && activity == Activity::Running;
+        // Without a run, a cancel may have withdrawn a prompt whose files were being read.
+        self.withdraws = was_withdrawn || is_other && is_ok;
         self.process.done(frame);
     }
 }

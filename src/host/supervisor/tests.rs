@@ -133,7 +133,10 @@ impl Stage {
                 Output::Frame(frame) => self.frames.push(frame),
                 Output::StartCall(task, _) => self.call = Some(task),
                 Output::CancelTask(task) => self.call = self.call.filter(|call| *call != task),
-                Output::Persist(_) | Output::StartTool(..) | Output::Warning(_) => {}
+                Output::Persist(_)
+                | Output::StartTool(..)
+                | Output::ReadFiles(..)
+                | Output::Warning(_) => {}
                 Output::Abort(_) => panic!("an abort without a second signal"),
             }
         }

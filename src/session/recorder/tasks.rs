@@ -2,6 +2,7 @@
 
 use super::Recorder;
 use crate::chat::tool::ToolSpec;
+use crate::protocol::attachment::Attachment;
 use crate::protocol::id::TaskId;
 use crate::session::Output;
 use crate::session::answer_extraction::AnswerExtraction;
@@ -31,6 +32,13 @@ impl Recorder {
         let task = self.new_task();
         self.push(Output::StartTool(task, call));
         task
+    }
+
+    /// Has files read for a request. The task is not the active run's, and outlives it.
+    pub(in crate::session) fn read_files(&mut self, attachments: Vec<Attachment>) -> TaskId {
+        self.last_task.0 += 1;
+        self.push(Output::ReadFiles(self.last_task, attachments));
+        self.last_task
     }
 
     fn new_task(&mut self) -> TaskId {

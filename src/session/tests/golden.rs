@@ -226,6 +226,7 @@ impl Play {
                 self.now = self.session.deadline().expect("a deadline").max(self.now);
             }
             Input::Task(_, TaskEvent::Engine(_))
+            | Input::FilesRead(..)
             | Input::Request(_)
             | Input::BadLine(_)
             | Input::InputEnded
@@ -254,6 +255,7 @@ impl Play {
                 let arguments = Value::Object(call.arguments);
                 format!("= tool {} {} {arguments}\n", call.server, call.tool)
             }
+            Output::ReadFiles(_, attachments) => format!("= read {} files\n", attachments.len()),
             Output::CancelTask(task) => {
                 if self.call == Some(task) {
                     self.call = None;

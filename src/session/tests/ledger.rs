@@ -23,6 +23,8 @@ pub(super) struct Ledger {
     call: Option<TaskId>,
     /// The tools that run.
     tools: BTreeSet<TaskId>,
+    /// The tasks that read files of requests. They need no run.
+    reads: BTreeSet<TaskId>,
     is_closed: bool,
     /// The last event was found in an answer: it shares its ordinal with what follows.
     shares_ordinal: bool,
@@ -40,7 +42,7 @@ struct Owed {
 enum Due {
     /// In the step that takes the line in.
     Now,
-    /// While a run lives, it may wait.
+    /// While a run lives or files are read, it may wait.
     WithRun,
 }
 
@@ -55,6 +57,7 @@ impl Ledger {
             run: None,
             call: None,
             tools: BTreeSet::new(),
+            reads: BTreeSet::new(),
             is_closed: false,
             shares_ordinal: false,
         }
@@ -85,7 +88,7 @@ impl Ledger {
     }
 
     fn is_live(&self, task: TaskId) -> bool {
-        self.call == Some(task) || self.tools.contains(&task)
+        self.call == Some(task) || self.tools.contains(&task) || self.reads.contains(&task)
     }
 
     pub(super) fn watch(&mut self, input: &Input, outputs: &[Output]) -> Result<()> {
@@ -95,7 +98,8 @@ impl Ledger {
         for output in outputs {
             self.output(input, output)?;
         }
-        let late = self.owed.iter().find(|owed| owed.due == Due::Now || self.run.is_none());
+        let may_wait = self.run.is_some() || !self.reads.is_empty();
+        let late = self.owed.iter().find(|owed| owed.due == Due::Now || !may_wait);
         ensure!(late.is_none(), "no done for {late:?}");
         let has_tasks = self.call.is_some() || !self.tools.is_empty();
         ensure!(self.run.is_some() || !has_tasks, "a task goes on without a run");
@@ -121,6 +125,7 @@ impl Ledger {
             Input::Task(task, TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_)) => {
                 self.over(*task);
             }
+            Input::FilesRead(task, _) => self.over(*task),
             Input::Task(_, TaskEvent::Engine(_))
             | Input::DeadlineReached
             | Input::ServerChanged(_)
@@ -159,6 +164,7 @@ impl Ledger {
     fn over(&mut self, task: TaskId) {
         self.call.take_if(|call| *call == task);
         self.tools.remove(&task);
+        self.reads.remove(&task);
     }
 
     fn owe(&mut self, id: &str, due: Due) {
@@ -190,6 +196,10 @@ impl Ledger {
                 ensure!(self.tools.insert(*task), "the task {task} twice");
                 Ok(())
             }
+            Output::ReadFiles(task, _) => {
+                ensure!(self.reads.insert(*task), "the task {task} twice");
+                Ok(())
+            }
             Output::CancelTask(task) => {
                 ensure!(self.is_live(*task), "cancels a task that is not live");
                 self.over(*task);
@@ -199,6 +209,7 @@ impl Ledger {
             Output::Exit(_) => {
                 ensure!(self.owed.is_empty(), "exit without done for {:?}", self.owed);
                 ensure!(self.run.is_none(), "exit with a live run");
+                ensure!(self.reads.is_empty(), "exit while files are read");
                 self.is_closed = true;
                 Ok(())
             }

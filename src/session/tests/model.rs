@@ -40,7 +40,9 @@ fn item(output: &Output) -> Option<Item> {
     let frame = match output {
         Output::Frame(frame) => frame,
         Output::StartCall(..) => return Some(Item::Start),
-        Output::Persist(_) | Output::StartTool(..) | Output::Warning(_) => return None,
+        Output::Persist(_) | Output::StartTool(..) | Output::ReadFiles(..) | Output::Warning(_) => {
+            return None;
+        }
         Output::CancelTask(_) => return Some(Item::Cancel),
         Output::Exit(code) => return Some(Item::Exit(*code)),
         Output::Abort(code) => return Some(Item::Abort(*code)),
@@ -216,6 +218,7 @@ impl Model {
             }
             Input::Task(_, event) if is_live => self.task_event(event),
             Input::Task(..)
+            | Input::FilesRead(..)
             | Input::DeadlineReached
             | Input::Restored(_)
             | Input::StoreFailed(_)

@@ -167,6 +167,7 @@ impl<M: Machine> Scene<M> {
                 Output::Frame(frame) => self.note_prompts(frame),
                 Output::Persist(_)
                 | Output::StartTool(..)
+                | Output::ReadFiles(..)
                 | Output::Warning(_)
                 | Output::Exit(_)
                 | Output::Abort(_) => {}

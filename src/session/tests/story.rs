@@ -80,6 +80,7 @@ impl Story {
                 Output::StartCall(_, spec) => self.call_asked(spec)?,
                 Output::Persist(_)
                 | Output::StartTool(..)
+                | Output::ReadFiles(..)
                 | Output::CancelTask(_)
                 | Output::Warning(_)
                 | Output::Exit(_)

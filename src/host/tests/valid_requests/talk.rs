@@ -249,8 +249,11 @@ impl Talk {
                     self.check(spec);
                 }
                 Output::CancelTask(_) => self.call = None,
-                Output::StartTool(..) | Output::Warning(_) | Output::Exit(_) | Output::Abort(_) => {
-                }
+                Output::StartTool(..)
+                | Output::ReadFiles(..)
+                | Output::Warning(_)
+                | Output::Exit(_)
+                | Output::Abort(_) => {}
             }
         }
     }

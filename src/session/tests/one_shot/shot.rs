@@ -184,8 +184,11 @@ impl<M: Machine> Shot<M> {
                 ensure!(self.live.take() == Some(run), "cancels a run that is not live");
                 Ok(())
             }
-            Output::Persist(_) | Output::StartTool(..) | Output::Warning(_) => {
-                anyhow::bail!("no tools: {output:?}")
+            Output::Persist(_)
+            | Output::StartTool(..)
+            | Output::ReadFiles(..)
+            | Output::Warning(_) => {
+                anyhow::bail!("no tools, no files: {output:?}")
             }
             Output::Exit(code) => {
                 self.seen.exit = Some(code);

@@ -278,7 +278,11 @@ impl Contract {
                 }
                 Ok(())
             }
-            Output::Persist(_) | Output::Warning(_) | Output::Exit(_) | Output::Abort(_) => Ok(()),
+            Output::Persist(_)
+            | Output::ReadFiles(..)
+            | Output::Warning(_)
+            | Output::Exit(_)
+            | Output::Abort(_) => Ok(()),
         }
     }
 
