@@ -5,7 +5,7 @@ mod of_yaml;
 
 use super::cost::{self, Cost, NoRoom, RecordsCost, Room, TemplateCost};
 use super::outside::{Contents, FileFacts};
-use super::records::{Found, Maker};
+use super::records::{FoundRecords, Maker};
 use super::table::{self, Blanks};
 use crate::protocol::json::Error;
 use crate::template::{Keys, Record};
@@ -125,7 +125,7 @@ impl Contents {
         let found = match self.format() {
             Format::Json => self.json_records()?,
             Format::Yaml => self.yaml_records()?,
-            Format::Table(sign) => Found::Records(self.table(sign)?),
+            Format::Table(sign) => FoundRecords::Records(self.table(sign)?),
             Format::JsonLines => self.json_lines()?,
             Format::Other if self.file.is_none() => self.json_records()?,
             Format::Other => {
@@ -133,8 +133,8 @@ impl Contents {
             }
         };
         match found {
-            Found::Records(records) => Ok(records),
-            Found::Other => Err(format!("{} does not hold a list of maps", self.called())),
+            FoundRecords::Records(records) => Ok(records),
+            FoundRecords::Other => Err(format!("{} does not hold a list of maps", self.called())),
         }
     }
 
@@ -167,7 +167,7 @@ impl Contents {
         Ok(())
     }
 
-    fn json_records(&self) -> Result<Found, String> {
+    fn json_records(&self) -> Result<FoundRecords, String> {
         let text = self.unmarked()?;
         let RecordsCost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(error))?;
         self.fits(self.room().take(cost))?;
@@ -178,7 +178,7 @@ impl Contents {
         format!("{} is not valid JSON: {}", self.called(), Error::from(error))
     }
 
-    fn json_lines(&self) -> Result<Found, String> {
+    fn json_lines(&self) -> Result<FoundRecords, String> {
         let (mut room, mut maker) = (self.room(), Maker::default());
         let (mut records, mut has_other) = (Vec::new(), false);
         for (index, line) in self.unmarked()?.lines().enumerate() {
@@ -196,7 +196,7 @@ impl Contents {
                 None => has_other = true,
             }
         }
-        Ok(if has_other { Found::Other } else { Found::Records(records) })
+        Ok(if has_other { FoundRecords::Other } else { FoundRecords::Records(records) })
     }
 
     /// The rows after the heading, which names the columns.

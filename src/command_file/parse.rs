@@ -42,7 +42,7 @@ impl CommandFile {
     /// # Errors
     /// If the text is no YAML, or not what a command file may hold; names the file and the line.
     pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
-        Reading { path, warnings: Vec::new() }.file(text)
+        FileReader { path, warnings: Vec::new() }.file(text)
     }
 }
 
@@ -74,12 +74,12 @@ fn empty(path: &Path) -> CommandFile {
 /// What a fault is and where.
 pub(super) type FileFault = (u32, String);
 
-struct Reading<'a> {
+struct FileReader<'a> {
     path: &'a Path,
     warnings: Vec<Warning>,
 }
 
-impl Reading<'_> {
+impl FileReader<'_> {
     fn file(mut self, text: &str) -> Result<CommandFile, FileError> {
         let path = self.path;
         let error = |line, message| FileError { path: path.to_owned(), line, message };

@@ -55,12 +55,12 @@ impl Maker {
 
 /// A list of maps, or one map, which counts as a list of one; nothing else.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundRecords {
     Records(Vec<Record>),
     Other,
 }
 
-impl Found {
+impl FoundRecords {
     /// What a document of YAML is.
     pub(super) fn of_yaml(data: yaml::Data) -> Self {
         let mut maker = Maker::default();
@@ -76,7 +76,7 @@ impl Found {
     }
 }
 
-impl<'de> Deserialize<'de> for Found {
+impl<'de> Deserialize<'de> for FoundRecords {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(FoundVisitor)
     }
@@ -85,45 +85,45 @@ impl<'de> Deserialize<'de> for Found {
 struct FoundVisitor;
 
 impl<'de> Visitor<'de> for FoundVisitor {
-    type Value = Found;
+    type Value = FoundRecords;
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str("a list of maps")
     }
 
-    fn visit_unit<E>(self) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_unit<E>(self) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_none<E>(self) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_none<E>(self) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<FoundRecords, D::Error> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_bool<E>(self, _: bool) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_i64<E>(self, _: i64) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_u64<E>(self, _: u64) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_f64<E>(self, _: f64) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Found, E> {
-        Ok(Found::Other)
+    fn visit_str<E>(self, _: &str) -> Result<FoundRecords, E> {
+        Ok(FoundRecords::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<FoundRecords, A::Error> {
         let mut maker = Maker::default();
         let mut records = Vec::new();
         let mut has_other = false;
@@ -133,14 +133,14 @@ impl<'de> Visitor<'de> for FoundVisitor {
                 None => has_other = true,
             }
         }
-        Ok(if has_other { Found::Other } else { Found::Records(records) })
+        Ok(if has_other { FoundRecords::Other } else { FoundRecords::Records(records) })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Found, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<FoundRecords, A::Error> {
         let mut map = Map::new();
         while let Some((key, value)) = members.next_entry()? {
             map.insert(key, value);
         }
-        Ok(Found::Records(vec![Maker::default().record(map)]))
+        Ok(FoundRecords::Records(vec![Maker::default().record(map)]))
     }
 }

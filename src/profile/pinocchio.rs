@@ -115,7 +115,7 @@ pub(super) fn read(document: &Node) -> Result<Drafts, Fault> {
         return Ok(drafts);
     }
     for (name, sections) in map(document, "a file of profiles")? {
-        let mut reading = Reading::new(name, &mut drafts.warnings)?;
+        let mut reading = ProfileReader::new(name, &mut drafts.warnings)?;
         reading.sections(sections)?;
         drafts.profiles.push(reading.end()?);
     }
@@ -127,7 +127,7 @@ fn registry_profiles(registry: &Node, drafts: &mut Drafts) -> Result<(), Fault> 
         match key.text().unwrap_or_default() {
             "profiles" => {
                 for (name, profile) in map(value, "`profiles`")? {
-                    let mut reading = Reading::new(name, &mut drafts.warnings)?;
+                    let mut reading = ProfileReader::new(name, &mut drafts.warnings)?;
                     reading.registered(profile)?;
                     drafts.profiles.push(reading.end()?);
                 }
@@ -144,7 +144,7 @@ fn not_taken(what: &str) -> String {
 }
 
 /// One profile.
-struct Reading<'a> {
+struct ProfileReader<'a> {
     draft: Draft,
     warnings: &'a mut Vec<(u32, String)>,
     /// The type of API, and its line.
@@ -154,7 +154,7 @@ struct Reading<'a> {
     base_urls: Vec<(String, String, u32)>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ProfileReader<'a> {
     fn new(name: &Node, warnings: &'a mut Vec<(u32, String)>) -> Result<Self, Fault> {
         let draft = Draft::new(&profile_name(name)?);
         Ok(Self { draft, warnings, api_type: None, keys: Vec::new(), base_urls: Vec::new() })

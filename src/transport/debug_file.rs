@@ -50,7 +50,7 @@ pub(crate) struct DebugFile {
     to_line: ToLine,
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// The file with its old content, until that is removed, and the lines that wait for it.
-    held: Option<Held>,
+    held: Option<QueuedLines>,
     /// Ends when the thread has written everything.
     written: oneshot::Receiver<()>,
     waiting_bytes: Arc<AtomicUsize>,
@@ -64,7 +64,7 @@ pub(crate) struct DebugFile {
 
 /// A file that still has the content of an earlier process.
 #[derive(Debug)]
-struct Held {
+struct QueuedLines {
     file: Arc<File>,
     lines: Vec<Vec<u8>>,
 }
@@ -99,7 +99,7 @@ impl DebugFile {
             named,
             to_line,
             lines: Some(lines),
-            held: Some(Held { file, lines: Vec::new() }),
+            held: Some(QueuedLines { file, lines: Vec::new() }),
             written,
             waiting_bytes,
             waiting_bytes_max: WAITING_BYTES_MAX,
@@ -148,7 +148,7 @@ impl DebugFile {
     /// Empties the file and writes the frames so far. A process that runs nothing never gets here, so
     /// the record of an earlier process is replaced only by another record of a run.
     pub(crate) fn begin(&mut self) {
-        let Some(Held { file, lines }) = self.held.take() else { return };
+        let Some(QueuedLines { file, lines }) = self.held.take() else { return };
         if let Err(error) = empty(&file) {
             tracing::warn!(%error, "the debug file can't be emptied, so it is not written");
             self.lines = None;

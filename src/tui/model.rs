@@ -269,7 +269,7 @@ pub(crate) struct State {
     /// Another conversation is being opened.
     is_opening: bool,
     /// All prompts of the conversation, oldest first.
-    prompts: Vec<edits::Asked>,
+    prompts: Vec<edits::AcceptedPrompt>,
     hint: Option<Hint>,
     leave_until: Option<Duration>,
     /// Ctrl-X was pressed.

@@ -9,7 +9,7 @@ use crate::conformance::events::{Entry, EventTime, Lister, PREAMBLE};
 use crate::protocol::json;
 use std::io::Read;
 
-/// Bad lines that are reported one by one on standard error; the others are counted.
+/// Rejected lines that are reported one by one on standard error; the others are counted.
 const REPORTED_MAX: u64 = 100;
 
 /// The output format.
@@ -36,7 +36,7 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
     if let Sink::Lines(_) = sink {
         out.line(PREAMBLE)?;
     }
-    let mut bad = Bad::default();
+    let mut bad = RejectedLines::default();
     let client_error = match Input::open(args.file.as_deref()) {
         Err(error) => Some(error.to_string()),
         Ok(input) => {
@@ -57,12 +57,12 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
 
 /// Lines that are not frames.
 #[derive(Debug, Default)]
-struct Bad {
+struct RejectedLines {
     count: u64,
     first: Option<String>,
 }
 
-impl Bad {
+impl RejectedLines {
     fn add(&mut self, line: &str) {
         self.count += 1;
         self.first.get_or_insert_with(|| line.to_owned());
@@ -75,7 +75,7 @@ fn read_all(
     lines: &mut StreamLines<impl Read>,
     time: &WriteTime,
     sink: &mut Sink,
-    bad: &mut Bad,
+    bad: &mut RejectedLines,
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     let mut lister = Lister::new();
@@ -132,7 +132,12 @@ impl Sink {
     }
 }
 
-fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Result<u8, Failure> {
+fn finish(
+    sink: Sink,
+    bad: &RejectedLines,
+    unread: Option<Unread>,
+    out: &mut Out,
+) -> Result<u8, Failure> {
     let count = bad.count;
     let lines = format!("{count} lines are no frames of the protocol and are not listed");
     match sink {

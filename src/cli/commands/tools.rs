@@ -28,7 +28,7 @@ pub(super) struct Offered {
 }
 
 /// What a model would be offered.
-struct Found {
+struct Offer {
     catalogue: Catalogue,
     servers: ServerNames,
     failed: BTreeMap<ServerName, String>,
@@ -73,7 +73,7 @@ fn run(args: &ToolsArgs) -> Result<u8, Failure> {
         }
     };
     let servers = ServerNames::new(tools.keys().chain(failed.keys()));
-    let found = Found { catalogue: Catalogue::new(&[], &tools), servers, failed };
+    let found = Offer { catalogue: Catalogue::new(&[], &tools), servers, failed };
     for (server, reason) in &found.failed {
         message(&format!("MCP server {}: {reason}", escape_control(server.as_str())));
     }
@@ -120,7 +120,7 @@ async fn offered(settings: ToolSettings) -> Offered {
     Offered { tools, failed }
 }
 
-fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(), Failure> {
+fn print_json(found: &Offer, rules: &ApprovalRules, out: &mut Out) -> Result<(), Failure> {
     let mut envelope = Envelope::new();
     for entry in found.catalogue.entries() {
         let (server, server_tool) = origin(entry);
@@ -149,7 +149,7 @@ fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(),
     envelope.finish(error.as_ref(), None, out)
 }
 
-fn print_text(found: &Found, out: &mut Out) -> Result<(), Failure> {
+fn print_text(found: &Offer, out: &mut Out) -> Result<(), Failure> {
     for entry in found.catalogue.entries() {
         let (server, _) = origin(entry);
         out.line(&format!("{} ({})", entry.spec.name, escape_control(server)))?;

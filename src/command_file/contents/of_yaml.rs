@@ -3,7 +3,7 @@
 use super::Format;
 use crate::command_file::cost::{Cost, RecordsCost};
 use crate::command_file::outside::Contents;
-use crate::command_file::records::Found;
+use crate::command_file::records::FoundRecords;
 use crate::yaml;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,9 +36,9 @@ impl Contents {
         self.read_yaml()
     }
 
-    pub(super) fn yaml_records(&self) -> Result<Found, String> {
+    pub(super) fn yaml_records(&self) -> Result<FoundRecords, String> {
         let data = self.yaml_data::<RecordsCost>(|RecordsCost(cost)| cost)?;
-        Ok(Found::of_yaml(data))
+        Ok(FoundRecords::of_yaml(data))
     }
 
     pub(super) fn read_yaml<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {

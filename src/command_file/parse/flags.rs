@@ -1,6 +1,6 @@
 //! The flags and arguments of a command file.
 
-use super::{FileFault, Reading, list, text, texts};
+use super::{FileFault, FileReader, list, text, texts};
 use crate::command_file::flag::{Flag, Type};
 use crate::command_file::{CommandFile, default};
 use crate::yaml::{Kind, Node};
@@ -15,7 +15,7 @@ const LIST_MAX: usize = 1000;
 const NAME_EXPECTED: &str =
     "a name has letters, digits, `-`, `_` and `.`, and begins with a letter or digit";
 
-impl Reading<'_> {
+impl FileReader<'_> {
     pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, FileFault> {
         let items = list(node, key)?;
         short_enough(items, key)?;

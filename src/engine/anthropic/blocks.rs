@@ -50,7 +50,7 @@ enum OpenBlock {
 
 /// Why blocks can't be put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(super) enum BlockError {
     /// More than [`CALLS_MAX`] calls.
     Calls,
     /// More than [`BLOCKS_MAX`] blocks.
@@ -65,9 +65,9 @@ pub(super) enum Bad {
     WrongKind,
 }
 
-impl Bad {
+impl BlockError {
     /// What is wrong, for the detail of an error.
-    pub(super) fn words(self) -> String {
+    pub(super) fn detail(self) -> String {
         match self {
             Self::Calls => format!("more than {CALLS_MAX} tool calls"),
             Self::Blocks => format!("more than {BLOCKS_MAX} content blocks"),
@@ -86,12 +86,12 @@ impl Blocks {
         index: u64,
         block: Block,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), BlockError> {
         // Some servers leave out the end of a block.
         self.finish(index, events);
         self.begun += 1;
         if self.begun > BLOCKS_MAX {
-            return Err(Bad::Blocks);
+            return Err(BlockError::Blocks);
         }
         let open = match block {
             Block::Text { text } => {
@@ -121,14 +121,14 @@ impl Blocks {
         index: u64,
         delta: Delta,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), BlockError> {
         match &delta {
             Delta::Thinking { thinking: piece } | Delta::Signature { signature: piece } => {
                 self.count_data(piece.len())?;
             }
             Delta::Text { .. } | Delta::InputJson { .. } | Delta::Unknown => {}
         }
-        let open = self.open.get_mut(&index).ok_or(Bad::Unopened)?;
+        let open = self.open.get_mut(&index).ok_or(BlockError::Unopened)?;
         match (open, delta) {
             (OpenBlock::Text { bytes }, Delta::Text { text }) => {
                 *bytes += text.len();
@@ -152,7 +152,7 @@ impl Blocks {
                 | OpenBlock::RedactedThinking { .. }
                 | OpenBlock::ToolUse { .. },
                 _,
-            ) => return Err(Bad::WrongKind),
+            ) => return Err(BlockError::WrongKind),
         }
         Ok(())
     }
@@ -204,12 +204,12 @@ impl Blocks {
         name: String,
         input: Value,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<OpenBlock, Bad> {
+    ) -> Result<OpenBlock, BlockError> {
         if name.is_empty() {
-            return Err(Bad::Nameless);
+            return Err(BlockError::Nameless);
         }
         if self.calls.len() == CALLS_MAX {
-            return Err(Bad::Calls);
+            return Err(BlockError::Calls);
         }
         let id = self.calls.take(id);
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
@@ -217,9 +217,9 @@ impl Blocks {
     }
 
     /// Counts bytes of provider data.
-    fn count_data(&mut self, bytes: usize) -> Result<(), Bad> {
+    fn count_data(&mut self, bytes: usize) -> Result<(), BlockError> {
         self.data_bytes += bytes;
-        if self.data_bytes > DATA_BYTES_MAX { Err(Bad::Data) } else { Ok(()) }
+        if self.data_bytes > DATA_BYTES_MAX { Err(BlockError::Data) } else { Ok(()) }
     }
 }
 

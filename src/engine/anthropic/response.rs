@@ -1,6 +1,6 @@
 //! Decodes a response into engine events. Pure.
 
-use super::blocks::{Bad, Blocks};
+use super::blocks::{BlockError, Blocks};
 use super::event::{Block, End, Event, decode};
 use super::usage::Counts;
 use crate::chat::event::FinishClass;
@@ -77,10 +77,10 @@ impl<'a> AnthropicReader<'a> {
         }
         self.response.understand();
         self.response.advance(true);
-        self.event(event, events).map_err(|bad| self.bad(bad, json))
+        self.event(event, events).map_err(|error| self.error(error, json))
     }
 
-    fn event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+    fn event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), BlockError> {
         match event {
             Event::MessageStart { message } => self.counts.update(&message.usage),
             Event::ContentBlockStart { index, content_block } => {
@@ -137,12 +137,14 @@ impl<'a> AnthropicReader<'a> {
         self.response.failures.reported_as(error, error_status(error))
     }
 
-    fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
-        match bad {
-            Bad::Calls | Bad::Blocks | Bad::Data => self.response.failures.too_long(bad.words()),
-            Bad::Nameless => self.response.failures.nameless_tool(),
-            Bad::Unopened | Bad::WrongKind => {
-                self.response.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
+    fn error(&self, error: BlockError, json: &[u8]) -> Failure {
+        match error {
+            BlockError::Calls | BlockError::Blocks | BlockError::Data => {
+                self.response.failures.too_long(error.detail())
+            }
+            BlockError::Nameless => self.response.failures.nameless_tool(),
+            BlockError::Unopened | BlockError::WrongKind => {
+                self.response.failures.unreadable(&serde_json::Error::custom(error.detail()), json)
             }
         }
     }

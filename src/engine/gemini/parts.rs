@@ -23,7 +23,7 @@ pub(super) struct Parts {
 
 /// Why a part can't be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(super) enum PartError {
     /// More than [`CALLS_MAX`] calls.
     Calls,
     /// More than [`DATA_BYTES_MAX`] bytes or [`DATA_PARTS_MAX`] parts to send back.
@@ -32,9 +32,9 @@ pub(super) enum Bad {
     Nameless,
 }
 
-impl Bad {
+impl PartError {
     /// What is wrong, for the detail of an error.
-    pub(super) fn words(self) -> String {
+    pub(super) fn detail(self) -> String {
         match self {
             Self::Calls => format!("more than {CALLS_MAX} tool calls"),
             Self::Data => format!(
@@ -47,7 +47,11 @@ impl Bad {
 
 impl Parts {
     /// Takes the next part; adds what happened to `events`.
-    pub(super) fn push(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+    pub(super) fn push(
+        &mut self,
+        part: Part,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), PartError> {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             return self.call(call, signature, events);
@@ -76,7 +80,7 @@ impl Parts {
         text: String,
         signature: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), PartError> {
         if !text.is_empty() {
             events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text: text.clone() });
         }
@@ -94,7 +98,7 @@ impl Parts {
         text: String,
         signature: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), PartError> {
         let bytes = text.len();
         if !text.is_empty() {
             events.push(EngineEvent::Text(text));
@@ -117,14 +121,14 @@ impl Parts {
         call: FunctionCall,
         signature: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), PartError> {
         let FunctionCall { id: given, name, args } = call;
         if name.is_empty() {
-            return Err(Bad::Nameless);
+            return Err(PartError::Nameless);
         }
         let given = given.filter(|id| !id.is_empty());
         if self.ids.len() == CALLS_MAX {
-            return Err(Bad::Calls);
+            return Err(PartError::Calls);
         }
         let id = self.ids.take(given.clone().unwrap_or_default());
         let args = args.as_ref().map_or("{}", |args| args.get());
@@ -136,11 +140,11 @@ impl Parts {
         self.push_data(AnswerPart::Call { id: given, signature }, data_bytes)
     }
 
-    fn push_data(&mut self, part: AnswerPart, bytes: usize) -> Result<(), Bad> {
+    fn push_data(&mut self, part: AnswerPart, bytes: usize) -> Result<(), PartError> {
         self.data_bytes += bytes;
         self.data.push(part);
         match self.data_bytes > DATA_BYTES_MAX || self.data.len() > DATA_PARTS_MAX {
-            true => Err(Bad::Data),
+            true => Err(PartError::Data),
             false => Ok(()),
         }
     }

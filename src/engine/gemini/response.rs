@@ -2,7 +2,7 @@
 
 use super::event::{Chunk, Event, Part, decode, decode_list};
 use super::names::Names;
-use super::parts::{Bad, Parts};
+use super::parts::{PartError, Parts};
 use super::usage;
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
@@ -110,7 +110,7 @@ impl<'a> GeminiReader<'a> {
         match event {
             Event::Chunk(chunk) => {
                 self.response.understand();
-                self.chunk(chunk, events).map_err(|bad| self.bad(bad))
+                self.chunk(chunk, events).map_err(|error| self.error(error))
             }
             Event::Error(error) => Err(self.reported(&error)),
             Event::Unknown => {
@@ -120,7 +120,7 @@ impl<'a> GeminiReader<'a> {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<EngineEvent>) -> Result<(), PartError> {
         self.usage = usage::usage(&chunk.usage_metadata).or(self.usage);
         if let Some(reason) = chunk.block_reason() {
             self.finish = Finish::Blocked(reason.to_owned());
@@ -168,10 +168,10 @@ impl<'a> GeminiReader<'a> {
         self.response.failures.reported_as(error, error_status(error))
     }
 
-    fn bad(&self, bad: Bad) -> Failure {
-        match bad {
-            Bad::Calls | Bad::Data => self.response.failures.too_long(bad.words()),
-            Bad::Nameless => self.response.failures.nameless_tool(),
+    fn error(&self, error: PartError) -> Failure {
+        match error {
+            PartError::Calls | PartError::Data => self.response.failures.too_long(error.detail()),
+            PartError::Nameless => self.response.failures.nameless_tool(),
         }
     }
 }

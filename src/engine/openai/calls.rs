@@ -33,7 +33,7 @@ enum CallStage {
 
 /// Why calls can't be put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(super) enum CallError {
     /// More than [`CALLS_MAX`], or too long without a name.
     TooMany,
     /// A call ended without having been named.
@@ -46,11 +46,11 @@ impl Calls {
         &mut self,
         delta: &ToolDelta,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), CallError> {
         let place = self.place(delta);
         if place == self.0.len() {
             if place == CALLS_MAX {
-                return Err(Bad::TooMany);
+                return Err(CallError::TooMany);
             }
             self.0.push(OpenCall::new(delta));
         }
@@ -59,9 +59,9 @@ impl Calls {
     }
 
     /// No piece follows: every call is whole. Adds what happened to `events`.
-    pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+    pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), CallError> {
         for call in &mut self.0 {
-            let CallStage::Started(tool) = &call.stage else { return Err(Bad::Nameless) };
+            let CallStage::Started(tool) = &call.stage else { return Err(CallError::Nameless) };
             let id = tool.id.clone();
             let text = call.arguments.end();
             if !text.is_empty() {
@@ -148,12 +148,16 @@ impl OpenCall {
         delta: &ToolDelta,
         id: String,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), CallError> {
         let mut text = self.arguments.push(delta.arguments());
         if let CallStage::Unnamed(waiting) = &mut self.stage {
             *waiting += &text;
             let Some(name) = delta.name() else {
-                return if waiting.len() > UNNAMED_BYTES_MAX { Err(Bad::TooMany) } else { Ok(()) };
+                return if waiting.len() > UNNAMED_BYTES_MAX {
+                    Err(CallError::TooMany)
+                } else {
+                    Ok(())
+                };
             };
             text = std::mem::take(waiting);
             let tool = ToolCall { id: ToolCallId(id), name: name.to_owned() };
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
     use crate::engine::openai::chunk::{Shape, decode};
 
-    fn run(deltas: &[&str]) -> (String, Result<(), Bad>) {
+    fn run(deltas: &[&str]) -> (String, Result<(), CallError>) {
         let mut calls = Calls::default();
         let mut events = Vec::new();
         let mut result = Ok(());
@@ -264,7 +268,7 @@ mod tests {
         let early = r#"{"index":0,"id":"a","function":{"arguments":"1"}}"#;
         let named = r#"{"index":0,"function":{"name":"f","arguments":"2"}}"#;
         check(&[early, named], "+a:f a<12 !a");
-        assert_eq!(run(&[early]), (String::new(), Err(Bad::Nameless)));
+        assert_eq!(run(&[early]), (String::new(), Err(CallError::Nameless)));
     }
 
     #[test]
@@ -273,8 +277,8 @@ mod tests {
             .map(|at| format!(r#"{{"index":{at},"function":{{"name":"f"}}}}"#))
             .collect();
         let deltas: Vec<_> = deltas.iter().map(String::as_str).collect();
-        assert_eq!(run(&deltas).1, Err(Bad::TooMany));
+        assert_eq!(run(&deltas).1, Err(CallError::TooMany));
         let long = format!(r#"{{"function":{{"arguments":"{}"}}}}"#, "x".repeat(UNNAMED_BYTES_MAX));
-        assert_eq!(run(&[&long, &long]).1, Err(Bad::TooMany));
+        assert_eq!(run(&[&long, &long]).1, Err(CallError::TooMany));
     }
 }

@@ -1,7 +1,7 @@
 //! Decodes a response into engine events. Pure: the events do not depend on how the bytes are split, except
 //! for where a text is cut.
 
-use super::calls::{Bad, Calls};
+use super::calls::{CallError, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
 use super::provider_data::ProviderDataBuilder;
@@ -181,7 +181,7 @@ impl<'a> OpenAiReader<'a> {
         for delta in piece.tool_calls() {
             let delta =
                 delta.shown(|word, bytes_max| self.response.failures.shown(word, bytes_max));
-            self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
+            self.calls.push(&delta, events).map_err(|error| self.call_error(error))?;
         }
         Ok(())
     }
@@ -217,13 +217,13 @@ impl<'a> OpenAiReader<'a> {
         events.push(event);
     }
 
-    fn bad_call(&self, bad: Bad) -> Failure {
-        match bad {
-            Bad::TooMany => self
+    fn call_error(&self, error: CallError) -> Failure {
+        match error {
+            CallError::TooMany => self
                 .response
                 .failures
                 .too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed")),
-            Bad::Nameless => self.response.failures.nameless_tool(),
+            CallError::Nameless => self.response.failures.nameless_tool(),
         }
     }
 }
@@ -275,7 +275,7 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
             None if self.response.done => return Err(self.response.cut_off(missing(true))),
             None => return Err(self.response.at_end(self.response.cut_off(missing(false)))),
         };
-        self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
+        self.calls.end(events).map_err(|error| self.call_error(error))?;
         let has_calls = !self.calls.is_empty();
         let class = match reason.as_str() {
             "" if has_calls => FinishClass::ToolCalls,

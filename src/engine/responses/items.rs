@@ -45,7 +45,7 @@ enum OpenItem {
 
 /// Why items can't be put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(super) enum ItemError {
     /// More than [`CALLS_MAX`] calls.
     Calls,
     /// More than [`ITEMS_MAX`] items.
@@ -58,9 +58,9 @@ pub(super) enum Bad {
     Unopened,
 }
 
-impl Bad {
+impl ItemError {
     /// What is wrong, for the detail of an error.
-    pub(super) fn words(self) -> String {
+    pub(super) fn detail(self) -> String {
         match self {
             Self::Calls => format!("more than {CALLS_MAX} tool calls"),
             Self::Items => format!("more than {ITEMS_MAX} items"),
@@ -78,7 +78,7 @@ impl Items {
         index: u64,
         item: Item,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         // A server that numbers no items has ended the one before.
         self.close(index, None, events)?;
         let open = match item {
@@ -99,7 +99,7 @@ impl Items {
         index: u64,
         text: String,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         let is_open =
             matches!(self.open.get(&index), Some(OpenItem::Message { .. } | OpenItem::Unknown));
         if !is_open {
@@ -124,7 +124,7 @@ impl Items {
         part: u64,
         text: &str,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         let is_open =
             matches!(self.open.get(&index), Some(OpenItem::Reasoning(_) | OpenItem::Unknown));
         if !is_open {
@@ -143,7 +143,7 @@ impl Items {
         index: u64,
         text: String,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         match self.open.get_mut(&index) {
             Some(OpenItem::Call { id, has_pieces, .. }) => {
                 *has_pieces |= !text.is_empty();
@@ -151,7 +151,9 @@ impl Items {
                 Ok(())
             }
             Some(OpenItem::Unknown) => Ok(()),
-            Some(OpenItem::Message { .. } | OpenItem::Reasoning(_)) | None => Err(Bad::Unopened),
+            Some(OpenItem::Message { .. } | OpenItem::Reasoning(_)) | None => {
+                Err(ItemError::Unopened)
+            }
         }
     }
 
@@ -161,7 +163,7 @@ impl Items {
         index: u64,
         item: Item,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         if self.open.contains_key(&index) {
             return self.close(index, Some(item), events);
         }
@@ -177,7 +179,7 @@ impl Items {
         &mut self,
         output: Vec<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         let open: Vec<u64> = self.open.keys().copied().collect();
         for index in open {
             self.close(index, None, events)?;
@@ -213,7 +215,12 @@ impl Items {
     }
 
     /// An item that comes whole.
-    fn whole(&mut self, index: u64, item: Item, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+    fn whole(
+        &mut self,
+        index: u64,
+        item: Item,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), ItemError> {
         let open = match &item {
             Item::Message { .. } => OpenItem::Message { bytes: 0, phase: None },
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
@@ -227,9 +234,9 @@ impl Items {
         self.close(index, Some(item), events)
     }
 
-    fn insert(&mut self, index: u64, open: OpenItem) -> Result<(), Bad> {
+    fn insert(&mut self, index: u64, open: OpenItem) -> Result<(), ItemError> {
         if self.data.len() + self.begun.len() >= ITEMS_MAX {
-            return Err(Bad::Items);
+            return Err(ItemError::Items);
         }
         self.begun.insert(index);
         self.open.insert(index, open);
@@ -241,10 +248,10 @@ impl Items {
         call_id: Option<String>,
         name: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<ToolCallId, Bad> {
-        let name = name.filter(|name| !name.is_empty()).ok_or(Bad::Nameless)?;
+    ) -> Result<ToolCallId, ItemError> {
+        let name = name.filter(|name| !name.is_empty()).ok_or(ItemError::Nameless)?;
         if self.calls.len() == CALLS_MAX {
-            return Err(Bad::Calls);
+            return Err(ItemError::Calls);
         }
         let id = self.calls.take(call_id.unwrap_or_default());
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
@@ -257,7 +264,7 @@ impl Items {
         index: u64,
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), ItemError> {
         let Some(open) = self.open.remove(&index) else { return Ok(()) };
         let data = match open {
             OpenItem::Message { bytes, phase } => {
@@ -290,7 +297,7 @@ impl Items {
         mut shown: ShownReasoning,
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<Option<DataItem>, Bad> {
+    ) -> Result<Option<DataItem>, ItemError> {
         let Some(Item::Reasoning { id, summary, content, encrypted_content }) = whole else {
             return Ok(None);
         };
@@ -302,7 +309,7 @@ impl Items {
         let id_bytes = id.as_ref().map_or(0, String::len);
         self.data_bytes += encrypted_content.len() + summary.to_string().len() + id_bytes;
         if self.data_bytes > DATA_BYTES_MAX {
-            return Err(Bad::Data);
+            return Err(ItemError::Data);
         }
         let summary = if summary.is_array() { summary } else { Value::Array(Vec::new()) };
         Ok(Some(DataItem::Reasoning { summary, encrypted_content, id }))

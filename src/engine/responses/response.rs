@@ -1,7 +1,7 @@
 //! Decodes a response into engine events. Pure.
 
 use super::event::{Event, Item, Response, decode, decode_whole};
-use super::items::{Bad, Items};
+use super::items::{ItemError, Items};
 use super::reasoning::ReasoningField;
 use super::report;
 use crate::chat::event::{FinishClass, Usage};
@@ -99,12 +99,12 @@ impl<'a> ResponsesReader<'a> {
             | Event::Repeated) => {
                 self.response.understand();
                 self.response.advance(true);
-                self.item_event(event, events).map_err(|bad| self.bad(bad, json))
+                self.item_event(event, events).map_err(|error| self.error(error, json))
             }
         }
     }
 
-    fn item_event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+    fn item_event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), ItemError> {
         match event {
             Event::ItemAdded { output_index, item } => {
                 let item = self.shown(item);
@@ -164,7 +164,7 @@ impl<'a> ResponsesReader<'a> {
         let detail = incomplete_details["reason"].as_str().filter(|_| status == "incomplete");
         self.reason = Some(detail.unwrap_or(status).to_owned());
         let output = output.into_iter().map(|item| self.shown(item)).collect();
-        self.items.finish_all(output, events).map_err(|bad| self.bad(bad, json))?;
+        self.items.finish_all(output, events).map_err(|error| self.error(error, json))?;
         self.response.done = true;
         Ok(())
     }
@@ -188,12 +188,16 @@ impl<'a> ResponsesReader<'a> {
         self.response.failures.reported_as(error, report::status(error))
     }
 
-    fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
+    fn error(&self, error: ItemError, json: &[u8]) -> Failure {
         let failures = self.response.failures;
-        match bad {
-            Bad::Calls | Bad::Items | Bad::Data => failures.too_long(bad.words()),
-            Bad::Nameless => failures.nameless_tool(),
-            Bad::Unopened => failures.unreadable(&serde_json::Error::custom(bad.words()), json),
+        match error {
+            ItemError::Calls | ItemError::Items | ItemError::Data => {
+                failures.too_long(error.detail())
+            }
+            ItemError::Nameless => failures.nameless_tool(),
+            ItemError::Unopened => {
+                failures.unreadable(&serde_json::Error::custom(error.detail()), json)
+            }
         }
     }
 }

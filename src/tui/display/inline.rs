@@ -51,7 +51,7 @@ pub(crate) struct Inline {
     left: usize,
     /// Lines of it that were pushed above the screen before the others were erased.
     pushed: usize,
-    asked: Asked,
+    query: OpenQuery,
     cursor_reports: CursorReports,
     /// The last report of the terminal confirmed its size.
     is_confirmed: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Inline {
 
 /// The open query of the terminal.
 #[derive(Debug)]
-enum Asked {
+enum OpenQuery {
     Nothing,
     /// The place of the cursor, with the expected size.
     Place(Size),
@@ -94,7 +94,7 @@ impl Inline {
             is_erased: false,
             left: 0,
             pushed: 0,
-            asked: Asked::Nothing,
+            query: OpenQuery::Nothing,
             cursor_reports: CursorReports::default(),
             is_confirmed: false,
         }
@@ -145,7 +145,7 @@ impl Inline {
             Some(region) => {
                 let changed = (!is_new).then_some(changed);
                 let before = Before { region, up, printed: lines, changed };
-                self.asked = Asked::Picture(Box::new(before));
+                self.query = OpenQuery::Picture(Box::new(before));
                 self.cursor_reports.asked(now);
                 out.push_str(ASK);
             }
@@ -194,7 +194,7 @@ impl Inline {
     /// The bytes that take the live region away, on a terminal of so many columns; the cursor is where it
     /// began.
     pub(crate) fn erase(&mut self, columns: usize) -> String {
-        if let Asked::Erased(erasure) = std::mem::replace(&mut self.asked, Asked::Nothing) {
+        if let OpenQuery::Erased(erasure) = std::mem::replace(&mut self.query, OpenQuery::Nothing) {
             self.erased(&erasure, erasure.row, erasure.size);
         }
         let Redrawn { up, printed } = self.redrawn(columns);

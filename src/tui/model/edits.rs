@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// A prompt of the conversation.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct AcceptedPrompt {
     message_id: String,
     text: String,
     /// What goes with it, by id and file name.
@@ -22,7 +22,7 @@ pub(super) struct Asked {
     log_len: usize,
 }
 
-impl Asked {
+impl AcceptedPrompt {
     /// Whether it began a turn. Others have joined one.
     fn is_first(&self) -> bool {
         self.message_id.ends_with(&user_message_id("", FIRST_PROMPT))
@@ -70,7 +70,12 @@ impl State {
         let attachments = attachments.iter();
         let attachments = attachments.map(|it| (it.attachment_id.clone(), it.filename.clone()));
         let attachments = attachments.collect();
-        self.prompts.push(Asked { message_id, text: text.to_owned(), attachments, log_len });
+        self.prompts.push(AcceptedPrompt {
+            message_id,
+            text: text.to_owned(),
+            attachments,
+            log_len,
+        });
         self.log.prompt(text);
     }
 
@@ -146,7 +151,7 @@ impl State {
         Vec::new()
     }
 
-    fn last_asked(&self) -> Option<&Asked> {
+    fn last_asked(&self) -> Option<&AcceptedPrompt> {
         self.prompts.iter().rev().find(|asked| asked.is_first())
     }
 
@@ -157,7 +162,7 @@ impl State {
 
     /// The files that `text` mentions after `@` and the message that it replaces, if any, does not.
     pub(super) fn newly_mentioned(&self, message_id: Option<&str>, text: &str) -> Vec<String> {
-        let is_replaced = |asked: &&Asked| message_id == Some(asked.message_id.as_str());
+        let is_replaced = |asked: &&AcceptedPrompt| message_id == Some(asked.message_id.as_str());
         let asked = self.prompts.iter().find(is_replaced);
         asked.map_or_else(|| mentions(text), |asked| asked.added(text))
     }
@@ -208,7 +213,7 @@ impl State {
     /// Turns were dropped. Not all of their prompts are known if only a part of the conversation is
     /// shown.
     pub(super) fn turn_dropped(&mut self, dropped: &TurnDropped) {
-        let is_gone = |asked: &Asked| dropped.message_ids.contains(&asked.message_id);
+        let is_gone = |asked: &AcceptedPrompt| dropped.message_ids.contains(&asked.message_id);
         let first = self.prompts.iter().position(is_gone).unwrap_or(self.prompts.len());
         let gone = self.prompts.split_off(first);
         if let Some(asked) = gone.first() {

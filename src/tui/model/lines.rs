@@ -26,14 +26,14 @@ pub(crate) struct Lines {
     /// Requests whose last frame has not come.
     under_way: Vec<String>,
     /// The call whose question was printed last.
-    asked: Option<Asked>,
+    asked: Option<PrintedQuestion>,
     /// A prompt was not answered, because it was refused or its run failed.
     has_failed: bool,
 }
 
 /// A question that was printed.
 #[derive(Clone, Debug)]
-struct Asked {
+struct PrintedQuestion {
     call: String,
     /// It can be read.
     is_shown: bool,
@@ -252,7 +252,7 @@ impl State {
         if lines.asked.as_ref().is_some_and(|asked| asked.call == approval.call) {
             return;
         }
-        lines.asked = Some(Asked { call: approval.call.clone(), is_shown: false });
+        lines.asked = Some(PrintedQuestion { call: approval.call.clone(), is_shown: false });
         let (tool, server, input) = (&approval.tool, &approval.server, &approval.input);
         let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
         let more = match self.approvals.len() {

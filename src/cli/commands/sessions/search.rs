@@ -16,7 +16,7 @@ const RESULTS_MAX: usize = 200;
 /// A result as it is written in the envelope.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct SearchResult<'a> {
     session_id: &'a str,
     title: &'a str,
     turn: u32,
@@ -55,7 +55,7 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
             let (turn, id) = (*turn, &summary.id);
             if args.output.is_json() {
                 let (session_id, title) = (id, &summary.title);
-                envelope.push(&Found { session_id, title, turn, by, snippet }, &mut out)?;
+                envelope.push(&SearchResult { session_id, title, turn, by, snippet }, &mut out)?;
             } else {
                 let [id, by, snippet] = [id, by, snippet].map(|it| escape_control(it));
                 out.line(&format!("{id}  turn {turn}  {by}: {snippet}"))?;

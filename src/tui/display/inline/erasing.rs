@@ -2,7 +2,7 @@
 //! and stays there if the terminal is resized again.
 
 use super::super::{ASK, ERASE_BELOW, go_up};
-use super::{Asked, Inline};
+use super::{Inline, OpenQuery};
 use crate::tui::model::Size;
 use crate::tui::view::{Above, Live};
 use std::time::Instant;
@@ -50,7 +50,7 @@ impl Inline {
         go_up(&mut out, up);
         out.push('\r');
         out.push_str(ERASE_BELOW);
-        self.asked = Asked::Erased(Erasure { up, row, size, open: self.left + open });
+        self.query = OpenQuery::Erased(Erasure { up, row, size, open: self.left + open });
         self.cursor_reports.asked(now);
         out
     }

@@ -1,7 +1,7 @@
 //! Decides when the terminal is queried for its cursor, and applies its replies.
 
 use super::super::ASK;
-use super::{Asked, Before, Inline};
+use super::{Before, Inline, OpenQuery};
 use crate::tui::model::Size;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ impl Inline {
         self.is_stale |= self.is_wary(is_moving, now);
         self.settles = None;
         if matters && self.reflows && self.cursor_reports.may_ask() {
-            self.asked = Asked::Place(size);
+            self.query = OpenQuery::Place(size);
             self.cursor_reports.asked(now);
             return Next::Ask(ASK);
         }
@@ -66,20 +66,20 @@ impl Inline {
 
     /// The deadline of the reply to the last query. After it, the expected reply is assumed.
     fn awaited(&mut self, now: Instant) -> Option<Instant> {
-        let matters = match &self.asked {
-            Asked::Nothing => return None,
-            Asked::Place(_) | Asked::Erased(_) => true,
-            Asked::Picture(_) => false,
+        let matters = match &self.query {
+            OpenQuery::Nothing => return None,
+            OpenQuery::Place(_) | OpenQuery::Erased(_) => true,
+            OpenQuery::Picture(_) => false,
         };
         let until = self.cursor_reports.awaited(now, matters);
         if until.is_some() {
             return until;
         }
         self.cursor_reports.give_up();
-        match std::mem::replace(&mut self.asked, Asked::Nothing) {
-            Asked::Nothing | Asked::Place(_) => {}
-            Asked::Erased(erasure) => self.erased(&erasure, erasure.row, erasure.size),
-            Asked::Picture(_) => self.region.settle(),
+        match std::mem::replace(&mut self.query, OpenQuery::Nothing) {
+            OpenQuery::Nothing | OpenQuery::Place(_) => {}
+            OpenQuery::Erased(erasure) => self.erased(&erasure, erasure.row, erasure.size),
+            OpenQuery::Picture(_) => self.region.settle(),
         }
         None
     }
@@ -104,28 +104,28 @@ impl Inline {
         self.is_erased = false;
         self.settles = Some(now + SETTLED_TIME);
         self.wary_until = Some(now + WARY_TIME);
-        if matches!(self.asked, Asked::Place(_)) {
+        if matches!(self.query, OpenQuery::Place(_)) {
             // The reply is about the previous size.
-            self.asked = Asked::Nothing;
+            self.query = OpenQuery::Nothing;
         }
     }
 
     /// Applies a cursor report, counted from 1. Returns the size of the terminal if it is not the expected one.
     pub(crate) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
         let answer = self.cursor_reports.take(row, column)?;
-        let is_as_believed = match std::mem::replace(&mut self.asked, Asked::Nothing) {
+        let is_as_believed = match std::mem::replace(&mut self.query, OpenQuery::Nothing) {
             // A late reply.
-            Asked::Nothing => return None,
-            Asked::Place(size) => {
+            OpenQuery::Nothing => return None,
+            OpenQuery::Place(size) => {
                 self.screen_row = Some(answer.row);
                 self.is_confirmed = size == answer.size;
                 self.is_confirmed
             }
-            Asked::Erased(erasure) => {
+            OpenQuery::Erased(erasure) => {
                 self.erased(&erasure, answer.row, answer.size);
                 erasure.size == answer.size
             }
-            Asked::Picture(before) => {
+            OpenQuery::Picture(before) => {
                 if self.reflows && answer.size.columns != self.size.columns {
                     self.missed(*before, answer.size.columns);
                 } else {
