@@ -103,7 +103,7 @@ impl Sink {
     }
 }
 
-/// What answers in a conversation: makes provider calls, each of them apart from the others. A program
+/// Makes the provider calls of a conversation, each independent of the others. A program
 /// that embeds the library can bring one of its own; `examples/embed.rs` shows it.
 ///
 /// A call sends [`EngineEvent`]s, `CallStarted` first. An answer that is whole ends with
@@ -160,7 +160,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Begins to answer the last turn of the transcript; what happens goes to `sink`. Nothing is
+    /// Begins to answer the last turn of the transcript; the events go to `sink`. Nothing is
     /// done before the future is polled, and everything stops when it is dropped: on a cancel it is.
     fn start(&self, spec: CallSpec, sink: Sink) -> Running;
 

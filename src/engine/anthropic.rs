@@ -51,7 +51,7 @@ const ENDPOINT: &str = "/v1/messages";
 /// The path after a base URL that ends in the version.
 const ENDPOINT_OF_VERSION: &str = "/messages";
 
-/// What a URL ends in whose base URL ends in the version.
+/// The end of a URL whose base URL ends in the version.
 const DOUBLED_VERSION: &str = "/v1/v1/messages";
 
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");

@@ -1,4 +1,4 @@
-//! For tests of whole conversations: what a model says, as an answer of each interface, and the request
+//! For tests of whole conversations: a model's output as the response of each interface, and the request
 //! that each makes.
 
 use super::provider::body::BodyEnd;
@@ -75,7 +75,7 @@ impl Dialect {
         broken.into_iter().map(|rule| format!("{self:?}: {rule}, in {body:#}")).collect()
     }
 
-    /// What the engine reports of an answer that says this.
+    /// The events of the engine for a response with this output.
     pub(crate) fn answer(self, said: &[Said], end: AnswerEnd) -> (Vec<EngineEvent>, CallEnd) {
         let stream = self.stream(said, end);
         match self {

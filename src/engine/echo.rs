@@ -36,7 +36,7 @@ pub struct Echo {
     pub answer: Option<PathBuf>,
     /// A file with what each provider call of a run brings: texts and tool calls.
     pub script: Option<PathBuf>,
-    /// What errors call these settings.
+    /// The names of these settings in errors.
     pub names: &'static SettingNames,
 }
 
@@ -91,7 +91,7 @@ impl Echo {
         Ok(())
     }
 
-    /// What the script has for this call; `None` after its last one.
+    /// The script of this call; `None` after the last one.
     fn scripted(&self, turns: &[Arc<Turn>]) -> Result<Option<ScriptedCall>, RunError> {
         let Some(path) = &self.script else { return Ok(None) };
         let rounds = turns.last().map_or(0, |turn| rounds(turn));
@@ -208,7 +208,7 @@ fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError 
     }
 }
 
-/// What the engine thinks of the last turn.
+/// The reasoning of the engine about the last turn.
 fn reasoning(turns: &[Arc<Turn>]) -> String {
     format!("This is turn {}. I repeat what I was told.", turns.len())
 }

@@ -52,7 +52,7 @@ pub(super) const NAME: &str = "gemini";
 /// The version of the interface, which stands before the model in the path.
 const VERSION: &str = "/v1beta";
 
-/// What a base URL may end in that has the version already. Google's other service names a publisher
+/// The ends of base URLs that have the version already. Google's other service names a publisher
 /// after it.
 const VERSION_ENDS: [&str; 4] = ["/v1beta", "/v1", "/v1alpha", "/publishers/google"];
 

@@ -41,7 +41,7 @@ const ENDPOINT: &str = "/api/chat";
 /// The path after a base URL that ends in the common path of Ollama's interface.
 const ENDPOINT_OF_API: &str = "/chat";
 
-/// What a URL ends in whose base URL ends in the path of all of Ollama's interface.
+/// The end of a URL whose base URL ends in the common path of Ollama's interface.
 const DOUBLED_API: &str = "/api/api/chat";
 
 remote_engine!(Ollama over Chat, named NAME);

@@ -1,4 +1,4 @@
-//! What engines for remote providers share and what belongs to none of them: the connection, the
+//! The common part of engines for remote providers: the connection, the
 //! time that a provider may take, bytes into events, retries, addresses, and errors in words without
 //! secrets. The modules stand in reading order; each uses only those above it.
 //!

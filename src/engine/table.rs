@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Engines {
     initial: Entry,
     others: BTreeMap<EngineRef, Entry>,
-    /// What is said once, when a request names the engine for the first time.
+    /// A warning for the first request that names the engine.
     notes: BTreeMap<EngineRef, Vec<String>>,
     /// The engines that requests choose by their own names.
     named: Option<Later>,
@@ -81,8 +81,8 @@ impl Engines {
         self.profiles = Some(Later(Box::new(load)));
     }
 
-    /// Prepares for a request that makes `choice`: gives what is known of all engines if some were
-    /// added, and what is to be reported.
+    /// Prepares for a request that makes `choice`: returns the facts of all engines if some were added, and
+    /// the warnings.
     pub(crate) fn prepare(
         &mut self,
         choice: &ModelChoice,
@@ -103,7 +103,7 @@ impl Engines {
         &*self.initial.engine
     }
 
-    /// What is known of each engine.
+    /// The facts of each engine.
     pub(crate) fn facts(&self) -> BTreeMap<EngineRef, EngineFacts> {
         let initial = (EngineRef::Initial, self.initial.facts());
         let others = self.others.iter().map(|(name, entry)| (name.clone(), entry.facts()));

@@ -172,7 +172,7 @@ impl Attachment {
 
     /// The content in base64; `None` if it is an address.
     pub fn base64(&self) -> Option<String> {
-        self.data().map(|data| BASE64.encode(&data))
+        self.data().map(|data| BASE64.encode(data))
     }
 
     /// The content as a `data:` URL (RFC 2397); `None` if it is an address.

@@ -11,12 +11,12 @@ use crate::task::call::ResponseSchema;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What is wanted of an answer.
+/// The requirements on an answer.
 #[derive(Clone, Debug)]
 pub struct Extraction {
-    /// What it is to be.
+    /// The form of the answer.
     pub response: ResponseType,
-    /// What each value is to be like.
+    /// The schema of each value.
     pub schema: Option<Schema>,
     /// How it is reported.
     pub report: ExtractionReport,
@@ -30,7 +30,7 @@ pub struct Extraction {
 const SCHEMA_NAME: &str = "answer";
 
 impl Extraction {
-    /// What a request wants that has a schema for its answer.
+    /// The extraction for a request with a schema for its answer.
     ///
     /// # Errors
     /// If the schema can't be used: why, for a message.
@@ -55,7 +55,7 @@ pub(super) struct RejectedAnswer {
     pub(super) repairs_max: u32,
 }
 
-/// How frames report what is found. They are an extension: a client must have asked for them.
+/// How frames report found values. They are an extension, which a client must turn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtractionReport {
     /// Not at all.
@@ -133,12 +133,12 @@ impl AnswerExtraction {
         self.wanted.response_schema.clone()
     }
 
-    /// Whether frames report what is found.
+    /// Whether frames report found values.
     pub(super) fn is_reported(&self) -> bool {
         self.wanted.report != ExtractionReport::Nothing
     }
 
-    /// Why the answer, if it ends here, is not what was wanted; `None` if it is, or was cut off.
+    /// Why the answer, if it ends here, does not match; `None` if it does, or was cut off.
     pub(super) fn rejected(&self) -> Option<RejectedAnswer> {
         if self.is_cut_off || self.wanted.response != ResponseType::Json {
             return None;
@@ -151,7 +151,7 @@ impl AnswerExtraction {
         Some(RejectedAnswer { reason, repairs_max: self.wanted.repairs })
     }
 
-    /// What is wrong with the answer as a whole.
+    /// The error of the answer as a whole.
     pub(super) fn take_invalid(&mut self) -> Option<ClientError> {
         self.invalid.take()
     }

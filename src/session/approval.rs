@@ -9,7 +9,7 @@ use crate::support::terminal::escape_control;
 /// Between the name of a server and that of its tool.
 pub(super) const SEPARATOR: &str = "__";
 
-/// What happens to a call for which no rule decides.
+/// The decision on a call for which there is no rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
     /// It runs.
@@ -24,7 +24,7 @@ pub enum ApprovalMode {
 /// The rules for all tools, by the names of servers and tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
-    /// What happens if neither list has the tool.
+    /// The decision if neither list has the tool.
     pub mode: ApprovalMode,
     /// Tools that run without a question.
     pub allow: Vec<ToolGlob>,
@@ -50,7 +50,7 @@ pub struct NamedTool<'a> {
     pub made: Option<(String, String)>,
 }
 
-/// What the rules say about a call.
+/// The decision of the rules on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// It may run.
@@ -71,12 +71,12 @@ pub enum DenyingRule {
 }
 
 impl ApprovalRules {
-    /// What applies to the tool of this shown name, which has no other.
+    /// The decision on a tool that has only this shown name.
     pub fn ruling(&self, shown_name: &str) -> Ruling {
         self.decide(|glob| glob.matches(shown_name), |glob| glob.matches(shown_name))
     }
 
-    /// What applies to the tool of a server: `deny` first, then `allow`, then the mode. The order
+    /// The decision on the tool of a server: `deny` first, then `allow`, then the mode. The order
     /// within a list makes no difference. A rule that denies holds for every name of the tool: it must
     /// not get around the rule because another tool has taken its name. A rule that allows must name
     /// the tool's own server: servers choose the names of their tools. One that can be read as naming

@@ -6,11 +6,11 @@ use crate::chat::transcript::Transcript;
 use crate::task::call::{CallSpec, Purpose, ResponseSchema};
 use std::sync::Arc;
 
-/// What a session has for its provider calls.
+/// The state of a session from which provider calls are built.
 pub(super) struct Available<'a> {
     pub(super) transcript: &'a Transcript,
     pub(super) tools: Arc<[ToolSpec]>,
-    /// What the answer of the run must be like.
+    /// The schema of the run's answer.
     pub(super) schema: Option<Arc<ResponseSchema>>,
 }
 

@@ -67,7 +67,7 @@ struct Contents {
 }
 
 impl Entry {
-    /// What `rules` say about a call of this tool, if these are all `servers`.
+    /// The decision of `rules` on a call of this tool, if these are all `servers`.
     pub fn ruling(&self, rules: &ApprovalRules, servers: &ServerNames) -> Ruling {
         match self.of_server() {
             None => rules.ruling(&self.spec.name),

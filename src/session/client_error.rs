@@ -308,7 +308,7 @@ fn client_error(code: Code, message: String) -> ClientError {
     ClientError { code, message, detail: String::new(), terminal: false }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),

@@ -21,7 +21,7 @@ pub enum Signal {
     User2,
 }
 
-/// What became of the last run.
+/// The end of the last run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The model has answered, or was not asked to the end.
@@ -29,7 +29,7 @@ pub(super) enum Verdict {
     Answered,
     /// The answer is not whole: the provider says so, or it ends in the middle of a value.
     CutOff,
-    /// The run failed, or the answer is not what was asked for.
+    /// The run failed, or the answer does not match its schema.
     Failed,
     /// The run failed, and the same may succeed later.
     FailedForNow,
@@ -40,7 +40,7 @@ pub(super) enum Verdict {
 pub enum ExitCode {
     /// All that was asked was answered. 0.
     Ok,
-    /// The only run failed, or its answer is not what was asked for. 1.
+    /// The only run failed, or its answer does not match its schema. 1.
     RunFailed,
     /// The only run failed, and the same command may succeed later. 75, `EX_TEMPFAIL` of sysexits.h.
     TryLater,

@@ -1,4 +1,4 @@
-//! Where an error or a result could name what a person may change: the session knows what, and the front
+//! Where an error or a result could name a setting: the session knows the setting, and the front
 //! end how its people change it.
 
 use crate::session::approval::ToolGlob;
@@ -37,7 +37,7 @@ pub enum Hint<'a> {
 pub struct Hints(pub fn(Hint<'_>) -> String);
 
 impl Hints {
-    /// What the front end says of `hint`.
+    /// The text of the front end for `hint`.
     pub(super) fn of(self, hint: Hint<'_>) -> String {
         (self.0)(hint)
     }

@@ -107,7 +107,7 @@ impl Models {
         }
     }
 
-    /// The current choice with what `choice` changes. A profile or an engine brings its own model and
+    /// The current choice with the changes of `choice`. A profile or an engine brings its own model and
     /// settings.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl Models {
     }
 }
 
-/// What is stored of a switch that comes after `chosen`, with the same engine.
+/// The stored form of a switch after `chosen`, with the same engine.
 fn remembered(
     mut chosen: ChosenModel,
     choice: &ModelChoice,
@@ -295,7 +295,7 @@ mod tests {
             assert!(models.switch(&wrong).is_err(), "{wrong:?}");
             assert_eq!(*models.current(), before, "{wrong:?}");
         }
-        // The model and the settings of the switch stay; what a submit adds is its own.
+        // The model and the settings of the switch stay; those of a submit are its own.
         let selection = models.choose(&choice("", "", "", json!({ "temperature": 1 })));
         let selection = selection.expect("good");
         assert_eq!((models.model(&selection), selection.settings.seed), ("x", Some(2)));

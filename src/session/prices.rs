@@ -1,4 +1,4 @@
-//! What tokens cost, by a list that the user gives. There is none built in: it would be wrong soon.
+//! The cost of tokens, by a price list of the user. There is none built in: it would be wrong soon.
 //! Pure.
 
 use crate::chat::event::Usage;
@@ -90,7 +90,7 @@ impl Prices {
         (*self != Self::default()).then(Cost::default)
     }
 
-    /// What `usage` costs with that model; `None` if the price of some of its tokens is not in the
+    /// The cost of `usage` with that model; `None` if the price of some of its tokens is not in the
     /// list.
     pub fn cost(&self, engine: &str, model: &str, usage: &Usage) -> Option<Cost> {
         let named = self.models.get(&format!("{engine}/{model}"));

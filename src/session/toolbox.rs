@@ -38,7 +38,7 @@ pub(super) struct Toolbox {
     allowed: HashSet<u64>,
 }
 
-/// What happens to a tool call.
+/// The decision on a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// The client is asked whether it may run.
@@ -161,7 +161,7 @@ impl Toolbox {
         self.allowed.insert(definition);
     }
 
-    /// What happens to a call of the tool `name` with `input` as its arguments. `can_ask`: a client
+    /// Decides on a call of the tool `name` with `input` as its arguments. `can_ask`: a client
     /// can be asked.
     pub(super) fn verdict(&self, name: &str, input: &str, can_ask: bool) -> Verdict {
         let limit = self.rules.argument_bytes_max;

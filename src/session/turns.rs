@@ -9,7 +9,7 @@ use crate::protocol::id::RequestId;
 use std::collections::VecDeque;
 
 impl Session {
-    /// Checks what only the session can check of a submit, before it is taken.
+    /// Checks the parts of a submit that only the session can check.
     pub(super) fn submitted(&mut self, now: Uptime, request: RequestId, submit: command::Submit) {
         let choice = match self.turn_choice(&submit) {
             Ok(choice) => choice,

@@ -6,10 +6,10 @@ use crate::protocol::proto::session::TokenCounts;
 use crate::session::prices::{Cost, Prices};
 use std::sync::Arc;
 
-/// What a provider call that has ended has used.
+/// The token usage of a finished provider call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spent<'a> {
-    /// What its provider has reported.
+    /// The counts of its provider.
     Counted(&'a Usage),
     /// Nothing: nothing was sent, or the provider has refused the request.
     Nothing,
@@ -239,7 +239,7 @@ mod tests {
         let mut second = meter("USD");
         second.resume(&stored);
         assert_eq!(call(&mut second), call(&mut first), "as if it were one process");
-        // What is in another currency can't be added up.
+        // Costs in different currencies can't be added.
         let mut other = meter("EUR");
         other.resume(&stored);
         let counts = call(&mut other);

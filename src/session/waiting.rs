@@ -32,12 +32,12 @@ pub(super) struct Submit {
     pub(super) choice: TurnChoice,
 }
 
-/// What a submit chooses for its turn.
+/// The choices of a submit for its turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TurnChoice {
     /// The model and settings; `None` for those of the session.
     pub(super) selection: Option<Selection>,
-    /// What is looked for in the answer; `None` for that of the session.
+    /// The extraction from the answer; `None` for that of the session.
     pub(super) extraction: Option<Extraction>,
 }
 

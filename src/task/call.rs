@@ -1,4 +1,4 @@
-//! What a provider call is given: its purpose, the conversation, the tools, the engine and model, settings
+//! The parameters of a provider call: its purpose, the conversation, the tools, the engine and model, settings
 //! and the schema of the answer.
 
 use crate::chat::tool::ToolSpec;
@@ -7,10 +7,10 @@ use crate::task::settings::CallSettings;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What a provider call is given.
+/// The parameters of a provider call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSpec {
-    /// What the call is for.
+    /// The purpose of the call.
     pub purpose: Purpose,
     /// The conversation so far. Its last turn is the one to answer.
     pub transcript: Transcript,
@@ -22,11 +22,11 @@ pub struct CallSpec {
     pub model: Option<String>,
     /// The settings of the call.
     pub settings: Arc<CallSettings>,
-    /// What the answer must be like, if that is given.
+    /// The schema of the answer, if there is one.
     pub schema: Option<Arc<ResponseSchema>>,
 }
 
-/// What a provider call is for. The session chooses by it what the call is sent, and what its end means.
+/// The purpose of a provider call, by which the session builds the call and handles its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// To answer the last turn of the conversation.
@@ -46,7 +46,7 @@ pub enum EngineRef {
     Named(String),
 }
 
-/// What the session knows of an engine.
+/// The facts about an engine that the session needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineFacts {
     /// The engine's name.
@@ -59,7 +59,7 @@ pub struct EngineFacts {
     pub settings: Arc<CallSettings>,
 }
 
-/// What an answer must be like.
+/// The schema of an answer, for the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseSchema {
     /// A name of letters, digits, `_` and `-`, as providers want one.

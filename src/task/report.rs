@@ -1,4 +1,4 @@
-//! What happens in a provider call, and how it ends.
+//! The events of a provider call, and its end.
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::constants::class;
@@ -46,7 +46,7 @@ pub enum EngineEvent {
         stop_reason: String,
         /// The class of the reason.
         class: FinishClass,
-        /// What the provider has to be sent back with this answer on the next call.
+        /// Data that the provider must be sent back with this answer on the next call.
         provider_data: Option<ProviderData>,
     },
 }
@@ -79,17 +79,17 @@ pub enum CallEnd {
 /// Why a provider call, and with it its run, failed. Holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
-    /// What was being done.
+    /// The stage of the failure.
     pub stage: Stage,
     /// The kind of error, for programs.
     pub class: ErrorClass,
-    /// What happened, what it means and what to do, for people.
+    /// The message for people: what happened, what it means for them and what to do.
     pub message: String,
     /// Details, for a bug report; may be empty.
     pub detail: String,
 }
 
-/// What an engine was doing when it failed.
+/// The stage in which an engine failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Initializing: nothing has been sent to a provider.
@@ -115,7 +115,7 @@ pub enum ErrorClass {
     Network,
     /// The provider reports a failure, or refuses the request.
     Provider,
-    /// What the provider sent can't be read, or its answer was cut off.
+    /// The provider's response can't be decoded, or was cut off.
     MalformedStream,
     /// A tool can't be called.
     Tool,
@@ -182,10 +182,10 @@ impl ErrorClass {
     }
 }
 
-/// What stands before the status of an answer in the detail of an error.
+/// The text before the status of a response in the detail of an error.
 pub(crate) const STATUS: &str = "status ";
 
-/// What stands there before a number within an answer.
+/// The text there before a number within a response.
 pub(crate) const CODE: &str = "code ";
 
 /// The status with which the detail of an error begins.

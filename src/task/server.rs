@@ -32,7 +32,7 @@ pub struct ServerCall {
     pub definition: u64,
 }
 
-/// What state a server is in.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
     /// It is being started.

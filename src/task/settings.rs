@@ -1,4 +1,4 @@
-//! Settings of a provider call: their names, and what lies over what.
+//! Settings of a provider call: their names and their precedence.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{count, headers, number, optional, structured, texts, whole, word};
 
-/// Settings of a provider call. What is `None` is left to the provider.
+/// Settings of a provider call. `None` leaves a setting to the provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSettings {
     /// How random the choice of words is, from 0.
@@ -32,7 +32,7 @@ pub struct CallSettings {
     pub extra_body: Map<String, Value>,
     /// Headers that are added to the request. A value may be a secret.
     pub extra_headers: BTreeMap<String, Secret>,
-    /// What `null` was given for: it replaces an earlier value.
+    /// Settings that are `null`, which replaces an earlier value.
     pub(crate) cleared: BTreeSet<Setting>,
 }
 
@@ -90,7 +90,7 @@ impl CallSettings {
         matches!(Setting::named(name), Some(Setting::ExtraBody | Setting::ExtraHeaders))
     }
 
-    /// Sets what `name` names: `top_p`, `top-p` and `topP` are the same. `null` leaves it to the
+    /// Sets the setting `name`: `top_p`, `top-p` and `topP` are the same. `null` leaves it to the
     /// provider.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl CallSettings {
             structured: over.structured.or(base.structured),
             extra_body: base.extra_body,
             extra_headers: base.extra_headers,
-            // What both leave to the provider still replaces what comes before both.
+            // A setting that both leave to the provider still replaces the value of an earlier layer.
             cleared: &base.cleared | &other.cleared,
         }
     }

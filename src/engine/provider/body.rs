@@ -57,7 +57,7 @@ pub(in crate::engine) enum TooLong {
 }
 
 impl Body {
-    /// Takes the next bytes; adds what they complete to `parts`.
+    /// Splits the next bytes; appends the complete parts to `parts`.
     pub(in crate::engine) fn push(
         &mut self,
         bytes: &[u8],

@@ -201,7 +201,7 @@ impl BodyReader<'_> {
     }
 }
 
-/// What ends the body of `response` (RFC 9112, section 6.3).
+/// How the end of the body of `response` is known (RFC 9112, section 6.3).
 fn body_end(response: &Response) -> BodyEnd {
     let has = |name| response.headers().contains_key(name);
     match response.version() <= Version::HTTP_11 && !has(CONTENT_LENGTH) && !has(TRANSFER_ENCODING)
@@ -211,7 +211,7 @@ fn body_end(response: &Response) -> BodyEnd {
     }
 }
 
-/// Logs what is unusual about an answer without being an error.
+/// Logs oddities of a response that are no errors.
 fn note_oddities<'a>(reader: &impl ResponseReader<'a>, is_good: bool) {
     let ignored = reader.ignored();
     if ignored > 0 {

@@ -52,7 +52,7 @@ enum ProxyFault {
     Socks,
 }
 
-/// What is wrong with the value of a proxy variable, read as the HTTP client reads it.
+/// The error in the value of a proxy variable, read as the HTTP client reads it.
 fn proxy_fault(value: &OsStr) -> Option<ProxyFault> {
     let uri = value.to_str().and_then(|value| value.parse::<Uri>().ok());
     let Some((uri, authority)) = uri.as_ref().and_then(|uri| Some((uri, uri.authority()?))) else {

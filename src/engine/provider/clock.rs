@@ -15,7 +15,7 @@ const READER_WAIT_COUNTED_MAX: Duration = Duration::from_millis(100);
 pub(in crate::engine) struct Clock {
     total: Duration,
     begin: Instant,
-    /// What does not count.
+    /// Time that does not count.
     apart: Duration,
     /// One for all waits: a timer that is put off costs the runtime nothing, and a new one a system
     /// call that wakes its own thread.
@@ -28,12 +28,12 @@ impl Clock {
         Self { total, begin: Instant::now(), apart: Duration::ZERO, timer: None }
     }
 
-    /// What the call has taken.
+    /// The time that the call has taken.
     pub(in crate::engine) fn counted(&self) -> Duration {
         self.begin.elapsed().saturating_sub(self.apart)
     }
 
-    /// What the call may still take.
+    /// The time that is left for the call.
     pub(in crate::engine) fn left(&self) -> Duration {
         self.total.saturating_sub(self.counted())
     }

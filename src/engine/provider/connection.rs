@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The client of an engine, and what it is built from.
+/// The HTTP client of an engine, and the settings that it is built from.
 #[derive(Debug)]
 pub(in crate::engine) struct Connection {
     connect_timeout: Duration,

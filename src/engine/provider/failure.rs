@@ -1,4 +1,4 @@
-//! What can go wrong in a provider call, in words for people and classes for programs.
+//! Failures of provider calls: a message for people and a class for programs.
 
 mod complaint;
 mod quoting;
@@ -124,7 +124,7 @@ impl Failures {
         }
     }
 
-    /// What the provider sent is no list of models.
+    /// The response is no list of models.
     pub(in crate::engine) fn no_list(&self) -> Failure {
         let message = format!(
             "{} answers, but not with a list of models; it may have none, or the base URL may be \

@@ -1,4 +1,4 @@
-//! What distinguishes the interface of one provider from that of others.
+//! The interface of a provider: addresses, headers, requests and responses.
 
 use super::body::BodyEnd;
 use super::failure::Failures;
@@ -54,7 +54,7 @@ pub(in crate::engine) trait Interface {
     /// The request, as JSON.
     ///
     /// # Errors
-    /// If the provider has no place for what is in it, or it can't be written.
+    /// If the provider does not support a part of it, or it can't be serialized.
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
 
     /// Like [`Interface::body`], for a server of another provider at `host`.

@@ -17,7 +17,7 @@ pub(in crate::engine) struct Joiner {
     held: Vec<u8>,
 }
 
-/// What a run of bytes begins with.
+/// The first token of some bytes.
 enum Head<'a> {
     Text(&'a str),
     /// A surrogate pair.

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 /// Time limit for reading the file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of a file with a key, and of what a program prints.
+/// Bytes of a file with a key, and of the output of a program.
 const KEY_BYTES_MAX: usize = 64 * 1024;
 
 /// Mode bits of a file that users other than its owner can read or write.
@@ -44,10 +44,10 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// Looks for what a call will need, without running or reading it.
+    /// Checks that the program or the file exists, without running or reading it.
     ///
     /// # Errors
-    /// If the program is not found, or the file is missing or is not private: what and what to do.
+    /// If the program is not found, or the file is missing or is not private: the message for people.
     pub(in crate::engine) fn look(&self, names: &SettingNames) -> Result<(), NoKey> {
         match self {
             Self::Command(words) => {

@@ -1,4 +1,4 @@
-//! The list of a provider's models: where it is asked for, and what the answer means. Pure.
+//! The list of a provider's models: its address, and its responses. Pure.
 
 use super::address;
 use reqwest::Url;
@@ -25,7 +25,7 @@ pub(in crate::engine) enum ModelList {
 pub(in crate::engine) struct Page {
     /// The names, as requests have them.
     pub(in crate::engine) models: Vec<String>,
-    /// What the next page is asked for with, if there is one.
+    /// The token of the next page, if there is one.
     pub(in crate::engine) next: Option<String>,
 }
 

@@ -15,7 +15,7 @@ const REFUSED_MAX: usize = 1_024;
 pub(in crate::engine) struct OptionalParts {
     /// Members that ask for more than the answer, as token counts or encrypted reasoning.
     pub(in crate::engine) members: bool,
-    /// What an earlier answer's provider wrote for itself: reasoning, signatures, ids, phases.
+    /// Provider data of an earlier answer: reasoning, signatures, ids, phases.
     pub(in crate::engine) provider_data: bool,
     /// The schema of the answer in a member of its own. The prompt has it then.
     pub(in crate::engine) schema: bool,
@@ -37,7 +37,7 @@ struct Refusal {
     part: Part,
 }
 
-/// What servers have refused.
+/// The parts that servers have refused.
 static REFUSED: Mutex<BTreeSet<Refusal>> = Mutex::new(BTreeSet::new());
 
 impl OptionalParts {
@@ -107,7 +107,7 @@ impl OptionalParts {
         serde_json::to_vec(&members)
     }
 
-    /// What they are, for a line of the log; `names` are those of the members.
+    /// The parts, for a line of the log; `names` are those of the members.
     pub(in crate::engine) fn words(self, names: &[&str]) -> String {
         let words = self.parts().map(|part| match part {
             Part::Members => names.join(", "),

@@ -8,17 +8,17 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// Time limit for what follows a complete answer, token counts and the end mark, and for the body of
+/// Time limit for the token counts and the end mark after a complete answer, and for the body of
 /// an error response.
 pub(in crate::engine) const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of an error response that are read.
 pub(in crate::engine) const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Time limit for the next part of what is asked for apart from calls.
+/// Time limit for the next part of a response other than that of a call.
 const GET_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes of what is asked for apart from calls.
+/// Bytes of a response other than that of a call.
 const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -74,7 +74,7 @@ impl Post<'_> {
     }
 }
 
-/// What `url` holds, as JSON, asked for with `headers` and within `limit`.
+/// Gets the JSON at `url` with `headers`, within `limit`.
 ///
 /// # Errors
 /// If the provider can't be reached, answers with another status than success, takes too long, or

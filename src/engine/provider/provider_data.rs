@@ -1,5 +1,5 @@
-//! Provider data: what a provider has to be sent back with an answer beside its text and calls (signed
-//! reasoning, ids), as JSON of the engine's own. Pure.
+//! Provider data: the parts of an answer beside its text and calls (signed reasoning, ids) that its provider
+//! must be sent back, as JSON of the engine's own. Pure.
 
 use crate::chat::event::ProviderData;
 use serde::Serialize;

@@ -92,7 +92,7 @@ pub(in crate::engine) struct Remote<I> {
     interface: PhantomData<I>,
 }
 
-/// What a call is made with, beside the key.
+/// The parameters of a call, beside the key.
 #[derive(Clone, Copy)]
 struct Attempt<'a> {
     spec: &'a CallSpec,
@@ -229,7 +229,7 @@ impl<I: Interface> Remote<I> {
         if body_without == call.post.body {
             return Err(failure);
         }
-        // What the server says is shown once, by whoever reads the error if there is one.
+        // The server's message is shown once, with the error if there is one.
         tracing::debug!(why = failure.message(), "a part of the request may be refused");
         tracing::warn!(
             "the request is sent again without a part that {host} may refuse: {}",
@@ -292,7 +292,7 @@ impl<I: Interface> Remote<I> {
         if is_missing { Err(failures.no_key(I::PROVIDER)) } else { Ok(()) }
     }
 
-    /// The request with what the settings add to it, and without the parts `without`.
+    /// The request with the additions of the settings, and without the parts `without`.
     fn body(
         &self,
         model: &str,

@@ -111,7 +111,7 @@ pub(in crate::engine) enum Completeness {
     Settled,
 }
 
-/// What the readers of all interfaces share of a response that is being read.
+/// The common state of the readers of all interfaces.
 #[derive(Debug)]
 pub(in crate::engine) struct ResponseState<'a> {
     pub(in crate::engine) failures: &'a Failures,

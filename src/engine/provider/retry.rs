@@ -58,7 +58,7 @@ impl Retry {
     }
 }
 
-/// What the headers ask to wait: `retry-after-ms`, as OpenAI sends it, else `Retry-After` in
+/// The wait that the headers request: `retry-after-ms`, as OpenAI sends it, else `Retry-After` in
 /// seconds or as a date (RFC 9110, section 10.2.3). A date in the past is no wait.
 pub(in crate::engine) fn retry_after(
     milliseconds: Option<&str>,

@@ -21,7 +21,7 @@ pub(crate) const RETRIES: u32 = 2;
 /// Settings of an engine. Nothing in them is checked before the first run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What comes before the path of the interface, or all of the address: `http` or `https`. May be
+    /// The address before the path of the interface, or all of it: `http` or `https`. May be
     /// left out for the provider whose interface it is.
     pub base_url: Option<String>,
     /// The model's name, in the provider's spelling; may be left out where `base_url` may.
@@ -42,11 +42,11 @@ pub struct Settings {
     /// How often a failed request is sent again. A request is not sent again once part of its
     /// answer has been sent to the sink.
     pub retries: u32,
-    /// What errors call these settings.
+    /// The names of these settings in errors.
     pub names: &'static SettingNames,
 }
 
-/// What people call the settings of an engine where they set them: errors name them so. A front end with
+/// The names of an engine's settings where people set them, for errors. A front end with
 /// options names these; by default the settings have the names of their fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingNames {

@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 10;
 /// Words that hold the schemas of other places.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
-/// What every provider takes.
+/// Keywords that every provider accepts.
 const COMMON_WORDS: [&str; 13] = [
     "$defs",
     "$ref",

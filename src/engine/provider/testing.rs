@@ -43,7 +43,7 @@ pub(in crate::engine) fn look() -> ToolSpec {
     ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
 }
 
-/// What an answer of `engine` and `model` at the host "h" left to be sent back.
+/// The provider data of an answer of `engine` and `model` at the host "h".
 pub(in crate::engine) fn data(engine: &'static str, model: &str, json: Value) -> ProviderData {
     ProviderData { engine, host: "h".into(), model: model.into(), json: json.to_string().into() }
 }
@@ -104,7 +104,7 @@ macro_rules! response_tests {
             )
         }
 
-        /// Reads a body that arrives in `pieces`, and what it fails with.
+        /// Reads a body that arrives in `pieces`; returns the events and the failure.
         fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
             testing::read_pieces($reader::new(&failures(), "m", end), pieces)
         }
@@ -167,8 +167,8 @@ pub(in crate::engine) fn check<'a, R: ResponseReader<'a>>(
     assert_eq!(read(&bytes.chunks(1).collect::<Vec<_>>()), expected, "{body} byte by byte");
 }
 
-/// Cuts `body` at every byte of its first `whole_bytes`: what came of it must be a beginning of the
-/// whole, without an end, and `is_expected` of the place and the failure.
+/// Cuts `body` at every byte of its first `whole_bytes`: the events must be a prefix of all events, without an
+/// end, and `is_expected` of the place and the failure.
 #[track_caller]
 pub(in crate::engine) fn check_cuts<'a, R: ResponseReader<'a>>(
     new: impl Fn() -> R,

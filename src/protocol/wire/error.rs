@@ -61,7 +61,7 @@ pub enum Code {
 pub struct ClientError {
     /// For programs.
     pub code: Code,
-    /// What happened, what it means and what to do, for people.
+    /// The message for people: what happened, what it means for them and what to do.
     pub message: String,
     /// Details; may be empty.
     pub detail: String,

@@ -1,5 +1,5 @@
 //! Which tools a rule with a separator names. Names of servers and of tools may have separators
-//! themselves, so a rule is read with the names of all servers: what stands before one of its separators
+//! themselves, so a rule is parsed with the names of all servers: the part before one of its separators
 //! must be a server.
 
 use super::{NamedTool, SEPARATOR, fits};
@@ -17,7 +17,7 @@ struct Names {
     shown: String,
 }
 
-/// What a rule names, read in one way.
+/// One way to parse a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading<'a> {
     Server {

@@ -55,7 +55,7 @@ impl Failures {
     }
 }
 
-/// What follows the scheme in a header as `Bearer KEY` (RFC 9110, section 11.4). A provider may repeat
+/// The credentials after the scheme in a header as `Bearer KEY` (RFC 9110, section 11.4). A provider may repeat
 /// it alone.
 fn credentials(header: &Secret) -> Option<Secret> {
     Secret::new(header.expose().split_once(' ')?.1)

@@ -1,4 +1,4 @@
-//! What a provider reports: an error status, or an error inside an answer that began well.
+//! Errors that a provider reports: a status, or an error inside a response that began with success.
 
 use super::complaint::{Complaint, ErrorNumber};
 use super::transport::login_needed;
@@ -9,7 +9,7 @@ use crate::task::report::is_passing;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What helps against a server or a model that takes no schema, or not this one.
+/// The advice if a server or a model accepts no schema, or not this one.
 const SCHEMA_HINT: &str =
     "; if it can't take the schema of the answer, `-O structured=prompt` puts it into the prompt";
 
@@ -129,7 +129,7 @@ impl Failures {
         Failure::new(class, message, detail)
     }
 
-    /// What happened, what it means and what to do.
+    /// The event, its meaning for the person and the remedy.
     fn headline(&self, class: ErrorClass, number: ErrorNumber, complaint: &Complaint) -> String {
         let SettingNames {
             base_url: base_url_source, model: model_source, key: key_source, ..

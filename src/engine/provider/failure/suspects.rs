@@ -3,14 +3,14 @@
 use super::complaint::Complaint;
 use crate::engine::provider::optional::OptionalParts;
 
-/// Statuses with which servers refuse what a request holds.
+/// Statuses with which servers refuse the content of a request.
 const STATUSES: [u16; 2] = [400, 422];
 
 /// Words for members that ask for more than the answer.
 const MEMBERS: &[&str] =
     &["stream_options", "include_usage", "'include'", "\"include\"", "include["];
 
-/// Words for what an earlier answer's provider wrote for itself.
+/// Words for provider data of an earlier answer.
 const PROVIDER_DATA: &[&str] =
     &["thinking", "thought", "signature", "reasoning", "encrypted_content", "phase"];
 
@@ -48,7 +48,7 @@ const STRUCTURE: &[&str] = &[
     "function_call",
 ];
 
-/// Words for a refusal of what is said, whatever form it has.
+/// Words for a refusal of the content of a conversation, not of its form.
 const POLICY: &[&str] = &[
     "content_filter",
     "content_policy",

@@ -124,7 +124,7 @@ pub(super) fn login_needed(proxy: &str, base: &str) -> String {
     )
 }
 
-/// What is wrong with a proxy.
+/// The fault of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyFault {
     /// It wants to know who asks.
@@ -135,7 +135,7 @@ enum ProxyFault {
     Unreached,
 }
 
-/// What a proxy has to do with a connection that could not be made. The HTTP client has no types for
+/// The fault of a proxy in a connection that failed. The HTTP client has no types for
 /// these errors, only their words.
 fn proxy_fault(error: &reqwest::Error) -> Option<ProxyFault> {
     if !error.is_connect() || tls_fault(error).is_some() {
@@ -154,7 +154,7 @@ fn proxy_fault(error: &reqwest::Error) -> Option<ProxyFault> {
     })
 }
 
-/// The error and what lies below it, without the URL.
+/// The error and its causes, without the URL.
 fn causes(error: &reqwest::Error) -> String {
     let mut text = match error.is_connect() {
         true => "connecting".to_owned(),
@@ -168,7 +168,7 @@ fn causes(error: &reqwest::Error) -> String {
     text
 }
 
-/// What is wrong with the provider's TLS.
+/// The fault of the provider's TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TlsFault {
     /// Its answer is not TLS.
@@ -177,7 +177,7 @@ enum TlsFault {
     Other,
 }
 
-/// What is wrong with the provider's TLS, if that is what failed.
+/// The fault of the provider's TLS, if TLS failed.
 fn tls_fault(error: &reqwest::Error) -> Option<TlsFault> {
     let mut cause = error.source();
     while let Some(error) = cause {

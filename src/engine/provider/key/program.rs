@@ -15,10 +15,10 @@ use tokio::time::timeout;
 /// Time limit for the program. It may wait for a person: for a password, or a touch of a device.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time limit for the outputs after the program has ended: what it started may hold them open.
+/// Time limit for the outputs after the program has ended: its child processes may hold them open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes of what the program writes to standard error that are shown.
+/// Bytes of the program's standard error that are shown.
 const SHOWN_BYTES_MAX: usize = 2 * 1024;
 
 /// A shorter line that the program printed may be any word, and is left where standard error has it.
@@ -65,7 +65,7 @@ pub(super) struct Running {
     group: Option<Pid>,
 }
 
-/// What a program left behind.
+/// The outputs and the status of a program.
 pub(super) struct Ended {
     pub(super) status: std::process::ExitStatus,
     pub(super) stdout: Vec<u8>,
@@ -151,7 +151,7 @@ async fn collect(
     Ok(())
 }
 
-/// What the program wrote to `stderr`, in one line, without the lines that it printed.
+/// The text of `stderr` in one line, without the lines that it printed.
 fn complaint(stdout: &[u8], stderr: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(stderr).trim().to_owned();
     let printed = String::from_utf8_lossy(stdout).into_owned();
