@@ -92,3 +92,65 @@ impl<C: Codec> Outgoing<C> {
         written
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Unencodable;
+    use super::*;
+    use crate::protocol::id::SessionId;
+    use crate::protocol::wire;
+    use crate::session::ExitCode;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    /// Numbers the frames, as a codec of another protocol might.
+    #[derive(Default)]
+    struct Numbered(u32);
+
+    impl Codec for Numbered {
+        fn frame(&mut self, _: Uptime, _: &Frame, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+            self.0 += 1;
+            out.extend(self.0.to_be_bytes());
+            Ok(())
+        }
+
+        fn end(&mut self, _: Uptime, _: ExitCode, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+            out.extend(b"end");
+            Ok(())
+        }
+
+        fn is_stateless(&self) -> bool {
+            false
+        }
+    }
+
+    fn frame() -> Frame {
+        wire::frame(&SessionId::new("s").expect("an id"), None, wire::hello(Vec::new()))
+    }
+
+    /// Frames arrive as the codec writes them, over a socket as over a pipe, and are dropped once the reader
+    /// is gone.
+    #[tokio::test]
+    async fn frames_have_the_form_of_the_codec() {
+        let (mut input, output) = UnixStream::pair().expect("sockets");
+        let output = File::from(OwnedFd::from(output));
+        let greeting = vec![frame()];
+        let (mut outgoing, unwatched) =
+            Outgoing::start(output, Numbered::default(), greeting, &Plan::default());
+        assert!(unwatched.is_none());
+        outgoing.push(Uptime(1), frame());
+        outgoing.outbox.end(Uptime(2), ExitCode::Ok);
+        assert!(!outgoing.is_flushed());
+        outgoing.flush();
+        assert!(outgoing.is_flushed());
+        let mut read = [0; 11];
+        input.read_exact(&mut read).expect("all was written");
+        assert_eq!(&read, b"\0\0\0\x01\0\0\0\x02end");
+        drop(input);
+        let gone = outgoing.written().await.expect_err("nobody reads");
+        assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
+        outgoing.push(Uptime(3), frame());
+        assert!(outgoing.is_flushed() && outgoing.outbox.is_empty());
+    }
+}
