@@ -50,9 +50,9 @@ impl AnswerOptions {
 /// A schema that answers must match, for us and for the provider.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerSchema {
-    /// What answers are checked with.
+    /// The schema that answers are checked against.
     pub(crate) compiled: Schema,
-    /// What the provider gets; `None` if it is no object.
+    /// The schema for the provider; `None` if it is no object.
     pub(crate) for_provider: Option<Arc<ResponseSchema>>,
 }
 
@@ -93,7 +93,7 @@ fn wire_name(name: &str) -> String {
     }
 }
 
-/// What a regular file holds, as YAML or JSON.
+/// Reads a regular file as YAML or JSON.
 fn document<T: DeserializeOwned>(path: &Path, bytes_max: usize) -> Result<T> {
     let (text, _) = read_limited(path, bytes_max)
         .map_err(|error| anyhow!("it can't be read: {error}; name a file of YAML or JSON"))?;

@@ -20,7 +20,7 @@ pub struct AttachmentArgs {
 }
 
 impl AttachmentArgs {
-    /// What the options name, images first, and whether it must be an image.
+    /// The paths of the options, images first, and whether each must be an image.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf, bool)> {
         let image = self.image.iter().map(|path| ("--image", path, true));
         let images = self.images.iter().map(|path| ("--images", path, true));

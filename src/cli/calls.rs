@@ -72,7 +72,7 @@ pub struct CallArgs {
     #[command(flatten)]
     pub foreign: TypedSettings,
 
-    /// What a command file says, for what no option sets.
+    /// The settings of a command file, where no option sets them.
     #[arg(skip)]
     pub of_file: Vec<(String, Value)>,
 

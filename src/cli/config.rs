@@ -94,7 +94,7 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     settings.progress = match mode {
         Mode::Text if is_shown => Progress::for_person(stdio::Shown::Text),
         Mode::Json | Mode::Yaml if is_shown => Progress::for_person(stdio::Shown::Document),
-        // What they print would mix with the line.
+        // Their output would mix with the line.
         Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
         Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects { .. } | Mode::JsonStream => {
             Progress::for_person(stdio::Shown::Nothing)

@@ -25,11 +25,11 @@ pub(super) fn is_suggested(known: &str, wrong: &str) -> bool {
 const UNSEEN: [&str; 5] =
     ["--config-file", "--log-format", "--log-to-stdout", "--timeout", "--with-caller"];
 
-/// What the names of more of them begin with.
+/// The prefix of more such names.
 const STARTS: [&str; 6] =
     ["--ai-", "--claude-", "--gemini-", "--inference-", "--ollama-", "--openai-"];
 
-/// Names of options, and what to write in their place.
+/// Names of options, and their replacements.
 const EQUIVALENTS: [(&[&str], &str); 31] = [
     (
         &[

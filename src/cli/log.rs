@@ -221,7 +221,7 @@ impl Drop for Flush {
     }
 }
 
-/// Logs a panic: it ends what it happened in, not the process.
+/// Logs a panic: it ends the task or conversation in which it happened, not the process.
 pub fn defect(info: &PanicHookInfo<'_>) {
     let what = info.payload_as_str().unwrap_or("no description");
     let place = info.location().map(ToString::to_string).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::{EngineName, ModelOption, RpcArgs};
 use clap::ValueEnum;
 use std::ffi::OsString;
 
-/// What the variables begin with that set options.
+/// The prefix of variables that set options.
 const VARIABLES: &str = "DUOLOGUE_";
 
 /// No option, whatever its name looks like.

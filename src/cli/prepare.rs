@@ -77,7 +77,7 @@ impl Terminal {
     }
 }
 
-/// What ends the wait for a command to get ready.
+/// The end of the preparation of a command.
 #[derive(Debug)]
 pub(crate) struct Waits<'a> {
     /// A signal, at once.
@@ -105,7 +105,7 @@ pub(crate) struct Refusal {
     pub reason: Reason,
 }
 
-/// What is wrong with a command.
+/// The error of a command.
 #[derive(Debug)]
 pub(crate) enum Reason {
     /// The command line is wrong. Also a request for help, which is no error.

@@ -75,7 +75,7 @@ pub struct ProviderArgs {
     #[arg(skip)]
     pub stored_key: Option<OriginKey>,
 
-    /// What a stored conversation had is among the options already.
+    /// The options include those of a stored conversation already.
     #[arg(skip)]
     pub has_stored: bool,
 }

@@ -131,7 +131,7 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
     Ok(finish.status)
 }
 
-/// What ends the process, when it is awaited.
+/// The event that ends the process.
 type Ending<'a> = Pin<Box<dyn Future<Output = Result<Finish>> + 'a>>;
 
 /// Holds a chat. Apart, as `refused`: what these need of the stack is much, and would be touched

@@ -92,7 +92,7 @@ fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
     file.is_some() && wrong.starts_with("--") && own_option(wrong, RUN_COMMAND).is_none()
 }
 
-/// What to write instead of the unknown argument `wrong`.
+/// The suggestion for the unknown argument `wrong`.
 fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<String> {
     let command = words.iter().skip(1).find_map(|word| named(word)).unwrap_or("rpc");
     let path = file.map(|file| escape_control(&file.path.to_string_lossy()));

@@ -99,7 +99,7 @@ pub enum Approval {
     Deny,
 }
 
-/// What a profile says about tools.
+/// The settings of tools in a profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileTools {
     /// MCP servers by name, each with its members.
@@ -112,7 +112,7 @@ pub(crate) struct ProfileTools {
     pub(crate) deny: Vec<String>,
 }
 
-/// What the options mean.
+/// The settings of the options.
 #[derive(Debug, Default)]
 pub struct ToolSettings {
     /// The MCP servers.
@@ -121,7 +121,7 @@ pub struct ToolSettings {
     pub rules: ApprovalRules,
     /// Limits on calls.
     pub limits: ToolLimits,
-    /// What in the files was ignored.
+    /// The parts of the files that were ignored.
     pub warnings: Vec<String>,
 }
 

@@ -69,7 +69,7 @@ pub struct Checker {
     withdraws: bool,
 }
 
-/// Counts of what was read, and notes.
+/// Counts of lines and frames, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Lines, including an incomplete last line.

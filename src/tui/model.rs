@@ -67,7 +67,7 @@ pub(crate) enum Event {
     Resized(Size),
     /// A line of the log.
     Logged(String),
-    /// What an action has done, or why it could not be done.
+    /// The result of an action, or its error.
     Reported(Result<String, String>),
     /// The stored conversations.
     Sessions(Result<Vec<Choice>, String>),
@@ -99,7 +99,7 @@ pub(crate) enum Event {
     Pasting(Option<usize>),
 }
 
-/// What the shell is to do.
+/// An action for the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     Request(Outgoing),
@@ -141,7 +141,7 @@ pub(crate) enum Action {
     Fold,
     /// No more requests come: end once the waiting ones are answered.
     EndInput,
-    /// Stop what runs and end.
+    /// Stop the run and end.
     Quit,
 }
 
@@ -195,7 +195,7 @@ pub(crate) enum Piece {
     Lines(Vec<String>),
 }
 
-/// What a note is about.
+/// The topic of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     Information,
@@ -203,13 +203,13 @@ pub(crate) enum Note {
     Error,
 }
 
-/// What is shown in full when it is printed.
+/// The kinds of text that are printed in full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unfolded {
     pub(crate) all: bool,
 }
 
-/// What the status line shows.
+/// The content of the status line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) session: String,
@@ -253,7 +253,7 @@ pub(crate) struct State {
     pub(crate) servers: BTreeMap<String, ServerInfo>,
     /// The names of all servers, also of those that have not reported yet.
     pub(crate) server_names: Vec<String>,
-    /// What the conversation was switched to.
+    /// The model that the conversation was switched to.
     pub(crate) chosen: Option<ModelChoice>,
     pub(crate) unfolded: Unfolded,
     pub(crate) log: Log,
@@ -379,7 +379,7 @@ impl State {
         Vec::new()
     }
 
-    /// What is to be printed, each piece once.
+    /// Takes the pieces to print, each once.
     pub(crate) fn take_finished(&mut self) -> Vec<Piece> {
         if let Some(lines) = &mut self.lines {
             lines.question_is_shown();

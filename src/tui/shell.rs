@@ -1,5 +1,5 @@
-//! The front end at a terminal: one loop that hands keys, frames, signals and time to the model, performs
-//! what the model wants, and draws.
+//! The front end at a terminal: one loop that passes keys, frames, signals and time to the model, performs
+//! its actions, and draws.
 
 mod actions;
 mod child;
@@ -131,7 +131,7 @@ struct Shell<'a> {
     services: Services,
     debug_file: Option<DebugFile>,
     logged: mpsc::Receiver<String>,
-    /// What was found in other threads.
+    /// Events from other threads.
     found: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
     started: Instant,
     /// When the screen was drawn last.
@@ -158,7 +158,7 @@ struct Shell<'a> {
     signal: Option<Signal>,
     /// The first prompt, until the stored conversation is loaded.
     first: Option<Submit>,
-    /// What goes with the first prompt, which the person has not sent yet.
+    /// The attachments of the first prompt, which the person has not sent yet.
     first_attachments: Option<(String, Vec<Attachment>)>,
     /// The conversation that is to begin.
     candidate: Option<Candidate>,
@@ -166,7 +166,7 @@ struct Shell<'a> {
     before: Option<String>,
     exit: Option<ExitCode>,
     draw_fault: FailPoint,
-    /// What the model wants, and whether it has to wait.
+    /// Actions of the model, and whether they are deferred.
     deferred: VecDeque<Action>,
     defers: bool,
 }
@@ -315,7 +315,7 @@ impl<'a> Shell<'a> {
         self.update(Event::Tick);
     }
 
-    /// What was read from the person.
+    /// Handles input of the person.
     fn read(&mut self, read: io::Result<input::Read>) {
         match read {
             Ok(input::Read::Typed(typed)) => {

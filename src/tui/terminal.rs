@@ -83,7 +83,7 @@ impl Terminal {
         let alternate = if self.has_alternate { ALTERNATE_OFF } else { "" };
         // There is nothing to do about a terminal that is gone.
         self.write(&format!("{MODES_OFF}{alternate}")).ok();
-        // What was typed, or reported by the terminal, was meant for the chat.
+        // Pending keys and reports were meant for the chat.
         tcflush(&self.input, QueueSelector::IFlush).ok();
         tcsetattr(&self.input, OptionalActions::Drain, &self.cooked).ok();
     }

@@ -1,4 +1,4 @@
-//! What a chat looks like: lines for what is printed, and the live region under them. Pure.
+//! Renders a chat: printed lines, and the live region under them. Pure.
 
 mod editor;
 mod live;

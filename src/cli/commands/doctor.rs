@@ -24,7 +24,7 @@ use std::time::Instant;
 /// Tools of a server that are named; of others only the number is given.
 const NAMED_MAX: usize = 8;
 
-/// What was looked at, and what was found.
+/// A check and its result.
 struct Check {
     what: &'static str,
     state: State,
@@ -65,7 +65,7 @@ impl Check {
     }
 }
 
-/// Prints what is configured; returns the exit status.
+/// Prints the configuration and its checks; returns the exit status.
 pub fn doctor(mut args: DoctorArgs) -> u8 {
     let begun = Instant::now();
     if let Err(error) = log::start(LogLevel::Warn, None) {

@@ -7,7 +7,7 @@ use crate::cli::session::EngineArgs;
 use crate::profile::{ProfileError, Resolved};
 use anyhow::Result;
 
-/// What is known of a profile.
+/// The facts about a profile.
 #[derive(Debug)]
 pub(super) struct Readiness {
     /// The engine; `none` if it is not known.

@@ -20,7 +20,7 @@ use crate::store::{Conversation, Library, ambiguous};
 use crate::support::terminal::escape_control;
 use args::{Places, SessionsAction, SessionsArgs};
 
-/// Does what `args` name; returns the exit status.
+/// Runs the subcommand of `args`; returns the exit status.
 pub fn sessions(args: &SessionsArgs) -> u8 {
     status(match &args.action {
         SessionsAction::List(args) => reported(list::list(args), args.output.is_json()),
@@ -58,7 +58,7 @@ fn library(places: &Places) -> Result<Library, Failure> {
     })
 }
 
-/// What was said in the session that `typed` names; or why there is none.
+/// The messages of the session that `typed` names, or the error.
 fn conversation(places: &Places, typed: &str) -> Result<Result<Conversation, Error>, Failure> {
     let library = library(places)?;
     let found = named(&library, typed, |session| library.conversation(session))?;
@@ -68,7 +68,7 @@ fn conversation(places: &Places, typed: &str) -> Result<Result<Conversation, Err
     Ok(found)
 }
 
-/// What `find` finds of the session whose id `typed` is, or is the beginning of; or why there is none.
+/// Applies `find` to the session whose id `typed` is, or is the beginning of; or the error.
 fn named<T>(
     library: &Library,
     typed: &str,
@@ -91,7 +91,7 @@ fn named<T>(
     Ok(found.ok_or_else(|| not_found(missing(typed))))
 }
 
-/// Reports what could not be read.
+/// Reports losses.
 fn degraded(envelope: &mut Envelope, loss: String) {
     message(&format!("warning: {}", escape_control(&loss)));
     envelope.warn("store_degraded", loss);

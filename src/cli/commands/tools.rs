@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// What the servers offer, and why some offer nothing.
+/// The tools of the servers, and the errors of servers without any.
 #[derive(Debug)]
 pub(super) struct Offered {
     /// The tools of each server that could be used.
@@ -27,7 +27,7 @@ pub(super) struct Offered {
     pub(super) failed: BTreeMap<ServerName, String>,
 }
 
-/// What a model would be offered.
+/// The tools that a model would be offered.
 struct Offer {
     catalogue: Catalogue,
     servers: ServerNames,

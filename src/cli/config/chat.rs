@@ -15,7 +15,7 @@ use crate::tui::{Forker, GoingOn, Opener, Opening, ProfileNames};
 use anyhow::Result;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a person can do and wants to know.
+/// The extensions that a chat turns on.
 const EXTENSIONS: [Extension; 10] = [
     Extension::Approvals,
     Extension::Attachments,
@@ -106,7 +106,7 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
     Ok((settings, session))
 }
 
-/// Puts what a stored conversation had into `session`, as [`chat`] does for itself.
+/// Merges the settings of a stored conversation into `session`, as [`chat`] does for itself.
 ///
 /// # Errors
 /// If it can't be resumed with these settings, or the store can't be named so.
@@ -122,7 +122,7 @@ pub(crate) fn library(session: &SessionArgs) -> Option<Library> {
     (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
 }
 
-/// What lists the names of the profiles in all their files.
+/// Lists the names of the profiles in all their files.
 pub(crate) fn profiles(registries: ProfileFiles) -> ProfileNames {
     Arc::new(move || {
         let profiles = profile::read(&registries).map_err(|error| format!("{error:#}"))?;

@@ -45,7 +45,7 @@ struct CommonVariables {
     base_url: &'static str,
     /// The address that the provider itself has.
     own_address: &'static str,
-    /// What the command line calls the settings.
+    /// The names of the settings on the command line.
     names: &'static SettingNames,
 }
 
@@ -85,7 +85,7 @@ const OLLAMA_HOST: &str = "OLLAMA_HOST";
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
      OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
 
-/// What options, variables and a profile say about the provider.
+/// The choice of a provider by options, variables and a profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProviderChoice {
     engine: Option<EngineName>,
@@ -120,7 +120,7 @@ enum KeyChoice {
 }
 
 impl ProviderChoice {
-    /// What a conversation begins with: options and variables, then `profile`.
+    /// The initial choice of a conversation: options and variables, then `profile`.
     ///
     /// # Errors
     /// If a variable or a key can't be used.
@@ -175,7 +175,7 @@ impl ProviderChoice {
         })
     }
 
-    /// What a request chooses: `profile` alone. The general key belongs to the provider that the
+    /// The choice of a request: `profile` alone. The general key belongs to the provider that the
     /// conversation begins with.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ impl ProviderChoice {
     }
 }
 
-/// `settings` without what is meant for one provider alone.
+/// `settings` without those for one provider alone.
 pub(super) fn without_additions(settings: CallSettings) -> CallSettings {
     CallSettings { extra_body: Map::new(), extra_headers: BTreeMap::new(), ..settings }
 }

@@ -14,16 +14,16 @@ use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The engines, what the chosen profile says besides, and notes for the user.
+/// The engines, the other settings of the chosen profile, and notes for the user.
 pub(super) struct Chosen {
     pub(super) engines: Engines,
     pub(super) profile: ProfileValues,
     pub(super) notices: Vec<&'static str>,
-    /// What is stored of the choice; `None` if nothing was chosen, or it can't be used.
+    /// The stored form of the choice; `None` if nothing was chosen, or it can't be used.
     pub(super) origin: Option<Origin>,
 }
 
-/// What the options, variables and profiles choose for a process of this mode.
+/// The choice of options, variables and profiles for a process of this mode.
 ///
 /// # Errors
 /// If they can't be used. A conversation begins without what a profile lacks: its calls fail, and a
@@ -98,11 +98,11 @@ fn begin(
     Ok((engine, profile, origin))
 }
 
-/// What the engines are made with that a request can choose.
+/// The settings of the engines that a request can choose.
 struct OtherEngines {
     provider: ProviderArgs,
     engines: EngineArgs,
-    /// What was typed wins over each profile.
+    /// Typed options, which win over each profile.
     settings: CallSettings,
     of_engines: OfEngines,
     /// The name of the engine that the conversation begins with.
@@ -113,7 +113,7 @@ struct OtherEngines {
 struct OfEngines(BTreeMap<String, CallSettings>);
 
 impl OfEngines {
-    /// `settings` and what was typed for the engine `name`.
+    /// `settings` with the typed options for the engine `name`.
     fn over(&self, settings: CallSettings, name: &str) -> CallSettings {
         self.0.get(name).map_or_else(|| settings.clone(), |own| settings.overlay(own))
     }
@@ -194,7 +194,7 @@ impl OtherEngines {
         }
     }
 
-    /// What of the profile does not apply when a conversation switches to it.
+    /// The parts of the profile that do not apply when a conversation switches to it.
     fn unused(&self, name: &str, values: &ProfileValues) -> Option<String> {
         if profile::name(&self.provider) == Some(name) {
             return None;

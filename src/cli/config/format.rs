@@ -9,7 +9,7 @@ use crate::output::{
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is known of a run before it begins.
+/// The facts about a run before it begins.
 pub(super) struct RunFacts<'a> {
     command: &'static str,
     name: String,

@@ -80,7 +80,7 @@ fn of_options(args: &ProviderArgs) -> impl Iterator<Item = String> {
     })
 }
 
-/// What is wrong with the variable `name`, if it is set. A key that chooses a provider by itself has
+/// The error in the variable `name`, if it is set. A key that chooses a provider by itself has
 /// done so if it has a value.
 fn of_variable(name: &str) -> Option<String> {
     Some(match is_empty(name)? {

@@ -240,7 +240,7 @@ fn faults() -> Faults {
     Faults::default()
 }
 
-/// What a process of this mode can do with this engine.
+/// The capabilities of a process of this mode with this engine.
 fn capabilities(
     mode: Mode,
     args: &SessionArgs,

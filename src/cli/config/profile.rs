@@ -1,4 +1,4 @@
-//! What the chosen profile says, and which profiles there are.
+//! The settings of the chosen profile, and the list of profiles.
 
 use crate::cli::tools::ProfileTools;
 use crate::cli::{EngineName, ProfileFiles, ProviderArgs};
@@ -105,7 +105,7 @@ impl ProfileValues {
         Ok(values)
     }
 
-    /// What it says about tools.
+    /// Its settings of tools.
     pub(crate) fn into_tools(self) -> ProfileTools {
         self.tools
     }

@@ -1,4 +1,4 @@
-//! The prompt of a single run, and what goes with it.
+//! The prompt of a single run, with its attachments, history and schema.
 
 use crate::chat::transcript::Preamble;
 use crate::cli::Mode;
@@ -36,7 +36,7 @@ pub(crate) struct PromptRequest {
     pub prompt: Source,
     /// Images and files that go with it, read already.
     pub attachments: Vec<Attachment>,
-    /// What to extract from the answer.
+    /// The extraction from the answer.
     pub response: ResponseType,
     /// The schema that extracted values must match.
     pub schema: Option<AnswerSchema>,

@@ -29,7 +29,7 @@ const KEY_NAMES: [&str; 6] = ["key", "token", "secret", "password", "auth", "bea
 /// Parameters of a base URL that are no keys.
 const PLAIN_PARAMETERS: [&str; 1] = ["api-version"];
 
-/// Puts what the session of `store` had into `args`, as far as no typed option says otherwise.
+/// Merges the settings of the session of `store` into `args`; typed options win.
 ///
 /// # Errors
 /// If it can't be resumed so.
@@ -168,7 +168,7 @@ fn tools(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
     args.deny.extend(deny.iter().cloned());
 }
 
-/// What is stored of the choice of this process.
+/// The stored form of the choice of this process.
 ///
 /// # Errors
 /// If a variable can't be used.

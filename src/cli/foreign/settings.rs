@@ -107,7 +107,7 @@ impl CallArgs {
         }
     }
 
-    /// What was typed for one engine alone, by the engine's name. An option for all engines wins.
+    /// Typed options for one engine alone, by the engine's name. An option for all engines wins.
     ///
     /// # Errors
     /// If a value is wrong.

@@ -38,7 +38,7 @@ pub(crate) struct ReadyChat {
     pub(crate) flush: Option<Flush>,
 }
 
-/// What a chat begins with.
+/// The first state of a chat.
 pub(super) struct Opening {
     pub(super) session: SessionArgs,
     pub(super) screen: ScreenArgs,
@@ -99,7 +99,7 @@ pub(super) fn run(args: ChatArgs, terminal: Terminal, output: File) -> Result<Pr
     ready(opening, terminal, output)
 }
 
-/// The first prompt with what goes with it.
+/// The first prompt with its attachments.
 fn first_prompt(text: Option<String>, attached: &AttachmentArgs) -> Result<Option<Submit>> {
     let attachments = attachments::read(attached, Mode::Text)?;
     let Some(text) = text else {

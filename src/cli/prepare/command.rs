@@ -27,7 +27,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What Go's templates print for a missing value.
+/// The text of Go's templates for a missing value.
 const NO_VALUE: &str = "<no value>";
 
 /// Why nothing else can be read from standard input.
@@ -176,7 +176,7 @@ fn begin_chat(
     Ok(prepared)
 }
 
-/// Reports what is ignored in the file.
+/// Reports the parts of the file that are ignored.
 fn warn_of(file: &CommandFile) {
     for warning in &file.warnings {
         tracing::warn!("{}", escape_control(&warning.to_string()));

@@ -17,13 +17,13 @@ pub(super) struct Inputs(Vec<InputFile>);
 
 #[derive(Debug)]
 struct InputFile {
-    /// What makes the command read it, and its path.
+    /// The option or variable that names it, and its path.
     name: String,
     id: FileId,
 }
 
 impl Inputs {
-    /// What a conversation reads: `stdin`, and the files that options and variables name.
+    /// The inputs of a conversation: `stdin`, and the files that options and variables name.
     pub(super) fn of(args: &SessionArgs, stdin: &File) -> Self {
         let stdin = stdin.metadata().ok().as_ref().and_then(FileId::of);
         let stdin = stdin.map(|id| InputFile { name: "standard input".to_owned(), id });

@@ -1,5 +1,5 @@
-//! What is still to be drawn of blocks whose first lines were printed before they were complete. How far
-//! that went is known by its text, so that the rest can be drawn at any width.
+//! Draws the rest of blocks whose first lines were printed before they were complete. The position is an offset
+//! in the text, so that the rest can be drawn at any width.
 
 use super::render::{self, Page};
 use super::{Block, Face, Inline, Theme};
@@ -26,7 +26,7 @@ pub(crate) struct Rest {
 }
 
 impl Committed {
-    /// Draws what is left of open blocks.
+    /// Draws the rest of open blocks.
     pub(crate) fn rest(&self, blocks: &[Block], width: usize, theme: &Theme) -> Rest {
         let mut walk = Walk::new(&self.text);
         let drawn: Vec<_> =
@@ -37,7 +37,7 @@ impl Committed {
         Rest { lines, ends, text, settled, is_prose }
     }
 
-    /// Draws what is left of a block that is complete.
+    /// Draws the rest of a block that is complete.
     pub(crate) fn complete(
         &mut self,
         block: &Block,
@@ -116,7 +116,7 @@ impl Rest {
 
 /// Goes over the texts of blocks, from one leaf to the next, and leaves out those that were printed.
 pub(super) struct Walk<'a> {
-    /// What is left of the committed text.
+    /// The rest of the committed text.
     committed: &'a str,
     /// The text that was not left out. Each leaf ends with a line break.
     text: String,

@@ -24,7 +24,7 @@ const TABLE_ROWS_MAX: usize = 50;
 /// The result does not depend on how the text is cut into pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
-    /// The source of what is open. Outside code it begins with a line that is not empty.
+    /// The source of the open block. Outside code it begins with a line that is not empty.
     open: String,
     before: Before,
     code: Option<OpenCode>,
@@ -62,7 +62,7 @@ impl Markdown {
         }
     }
 
-    /// The document has ended: what was open is closed. What is pushed next begins another.
+    /// Ends the document and closes the open block. The next push begins another document.
     pub(crate) fn finish(&mut self) {
         let rest = self.read_open(&self.open);
         self.parsed_bytes += self.open.len();
@@ -179,7 +179,7 @@ impl Markdown {
         self.before = Before { after: After::Other, blank: false, number: None };
     }
 
-    /// The open block is too long: closes what is there up to the end of a line or a word.
+    /// Closes the part of a block that is too long, up to the end of a line or a word.
     fn cut(&mut self) {
         if self.code.is_some() {
             return self.cut_code_line();
@@ -306,7 +306,7 @@ fn ends_in_empty_line(text: &str) -> bool {
     lines.rsplit('\n').next().is_some_and(is_blank)
 }
 
-/// `open` without what should not be shown yet.
+/// `open` without the part that can't be shown yet.
 fn settled(open: &str) -> &str {
     let (before, line) = match open.rfind('\n') {
         Some(at) => (&open[..at], &open[at + 1..]),

@@ -58,7 +58,7 @@ pub(super) fn lines(
     lines
 }
 
-/// What was not printed of a table: each part with where its text ends.
+/// The unprinted parts of a table, each with the end of its text.
 struct Left {
     head: Option<usize>,
     rows: Vec<(Vec<Runs>, usize)>,

@@ -1,9 +1,9 @@
-//! What each part of the text looks like, by the colours of the terminal.
+//! The styles of the parts of the text, by the colours of the terminal.
 
 use super::{Face, Inline, Token};
 use ratatui_core::style::{Color, Modifier, Style};
 
-/// What the background of the terminal is.
+/// The background of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Dark,
@@ -31,7 +31,7 @@ pub(crate) struct Theme {
     pub(crate) colours: Colours,
 }
 
-/// What a part of the screen's text is.
+/// The role of a part of the screen's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Text,
@@ -172,7 +172,7 @@ fn look(role: Role) -> (Option<&'static Hue>, Modifier) {
     }
 }
 
-/// What stands for a colour where there are none.
+/// The replacement of a colour where there are none.
 fn without_colour(role: Role) -> Modifier {
     let is_bold = matches!(role, Role::InlineCode | Role::Code(Token::Keyword));
     let is_dim = matches!(

@@ -20,12 +20,12 @@ const DRAFT_BYTES_MAX: usize = 64 * 1024;
 /// Files that are looked for while a draft is written.
 const LOOKED_FOR_MAX: usize = 100;
 
-/// What is known of the files that the draft names.
+/// The facts about the files that the draft names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attaching {
     /// The last path that was looked for, as it is written after `@`.
     looked_for: Vec<String>,
-    /// What of it was not found.
+    /// The paths that were not found.
     missing: Vec<String>,
     question: Question,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Large {
     pub(crate) bytes: u64,
 }
 
-/// What is sent once its files are measured.
+/// A prompt that is sent once its files are measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Draft {
     /// The text of the editor; `joins`: as part of the active run.
@@ -121,7 +121,7 @@ impl State {
         self.newly_mentioned(self.last_message_id(), &text)
     }
 
-    /// What is to be done before the text of the editor is sent; `None`: nothing.
+    /// The action before the text of the editor is sent; `None`: none.
     pub(super) fn measured_first(&mut self, joins: bool) -> Option<Vec<Action>> {
         let text = self.editor.text().to_owned();
         match std::mem::take(&mut self.attaching.question) {

@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// Whether what is written may be sent. If not, the person is asked, and a second Enter sends it.
+    /// Whether the text of the editor may be sent. If not, the person is asked, and a second Enter sends it.
     pub(super) fn may_send(&mut self) -> bool {
         match self.consent {
             Consent::Given => return true,

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) struct AcceptedPrompt {
     message_id: String,
     text: String,
-    /// What goes with it, by id and file name.
+    /// Its attachments, by id and file name.
     attachments: Vec<(String, String)>,
     /// Entries of the log before it.
     log_len: usize,
@@ -180,7 +180,7 @@ impl State {
         actions
     }
 
-    /// Leaves the prompt as it is; what was written can be had back with the up key.
+    /// Leaves the prompt as it is; the up key restores the text of the editor.
     pub(super) fn stop_editing(&mut self) -> bool {
         if self.edits.take().is_none() {
             return false;
@@ -228,7 +228,7 @@ impl State {
     }
 }
 
-/// An error of an edit, for a person; `None` if it says so itself what is wrong.
+/// An error of an edit, for a person; `None` if its message is clear already.
 pub(super) fn failure(error: &ErrorFrame) -> Option<&'static str> {
     match error.code.as_str() {
         code::SESSION_BUSY => {

@@ -200,7 +200,7 @@ impl State {
         self.status.input_tokens = session.input_tokens;
         self.status.output_tokens = session.output_tokens;
         let cost = format!("{} {}", clean(&session.cost), clean(&session.currency));
-        // What the uncounted calls cost is not in it.
+        // The cost of uncounted calls is not in it.
         let bound = if session.uncounted_calls > 0 { "at least " } else { "" };
         let shown = || format!("{bound}{}", cost.trim_end());
         self.status.cost = (!session.cost.is_empty()).then(shown);
@@ -230,7 +230,7 @@ impl State {
     }
 }
 
-/// What is being waited for before a request is sent again.
+/// The wait before a request is sent again.
 pub(crate) fn retrying(wait: Duration, attempt: u32, attempts_max: u32, reason: &str) -> String {
     // A wait that has just begun is not one second shorter.
     let seconds = wait.as_millis().div_ceil(1000);

@@ -1,4 +1,4 @@
-//! What is said for a moment, in the last row.
+//! Hints, which the last row shows for a moment.
 
 use super::{Note, State};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How long a hint is shown.
 const HINT_TIME: Duration = Duration::from_secs(4);
 
-/// What is shown for a moment.
+/// A hint.
 #[derive(Clone, Debug)]
 pub(super) struct Hint {
     about: About,
@@ -14,7 +14,7 @@ pub(super) struct Hint {
     until: Duration,
 }
 
-/// What a hint is about, if it is gone with that.
+/// The topic of a hint that ends with its topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     Anything,
@@ -25,7 +25,7 @@ pub(super) enum About {
 }
 
 impl State {
-    /// What is to be said for a moment.
+    /// The text of the hint.
     pub(crate) fn shown_hint(&self) -> Option<&str> {
         self.hint.as_ref().map(|hint| hint.text.as_str())
     }

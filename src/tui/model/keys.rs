@@ -255,7 +255,7 @@ impl State {
     fn insert_common(&mut self, found: &Candidates) {
         let Some(common) = found.common() else { return };
         let before = &self.editor.text()[..self.editor.cursor()];
-        // Quotes may have to be put around what is written.
+        // The path may need quotes.
         let plain = |text: &str| text.strip_prefix('"').unwrap_or(text).to_owned();
         let part = before.get(found.start..);
         let is_longer = part.is_some_and(|part| plain(&common).starts_with(&plain(part)));
@@ -275,7 +275,7 @@ impl State {
         vec![Action::Fold]
     }
 
-    /// Prints in full what was folded last: what is printed above does not change any more.
+    /// Prints the last folded text in full: printed text does not change.
     fn unfold_last(&mut self) {
         match self.folded.take() {
             Some(piece) => self.print(Piece::Unfolded(Box::new(piece))),

@@ -40,7 +40,7 @@ impl State {
         self.remember(&written)
     }
 
-    /// Esc: closes what is open, else stops the run.
+    /// Esc: closes the open list or search, else stops the run.
     pub(super) fn escaped(&mut self) -> Vec<Action> {
         if self.candidates.take().is_some() || self.stop_editing() {
             return Vec::new();

@@ -39,7 +39,7 @@ struct PrintedQuestion {
     is_shown: bool,
 }
 
-/// What a line says about a tool call.
+/// A reply in a line to the question about a tool call.
 enum ApprovalReply {
     /// A word with a slash, which is nothing else.
     Command(Decision),
@@ -53,7 +53,7 @@ impl Lines {
         Self { are_typed, ..Self::default() }
     }
 
-    /// What was printed can be read now.
+    /// The printed text is on the screen.
     pub(super) fn question_is_shown(&mut self) {
         if let Some(asked) = &mut self.asked {
             asked.is_shown = true;
@@ -193,7 +193,7 @@ impl State {
         }
     }
 
-    /// What has ended of what a line had done.
+    /// The part of a line's action that has ended.
     pub(super) fn action_ended(&mut self, event: &Event) {
         let ends = matches!(
             event,

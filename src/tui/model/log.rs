@@ -1,4 +1,4 @@
-//! What was said, as text: for copying and saving.
+//! The conversation as text, for copying and saving.
 
 use super::{ToolCall, ToolState};
 

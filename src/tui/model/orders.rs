@@ -1,4 +1,4 @@
-//! What a person enters: prompts and commands.
+//! Handles entered prompts and commands.
 
 use super::lines::{is_decision, unescaped};
 use super::log::code_blocks;
@@ -33,7 +33,7 @@ const KEYS: [(&str, &str); 17] = [
     ("PageUp, PageDown, Ctrl-End", "scroll, with --fullscreen"),
 ];
 
-/// What there is only where lines are read.
+/// Commands that exist only where lines are read.
 const LINES: [(&str, &str); 4] = [
     ("/allow (y)", "let the tool call run that was asked about last"),
     ("/always (a)", "let the tool run in this conversation without a question"),
@@ -223,7 +223,7 @@ impl State {
 }
 
 impl Status {
-    /// What answers, by its names.
+    /// The names of engine and model.
     pub(crate) fn answers_with(&self) -> String {
         let names = [&self.profile, &self.engine, &self.model];
         let names = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str);

@@ -11,7 +11,7 @@ const CHOICES_MAX: usize = 10_000;
 /// Entries that are printed where there is no list.
 const PLAIN_CHOICES_MAX: usize = 20;
 
-/// What is chosen.
+/// The kind of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PickerKind {
     Session,
@@ -21,9 +21,9 @@ pub(crate) enum PickerKind {
 /// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// What is chosen with it.
+    /// The value of the choice.
     pub(crate) value: String,
-    /// What is shown, clean.
+    /// The text of the choice, clean.
     pub(crate) title: String,
     pub(crate) detail: String,
 }

@@ -1,4 +1,4 @@
-//! What the person asks for, from the key to the last frame of the request.
+//! The requests of the person, from the key to the last frame.
 
 use super::edits;
 use super::{Action, Lines, Note, Piece, State};

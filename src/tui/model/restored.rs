@@ -15,7 +15,7 @@ use std::time::Duration;
 const SHOWN_MAX: usize = 100;
 
 impl State {
-    /// Prints what of the snapshot was not printed before: after a start everything, later nothing.
+    /// Prints the unprinted part of the snapshot: after a start everything, later nothing.
     pub(super) fn snapshot(&mut self, snapshot: SnapshotFrame) {
         self.has_conversation();
         let shown = self.last_ordinal;

@@ -1,4 +1,4 @@
-//! What the model wants done.
+//! Performs the actions of the model.
 
 use super::child::Child;
 use super::{LEAVE_MAX, Lending, STOP_TIME, Shell, files};
@@ -53,7 +53,7 @@ impl Shell<'_> {
                     Event::FilesFound { looked_for, missing }
                 });
             }
-            // What is attached is looked for before the next key, too.
+            // Attached files are looked for before the next key, too.
             Action::Measure { mentions, draft } => {
                 let large = files::large(&mentions);
                 self.update(Event::Measured { large, draft });
@@ -238,7 +238,7 @@ impl Shell<'_> {
         self.perform(effects);
     }
 
-    /// Stops what runs and ends; the second time at once.
+    /// Stops the run and ends; the second time at once.
     fn quit(&mut self) {
         if self.leaves_at.is_some() {
             self.exit = Some(crate::session::ExitCode::Ok);
@@ -271,7 +271,7 @@ fn attached(mentions: Vec<String>) -> Vec<Attachment> {
     attachments
 }
 
-/// What the list says of a session besides its first prompt.
+/// The details of a session in the list.
 fn detail(now: Duration, updated_ms: i64, turns: u32, folder: &str) -> String {
     let updated = Duration::from_millis(u64::try_from(updated_ms).unwrap_or_default());
     let minutes = now.saturating_sub(updated).as_secs() / 60;

@@ -13,7 +13,7 @@ use tokio::process::{self, Command};
 /// The longest prompt that is read back, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What is started if nothing is named.
+/// The editor if no variable names one.
 const USUAL_EDITOR: &str = "vi";
 
 /// An editor that runs.

@@ -120,7 +120,7 @@ impl Shell<'_> {
         self.exit = Some(ExitCode::OutputFailed);
     }
 
-    /// Takes what the terminal still has to report: another program would read it as typed.
+    /// Reads the pending reports of the terminal: another program would read them as keys.
     pub(super) async fn take_reports(&mut self) {
         let until = self.screen.reports_until(Instant::now());
         while self.screen.reports_until(Instant::now()).is_some() {
@@ -218,7 +218,7 @@ impl Shell<'_> {
         if let Some(child) = self.child.take() {
             child.abandon();
         }
-        // What can't be closed is closed by the end of the process.
+        // The end of the process closes the rest.
         caught(self.host.close()).await.ok();
         if let Some(file) = self.debug_file.take() {
             file.finish().await;

@@ -1,4 +1,4 @@
-//! Files of the chat: earlier prompts, paths to complete, and what is saved.
+//! Files of the chat: earlier prompts, paths to complete, and saved conversations.
 
 use crate::support::files::{read_limited, replace, user_folder};
 use crate::tui::input::{

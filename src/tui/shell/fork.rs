@@ -11,7 +11,7 @@ pub(crate) struct Forker {
 }
 
 impl Forker {
-    /// Copies what is stored in these places. Nothing is opened yet. The copies belong to `folder`.
+    /// Copies sessions of these stores, which are not opened yet. The copies belong to `folder`.
     pub(crate) fn new(turns: StorePlace, timeline: Option<StorePlace>, folder: String) -> Self {
         let library = Library::new(Some(turns.clone()), timeline.clone());
         let settings = StoreSettings { turns: Some(turns), timeline, resumes: false, folder };

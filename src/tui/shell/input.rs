@@ -1,4 +1,4 @@
-//! What a person types: keys of a terminal in raw mode, or whole lines.
+//! The input of a person: keys of a terminal in raw mode, or whole lines.
 
 use super::Screen;
 use crate::support::threads::{self, NoThread};
@@ -36,7 +36,7 @@ pub(crate) enum Source {
     Ended,
 }
 
-/// What was read.
+/// Input that was read.
 pub(super) enum Read {
     Typed(Vec<Typed>),
     Line(String),
@@ -89,7 +89,7 @@ impl Source {
         }
     }
 
-    /// What was typed by these bytes, which were read together.
+    /// Parses bytes that were read together into keys.
     fn typed(&mut self, bytes: &[u8], now: Instant) -> Vec<Typed> {
         let Self::Keys { keys, last, has_escape } = self else { return Vec::new() };
         let is_pause = now.duration_since(*last) >= PASTE_PAUSE;
@@ -101,7 +101,7 @@ impl Source {
         }
     }
 
-    /// When what was read in part counts as whole.
+    /// The deadline for the rest of an incomplete key sequence.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         match self {
             Self::Keys { keys, last, has_escape } if keys.waits() => {
@@ -112,7 +112,7 @@ impl Source {
         }
     }
 
-    /// What was read in part, if its time is up.
+    /// The incomplete key sequence, after its deadline.
     pub(super) fn give_up(&mut self, now: Instant) -> Vec<Typed> {
         let is_due = self.wake_at().is_some_and(|at| at <= now);
         match self {

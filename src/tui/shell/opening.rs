@@ -28,7 +28,7 @@ pub(super) struct Begun {
     server_names: Vec<String>,
 }
 
-/// What has become of the candidate.
+/// The outcome of opening the candidate.
 pub(super) enum Opened {
     /// Its settings are there, or why they are not.
     Settings(anyhow::Result<Box<HostSettings>>),
@@ -119,7 +119,7 @@ impl Shell<'_> {
             shell.greet(greeting);
             recorded.into_iter().for_each(|line| shell.update(Event::Logged(line)));
             if chosen.is_some() {
-                // The greeting names what the process began with.
+                // The greeting names the first conversation of the process.
                 let status = &mut shell.state.status;
                 (status.engine, status.model, status.profile) = (engine, model, profile);
                 shell.state.chosen = chosen;

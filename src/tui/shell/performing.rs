@@ -1,4 +1,4 @@
-//! What the host wants shown, and what the model wants done because of it, each in its order.
+//! Performs the effects of the host, and the actions of the model that follow from them, each in its order.
 
 use super::Shell;
 use crate::host::{CodedWarning, Effect, Effects};

@@ -35,7 +35,7 @@ impl Screen {
         Self::Full { terminal, full: FullScreen::default(), pager }
     }
 
-    /// As lines of at most so many columns. `echoes`: what the person types is on the screen already.
+    /// As lines of at most so many columns. `echoes`: the terminal shows typed text itself.
     pub(crate) fn plain(output: File, look: Look, columns: usize, echoes: bool) -> Self {
         Self::Plain { output, printer: Printer::new(look, true), columns, echoes }
     }
@@ -208,7 +208,7 @@ impl Screen {
         }
     }
 
-    /// Until when nothing can be drawn, because of what the terminal may do or has to report.
+    /// The time until which nothing can be drawn: a resize is settling, or a report is pending.
     ///
     /// # Errors
     /// If it is gone.
@@ -228,7 +228,7 @@ impl Screen {
         }
     }
 
-    /// Draws what has changed; false if the terminal takes nothing now, or not all at once.
+    /// Draws the changes; false if the terminal accepts no bytes now, or not all at once.
     ///
     /// # Errors
     /// If it is gone.
@@ -288,7 +288,7 @@ fn is_moving(state: &State) -> bool {
 /// screen to be erased.
 const PRINTED_PART: usize = 3;
 
-/// What is written to erase the chat under the scrollback, before it is drawn again.
+/// The bytes that erase the chat under the scrollback, before it is redrawn.
 pub(crate) fn inline_erasure(
     inline: &mut Inline,
     printer: &mut Printer,
@@ -307,7 +307,7 @@ fn leave_pushed_up(inline: &mut Inline, printer: &mut Printer, columns: usize) {
     }
 }
 
-/// What is written to draw the chat under the scrollback.
+/// The bytes that draw the chat under the scrollback.
 pub(crate) fn inline_picture(
     inline: &mut Inline,
     printer: &mut Printer,
@@ -324,7 +324,7 @@ pub(crate) fn inline_picture(
     inline.picture(&lines, live, state.size, is_moving, now)
 }
 
-/// What is written to draw the chat on the whole screen.
+/// The bytes that draw the chat on the whole screen.
 pub(crate) fn full_picture(full: &mut FullScreen, pager: &mut Pager, state: &mut State) -> String {
     pager.lay_out(state.size.columns, state.unfolded.all);
     state.take_finished().into_iter().for_each(|piece| pager.push(piece));

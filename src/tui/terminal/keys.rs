@@ -39,7 +39,7 @@ pub(crate) struct Press {
     pub(crate) shift: bool,
 }
 
-/// What a person typed.
+/// A typed key, or pasted text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     Press(Press),
@@ -173,7 +173,7 @@ impl Keys {
         }
         match bytes.split_first() {
             Some((&ESC, rest)) => {
-                // What follows can't begin with ESC: that would have been read.
+                // The rest can't begin with ESC: that would have been parsed.
                 let alt = rest.first().filter(|byte| byte.is_ascii_graphic());
                 let key = alt.map_or(Key::Esc, |byte| Key::Char(char::from(*byte)));
                 vec![Typed::Press(Press { alt: alt.is_some(), ..Press::plain(key) })]
@@ -240,7 +240,7 @@ fn control(byte: u8) -> Option<Press> {
     })
 }
 
-/// A character of several bytes. What is no UTF-8 is ignored, byte by byte.
+/// A character of several bytes. Invalid UTF-8 is ignored, byte by byte.
 fn character(bytes: &[u8]) -> Read {
     let length = match bytes[0] {
         0xc2..=0xdf => 2,
@@ -256,7 +256,7 @@ fn character(bytes: &[u8]) -> Read {
     }
 }
 
-/// What follows ESC O.
+/// The key after ESC O (SS3).
 fn single_shift(rest: &[u8]) -> Read {
     let Some(last) = rest.first() else { return Read::Part };
     let key = match last {
@@ -283,7 +283,7 @@ fn arrow(last: u8) -> Option<Key> {
     })
 }
 
-/// What follows ESC [: parameters, and the byte that says what they mean.
+/// The sequence after ESC [ (CSI): parameters and the final byte.
 fn control_sequence(rest: &[u8]) -> Read {
     if let [b'M', mouse @ ..] = rest {
         // An unsolicited report of the mouse in its oldest form.
@@ -296,7 +296,7 @@ fn control_sequence(rest: &[u8]) -> Read {
     };
     let (last, length) = (rest[at], at + 3);
     if !(0x40..=0x7e).contains(&last) {
-        // Cut off: the byte belongs to what comes next.
+        // Cut off: the byte begins the next key.
         return Read::Whole(None, length - 1);
     }
     let text = std::str::from_utf8(&rest[..at]).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Removes from text what a terminal would obey: escape sequences, control characters, and the
-//! format characters that change the order or the look of what stands around them.
+//! Removes control functions of a terminal from text: escape sequences, control characters, and format
+//! characters that change the order or the look of the text around them.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -26,7 +26,7 @@ pub(crate) fn clean(text: &str) -> String {
 /// - Characters that reorder text, tags, and other characters that nobody sees are removed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cleaner {
-    /// The beginning of what may be a colour sequence.
+    /// The beginning of a possible colour sequence.
     escape: String,
     column: usize,
     after_return: bool,
@@ -115,7 +115,7 @@ fn reorders(character: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether `character` shows nothing but changes what is around it, or hides text from the reader.
+/// Whether `character` is invisible and changes the text around it, or hides text from the reader.
 /// The joiners of emoji and of Arabic and Indic scripts, and variation selectors, are not among them.
 fn is_unseen(character: char) -> bool {
     reorders(character)

@@ -1,4 +1,4 @@
-//! The live region: what may still change, the question about a tool call, the text that is being
+//! The live region: the open part of the answer, the question about a tool call, the text that is being
 //! written, and the state of the chat. It is never taller than the screen.
 
 use super::editor::written;
@@ -173,7 +173,7 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What is being waited for, with a spinner and seconds.
+/// The phase of the run, with a spinner and seconds.
 fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let (what, since) = match &state.run {
         Some(run) => (step(state, run), run.started),
@@ -211,7 +211,7 @@ fn whole_seconds(time: Duration) -> String {
     seconds(Duration::from_secs(time.as_secs())).replace(".0 s", " s")
 }
 
-/// What has the keys, if it has them and there is no room for all of it: that is never hidden.
+/// The element with the keyboard focus, if there is no room for all elements: it is never hidden.
 fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let has_room = question(state, look, columns).len() < rows;
     if !state.is_asked || state.approvals.is_empty() || has_room {
@@ -317,7 +317,7 @@ fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> V
     let Some((text, part)) = hint.or(notice).or(edits) else {
         return with_missing(missing, status_text(state), look, columns);
     };
-    // What a conversation costs is never hidden.
+    // The cost of a conversation is never hidden.
     let cost = state.status.cost.as_deref();
     let whole = cost.map_or_else(|| text.to_owned(), |cost| format!("{text} · {cost}"));
     if width(&whole) <= columns {

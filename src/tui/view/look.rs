@@ -12,11 +12,11 @@ pub(crate) struct Look {
 /// Parts of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What a person wrote.
+    /// Text of the person.
     Prompt,
-    /// What is less important.
+    /// Less important text.
     Quiet,
-    /// What wants an answer.
+    /// A question.
     Question,
     Tool,
     Warning,

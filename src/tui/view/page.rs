@@ -21,7 +21,7 @@ pub(crate) fn under_scrollback(
     printed_max: usize,
 ) -> Live {
     let Size { columns, rows } = state.size;
-    // A row stays free, so that what was printed last can be seen.
+    // A row stays free, so that the last printed line can be seen.
     let rows_max = if rows > 3 { rows - 1 } else { rows };
     let look = printer.look;
     region(state, &look, rows_max, None, |room| {
@@ -30,7 +30,7 @@ pub(crate) fn under_scrollback(
             printer.close();
             return last(reasoning(state, &look, columns), live);
         };
-        // What comes before the open blocks is printed first.
+        // The text before the open blocks is printed first.
         let has_room = !state.has_finished();
         let printed_max = if has_room { printed_max.saturating_sub(printed.len()) } else { 0 };
         let live = if has_room { live } else { 0 };

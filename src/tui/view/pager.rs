@@ -26,7 +26,7 @@ struct Placed {
     piece: Piece,
     /// Its first line.
     line: usize,
-    /// What had been printed before it.
+    /// The lines that were printed before it.
     before: Printer,
 }
 

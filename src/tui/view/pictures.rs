@@ -23,7 +23,7 @@ const ROWS: usize = 24;
 
 const DARK: Theme = Theme { tone: Tone::Dark, colours: Colours::True };
 
-/// What a scene looks like under the scrollback, or on the whole screen.
+/// A picture of a scene under the scrollback, or on the whole screen.
 struct Picture {
     scene: Scene,
     theme: Theme,

@@ -1,4 +1,4 @@
-//! What is printed once: prompts, blocks of answers, reasoning, tool calls and notes.
+//! The pieces that are printed once: prompts, blocks of answers, reasoning, tool calls and notes.
 
 use super::live::Above;
 use super::look::{Look, Part};
@@ -25,9 +25,9 @@ pub(crate) struct Printer {
     /// The terminal wraps lines of code itself, so that a long one is one line when it is copied.
     keeps_code: bool,
     last: Option<Last>,
-    /// What was printed of an answer whose blocks are still open.
+    /// The printed part of an answer whose blocks are still open.
     committed: Committed,
-    /// What was drawn of those blocks in the live region.
+    /// The part of those blocks in the live region.
     shown: Rest,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct OpenRows {
     pub(super) live: usize,
 }
 
-/// What was printed last.
+/// The last printed piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Prompt,

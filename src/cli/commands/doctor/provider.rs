@@ -27,14 +27,14 @@ const NETWORK_VARIABLES: [&str; 9] = [
     "SSL_CERT_DIR",
 ];
 
-/// What the options and the profile come to.
+/// The provider that the options and the profile choose.
 struct Built {
     engine: Arc<dyn Engine>,
     choice: ProviderChoice,
     settings: CallSettings,
 }
 
-/// Checks what the options and `profile` choose, and asks the provider.
+/// Checks the choice of the options and `profile`, and queries the provider.
 pub(super) fn check(
     args: &DoctorArgs,
     values: &ProfileValues,

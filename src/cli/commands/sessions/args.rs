@@ -218,7 +218,7 @@ impl Places {
         Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
     }
 
-    /// What a new session of `folder` is stored in.
+    /// The stores of a new session of `folder`.
     ///
     /// # Errors
     /// If a place is named twice, or can't be used.

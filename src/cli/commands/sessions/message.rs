@@ -8,7 +8,7 @@ use crate::protocol::constants::tool_result;
 use crate::store::Conversation;
 use std::collections::HashSet;
 
-/// What was said.
+/// A part of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// A message of a person or of the model.
@@ -23,7 +23,7 @@ pub(super) enum Said {
     },
     /// A call of a tool, with its arguments as JSON.
     Call { tool: String, input: String },
-    /// What a tool returned.
+    /// The result of a tool.
     Result { tool: String, text: String, is_error: bool },
     /// How a prompt ended that has no answer.
     Ended(String),

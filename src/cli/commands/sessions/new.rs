@@ -10,7 +10,7 @@ use crate::protocol::id::{Ids, SessionId};
 use crate::store::{NotAdded, add_session};
 use crate::support::terminal::escape_control;
 
-/// What a command makes a session with.
+/// The settings of a session that a command makes.
 pub(super) struct Maker<'a> {
     pub(super) places: &'a Places,
     pub(super) is_json: bool,

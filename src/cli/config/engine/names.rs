@@ -1,4 +1,4 @@
-//! What the command line calls the settings of engines: its options, and the variables.
+//! The names of the settings of engines on the command line: options and variables.
 
 use crate::engine::SettingNames;
 
