@@ -90,7 +90,7 @@ pub enum Found {
     Invalid {
         /// The line of the error, from 1.
         line: u64,
-        /// What is wrong.
+        /// The message.
         reason: Reason,
     },
 }

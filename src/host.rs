@@ -45,7 +45,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::future::{poll_fn, ready};
 use std::time::Duration;
 use supervisor::Supervisor;
-use tasks::{Step, Tasks};
+use tasks::{TaskReport, Tasks};
 use tokio::time::Instant;
 
 /// How a conversation behaves and which engine answers.
@@ -64,7 +64,7 @@ pub struct HostSettings {
     /// Which files of this machine a request may name. None, unless the program says otherwise: its
     /// clients may be on other machines.
     pub files: FilePolicy,
-    /// The words of `hello` that name what the front end can do.
+    /// The capabilities of the front end, for `hello`.
     pub capabilities: Vec<String>,
     /// 128 random bits, from which ids are made.
     pub seed: u128,
@@ -118,7 +118,7 @@ impl Host {
         if let Some(store) = &store {
             rules.log.is_stored = true;
             rules.log.resumes = store.resumes;
-            // What is stored of a run is what is remembered of it.
+            // The store has exactly the retained part of a run.
             rules.keep = Retention::Everything;
         }
         let persist_gate = PersistGate::new(store, rules.session.is_some(), faults.clone());
@@ -154,7 +154,7 @@ impl Host {
     }
 
     /// The state before the first request, for a front end that is not shown it with the first frames;
-    /// that of a stored session comes by itself.
+    /// that of a stored session follows once it is loaded.
     pub(crate) fn beginning_state(&self) -> Option<Frame> {
         self.supervisor.session()?.beginning_state()
     }
@@ -164,7 +164,7 @@ impl Host {
         Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// The provider call that goes on.
+    /// The active provider call.
     pub fn active_call(&self) -> Option<TaskId> {
         self.tasks.active_call()
     }
@@ -203,13 +203,13 @@ impl Host {
         }
     }
 
-    /// The signal that came after the last run, while its frames waited for the store: they still come,
+    /// The signal that arrived after the last run, while the gate held its frames: they are still released,
     /// within the time that the store has after a signal, and a second signal aborts.
     pub(crate) fn late_signal(&self) -> Option<Signal> {
         self.late_signal
     }
 
-    /// Has the session handle an input; `first` is an effect that comes before those of the input.
+    /// Has the session handle an input; `first` is an effect before those of the input.
     fn take(&mut self, input: Input, first: Option<Effect>) -> Effects {
         let effects = self.decide(input, first);
         if effects.list.iter().any(|effect| matches!(effect, Effect::Abort(_))) {
@@ -279,7 +279,7 @@ impl Host {
                     return self.step(step);
                 }
                 () = sleep_until(deadline), if has_room => Input::DeadlineReached,
-                // Nothing else can be done now, so nothing more comes for the batch.
+                // No other work can add records to the batch now.
                 () = ready(()), if is_unsent => {
                     may_wait = false;
                     continue;
@@ -339,7 +339,7 @@ impl Host {
         tokio::join!(servers, persist_gate.close(supervisor.id()));
     }
 
-    fn step(&mut self, (task, event): Step) -> Effects {
+    fn step(&mut self, (task, event): TaskReport) -> Effects {
         let usage = match &event {
             TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
             TaskEvent::Engine(_) | TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => None,
@@ -386,7 +386,7 @@ impl Host {
         None
     }
 
-    /// Nothing of a conversation that has ended goes on, also if it could not say so.
+    /// Cancels the tasks of a conversation that has ended, also if it could not report its end.
     fn exit(&mut self, effect: Effect) -> Effect {
         self.abandon_run();
         effect

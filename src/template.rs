@@ -64,7 +64,7 @@ pub enum Missing {
 pub struct TemplateError {
     /// Line within the template's text, from 1; `None` if the error has no single line.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 

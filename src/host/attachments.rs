@@ -1,4 +1,4 @@
-//! What the attachments of a prompt must be. Their files are regular ones, which is all that can be read
+//! Checks the attachments of a prompt. Their files are regular ones, which is all that can be read
 //! without waiting for another program.
 
 use super::FilePolicy;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
-/// Bytes of an attachment: what providers take for the largest.
+/// Longest attachment, in bytes: the largest that any provider accepts.
 const ATTACHMENT_BYTES_MAX: u64 = 20 * MEBIBYTE;
 
 /// Bytes of the attachments of a prompt.
@@ -37,7 +37,7 @@ pub(crate) struct Reading<'p> {
 }
 
 /// The request with its attachments checked; one that names files that may be read has still to have them
-/// read. `held_bytes` is what the conversation holds of others.
+/// read. `held_bytes` are those of other attachments in the conversation.
 ///
 /// # Errors
 /// If one of them can't be used: its request is answered with that, and nothing is sent.
@@ -75,7 +75,7 @@ pub(super) fn read(
     numbered.map(|(number, attachment)| reading.read_numbered(number, attachment)).collect()
 }
 
-/// Checks what was read against a conversation that holds so much now.
+/// Checks the read files against a conversation that holds so many bytes now.
 ///
 /// # Errors
 /// If there is no room for it.
@@ -169,7 +169,7 @@ impl<'p> Reading<'p> {
     }
 }
 
-/// What `file` holds, read into the memory where it stays: a copy would double it.
+/// Reads `file` into the memory where it stays: a copy would double it.
 fn contents(mut file: &File, bytes: u64) -> io::Result<Arc<[u8]>> {
     let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut data: Arc<[u8]> = repeat_n(0, bytes).collect();

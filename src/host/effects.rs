@@ -1,10 +1,10 @@
-//! What a front end must do after an input.
+//! The effects of an input, for the front end.
 
 use crate::chat::event::Usage;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 
-/// What a front end must do after an input, in this order.
+/// The effects of an input, which the front end performs in this order.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -30,13 +30,13 @@ pub enum Effect {
     Abort(ExitCode),
 }
 
-/// What a conversation lacks that goes on.
+/// A warning about a conversation that continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodedWarning {
     /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
     /// `tool_server_unavailable`: the tools of a server can't be called. `provider_changed`: another
     /// provider gets a stored conversation. `model_changed`: another model goes on with it.
     pub code: &'static str,
-    /// What happened, for people.
+    /// The message for people.
     pub message: String,
 }

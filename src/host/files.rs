@@ -193,7 +193,7 @@ impl FileReads {
                 "the files of {THREADS_MAX} prompts are still being read, as from a network file \
                  system that does not answer; see why, and send this prompt again"
             );
-            // Nobody waits for a read that was cancelled.
+            // The receiver of a cancelled read is gone.
             sender.send(Err(why)).ok();
             return;
         }

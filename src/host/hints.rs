@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Longer lines are not searched: it would cost as much as reading them.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a submit may choose beside the settings of the call.
+/// Members of a submit beside the settings of the call.
 const CHOICES: [&str; 3] = ["model", "profile", "engine"];
 
 /// A request line, as far as it matters here.

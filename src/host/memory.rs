@@ -11,7 +11,7 @@ use tokio::task::yield_now;
 /// Frames that may wait to be taken before requests are refused.
 pub const FRAMES_WAITING_MAX: usize = 1024;
 
-/// Frames that are given before the other tasks of the thread have a turn: an engine that never
+/// Frames that are returned before the other tasks of the thread are polled: an engine that never
 /// waits must not delay the conversations beside it.
 const FRAMES_AT_ONCE_MAX: usize = 16;
 
@@ -41,7 +41,7 @@ const FRAMES_AT_ONCE_MAX: usize = 16;
 pub struct Conversation {
     host: Host,
     frames: VecDeque<Frame>,
-    /// Frames given since the last turn of the other tasks.
+    /// Frames returned since the other tasks were polled last.
     given: usize,
     exit: Option<ExitCode>,
 }

@@ -1,4 +1,4 @@
-//! The tasks of the session that are going on: a provider call, with the events that it has sent and
+//! The active tasks of the session: a provider call, with the events that it has sent and
 //! the host has not handled yet, and the calls of tools. No task of the runtime is behind them: they
 //! go on while they are polled, and stop when they are dropped.
 
@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 /// Engine events that may wait for the host. After that the engine waits.
 const EVENTS_AHEAD_MAX: usize = 256;
 
-/// What came from a task.
-pub(super) type Step = (TaskId, TaskEvent);
+/// A report of a task.
+pub(super) type TaskReport = (TaskId, TaskEvent);
 
-/// A call of a tool as it goes on; resolves to its result.
+/// A running tool call; resolves to its result.
 pub(super) type RunningTool = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
 
 /// The tasks whose end was not handled yet.
@@ -66,7 +66,7 @@ impl Tasks {
         self.tools.push((id, ToolState::Running(running)));
     }
 
-    /// The provider call that goes on.
+    /// The active provider call.
     pub(super) fn active_call(&self) -> Option<TaskId> {
         self.call.as_ref().map(|call| call.id)
     }
@@ -92,7 +92,11 @@ impl Tasks {
     /// The next thing that a task reports. What waits comes before the engine goes on. Without
     /// `has_room` nothing is taken: tools go on to their results, and the engine as far as its sink
     /// has room.
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>, has_room: bool) -> Poll<Step> {
+    pub(super) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+        has_room: bool,
+    ) -> Poll<TaskReport> {
         self.poll_tools(context);
         if has_room && let Some(step) = self.take_result() {
             return Poll::Ready(step);
@@ -109,8 +113,8 @@ impl Tasks {
         }
     }
 
-    /// The next event of the provider call that waits; after all of them, its end, if it has come.
-    pub(super) fn try_next(&mut self) -> Option<Step> {
+    /// The next queued event of the provider call; after all of them, its end, if it has ended.
+    pub(super) fn try_next(&mut self) -> Option<TaskReport> {
         let step = self.call.as_mut()?.try_next()?;
         if let (_, TaskEvent::CallEnded(_)) = step {
             self.call = None;
@@ -133,7 +137,7 @@ impl Tasks {
         }
     }
 
-    fn take_result(&mut self) -> Option<Step> {
+    fn take_result(&mut self) -> Option<TaskReport> {
         let has_ended = |(_, state): &(TaskId, ToolState)| matches!(state, ToolState::Ended(_));
         let at = self.tools.iter().position(has_ended)?;
         match self.tools.remove(at) {
@@ -144,7 +148,7 @@ impl Tasks {
 }
 
 impl ActiveCall {
-    /// Lets the engine go on until it waits. A defect of the engine is the end of its call.
+    /// Polls the engine until it is pending. A panic of the engine ends its call.
     fn poll_engine(&mut self, context: &mut Context<'_>) {
         let Self { state, fault, .. } = self;
         let State::Running(running) = state else { return };
@@ -160,7 +164,7 @@ impl ActiveCall {
         }
     }
 
-    fn try_next(&mut self) -> Option<Step> {
+    fn try_next(&mut self) -> Option<TaskReport> {
         // The receiver is never waited for: the engine sends in the task that takes, and would only
         // wake it once more.
         if let Ok(tagged) = self.events.try_recv() {

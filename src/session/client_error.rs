@@ -246,7 +246,7 @@ pub(super) fn stdin_read_failed(reason: String) -> ClientError {
     ClientError { detail: reason, terminal: true, ..client_error(Code::StdinReadFailed, message) }
 }
 
-/// How a conversation ends that met a panic; `is_stored`: what was shown before can be resumed.
+/// The end of a conversation after a panic; `is_stored`: its shown part can be resumed.
 pub(crate) fn conversation_ended(defect: &str, is_stored: bool) -> ClientError {
     let rest = match is_stored {
         true => "it is stored up to there, and another process can go on with it",
@@ -267,7 +267,7 @@ pub(crate) fn request_ended(defect: &str) -> ClientError {
     ClientError { detail, ..client_error(Code::Internal, message.to_owned()) }
 }
 
-/// The answer to a request whose run goes on in a conversation that meets a panic.
+/// The reply to a request whose run is active in a conversation that ends with a panic.
 pub(crate) fn run_ended(defect: &str) -> ClientError {
     let message = "the run was cut off, because the conversation met a defect of this program and was \
                    ended; please report the defect";

@@ -1,5 +1,5 @@
-//! Requests that name files. They are handled once their files have been read, as if they had come only
-//! then; until then everything else goes on.
+//! Requests that name files. They are handled once their files have been read, as if they had arrived only
+//! then; everything else continues meanwhile.
 
 use super::client_error::{shutting_down, slow_files};
 use super::closing::ExitCause;
@@ -25,7 +25,7 @@ pub(super) struct FileRead {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileReads {
     going_on: Vec<FileRead>,
-    /// No more lines come: the session drains once the last file has been read.
+    /// The input has ended: the session drains once the last file has been read.
     then_drain: Option<ExitCause>,
 }
 
@@ -105,7 +105,7 @@ impl Session {
         dropped.collect()
     }
 
-    /// No more lines come: drains, once the requests whose files are being read have been handled.
+    /// The input has ended: drains once the requests whose files are being read have been handled.
     pub(super) fn drain_after_reads(&mut self, farewell: ExitCause) {
         self.file_reads.then_drain = Some(farewell);
         self.drain_if_read();

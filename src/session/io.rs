@@ -33,7 +33,7 @@ pub enum Input {
     Request(Request),
     /// An invalid line arrived.
     BadLine(BadLine),
-    /// No more lines come.
+    /// The input has ended.
     InputEnded,
     /// Reading the input failed, and it has ended.
     InputFailed {
@@ -54,13 +54,13 @@ pub enum Input {
     StoreFailed(StoreFailure),
     /// The process must end.
     Interrupted(Signal),
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     ReaderGone,
     /// There is nothing to ask: the command line, or a file that it names, is wrong.
     Refused(ClientError),
 }
 
-/// What a task reports: its events, and then its end.
+/// A report of a task: an event, or its end.
 #[derive(Clone, Debug)]
 pub enum TaskEvent {
     /// Something happened in a provider call.
@@ -85,11 +85,11 @@ pub(crate) enum Output {
     StartTool(TaskId, ServerCall),
     /// Read the files among these attachments.
     ReadFiles(TaskId, Vec<Attachment>),
-    /// Drop what runs as this task; the session has ended it already.
+    /// Drop this task; the session has ended it already.
     CancelTask(TaskId),
     /// Report this to the person who runs the process.
     Warning(Warning),
-    /// Write what is still to be written, then end the process.
+    /// Write the queued frames, then end the process.
     Exit(ExitCode),
     /// End the process now.
     Abort(ExitCode),
@@ -98,7 +98,7 @@ pub(crate) enum Output {
 /// A line for the person who runs the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// What is wrong.
+    /// The message.
     pub(crate) text: String,
     /// An event says it as well, so a front end that shows events can leave it out.
     pub(crate) has_event: bool,
@@ -112,7 +112,7 @@ impl From<String> for Warning {
     }
 }
 
-/// What a session does with a submit while a run is active.
+/// The treatment of a submit while a run is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnBusy {
     /// Refuse it.
@@ -122,7 +122,7 @@ pub enum OnBusy {
     Queue,
 }
 
-/// What the snapshot at the end of a run holds.
+/// The content of the snapshot at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FinalSnapshot {
     /// The whole conversation.
@@ -132,7 +132,7 @@ pub enum FinalSnapshot {
     /// [`FULL_SNAPSHOT_ENTITIES_MAX`](super::FULL_SNAPSHOT_ENTITIES_MAX) messages and tool calls; from
     /// there on what the run added.
     FullUntilLong,
-    /// What the run added.
+    /// The entities that the run added.
     Turn,
     /// There is none.
     None,
@@ -144,11 +144,11 @@ pub enum SessionMode {
     /// Until the input ends. Errors belong to their requests, and the exit status is 0.
     #[default]
     Conversation,
-    /// One prompt long. What goes wrong is terminal, and the status of the process reports it.
+    /// For one prompt. Errors are terminal, and the status of the process reports them.
     OneShot,
 }
 
-/// What a session remembers of what the model says.
+/// The part of the model's output that a session retains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retention {
     /// Everything: for snapshots, and for the model.
@@ -164,19 +164,19 @@ pub enum Retention {
 pub struct Rules {
     /// How long the process talks.
     pub mode: SessionMode,
-    /// What is remembered.
+    /// The retained part of the model's output.
     pub keep: Retention,
     /// The session the process is bound to from the start.
     pub session: Option<SessionId>,
-    /// How the model is to behave, and what was said before the first turn.
+    /// The system prompt, and the messages before the first turn.
     pub preamble: Preamble,
-    /// What is looked for in answers.
+    /// The extraction from answers.
     pub extraction: Option<Extraction>,
-    /// What happens to a submit during a run.
+    /// The treatment of a submit during a run.
     pub on_busy: OnBusy,
     /// How text is streamed.
     pub patches: Patches,
-    /// What the snapshot at the end of a run holds.
+    /// The content of the snapshot at the end of a run.
     pub final_snapshot: FinalSnapshot,
     /// The extensions that are on from the start.
     pub extensions: BTreeSet<Extension>,
@@ -184,25 +184,25 @@ pub struct Rules {
     pub tools: ToolRules,
     /// The engines that requests can choose, the initial one included. They are those of the host.
     pub engines: BTreeMap<EngineRef, EngineFacts>,
-    /// What the session begins with in the place of the initial engine. The host makes its engine known.
+    /// The initial choice in place of the initial engine. The host adds its engine to the known ones.
     pub choice: Option<ModelChoice>,
-    /// What this process answers with, as it is stored; `None` if that is not stored.
+    /// The provider and the model of this process, as they are stored; `None` if they are not.
     pub origin: Option<Origin>,
-    /// The model was chosen for this process: one that a stored session was switched to does not go on.
+    /// The model was chosen for this process: a switch of the stored session is not restored.
     pub is_model_typed: bool,
     /// Names of settings that were chosen for this process: they win over those of a stored switch.
     pub typed_settings: Vec<String>,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: Arc<Prices>,
-    /// How often the model is asked again for an answer that matches the schema of a request.
+    /// How many repairs of an answer the model is asked for that does not match its schema.
     pub repairs: u32,
-    /// What is recorded of the session.
+    /// Which events are recorded.
     pub log: LogRules,
-    /// What errors and results say of the options of the front end.
+    /// The hints of the front end for errors and results.
     pub hints: Hints,
 }
 
-/// What is recorded of a session.
+/// Which events of a session are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogRules {
     /// Events are stored. Set by the host if it has a store.

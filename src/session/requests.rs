@@ -84,7 +84,7 @@ impl Session {
         };
         let stops = active.is_some()
             && cancel.target.as_ref().map_or(!cancel.waiting, |it| active.as_ref() == Some(it));
-        // Without a run, what was asked last is what is to be stopped.
+        // Without a run, the cancel withdraws the prompts whose files are being read.
         let withdraws_all = cancel.waiting || (cancel.target.is_none() && active.is_none());
         let is_target = |it: &RequestId| !stops && cancel.target.as_ref() == Some(it);
         let mut withdrawn = self.drop_file_reads(|it| withdraws_all || is_target(&it.request.id));

@@ -57,7 +57,7 @@ pub(crate) enum Event {
     Line(String),
     /// Ctrl-C where lines are typed at a terminal, and nothing runs.
     LineInterrupted,
-    /// No more lines come.
+    /// The input has ended.
     InputEnded,
     Frame(Box<Frame>),
     /// A request was made, and its frames have this id.

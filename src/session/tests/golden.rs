@@ -171,7 +171,7 @@ struct Play {
     /// Of `hello`.
     capabilities: Vec<String>,
     names: Names,
-    /// The provider call that goes on.
+    /// The active provider call.
     call: Option<TaskId>,
     /// The tools of a server that run, by their own names.
     tools: Vec<(String, TaskId)>,

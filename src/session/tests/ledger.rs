@@ -19,7 +19,7 @@ pub(super) struct Ledger {
     ordinal: u64,
     /// The request whose run is active.
     run: Option<String>,
-    /// The provider call that goes on.
+    /// The active provider call.
     call: Option<TaskId>,
     /// The tools that run.
     tools: BTreeSet<TaskId>,
@@ -67,7 +67,7 @@ impl Ledger {
         self.is_closed
     }
 
-    /// The provider call that goes on.
+    /// The active provider call.
     pub(super) fn call(&self) -> Option<TaskId> {
         self.call
     }

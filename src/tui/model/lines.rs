@@ -16,7 +16,7 @@ const LINES_WAITING_WITH_QUESTION_MAX: usize = 1_024;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
     waiting: VecDeque<String>,
-    /// No more lines come.
+    /// The input has ended.
     have_ended: bool,
     /// A person types them at a terminal, and so sees what was printed before; else they may all have
     /// been written before the first answer.
