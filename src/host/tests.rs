@@ -1,10 +1,11 @@
-//! What a host does while its front end has no room.
+//! What a host does while its front end has no room, and while files are read.
 
 mod valid_requests;
 
 use super::*;
 use crate::engine::echo::Echo;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::support::test_folder::TestFolder;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -37,4 +38,29 @@ async fn without_room_no_deadline_is_reached() {
     assert!(waited.is_err(), "{waited:?}");
     let late = host.next(true).await;
     assert!(has_event(&late, "ChatToolResultReady"), "{late:?}");
+}
+
+/// A request that waits for the files of the one before it was read: a signal does not lose it.
+#[tokio::test]
+async fn a_signal_finds_every_request_answered() {
+    let folder = TestFolder::new();
+    let file = folder.file("notes.md", "# Notes");
+    let settings = HostSettings { files: FilePolicy::Any, ..HostSettings::new(Echo::default()) };
+    let (mut host, _) = Host::new(settings);
+    let attach = serde_json::json!({
+        "requestId": "r",
+        "submit": { "prompt": "what?", "attachments": [{ "url": file }] },
+    });
+    let mut list = host.line(attach.to_string().as_bytes()).list;
+    list.extend(host.line(br#"{"requestId":"s","snapshot":{}}"#).list);
+    list.extend(host.handle(Input::Interrupted(Signal::Terminate)).list);
+    let ends = list.iter().filter_map(|effect| match effect {
+        Effect::Frame(frame) => match &frame.frame {
+            Some(Body::Done(done)) => Some((frame.request_id.as_str(), done.status.as_str())),
+            Some(_) | None => None,
+        },
+        Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => None,
+    });
+    let ends: Vec<_> = ends.collect();
+    assert_eq!(ends, [("s", "ok"), ("r", "failed"), ("", "stopped")]);
 }

@@ -166,9 +166,17 @@ fn few_files_are_read_at_a_time() {
 #[test]
 fn files_that_can_be_read_change_no_order() {
     let folder = Folder::new();
+    let store = folder.name("store.db");
+    for stored in [&[][..], &["--store", &store]] {
+        check_order(&folder, stored);
+    }
+}
+
+#[track_caller]
+fn check_order(folder: &Folder, args: &[&str]) {
     fs::write(folder.path("notes.md"), "# Notes").expect("a file");
     let file = json!({ "url": folder.name("notes.md") });
-    let mut server = Server::start(&["--echo-delay-ms", NEVER_MS]);
+    let mut server = Server::start(&[&["--echo-delay-ms", NEVER_MS], args].concat());
     server.send_together(&[
         attach("none", "what?", &[json!({ "url": folder.name("none") })]),
         attach("first", "what?", std::slice::from_ref(&file)),
