@@ -83,7 +83,7 @@ pub enum Found {
     Rejected {
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error.
         reason: Reason,
     },
     /// For [`ResponseType::Json`] only: the answer is not a valid document.
@@ -155,7 +155,7 @@ pub struct Extractor {
     is_cut_off: bool,
 }
 
-/// What follows a value in a text.
+/// The text after a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// More text, so the value is complete.

@@ -104,7 +104,7 @@ pub enum Approval {
 pub(crate) struct ProfileTools {
     /// MCP servers by name, each with its members.
     pub(crate) servers: Vec<(String, Map<String, Value>)>,
-    /// What happens to a tool call for which no rule decides.
+    /// The decision on a tool call for which there is no rule.
     pub(crate) approval: Option<ApprovalMode>,
     /// Tools that run without a question.
     pub(crate) allow: Vec<String>,

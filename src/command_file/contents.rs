@@ -256,7 +256,7 @@ impl Contents {
         Ok(Value::Array(lists))
     }
 
-    /// What a template gets for a file: the fields of glazed's `FileData`, without the bytes.
+    /// The value of a file for a template: the fields of glazed's `FileData`, without the bytes.
     pub(super) fn file_data(self, now: &Zoned) -> Result<Value, String> {
         self.text()?;
         let Some(file) = &self.file else { return Ok(stdin_data(self.bytes, now)) };

@@ -1,4 +1,4 @@
-//! Reads the default of a flag: checks its type and converts it to what a template gets.
+//! Reads the default of a flag: checks its type and converts it to a value for templates.
 
 use super::date;
 use super::flag::Type;

@@ -11,7 +11,7 @@ pub struct FileError {
     pub path: PathBuf,
     /// The line, from 1, if it is known.
     pub line: Option<u32>,
-    /// What is wrong and what to do.
+    /// The error and the remedy.
     pub message: String,
 }
 
@@ -23,7 +23,7 @@ pub struct Warning {
     pub path: PathBuf,
     /// The line, from 1.
     pub line: u32,
-    /// What is ignored and what to do.
+    /// The ignored part and the remedy.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ pub struct Warning {
 pub struct FlagError {
     /// The flag as it is typed, `--name`, or the argument, `<name>`.
     pub flag: String,
-    /// What is wrong and what to do.
+    /// The error and the remedy.
     pub message: String,
 }
 
@@ -45,6 +45,6 @@ pub struct RenderError {
     pub path: PathBuf,
     /// The line of the file, from 1: of the error if that is known, else where its text begins.
     pub line: u32,
-    /// What is wrong and what to do.
+    /// The error and the remedy.
     pub message: String,
 }

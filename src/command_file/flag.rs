@@ -110,7 +110,7 @@ pub enum Type {
     KeyValue,
 }
 
-/// What is known of a type.
+/// The facts about a type.
 struct Facts {
     /// Its name in command files.
     name: &'static str,

@@ -71,7 +71,7 @@ fn empty(path: &Path) -> CommandFile {
     }
 }
 
-/// What a fault is and where.
+/// The line of a fault, and its description.
 pub(super) type FileFault = (u32, String);
 
 struct FileReader<'a> {

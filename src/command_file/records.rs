@@ -61,7 +61,7 @@ pub(super) enum FoundRecords {
 }
 
 impl FoundRecords {
-    /// What a document of YAML is.
+    /// The records of a YAML document.
     pub(super) fn of_yaml(data: yaml::Data) -> Self {
         let mut maker = Maker::default();
         let maps = if let yaml::Data::List(items) = data {

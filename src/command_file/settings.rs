@@ -24,7 +24,7 @@ pub(super) fn own(node: &Node, file: &mut CommandFile) -> Result<(), FileFault> 
     Ok(())
 }
 
-/// Reads `factories`; returns what is ignored in it, with its line.
+/// Reads `factories`; returns its ignored parts, with their lines.
 ///
 /// # Errors
 /// If a setting can't have its value.

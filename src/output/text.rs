@@ -10,7 +10,7 @@ pub(crate) struct Text {
     shown: Shown,
 }
 
-/// What of the answer is printed, and when.
+/// The printed part of the answer, and the time of printing.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Shown {
     /// Each piece as it comes.

@@ -1,4 +1,4 @@
-//! Finds and reads the files of profiles. Does I/O; what the texts mean is decided elsewhere.
+//! Finds and reads the files of profiles: the I/O, without the parsing.
 
 use super::item::{Layer, Origin};
 use super::trust::Trusted;
@@ -21,7 +21,7 @@ const USER_FILE: &str = "duologue/profiles.yaml";
 /// The file of a project, in its folder.
 pub(crate) const PROJECT_FILE: &str = ".duologue/profiles.yaml";
 
-/// What a database of SQLite begins with: <https://www.sqlite.org/fileformat.html#the_database_header>.
+/// The first bytes of an SQLite database: <https://www.sqlite.org/fileformat.html#the_database_header>.
 const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
 
 /// Mode bits of a file that users other than its owner can read or write.
@@ -32,7 +32,7 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 pub(crate) struct ProfileFile {
     pub(crate) layer: Layer,
     pub(crate) path: Arc<Path>,
-    /// What it holds, which may be a key.
+    /// The text of the file, which may hold a key.
     pub(crate) text: Protected,
     /// It is the person's own, or trusted.
     pub(crate) is_trusted: bool,

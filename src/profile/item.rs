@@ -1,4 +1,4 @@
-//! What a profile says, and where it says so.
+//! The items of a profile, and their origins.
 
 use crate::session::approval::ApprovalMode;
 use crate::support::secret::Secret;
@@ -36,7 +36,7 @@ pub(crate) enum Item {
         /// Its members, as in `mcpServers`.
         members: Map<String, Value>,
     },
-    /// What happens to a tool call for which no rule decides.
+    /// The decision on a tool call for which there is no rule.
     Approval(ApprovalMode),
     /// Tools that run without a question.
     Allow(Vec<String>),
@@ -140,7 +140,7 @@ impl Item {
     }
 }
 
-/// What starts or holds a server, without its arguments and path, in which keys may be.
+/// The program or the host of a server, without arguments and path, which may hold keys.
 fn server(members: &Map<String, Value>) -> String {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     match (text("command"), text("url")) {

@@ -1,6 +1,6 @@
 //! Reads profiles that were written for Pinocchio: a map of names to sections of settings, and the
 //! registries of its later versions (go-go-golems/geppetto, `pkg/profiles`, `pkg/engineprofiles`).
-//! What has no counterpart here is reported with its line.
+//! A setting without counterpart is reported with its line.
 
 use super::item::{Item, KeyFrom};
 use super::read::{Draft, Drafts, Fault, map, profile_name, setting, text};

@@ -28,7 +28,7 @@ const KEYS: [&str; 14] = [
     "inherits",
 ];
 
-/// What is wrong in a file, and its line, if it is known.
+/// An error in a file, and its line, if it is known.
 pub(super) type Fault = (Option<u32>, String);
 
 /// A profile as one file has it.
@@ -41,11 +41,11 @@ pub(super) struct Draft {
     pub(super) items: Vec<(Item, u32)>,
 }
 
-/// What a file has.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
     pub(super) profiles: Vec<Draft>,
-    /// What is ignored in the file, and its line.
+    /// The ignored parts of the file, with their lines.
     pub(super) warnings: Vec<(u32, String)>,
 }
 
@@ -70,7 +70,7 @@ impl Draft {
 /// The profiles of the file that holds `text`.
 ///
 /// # Errors
-/// If it is no YAML, or not what such a file may hold.
+/// If it is no YAML, or not a file of profiles.
 pub(super) fn read(text: &str, folders: Folders<'_>) -> Result<Drafts, Fault> {
     if text.len() > FILE_BYTES_MAX {
         let message = format!("it is larger than {FILE_BYTES_MAX} bytes; remove what is not used");

@@ -26,9 +26,9 @@ struct ReadFile {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resolved {
     pub(crate) name: String,
-    /// What applies, in the order of the files.
+    /// The items that apply, in the order of the files.
     pub(crate) values: Vec<Sourced>,
-    /// What does not, because its file is not trusted.
+    /// The items that do not apply, because their file is not trusted.
     pub(crate) withheld: Vec<Withheld>,
 }
 
@@ -37,11 +37,11 @@ pub(crate) struct Resolved {
 pub(crate) struct Withheld {
     /// The item.
     pub(crate) sourced: Sourced,
-    /// What leaving it out means.
+    /// The effect of leaving it out.
     pub(crate) effect: Effect,
 }
 
-/// What leaving an item out means.
+/// The effect of leaving an item out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Without it the conversation, or a key, would go elsewhere: the profile can't be used.
@@ -54,7 +54,7 @@ impl Profiles {
     /// Reads the text of `files`, the later of which win.
     ///
     /// # Errors
-    /// If one of them is not what a file of profiles may hold.
+    /// If one of them is not a file of profiles.
     pub(crate) fn read(files: Vec<ProfileFile>, home: Option<&Path>) -> Result<Self, ProfileError> {
         let files = files.into_iter().map(|file| {
             let folder = file.path.parent().unwrap_or(Path::new(""));
@@ -86,7 +86,7 @@ impl Profiles {
         self.files.iter().map(|read| (read.file.layer, &*read.file.path, read.file.is_trusted))
     }
 
-    /// What is ignored in the files.
+    /// The ignored parts of the files.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         self.files.iter().flat_map(|read| {
             let shown = read.file.path.display();
@@ -99,7 +99,7 @@ impl Profiles {
         self.drafts().filter(|(_, draft)| draft.name == name).map(|(file, _)| file.layer).last()
     }
 
-    /// What the profile `name` says.
+    /// The items of the profile `name`.
     ///
     /// # Errors
     /// If there is none, or one that it inherits from is missing.
@@ -176,11 +176,11 @@ impl Profiles {
 /// The profiles that a profile is made of: the one that inherits from no other comes first.
 struct Lineage {
     names: Vec<String>,
-    /// What files that are not trusted say of it and may not.
+    /// The items that files without trust must not set.
     withheld: Vec<Withheld>,
 }
 
-/// What the person's own files say of a profile and of those that it inherits from.
+/// The items of a profile, and of those that it inherits from, in the person's own files.
 #[derive(Debug, Default)]
 struct Own {
     has_profile: bool,
@@ -205,7 +205,7 @@ impl Own {
         own
     }
 
-    /// Whether `item` says what they say.
+    /// Whether `item` is among them.
     fn says(&self, item: &Item) -> bool {
         let is_own_url = |url| self.base_url.as_ref().is_some_and(|own| is_same_address(own, url));
         matches!(item, Item::Engine(engine) if self.engine.as_ref() == Some(engine))
@@ -271,7 +271,7 @@ impl Merging {
         self.values.push(sourced);
     }
 
-    /// What it means to leave out `item` of a file that is not trusted; `None` if it may say that.
+    /// The effect of leaving out `item` of a file without trust; `None` if such a file may set it.
     fn effect(&self, item: &Item) -> Option<Effect> {
         match item {
             Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
@@ -318,7 +318,7 @@ impl Resolved {
         Some(ProfileError::at(&held.sourced.origin, message))
     }
 
-    /// What the profile is used without, for people.
+    /// The items that are left out, for people.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let left_out = self.withheld.iter().filter(|held| held.effect == Effect::LeftOut);
         left_out.map(|held| {

@@ -234,7 +234,7 @@ impl Any {
     }
 }
 
-/// What precedes the full name in the URL of a type.
+/// The prefix of the full name in the URL of a type.
 const URL_PREFIX: &str = "type.googleapis.com/";
 
 fn full_name(url: &'static str) -> &'static str {

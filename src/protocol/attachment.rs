@@ -24,7 +24,7 @@ pub const ATTACHMENTS_MAX: usize = 32;
 pub struct Attachment {
     /// As events and snapshots show it: without its bytes.
     pub shown: ChatAttachment,
-    /// What the model gets.
+    /// The content for the model.
     pub content: Content,
 }
 
@@ -39,7 +39,7 @@ pub enum Content {
     File(PathBuf),
 }
 
-/// Kinds of content, by what providers take.
+/// Kinds of content that providers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An image.

@@ -64,7 +64,7 @@ pub struct Submit {
     pub schema: Option<Box<Map<String, Value>>>,
 }
 
-/// The model that is to answer, and how. What is empty stays as it is.
+/// The choice of a model and its settings. Empty members change nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelChoice {
     /// A profile, with its engine, model and settings.
@@ -81,7 +81,7 @@ pub struct ModelChoice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt(String);
 
-/// What a cancel stops. With neither member set, the active run.
+/// The target of a cancel. With neither member set, the active run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cancel {
     /// The request to stop or withdraw.
@@ -90,7 +90,7 @@ pub struct Cancel {
     pub waiting: bool,
 }
 
-/// What the client decides about a tool call.
+/// The client's decision on a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approve {
     /// The call.
@@ -142,7 +142,7 @@ pub struct ClientToolResult {
     pub call: ToolCallId,
     /// The tool, if the client named it.
     pub tool_name: Option<String>,
-    /// What it returned.
+    /// The result.
     pub result: Option<Struct>,
     /// Why it failed; `None` if it succeeded.
     pub error: Option<String>,
@@ -173,7 +173,7 @@ pub enum Extension {
     Structured,
     /// A request chooses the model.
     SwitchModel,
-    /// A cancel names what it stops.
+    /// A cancel names its target.
     TargetedCancel,
     /// Events report how soon provider calls were answered.
     Timing,
@@ -314,9 +314,9 @@ pub fn is_tool_name(name: &str) -> bool {
 /// The part of a conversation that a snapshot shows; without any bound, all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Only what was changed, or dropped, after this event.
+    /// Only entities that were changed, or dropped, after this event.
     pub since: Option<Ordinal>,
-    /// Only what was created before this event.
+    /// Only entities that were created before this event.
     pub before: Option<Ordinal>,
     /// Only so many entities, those that were created last. What was there before the first event
     /// is never divided, so that there may be more.

@@ -168,10 +168,10 @@ pub(crate) mod capability {
     /// The process reads requests.
     pub(crate) const STDIN_RPC: &str = "stdin-rpc";
 
-    /// What every process can do.
+    /// The capabilities of every process.
     pub(crate) const ALWAYS: [&str; 3] = ["ui-events", "snapshot", "done"];
 
-    /// What a process that reads requests can do besides, and no other.
+    /// Further capabilities of a process that reads requests.
     pub(crate) const OF_STDIN: [&str; 4] = [STDIN_RPC, "single-session", "multi-turn", "cancel"];
 
     /// Extension: patches leave out what the first event of their segment has.
@@ -198,7 +198,7 @@ pub(crate) mod capability {
     /// Extension: a submit joins the run that it names.
     pub(crate) const STEER: &str = "steer";
 
-    /// Extension: a cancel names what it stops.
+    /// Extension: a cancel names its target.
     pub(crate) const TARGETED_CANCEL: &str = "targeted-cancel";
 
     /// Extension: events report the state of tool servers.

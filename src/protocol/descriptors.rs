@@ -26,7 +26,7 @@ pub(crate) struct Types {
 
 #[derive(Debug)]
 pub(crate) struct MessageType {
-    /// What the `.proto` file says about it.
+    /// The comment in the `.proto` file.
     pub(crate) about: String,
     /// Its fields, in the order of the `.proto` file.
     pub(crate) fields: Vec<Field>,

@@ -38,7 +38,7 @@ pub const PROTO_FILES: [(&str, &str); 8] = [
     ("duologue/store/v1/store.proto", include_str!("../../proto/duologue/store/v1/store.proto")),
 ];
 
-/// Schemas of what is not a protobuf message, as JSON texts.
+/// Schemas of documents that are no protobuf messages, as JSON texts.
 const JSON_STREAM: &str = include_str!("schema/json_stream.json");
 const ENVELOPE: &str = include_str!("schema/envelope.json");
 const LIST_EVENTS: &str = include_str!("schema/list_events.json");
@@ -85,7 +85,7 @@ pub(crate) fn list_events() -> Value {
     parsed(LIST_EVENTS)
 }
 
-/// JSON Schema of what `--manifest` prints.
+/// JSON Schema of the output of `--manifest`.
 pub(crate) fn manifest() -> Value {
     parsed(MANIFEST)
 }

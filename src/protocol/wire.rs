@@ -47,7 +47,7 @@ pub struct BadLine {
     pub fault: RequestFault,
 }
 
-/// What is wrong with a line.
+/// The error in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestFault {
     /// It is not a request in protobuf JSON.
@@ -154,7 +154,7 @@ fn malformed(text: &str, reason: String) -> BadLine {
 fn name_in(line: &[u8]) -> Option<RequestId> {
     let mut name = None;
     let mut reader = serde_json::Deserializer::from_slice(line);
-    // Only what was parsed before the error is needed.
+    // Only the part before the error is needed.
     drop(reader.deserialize_map(NameVisitor(&mut name)));
     name
 }

@@ -175,7 +175,7 @@ pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all of `bytes`, or what can be written by `deadline`; returns whether that was all.
+/// Writes `bytes` until `deadline`; returns whether all were written.
 pub(crate) fn write_until(
     file: impl AsFd,
     mut bytes: &[u8],

@@ -31,7 +31,7 @@ pub(crate) enum Target {
     File(File),
 }
 
-/// What happens to a text if the queue is full.
+/// The treatment of a text if the queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A line of the log: dropped and counted.
@@ -105,7 +105,7 @@ impl LineQueue {
         let state = self.lock();
         if state.has_thread {
             let is_left = |state: &mut State| state.is_left() && !state.is_abandoned;
-            // What is not written by then is dropped.
+            // The rest is dropped.
             drop(self.changed.wait_timeout_while(state, FLUSH_MAX, is_left));
         } else if !state.is_abandoned {
             self.write_without_thread(state);
@@ -122,7 +122,7 @@ impl LineQueue {
                 self.emptied.notified().await;
             }
         };
-        // What is not written by then is dropped.
+        // The rest is dropped.
         timeout(FLUSH_MAX, emptied).await.ok();
     }
 
@@ -160,7 +160,7 @@ impl LineQueue {
     fn write_without_thread(&self, mut state: MutexGuard<'_, State>) {
         let batch = state.take();
         drop(state);
-        // What is not written by then is dropped.
+        // The rest is dropped.
         files::write_until(&self.target, &batch, Instant::now() + FLUSH_MAX).ok();
     }
 }

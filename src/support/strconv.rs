@@ -146,7 +146,7 @@ fn float_of(mantissa: u64, power: i64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What Go 1.26 gives for each text.
+    /// The results of Go 1.26 for each text.
     #[test]
     fn floats_are_those_of_go() {
         let numbers: [(&str, u64); 34] = [

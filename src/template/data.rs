@@ -16,7 +16,7 @@ pub enum Data {
     Json(Json),
     /// A list of maps, such as the rows of a table.
     Records(Vec<Record>),
-    /// What a file of YAML holds.
+    /// The content of a YAML file.
     Yaml(Yaml),
 }
 

@@ -119,7 +119,7 @@ fn write_extra(heap: &mut Heap, out: &mut String, values: &[Value]) -> Result<()
     Ok(())
 }
 
-/// Parses what is between `%` and the verb.
+/// Parses the part between `%` and the verb.
 struct Verb<'f, 'c> {
     chars: &'f mut Peekable<Chars<'c>>,
     values: &'f [Value],

@@ -21,7 +21,7 @@ const SIGNS: [(&str, &str); 13] = [
     (" / ", "div .a .b"),
 ];
 
-/// Other characters that are never valid outside of strings, and what to write instead.
+/// Other characters that are never valid outside of strings, and their replacements.
 const STRANGE: [(&[char], &str); 6] = [
     (&['“', '”', '‘', '’', '„'], "strings need straight double quotes, as in \"text\""),
     (&['['], "write index .list 0 for an item, index .map \"key\" for a member"),
@@ -40,7 +40,7 @@ const BLOCKS: [(&str, &str, &str); 5] = [
     ("range", "iterate over", "{{range .list}}"),
 ];
 
-/// Parts of other parser messages, and what to do.
+/// Parts of other parser messages, and the advice.
 const PARSER: [(&str, &str); 5] = [
     ("expects a string name", "write its name in double quotes, as in {{template \"name\" .}}"),
     ("outside a range", "declare one variable, as in {{ $a := .name }}"),

@@ -1,4 +1,4 @@
-//! What starts a server, or where it is.
+//! The configuration of a server: its command, or its address.
 
 mod file;
 #[cfg(test)]
@@ -22,14 +22,14 @@ const RUNNERS: [&str; 14] = [
     "docker", "podman", "env",
 ];
 
-/// Words between such a program and what it runs.
+/// Words between such a program and the program that it runs.
 const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
 
 /// Default limit on the time in which a server starts, initializes and lists its tools. Programs
 /// like `npx` download the server first.
 pub const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Bytes of what is said of a server, for people or a model.
+/// Bytes of a text about a server, for people or a model.
 const SHOWN_BYTES_MAX: usize = 4096;
 
 /// Largest number of servers.
@@ -158,7 +158,7 @@ impl fmt::Debug for Protected {
 /// Looks up an environment variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is wrong with a configuration. Never contains a value from it.
+/// An error in a configuration. Never contains a value from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -168,7 +168,7 @@ pub struct ConfigError(String);
 pub struct Servers {
     /// The servers, in the order in which they were added.
     pub configs: Vec<ServerConfig>,
-    /// What was ignored, for people.
+    /// The ignored parts, for people.
     pub warnings: Vec<String>,
 }
 
@@ -292,7 +292,7 @@ fn url_of(text: &str) -> Result<Url, String> {
     if is_http { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
 }
 
-/// A name for the server that `words` start: that of the program, or of what a runner runs, without
+/// A name for the server that `words` start: that of the program, or of the program of a runner, without
 /// folders, version and extension.
 fn name_of(words: &[String]) -> String {
     let program = words.first().map_or("", String::as_str);

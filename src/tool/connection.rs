@@ -37,7 +37,7 @@ pub(super) type Closed = watch::Sender<Option<Closing>>;
 pub(super) enum NotReady {
     /// The connection was closed, or can't be written to; the exit status of the process may say why.
     Closed(String),
-    /// What the server answered, or did not.
+    /// The error of the server, or that it did not reply.
     Refused(String),
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Connection {
     ended: watch::Sender<Option<String>>,
 }
 
-/// What a call needs of a connection. Cheap to clone.
+/// The part of a connection that a call needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     peer: Peer<RoleClient>,
@@ -128,12 +128,12 @@ impl Connection {
         }
     }
 
-    /// What calls need of the connection.
+    /// The part of the connection that calls need.
     pub(super) fn link(&self) -> Link {
         Link { peer: self.service.peer().clone(), ended: self.ended.subscribe() }
     }
 
-    /// Waits until the server says that its tools have changed. What it said before counts.
+    /// Waits until the server reports a change of its tools. An earlier report counts.
     pub(super) async fn list_changed(&self) {
         self.list_changed.notified().await;
     }
@@ -165,7 +165,7 @@ impl Connection {
 }
 
 impl Link {
-    /// All tools of the server, and what is to be said about those that were left out.
+    /// All tools of the server, and a warning about those that were left out.
     ///
     /// # Errors
     /// If the server does not list them.
@@ -279,7 +279,7 @@ impl Drop for OpenRequest {
     }
 }
 
-/// What is wrong with a connection that was closed for a fault of the server.
+/// The fault of a server for which its connection was closed.
 fn fault(closed: &watch::Receiver<Option<Closing>>) -> Option<String> {
     match &*closed.borrow() {
         Some(Closing::Fault(why)) => Some(why.clone()),
@@ -319,7 +319,7 @@ fn is_closed(error: &ServiceError) -> bool {
     matches!(error, ServiceError::TransportClosed)
 }
 
-/// Whether nothing reads what is sent, as while a server ends.
+/// Whether the other end is closed, as while a server ends.
 fn is_unread(error: &DynamicTransportError) -> bool {
     let kind = error.error.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(kind, Some(ErrorKind::BrokenPipe | ErrorKind::NotConnected))

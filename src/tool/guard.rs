@@ -44,7 +44,7 @@ const KILL_INTERVAL: Duration = Duration::from_millis(20);
 /// Exit status if the server can't be started, as in shells.
 const NOT_STARTED: u8 = 127;
 
-/// What the guard waits for.
+/// The events that the guard waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// The server's own process ended, with this status in the form of shells.

@@ -158,7 +158,7 @@ fn answer(value: &mut Value) -> Option<RxJsonRpcMessage<RoleClient>> {
     Some(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult::new(result)), id))
 }
 
-/// What to make of a line that is no message: an error for the call whose answer it is, if it is one.
+/// Handles a line that is no message: an error for the call whose reply it is, if it is one.
 /// Programs that print to their standard output are common, also JSON, so other lines are only logged.
 pub(super) fn unread(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
     let mut scanner = IdScanner::default();

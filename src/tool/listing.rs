@@ -1,4 +1,4 @@
-//! What a server answers to `tools/list`, page by page. A tool that can't be used costs itself, not
+//! The replies of a server to `tools/list`, page by page. A tool that can't be used costs itself, not
 //! its server.
 
 use crate::task::server::ServerTool;
@@ -39,13 +39,13 @@ pub(super) struct Listing {
     pages: usize,
     /// Of descriptions and schemas.
     bytes: usize,
-    /// What was left out, for people.
+    /// The tools that were left out, for people.
     warnings: Vec<String>,
     /// Warnings past the limit.
     untold: usize,
 }
 
-/// What comes after a page.
+/// The continuation after a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The page with this cursor.
@@ -120,7 +120,7 @@ impl Listing {
         }
     }
 
-    /// All tools, and what is to be said about those that were left out.
+    /// All tools, and a warning about those that were left out.
     pub(super) fn finish(mut self) -> (Arc<[ServerTool]>, Vec<String>) {
         if self.untold > 0 {
             self.warnings.push(format!("and {} more such warnings", self.untold));

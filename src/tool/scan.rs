@@ -30,7 +30,7 @@ impl IdScanner {
             }
             self.in_string(*byte);
             if self.is_in_string && !self.is_escaped && !self.keeps() {
-                // What makes a message long is a long string.
+                // Long messages are long because of a long string.
                 let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
                 bytes = &bytes[end..];
             }

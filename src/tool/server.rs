@@ -61,7 +61,7 @@ enum End {
     Ended(String, Duration),
 }
 
-/// What a connection leads to.
+/// The outcome of a connection.
 enum Endpoint {
     Process(Box<Child>, Writer<ChildStdin>),
     Remote,
@@ -255,7 +255,7 @@ impl Supervisor {
     }
 }
 
-/// An open connection and the server's tools, with what is to be said about those left out.
+/// An open connection and the server's tools, with a warning about those left out.
 async fn initialized(
     opening: Opening,
 ) -> Result<(Connection, Arc<[ServerTool]>, Vec<String>), NotReady> {

@@ -43,7 +43,7 @@ struct RequestCount {
 }
 
 impl<T: Transport<RoleClient>> AnsweringTransport<T> {
-    /// Answers what is requested over `inner`; `closed` is set when a server requests too much.
+    /// Replies to requests over `inner`; `closed` is set when a server sends too many.
     pub(super) fn new(inner: T, closed: Closed) -> Self {
         let count = RequestCount { since: Instant::now(), requests: 0 };
         Self { inner, closed, replies: JoinSet::new(), count }

@@ -1,4 +1,4 @@
-//! What is known of the servers: one row for each.
+//! The states of the servers: one row for each.
 
 use crate::task::server::{ServerChange, ServerState};
 use crate::task::server::{ServerName, ServerTool};

@@ -19,7 +19,7 @@ impl Contents {
         Some(map)
     }
 
-    /// What a file of YAML holds, if there is room for it.
+    /// The content of a YAML file, if there is room for it.
     fn yaml_data<C: for<'de> Deserialize<'de>>(
         &self,
         cost: impl FnOnce(C) -> usize,

@@ -136,7 +136,7 @@ impl<'w> Reader<'w> {
         self.go_on(1, at)
     }
 
-    /// What follows `last` or `next`.
+    /// The words after `last` or `next`.
     fn beside(&mut self, rest: &[&str], way: Way) -> Option<()> {
         let (word, rest) = rest.split_first()?;
         if let Some(at) = named(&self.at, word, way) {
@@ -149,7 +149,7 @@ impl<'w> Reader<'w> {
         self.go_on(3, moved(&self.at, count, unit, way)?)
     }
 
-    /// What follows `in`.
+    /// The words after `in`.
     fn ahead(&mut self, rest: &[&str]) -> Option<()> {
         let [word, unit_word, rest @ ..] = rest else { return None };
         let at = moved(&self.at, count(word)?, unit(unit_word)?, Way::FromNow)?;

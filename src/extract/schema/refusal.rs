@@ -33,7 +33,7 @@ pub enum SchemaError {
     /// Validation would take too much time or memory.
     #[error("the schema is too complex: {what}; make it simpler")]
     TooComplex {
-        /// What makes it complex.
+        /// The cause of the complexity.
         what: &'static str,
     },
     /// It refers to another document.

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stored(Bytes);
 
-/// The type of what is stored, as in an `Any`.
+/// The type of the stored message, as in an `Any`.
 pub(crate) const STORED_URL: &str = "type.googleapis.com/pinocchio.chatapp.v1.ChatMessageEntity";
 
 impl Stored {

@@ -1,4 +1,4 @@
-//! What the bytes of an attachment are. The bytes decide: a declared type is only checked against
+//! The media type of an attachment, by its bytes. The bytes decide: a declared type is only checked against
 //! them, or says more than they do. Pure.
 
 /// Bytes of a type that nothing is known about (RFC 2046).
@@ -45,7 +45,7 @@ const OTHER_NAMES: [(&str, &[&str]); 6] = [
     (PDF, &["application/x-pdf"]),
 ];
 
-/// What bytes are.
+/// The type of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sniffed {
     Image(&'static str),
@@ -83,7 +83,7 @@ pub(super) fn of_data(data: &[u8], declared: &str, name: &str) -> Result<String,
     })
 }
 
-/// The media type of what can't be read here: the declared one, else that of its names.
+/// The media type of content that can't be read here: the declared one, else that of its names.
 pub(super) fn unread(declared: &str, names: [&str; 2]) -> String {
     match normal(declared) {
         declared if declared.is_empty() => of_names(names).to_owned(),
@@ -170,7 +170,7 @@ impl Sniffed {
         }
     }
 
-    /// What the bytes are, for people.
+    /// The type of the bytes, for people.
     fn what(self) -> &'static str {
         match self {
             Self::Image(media_type) | Self::Known(media_type) => media_type,

@@ -23,7 +23,7 @@ pub struct Replacement {
     pub message_id: String,
     /// The new prompt.
     pub prompt: Prompt,
-    /// What goes with it besides the attachments of the earlier one.
+    /// Its attachments besides those of the earlier one.
     pub attachments: Vec<Attachment>,
     /// Ids of the attachments of the earlier one that do not go with it.
     pub removed: Vec<String>,

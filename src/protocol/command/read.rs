@@ -25,7 +25,7 @@ impl Command {
     /// The command of a request line's member.
     ///
     /// # Errors
-    /// What is wrong with the member.
+    /// The error in the member.
     pub(in crate::protocol) fn new(member: Member) -> Result<Self, CommandFault> {
         Ok(match member {
             Member::Submit(submit) => Self::Submit(Submit::try_from(submit)?),

@@ -1,5 +1,5 @@
-//! What RFC 8259 leaves to the reader: duplicate keys, depth, half surrogate pairs and numbers out of
-//! range are all errors.
+//! The cases that RFC 8259 leaves to the parser: duplicate keys, depth, half surrogate pairs and numbers out
+//! of range are all errors.
 
 use super::Error;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Checks what a typed parser would ignore in fields that it does not know.
+/// Checks unknown fields, which a typed parser ignores.
 ///
 /// # Errors
 /// If the text is not one JSON value, has more than [`super::DEPTH_MAX`] levels, a key twice in one object

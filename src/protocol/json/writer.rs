@@ -29,7 +29,7 @@ pub(super) fn write<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Er
 /// Writes one value.
 struct Writer<'a>(&'a mut Vec<u8>);
 
-/// Writes what an array or an object holds, and what closes it.
+/// Writes the content and the end of an array or an object.
 struct Members<'a> {
     out: &'a mut Vec<u8>,
     is_first: bool,
@@ -112,7 +112,7 @@ fn unclean_bytes(word: u64) -> u64 {
     (smaller_than(word, b' ') | is(b'"') | is(b'\\')) & all(0x80)
 }
 
-/// Escapes what is formatted.
+/// Escapes formatted text.
 struct Escaping<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for Escaping<'_> {

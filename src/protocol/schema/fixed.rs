@@ -1,4 +1,4 @@
-//! What the contract fixes beyond the types of fields: values, versions, and required fields.
+//! The rules of the contract beyond the types of fields: values, versions, and required fields.
 
 use super::messages::{REQUEST, URL};
 use crate::protocol::constants::{code, done, kind, roles, statuses};
@@ -58,7 +58,7 @@ pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) 
     }
 }
 
-/// Narrows the schema of the request message `name` to what is accepted.
+/// Narrows the schema of the request message `name` to accepted requests.
 pub(super) fn narrow_request(name: &str, schema: &mut Value) {
     if name == REQUEST {
         let words = json!({ "type": "string", "pattern": VERSION });

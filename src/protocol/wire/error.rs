@@ -1,4 +1,4 @@
-//! Errors as clients get them: their codes, and what is said about a line that is not valid. Pure.
+//! Errors for clients: their codes, and the messages about lines that are not valid. Pure.
 
 use super::{RequestFault, VERSION};
 use crate::protocol::command::{CommandFault, Extension};
@@ -48,7 +48,7 @@ pub enum Code {
     InvalidSettings,
     /// An image or a file of a prompt can't be used.
     InvalidAttachment,
-    /// The conversation can't be stored, or what is stored can't be read.
+    /// The conversation can't be stored, or the stored part can't be read.
     StoreFailed,
     /// Another process holds the session.
     SessionLocked,

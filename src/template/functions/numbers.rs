@@ -44,7 +44,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 const OVERFLOW: &str = "the result is not a number, or does not fit in 64 bits";
 
-/// A value as an integer: what is not a number counts as zero, as in sprig.
+/// A value as an integer: values that are no numbers count as zero, as in sprig.
 pub(super) fn whole(value: &Value) -> i64 {
     match value {
         Value::Int(number) | Value::Named(_, number) => *number,
@@ -68,7 +68,7 @@ fn truncated(number: f64) -> i64 {
     if number.is_nan() { 0 } else { digits.parse().unwrap_or(limit) }
 }
 
-/// A value as a float: what is not a number counts as zero, as in sprig.
+/// A value as a float: values that are no numbers count as zero, as in sprig.
 pub(super) fn real(value: &Value) -> f64 {
     match value {
         Value::Float(number) => *number,

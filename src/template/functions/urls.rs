@@ -175,7 +175,7 @@ fn part(call: &FunctionCall<'_>, name: &str) -> Result<String, String> {
     }
 }
 
-/// The scheme, if there is one, and what follows it.
+/// The scheme, if there is one, and the rest.
 fn scheme(text: &str) -> Result<(&str, &str), String> {
     let end = text.find(|char: char| !char.is_ascii_alphanumeric() && !"+-.".contains(char));
     match end.map(|end| text.split_at(end)) {

@@ -144,7 +144,7 @@ impl Heap {
         }
     }
 
-    /// What a file of JSON holds; nothing, if that can't be read.
+    /// The content of a JSON file; nothing, if that can't be read.
     fn read_file_json(&mut self, file: &Members<String, Json>) -> Result<Value, String> {
         let content = file.get("Content").and_then(Json::as_str).unwrap_or_default();
         match file.get("ParseError") {
@@ -153,7 +153,7 @@ impl Heap {
         }
     }
 
-    /// What a file of YAML holds; nothing, if that can't be read.
+    /// The content of a YAML file; nothing, if that can't be read.
     fn read_file_yaml(&mut self, file: &Members<String, Json>) -> Result<Value, String> {
         let content = file.get("Content").and_then(Json::as_str).unwrap_or_default();
         match file.get("ParseError") {

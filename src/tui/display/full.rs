@@ -45,7 +45,7 @@ impl FullScreen {
         out
     }
 
-    /// What is on the terminal is not what was drawn.
+    /// The screen of the terminal differs from the last picture.
     pub(crate) fn forget(&mut self) {
         self.is_stale = true;
     }

@@ -35,7 +35,7 @@ pub(crate) struct Inline {
     /// The size for which it was drawn.
     size: Size,
     region: Region,
-    /// What is on the terminal is not what was drawn.
+    /// The screen of the terminal differs from the last picture.
     is_stale: bool,
     /// The size has changed since the last picture, or was not heard of yet.
     is_resized: bool,
@@ -63,13 +63,13 @@ enum OpenQuery {
     Nothing,
     /// The place of the cursor, with the expected size.
     Place(Size),
-    /// Where the cursor was before what was drawn was erased.
+    /// The place of the cursor before the last picture was erased.
     Erased(Erasure),
     /// Whether a picture was drawn at the width it was made for.
     Picture(Box<Before>),
 }
 
-/// What was on the terminal before a picture, and what the picture did.
+/// The screen before a picture, and the changes of the picture.
 #[derive(Debug)]
 struct Before {
     region: Region,
@@ -155,7 +155,7 @@ impl Inline {
         out
     }
 
-    /// What the next picture draws again.
+    /// The rows that the next picture redraws.
     fn redrawn(&mut self, columns: usize) -> Redrawn {
         if !std::mem::take(&mut self.is_stale) {
             return self.region.live_rows();

@@ -26,12 +26,12 @@ pub(super) struct Region {
     erased: Vec<Line<'static>>,
 }
 
-/// What a picture draws again, and where.
+/// The rows that a picture redraws, and their place.
 #[derive(Debug)]
 pub(super) struct Redrawn {
     /// The rows up to its first one.
     pub(super) up: usize,
-    /// What was printed there, to be printed again.
+    /// The text that was printed there, to be printed again.
     pub(super) printed: Vec<Line<'static>>,
 }
 

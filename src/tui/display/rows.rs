@@ -20,7 +20,7 @@ struct Row {
     of: Of,
 }
 
-/// What a row is part of.
+/// The origin of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
     /// The rest of an earlier picture.
@@ -43,7 +43,7 @@ impl Rows {
         self.rows.len()
     }
 
-    /// What each row is part of, from the first one on.
+    /// The origin of each row, from the first one on.
     pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = Of> + ExactSizeIterator {
         self.rows.iter().map(|row| row.of)
     }

@@ -18,7 +18,7 @@ pub(super) struct Erasure {
 }
 
 impl Inline {
-    /// What the terminal has pushed of the live region above its screen, where it can't be erased.
+    /// The rows of the live region that the terminal has scrolled off its screen, where they can't be erased.
     pub(crate) fn above(&mut self, columns: usize) -> Above {
         let pushed = std::mem::take(&mut self.pushed);
         let (lines, whole) = match self.screen_row {
@@ -55,7 +55,7 @@ impl Inline {
         out
     }
 
-    /// What was drawn was erased when the cursor was in this row of a screen of this size.
+    /// The last picture was erased when the cursor was in this row of a screen of this size.
     pub(super) fn erased(&mut self, erasure: &Erasure, row: usize, size: Size) {
         self.region.reflow(size.columns);
         let up = erasure.up.min(row);
