@@ -94,7 +94,27 @@ pub(super) enum Symbol {
     ReaderGone,
 }
 
-/// Whatever takes inputs as a session does.
+const CHANGES: Page = Page { before: None, limit: None, since: Some(Ordinal(3)) };
+
+const OLD_PAGE: Page = Page { before: Some(Ordinal(8)), limit: NonZeroU32::new(2), since: None };
+
+fn object_schema() -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), "object".into())])
+}
+
+fn clock() -> ToolCall {
+    ToolCall { id: tool_id(), name: "clock".to_owned() }
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() }
+}
+
+fn past_text() -> EngineEvent {
+    EngineEvent::Text("from the past".to_owned())
+}
+
+/// Takes inputs like a session.
 pub(super) trait Machine: Clone {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output>;
 }
@@ -197,10 +217,7 @@ impl<M: Machine> Scene<M> {
         match symbol {
             Symbol::Submit => self.request(None, submit(self.steps)),
             Symbol::SubmitChosen => self.submit_with(Some(self.choice("", "")), None),
-            Symbol::SubmitSchema => {
-                let schema = Map::from_iter([("type".to_owned(), "object".into())]);
-                self.submit_with(None, Some(schema))
-            }
+            Symbol::SubmitSchema => self.submit_with(None, Some(object_schema())),
             Symbol::SubmitWrong => self.submit_with(Some(self.choice("", "temprature")), None),
             Symbol::Switch => self.request(None, Command::SwitchModel(self.choice("gemini", ""))),
             Symbol::SwitchWrong => {
@@ -211,14 +228,8 @@ impl<M: Machine> Scene<M> {
             }
             Symbol::Cancel => self.request(None, Command::Cancel(Cancel::default())),
             Symbol::Snapshot => self.request(None, Command::Snapshot(Page::default())),
-            Symbol::Changes => {
-                let page = Page { since: Some(Ordinal(3)), ..Page::default() };
-                self.request(None, Command::Snapshot(page))
-            }
-            Symbol::OldPage => {
-                let (before, limit) = (Some(Ordinal(8)), NonZeroU32::new(2));
-                self.request(None, Command::Snapshot(Page { before, limit, since: None }))
-            }
+            Symbol::Changes => self.request(None, Command::Snapshot(CHANGES)),
+            Symbol::OldPage => self.request(None, Command::Snapshot(OLD_PAGE)),
             Symbol::DropLastTurn => self.request(None, Command::Edit(Edit::DropLastTurn)),
             Symbol::Regenerate => self.request(None, Command::Edit(Edit::Regenerate)),
             Symbol::Replace => self.replace(self.prompts.first().map_or(GHOST, String::as_str)),
@@ -238,18 +249,12 @@ impl<M: Machine> Scene<M> {
             Symbol::Reasoning => {
                 self.engine(EngineEvent::Reasoning { source: "reasoning", text: self.piece() })
             }
-            Symbol::ToolStarted => {
-                let tool = ToolCall { id: tool_id(), name: "clock".to_owned() };
-                self.engine(EngineEvent::ToolCallStarted(tool))
-            }
+            Symbol::ToolStarted => self.engine(EngineEvent::ToolCallStarted(clock())),
             Symbol::ToolArguments => {
                 self.engine(EngineEvent::ToolArguments { id: tool_id(), text: self.piece() })
             }
             Symbol::ToolRequested => self.engine(EngineEvent::ToolCallRequested { id: tool_id() }),
-            Symbol::Usage => {
-                let usage = Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() };
-                self.engine(EngineEvent::Usage(usage))
-            }
+            Symbol::Usage => self.engine(EngineEvent::Usage(usage())),
             Symbol::RetryScheduled => self.engine(EngineEvent::RetryScheduled(retry())),
             Symbol::RetryStarted => self.engine(EngineEvent::RetryStarted(retry())),
             Symbol::Json => self.engine(EngineEvent::Text(JSON.to_owned())),
@@ -258,10 +263,7 @@ impl<M: Machine> Scene<M> {
             Symbol::Finished => self.end(CallEnd::Finished),
             Symbol::Failed => self.end(failed(Stage::Run)),
             Symbol::NotReady => self.end(failed(Stage::Init)),
-            Symbol::StaleText => {
-                let text = EngineEvent::Text("from the past".to_owned());
-                Input::Task(self.stale, TaskEvent::Engine(text))
-            }
+            Symbol::StaleText => Input::Task(self.stale, TaskEvent::Engine(past_text())),
             Symbol::StaleEnd => Input::Task(self.stale, TaskEvent::CallEnded(CallEnd::Finished)),
             Symbol::Signal(signal) => Input::Interrupted(signal),
             Symbol::ReaderGone => Input::ReaderGone,
