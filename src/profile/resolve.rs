@@ -38,12 +38,12 @@ pub(crate) struct Withheld {
     /// The item.
     pub(crate) sourced: Sourced,
     /// The effect of leaving it out.
-    pub(crate) effect: Effect,
+    pub(crate) effect: Omission,
 }
 
 /// The effect of leaving an item out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum Omission {
     /// Without it the conversation, or a key, would go elsewhere: the profile can't be used.
     Refused,
     /// The profile can be used without it.
@@ -148,7 +148,7 @@ impl Profiles {
             withheld.extend(other.into_iter().filter(|(from, _)| own != Some(from)).map(
                 |(from, origin)| {
                     let sourced = Sourced { item: Item::Inherits(from), origin };
-                    Withheld { sourced, effect: Effect::Refused }
+                    Withheld { sourced, effect: Omission::Refused }
                 },
             ));
             lineage.push(name);
@@ -272,17 +272,17 @@ impl Merging {
     }
 
     /// The effect of leaving out `item` of a file without trust; `None` if such a file may set it.
-    fn effect(&self, item: &Item) -> Option<Effect> {
+    fn effect(&self, item: &Item) -> Option<Omission> {
         match item {
             Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
             // A profile without an engine of its own has the one that the conversation begins with.
-            Item::Engine(_) => self.own.has_profile.then_some(Effect::Refused),
-            Item::BaseUrl(_) | Item::Key(_) | Item::Inherits(_) => Some(Effect::Refused),
+            Item::Engine(_) => self.own.has_profile.then_some(Omission::Refused),
+            Item::BaseUrl(_) | Item::Key(_) | Item::Inherits(_) => Some(Omission::Refused),
             // Some providers connect to servers of others if a request asks for that.
-            Item::Setting { name, .. } => (name == "extra-body").then_some(Effect::LeftOut),
-            Item::Header { .. } | Item::Server { .. } | Item::Allow(_) => Some(Effect::LeftOut),
+            Item::Setting { name, .. } => (name == "extra-body").then_some(Omission::LeftOut),
+            Item::Header { .. } | Item::Server { .. } | Item::Allow(_) => Some(Omission::LeftOut),
             Item::Approval(mode) => {
-                (strictness(*mode) < strictness(self.approval())).then_some(Effect::LeftOut)
+                (strictness(*mode) < strictness(self.approval())).then_some(Omission::LeftOut)
             }
         }
     }
@@ -306,7 +306,7 @@ fn strictness(mode: ApprovalMode) -> u8 {
 impl Resolved {
     /// Why the profile can't be used, if that is so.
     pub(crate) fn refusal(&self) -> Option<ProfileError> {
-        let held = self.withheld.iter().find(|held| held.effect == Effect::Refused)?;
+        let held = self.withheld.iter().find(|held| held.effect == Omission::Refused)?;
         let Origin { file, .. } = &held.sourced.origin;
         let message = format!(
             "the profile `{}` can't be used: its `{}` comes from a file of the project that you \
@@ -320,7 +320,7 @@ impl Resolved {
 
     /// The items that are left out, for people.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
-        let left_out = self.withheld.iter().filter(|held| held.effect == Effect::LeftOut);
+        let left_out = self.withheld.iter().filter(|held| held.effect == Omission::LeftOut);
         left_out.map(|held| {
             let Origin { file, line, .. } = &held.sourced.origin;
             let (file, name) = (file.display(), held.sourced.item.name());

@@ -1,7 +1,7 @@
 //! Files of profiles and what they come to.
 
 use super::files::ProfileFile;
-use super::resolve::Effect;
+use super::resolve::Omission;
 use super::*;
 use crate::tool::config::Protected;
 use std::path::Path;
@@ -230,7 +230,7 @@ fn what_a_project_that_is_not_trusted_adds_is_left_out() {
         assert_eq!(resolved.refusal(), None, "{line}");
         let warnings: Vec<_> = resolved.warnings().collect();
         assert!(warnings[0].contains(&format!(":3: `{name}` is left out")), "{warnings:?}");
-        assert_eq!(resolved.withheld[0].effect, Effect::LeftOut);
+        assert_eq!(resolved.withheld[0].effect, Omission::LeftOut);
         assert!(!values(&resolved).iter().any(|value| value.contains("@project")), "{line}");
     }
     // Stricter than what applies without it.

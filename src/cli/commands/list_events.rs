@@ -13,7 +13,7 @@ use std::io::Read;
 const REPORTED_MAX: u64 = 100;
 
 /// The output format.
-enum Sink {
+enum EventList {
     /// One line for each event.
     Lines(Vec<u8>),
     /// One object at the end.
@@ -28,12 +28,12 @@ pub fn list_events(args: &ListEventsArgs) -> u8 {
 fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
     let label = lines::label(args.file.as_deref());
     let mut out = Out::new()?;
-    let mut sink = match args.output {
-        ListOutput::Jsonl if !args.no_stream => Sink::Lines(Vec::new()),
-        ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
+    let mut list = match args.output {
+        ListOutput::Jsonl if !args.no_stream => EventList::Lines(Vec::new()),
+        ListOutput::Jsonl | ListOutput::Json => EventList::Json(Envelope::new()),
     };
     // The first line names the format, even if the stream can't be read.
-    if let Sink::Lines(_) = sink {
+    if let EventList::Lines(_) = list {
         out.line(PREAMBLE)?;
     }
     let mut bad = RejectedLines::default();
@@ -47,12 +47,12 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
                 Err(error) => Some(error.to_string()),
                 Ok(time) => {
                     let mut lines = StreamLines::new(input, LINE_BYTES_MAX);
-                    read_all(&mut lines, &time, &mut sink, &mut bad, &mut out)?
+                    read_all(&mut lines, &time, &mut list, &mut bad, &mut out)?
                 }
             }
         }
     };
-    finish(sink, &bad, client_error.map(|why| Unread { label, why }), &mut out)
+    finish(list, &bad, client_error.map(|why| Unread { label, why }), &mut out)
 }
 
 /// Lines that are not frames.
@@ -74,7 +74,7 @@ impl RejectedLines {
 fn read_all(
     lines: &mut StreamLines<impl Read>,
     time: &WriteTime,
-    sink: &mut Sink,
+    list: &mut EventList,
     bad: &mut RejectedLines,
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
@@ -97,20 +97,20 @@ fn read_all(
             Ok(Some(Piece::Tail(tail))) => lister.tail(read_at, tail),
         };
         match entry {
-            Ok(Some(entry)) => sink.report(&entry, out)?,
+            Ok(Some(entry)) => list.report(&entry, out)?,
             Ok(None) => {}
             Err(line) => {
                 let text = line.to_string();
                 if !line.is_cut_off() {
                     bad.add(&text);
                 }
-                sink.warn(text, bad.count);
+                list.warn(text, bad.count);
             }
         }
     }
 }
 
-impl Sink {
+impl EventList {
     fn report(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
         match self {
             Self::Lines(line) => {
@@ -133,21 +133,21 @@ impl Sink {
 }
 
 fn finish(
-    sink: Sink,
+    list: EventList,
     bad: &RejectedLines,
     unread: Option<Unread>,
     out: &mut Out,
 ) -> Result<u8, Failure> {
     let count = bad.count;
     let lines = format!("{count} lines are no frames of the protocol and are not listed");
-    match sink {
-        Sink::Lines(_) => {
+    match list {
+        EventList::Lines(_) => {
             out.flush()?;
             if count > 0 {
                 message(&lines);
             }
         }
-        Sink::Json(envelope) => {
+        EventList::Json(envelope) => {
             let error = match (&unread, &bad.first) {
                 (Some(unread), _) => Some(unread.as_error()),
                 (None, Some(first)) => Some(Error {
