@@ -41,9 +41,9 @@ const MEGABYTES: [usize; 2] = [1, 10];
 const SETTLED: Duration = Duration::from_millis(300);
 
 /// A file that is removed at the end.
-struct Answer(PathBuf);
+struct AnswerFile(PathBuf);
 
-impl Answer {
+impl AnswerFile {
     fn new(name: &str, text: &str) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("duologue-{}-{name}", std::process::id()));
         fs::write(&path, text)?;
@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for AnswerFile {
     fn drop(&mut self) {
         drop(fs::remove_file(&self.0));
     }
@@ -83,7 +83,7 @@ fn text(lines: usize) -> String {
 fn keys(place: &str, args: &[&str]) -> io::Result<()> {
     // More than the keys take.
     let lines = 3 * KEYS * usize::try_from(KEY_PACE.as_millis()).map_err(io::Error::other)?;
-    let answer = Answer::new("keys", &text(lines))?;
+    let answer = AnswerFile::new("keys", &text(lines))?;
     let path = answer.0.display().to_string();
     let delay = ["--echo-delay-ms", "1", "--echo-answer", &path];
     let mut chat = PseudoTerminal::start(&[args, &delay].concat())?;
@@ -166,7 +166,7 @@ fn memory(place: &str, args: &[&str]) -> io::Result<()> {
         let bytes = megabytes * 1_000_000;
         let mut answer = text(bytes / 45);
         answer.push_str("\n\nend of the answer\n");
-        let file = Answer::new("memory", &answer)?;
+        let file = AnswerFile::new("memory", &answer)?;
         let path = file.0.display().to_string();
         let mut chat = PseudoTerminal::start(&[args, &["--echo-answer", &path]].concat())?;
         chat.shows("/help")?;
