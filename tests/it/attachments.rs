@@ -1,6 +1,6 @@
 //! Images and files that a client sends with a prompt.
 
-use crate::frames::{Frame, errors, finished_text, submit};
+use crate::frames::{Frame, cancel, errors, finished_text, submit};
 use crate::process::settled;
 use crate::server::{Folder, Server, echo};
 use crate::tools::{run, text};
@@ -270,4 +270,38 @@ fn a_prompt_may_be_an_attachment_alone() {
     assert_eq!(errors(&frames, "b"), ["empty_prompt"]);
     assert_eq!(errors(&frames, "d"), ["empty_prompt"]);
     assert!(finished_text(&frames, "c").contains("cat.png"), "{}", finished_text(&frames, "c"));
+}
+
+/// Requests that come together take effect in their order, whether or not they name files.
+#[test]
+fn files_that_can_be_read_change_no_order() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    for stored in [&[][..], &["--store", &store]] {
+        check_order(&folder, stored);
+    }
+}
+
+#[track_caller]
+fn check_order(folder: &Folder, args: &[&str]) {
+    fs::write(folder.path("notes.md"), "# Notes").expect("a file");
+    let file = json!({ "url": folder.name("notes.md") });
+    let mut server = Server::start(&[&["--echo-delay-ms", "3600000"], args].concat());
+    server.send_together(&[
+        attach("none", "what?", &[json!({ "url": folder.name("none") })]),
+        attach("first", "what?", std::slice::from_ref(&file)),
+        submit("second", "hello"),
+        attach("third", "what?", &[file]),
+        cancel("c"),
+    ]);
+    assert_eq!(server.wait_done("none"), "failed");
+    assert_eq!(server.wait_done("second"), "failed");
+    assert_eq!(server.wait_done("third"), "failed");
+    assert_eq!(server.wait_done("c"), "ok");
+    assert_eq!(server.wait_done("first"), "stopped");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "none"), ["invalid_attachment"]);
+    assert_eq!(errors(&frames, "second"), ["session_busy"]);
+    assert_eq!(errors(&frames, "third"), ["session_busy"]);
+    assert_eq!(errors(&frames, "c"), [""; 0]);
 }

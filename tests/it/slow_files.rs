@@ -1,6 +1,9 @@
 //! Files that a request names and a file system does not give: they hold up their own prompt alone.
 
+#![cfg(debug_assertions)]
+
 use crate::attachments::attach;
+use crate::chat::{Person, chat};
 use crate::frames::{Frame, cancel, errors, finished_text, shutdown, snapshot, submit};
 use crate::oracle::Answers;
 use crate::server::{Folder, Server, echo};
@@ -162,36 +165,24 @@ fn few_files_are_read_at_a_time() {
     assert!(message.contains("the files of 4 prompts are still being read"), "{message}");
 }
 
-/// Requests that come together take effect in their order, whether or not they name files.
+/// The prompt waits like one that waits for its turn, and can be taken back; another is answered.
 #[test]
-fn files_that_can_be_read_change_no_order() {
+fn a_chat_goes_on() {
     let folder = Folder::new();
-    let store = folder.name("store.db");
-    for stored in [&[][..], &["--store", &store]] {
-        check_order(&folder, stored);
-    }
-}
-
-#[track_caller]
-fn check_order(folder: &Folder, args: &[&str]) {
-    fs::write(folder.path("notes.md"), "# Notes").expect("a file");
-    let file = json!({ "url": folder.name("notes.md") });
-    let mut server = Server::start(&[&["--echo-delay-ms", NEVER_MS], args].concat());
-    server.send_together(&[
-        attach("none", "what?", &[json!({ "url": folder.name("none") })]),
-        attach("first", "what?", std::slice::from_ref(&file)),
-        submit("second", "hello"),
-        attach("third", "what?", &[file]),
-        cancel("c"),
-    ]);
-    assert_eq!(server.wait_done("none"), "failed");
-    assert_eq!(server.wait_done("second"), "failed");
-    assert_eq!(server.wait_done("third"), "failed");
-    assert_eq!(server.wait_done("c"), "ok");
-    assert_eq!(server.wait_done("first"), "stopped");
-    let frames = server.finish().frames;
-    assert_eq!(errors(&frames, "none"), ["invalid_attachment"]);
-    assert_eq!(errors(&frames, "second"), ["session_busy"]);
-    assert_eq!(errors(&frames, "third"), ["session_busy"]);
-    assert_eq!(errors(&frames, "c"), [""; 0]);
+    fs::write(folder.path("a.txt"), "text").expect("a file");
+    let pipe = folder.fifo("pipe");
+    let mut command = chat(&folder, &[]);
+    command.env("DUOLOGUE_FAULT", format!("file:{pipe}"));
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("see @a.txt\r");
+    let _held = OpenOptions::new().write(true).open(&pipe).expect("a named pipe");
+    person.sees("starting · 1 s");
+    person.types("other\r");
+    person.sees("Turn 1. You said: other");
+    // Alt-Up.
+    person.types("\u{1b}[1;3A");
+    person.sees("> see @a.txt");
+    person.types("\u{3}\u{4}");
+    assert_eq!(person.ends().0, 0);
 }

@@ -7,6 +7,7 @@ use crate::protocol::constants::{code, done};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::tui::text::clean;
+use std::time::Duration;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,8 @@ pub(crate) struct Waiting {
     /// The request.
     pub(crate) id: String,
     pub(crate) prompt: String,
+    /// When it was sent.
+    pub(crate) since: Duration,
     /// It joins the active run.
     pub(crate) joins: bool,
 }
@@ -108,7 +111,8 @@ impl State {
             lines.request_begins(&id);
         }
         if let Outgoing::Submit { prompt, joins } = outgoing {
-            self.waiting.push(Waiting { id, prompt, joins: joins.is_some() });
+            let since = self.now;
+            self.waiting.push(Waiting { id, prompt, since, joins: joins.is_some() });
         } else {
             self.quiet.push((id, outgoing));
         }

@@ -175,10 +175,10 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
 
 /// The phase of the run, with a spinner and seconds.
 fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
-    let (what, since) = match &state.run {
-        Some(run) => (step(state, run), run.started),
-        None if state.waiting.is_empty() => return Vec::new(),
-        None => ("starting".to_owned(), state.now),
+    let (what, since) = match (&state.run, state.waiting.first()) {
+        (Some(run), _) => (step(state, run), run.started),
+        (None, Some(waiting)) => ("starting".to_owned(), waiting.since),
+        (None, None) => return Vec::new(),
     };
     let time = state.now.saturating_sub(since);
     let spinner = look.spinner(state.now.as_millis() / 100);
