@@ -32,11 +32,14 @@ mod usage;
 pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
 
+use crate::protocol::any::Any;
+use crate::protocol::command::Page;
 use crate::protocol::constants::extension_of;
 use crate::protocol::proto::rpc::RpcLine;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use conversation::Conversation;
 use lean::LeanPatches;
-use line::Reader;
+use line::{Read, Reader};
 use names::Namer;
 use order::Order;
 use process::Process;
@@ -45,14 +48,20 @@ use rule::Report;
 use runs::Runs;
 use session::Session;
 use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Messages of extensions: name → extension.
+static EXTENSIONS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+    let names = Reader::new().types().payloads();
+    let names = names.filter_map(|full| Some((full.rsplit('.').next()?, extension_of(full)?)));
+    names.collect()
+});
 
 /// Checks a stream line by line.
 #[derive(Clone, Debug)]
 pub struct Checker {
     reader: Reader,
     lean: LeanPatches,
-    /// Messages of extensions: name → extension.
-    extensions: HashMap<String, String>,
     namer: Namer,
     summary: Summary,
     process: Process,
@@ -61,6 +70,8 @@ pub struct Checker {
     order: Order,
     runs: Runs,
     conversation: Conversation,
+    /// Parts that requests without their `done` ask for, as far as they are known.
+    pages: HashMap<u64, Page>,
     /// The mode of the patches of segments.
     mode: Option<i32>,
     /// The client has declared tools.
@@ -111,14 +122,8 @@ impl Default for Checker {
 impl Checker {
     /// A checker for one stream.
     pub fn new() -> Self {
-        let reader = Reader::new();
-        let names = reader.types().payloads().filter_map(|full| {
-            let name = full.rsplit('.').next()?.to_owned();
-            Some((name, extension_of(full)?.to_owned()))
-        });
         Self {
-            extensions: names.collect(),
-            reader,
+            reader: Reader::new(),
             lean: LeanPatches::default(),
             namer: Namer::default(),
             summary: Summary::default(),
@@ -128,6 +133,7 @@ impl Checker {
             order: Order::default(),
             runs: Runs::new(),
             conversation: Conversation::default(),
+            pages: HashMap::new(),
             mode: None,
             has_client_tools: false,
             withdraws: false,
@@ -139,9 +145,24 @@ impl Checker {
         let mut report = self.next_line();
         if let Some(mut read) = self.reader.read(line, &mut report) {
             self.lean.complete(&mut read.frame);
-            self.frame(&read, &mut report);
+            self.check_frame(&read, &mut report);
         }
         self.finish_report(report)
+    }
+
+    /// Checks the next frame, where the frames are not written as lines.
+    pub fn frame(&mut self, frame: RpcLine) -> Vec<Violation> {
+        let mut report = self.next_line();
+        let mut read = Read { frame: whole(frame), strange: Vec::new() };
+        self.lean.complete(&mut read.frame);
+        self.check_frame(&read, &mut report);
+        self.finish_report(report)
+    }
+
+    /// Tells which part of the conversation the request asks for. The stream alone does not show it, so
+    /// without this call the snapshot of a request may be any part.
+    pub fn asked(&mut self, request: &str, page: Page) {
+        self.pages.insert(self.namer.name(request.trim()).key(), page);
     }
 
     /// Reports a line of more than `bytes_max` bytes, which was not buffered.
@@ -236,6 +257,23 @@ impl Checker {
         violations.extend(unfinished);
         violations
     }
+}
+
+/// The frame with copies of the texts that it shares with others.
+fn whole(mut frame: RpcLine) -> RpcLine {
+    match &mut frame.frame {
+        Some(Body::UiEvent(event)) => event.payload = event.payload.take().map(Any::into_whole),
+        Some(Body::BackendEvent(event)) => {
+            event.payload = event.payload.take().map(Any::into_whole);
+        }
+        Some(Body::Snapshot(snapshot)) => {
+            for entity in &mut snapshot.entities {
+                entity.payload = entity.payload.take().map(Any::into_whole);
+            }
+        }
+        Some(Body::Hello(_) | Body::Error(_) | Body::Done(_)) | None => {}
+    }
+    frame
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub(super) struct Run {
     step: Step,
     calls: u32,
     call: Option<OpenCall>,
+    /// The task of the provider call has begun one.
+    has_begun_call: bool,
     segments: u32,
     segment: Option<OpenSegment>,
     rounds: u32,
@@ -113,6 +115,7 @@ impl Run {
             step: Step::Beginning,
             calls: 0,
             call: None,
+            has_begun_call: false,
             segments: 0,
             segment: None,
             rounds: 0,
@@ -169,6 +172,7 @@ impl Run {
         let (purpose, tools) = (Purpose::Answer, context.tools.specs());
         let task = context.recorder.start_call(purpose, tools, &self.model.selection);
         self.step = Step::Calling(task, purpose);
+        self.has_begun_call = false;
     }
 
     /// What a task of the run reports; gives the outcome if the run ends with it.
@@ -200,6 +204,10 @@ impl Run {
 
     /// The boundary after a provider call that has answered.
     fn call_ended(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        if !self.has_begun_call && context.recorder.rejected_answer().is_some() {
+            // What is rejected is the answer of a call, also if its engine said nothing.
+            self.open_call(context.recorder, context.now);
+        }
         let finish = CallFinish::cut(FinishClass::Other, Ending::Finished);
         self.close_call(context.recorder, context.now, finish);
         self.drop_unfinished_tools(context.recorder);

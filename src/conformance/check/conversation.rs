@@ -10,6 +10,7 @@ use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
 use super::runs::Runs;
 use crate::protocol::any::Any;
+use crate::protocol::command::Page;
 use crate::protocol::constants::{ending, finish, kind, role};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
@@ -44,8 +45,8 @@ pub(super) struct Conversation {
 pub(super) enum SnapshotOf<'a> {
     /// The run of this request has ended.
     Run(&'a Name),
-    /// A request for it, which may have asked for a part.
-    Request,
+    /// A request for it, which may have asked for a part; which one, if that is known.
+    Request(Option<&'a Page>),
     /// The process begins or ends with it.
     Process,
 }
@@ -147,11 +148,12 @@ impl Conversation {
         }
         let run = match of {
             SnapshotOf::Run(name) => Some(name),
-            SnapshotOf::Request if self.is_part(&seen) => {
+            SnapshotOf::Request(Some(page)) => return self.check_page(page, frame, report),
+            SnapshotOf::Request(None) if self.is_part(&seen) => {
                 self.parts += 1;
                 return;
             }
-            SnapshotOf::Request | SnapshotOf::Process => None,
+            SnapshotOf::Request(None) | SnapshotOf::Process => None,
         };
         self.check_lost(&seen, run, report);
     }

@@ -1,6 +1,5 @@
 //! Checks each event: its frame, and what it means for its run and the conversation.
 
-use super::Checker;
 use super::attachments::check_attachments;
 use super::conversation::Position;
 use super::extension::check_extension_fields;
@@ -10,6 +9,7 @@ use super::names::{Name, check_event_name};
 use super::rule::{Report, Rule};
 use super::run_event::RunEvent;
 use super::runs::Activity;
+use super::{Checker, EXTENSIONS};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::{BackendEventFrame, UiEventFrame};
@@ -120,7 +120,7 @@ impl Checker {
     }
 
     pub(super) fn check_extension(&mut self, payload: &str, report: &mut Report) -> bool {
-        let extension = self.extensions.get(payload);
+        let extension = EXTENSIONS.get(payload);
         if let Some(extension) = extension {
             self.process.need_extension(extension, report);
         }

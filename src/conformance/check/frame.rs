@@ -18,7 +18,7 @@ use crate::protocol::proto::rpc::{DoneFrame, SnapshotFrame};
 use crate::protocol::wire;
 
 impl Checker {
-    pub(super) fn frame(&mut self, read: &Read, report: &mut Report) {
+    pub(super) fn check_frame(&mut self, read: &Read, report: &mut Report) {
         let Some(body) = &read.frame.frame else { return };
         self.summary.frames += 1;
         if read.frame.version != wire::VERSION {
@@ -173,7 +173,7 @@ impl Checker {
             let of = if self.runs.has(name) {
                 SnapshotOf::Run(name)
             } else if self.process.reads_requests() && !read.frame.request_id.trim().is_empty() {
-                SnapshotOf::Request
+                SnapshotOf::Request(self.pages.get(&name.key()))
             } else {
                 SnapshotOf::Process
             };
@@ -192,6 +192,7 @@ impl Checker {
         let run = self.runs.end(name);
         let activity = self.runs.activity();
         let state = (run, activity, self.withdraws && !is_nameless);
+        self.pages.remove(&name.key());
         let outcome = self.requests.done(name, is_nameless, state, frame, report);
         let is_bare = outcome.as_ref().is_some_and(RequestOutcome::is_bare);
         let is_other = outcome.as_ref().is_some_and(RequestOutcome::is_other);

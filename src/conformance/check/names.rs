@@ -46,6 +46,9 @@ impl Namer {
 
 /// A text from the stream, short enough for a message.
 pub(super) fn shown(text: &str) -> String {
+    if text.len() <= SHOWN_CHARS {
+        return text.to_owned();
+    }
     match text.char_indices().nth(SHOWN_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

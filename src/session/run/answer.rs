@@ -52,7 +52,7 @@ impl Run {
                 }
             }
             EngineEvent::RetryScheduled(retry) => self.retry_scheduled(recorder, retry),
-            EngineEvent::RetryStarted(retry) => self.retry_started(recorder, now, &retry),
+            EngineEvent::RetryStarted(_) => self.retry_started(recorder, now),
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {
                 let (segment, is_free) = (Ending::Finished, false);
                 let finish = CallFinish { stop_reason, class, segment, provider_data, is_free };
@@ -61,13 +61,15 @@ impl Run {
         }
     }
 
-    fn open_call(&mut self, recorder: &mut Recorder, now: Uptime) {
-        // An engine that begins another call is done with the one before, even if it didn't say so.
+    pub(super) fn open_call(&mut self, recorder: &mut Recorder, now: Uptime) {
+        // An engine that begins another call is done with the one before, even if it didn't say so; and
+        // the tool calls of that one are not made.
         self.close_call(recorder, now, CallFinish::cut(FinishClass::Other, Ending::Finished));
+        self.close_tools(recorder);
+        self.has_begun_call = true;
         self.calls += 1;
         self.scope.call = self.calls;
         self.record(recorder, Event::CallStarted);
-        // Only now: after a defect in recording it there is nothing to finish.
         self.call = Some(OpenCall::new(now));
     }
 
@@ -113,7 +115,11 @@ impl Run {
         self.report(recorder, Extension::Usage, CallReport::Counted(counts.into()));
     }
 
-    fn retry_scheduled(&self, recorder: &mut Recorder, retry: Retry) {
+    /// Retries are of a call, and come before its answer: any other is not shown.
+    fn retry_scheduled(&mut self, recorder: &mut Recorder, retry: Retry) {
+        if !self.call.as_mut().is_some_and(|call| call.schedule(&retry)) {
+            return;
+        }
         let scheduled = CallReport::RetryScheduled {
             attempt: retry.attempt,
             attempts_max: retry.attempts_max,
@@ -121,21 +127,15 @@ impl Run {
             error_class: retry.class.as_str().to_owned(),
             reason: retry.reason,
         };
-        self.report_retry(recorder, scheduled);
+        self.report(recorder, Extension::Retries, scheduled);
     }
 
-    fn retry_started(&mut self, recorder: &mut Recorder, now: Uptime, retry: &Retry) {
-        if let Some(call) = &mut self.call {
-            call.ask_again(now);
-        }
-        let (attempt, attempts_max) = (retry.attempt, retry.attempts_max);
-        self.report_retry(recorder, CallReport::RetryStarted { attempt, attempts_max });
-    }
-
-    /// Retries are of a call: without one they would name the call before.
-    fn report_retry(&self, recorder: &mut Recorder, report: CallReport) {
-        if self.call.is_some() {
-            self.report(recorder, Extension::Retries, report);
+    /// The retry that was scheduled starts, if there is one.
+    fn retry_started(&mut self, recorder: &mut Recorder, now: Uptime) {
+        let started = self.call.as_mut().and_then(|call| call.ask_again(now));
+        if let Some((attempt, attempts_max)) = started {
+            let started = CallReport::RetryStarted { attempt, attempts_max };
+            self.report(recorder, Extension::Retries, started);
         }
     }
 
@@ -151,6 +151,7 @@ impl Run {
         if self.call.is_none() {
             self.open_call(recorder, now);
         }
+        self.retry_started(recorder, now);
         if let Some(call) = &mut self.call {
             call.answered(now);
         }

@@ -64,7 +64,7 @@ impl Run {
 
     /// Closes what was cut off. A call that the model has made gets a result, because the next
     /// request to the provider needs one.
-    fn close_tools(&mut self, recorder: &mut Recorder) {
+    pub(super) fn close_tools(&mut self, recorder: &mut Recorder) {
         for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
             if let ToolStep::Approval { .. } = step {
                 let decision = Decision::Deny { reason: "the run has ended".to_owned() };

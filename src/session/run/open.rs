@@ -4,6 +4,7 @@ use crate::chat::event::{Ending, FinishClass, ProviderData, Segment, ToolCall, U
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::session::Uptime;
 use crate::support::text::Text;
+use crate::task::report::Retry;
 use crate::task::server::ServerCall;
 
 /// The open call to the provider.
@@ -12,8 +13,12 @@ pub(super) struct OpenCall {
     pub(super) started: Uptime,
     pub(super) usage: Option<Usage>,
     pub(super) has_tool_calls: bool,
+    /// The attempt that was made or scheduled last, and how many there may be, once that is known.
+    attempt: u32,
+    attempts_max: Option<u32>,
+    is_retry_scheduled: bool,
     /// When its request was sent, for the last time so far.
-    pub(super) asked: Uptime,
+    asked: Uptime,
     /// Milliseconds from there to the head of the response, and to the first token.
     pub(super) first_byte_ms: Option<u64>,
     pub(super) first_token_ms: Option<u64>,
@@ -67,15 +72,37 @@ impl OpenCall {
             started: now,
             usage: None,
             has_tool_calls: false,
+            attempt: 1,
+            attempts_max: None,
+            is_retry_scheduled: false,
             asked: now,
             first_byte_ms: None,
             first_token_ms: None,
         }
     }
 
-    /// Its request is sent again: only what follows counts.
-    pub(super) fn ask_again(&mut self, now: Uptime) {
+    /// Takes note of a retry that is to come; false if it can't follow what was reported so far.
+    pub(super) fn schedule(&mut self, retry: &Retry) -> bool {
+        let can_follow = !self.is_retry_scheduled
+            && self.first_token_ms.is_none()
+            && retry.attempt == self.attempt + 1
+            && retry.attempt <= retry.attempts_max
+            && self.attempts_max.is_none_or(|known| known == retry.attempts_max);
+        if can_follow {
+            (self.attempt, self.attempts_max) = (retry.attempt, Some(retry.attempts_max));
+            self.is_retry_scheduled = true;
+        }
+        can_follow
+    }
+
+    /// Its request is sent again, if that was scheduled: only what follows counts. Gives the number of the
+    /// attempt, and how many there may be.
+    pub(super) fn ask_again(&mut self, now: Uptime) -> Option<(u32, u32)> {
+        if !std::mem::take(&mut self.is_retry_scheduled) {
+            return None;
+        }
         (self.asked, self.first_byte_ms, self.first_token_ms) = (now, None, None);
+        Some((self.attempt, self.attempts_max?))
     }
 
     pub(super) fn response_started(&mut self, now: Uptime) {

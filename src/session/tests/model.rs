@@ -10,7 +10,7 @@ use crate::protocol::wire::Request;
 use crate::session::waiting::QUEUED_SUBMITS_MAX;
 use crate::session::{ExitCode, FinalSnapshot, Input, OnBusy, Output, Rules, Signal, TaskEvent};
 use crate::task::report::{CallEnd, EngineEvent, Stage};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// An output, without what is inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,10 +73,6 @@ pub(super) struct Model {
     /// Turns of the conversation.
     turns: usize,
     running: Option<String>,
-    /// Tool calls that the model has begun and not made, and whether it has made one. No tools are
-    /// offered here.
-    begun: HashSet<ToolCallId>,
-    has_called: bool,
     waiting: VecDeque<String>,
     answers: Answers,
     shutdowns: Vec<String>,
@@ -96,6 +92,9 @@ struct Answers {
     text: String,
     is_in_call: bool,
     is_cut_off: bool,
+    /// Tool calls of the provider call that the model has begun, and whether it has made them. No tools
+    /// are offered here.
+    tools: HashMap<ToolCallId, bool>,
 }
 
 impl Answers {
@@ -108,6 +107,7 @@ impl Answers {
             text: String::new(),
             is_in_call: false,
             is_cut_off: false,
+            tools: HashMap::new(),
         }
     }
 
@@ -115,6 +115,7 @@ impl Answers {
         self.has_schema = self.with_schema.contains(id);
         (self.repairs, self.text) = (0, String::new());
         (self.is_in_call, self.is_cut_off) = (false, false);
+        self.tools.clear();
     }
 
     fn engine(&mut self, event: &EngineEvent) {
@@ -125,7 +126,13 @@ impl Answers {
                 self.text += text;
             }
             EngineEvent::Reasoning { text, .. } if !text.is_empty() => self.need_call(),
-            EngineEvent::ToolCallStarted(_) => self.need_call(),
+            EngineEvent::ToolCallStarted(tool) if !self.tools.contains_key(&tool.id) => {
+                self.need_call();
+                self.tools.insert(tool.id.clone(), false);
+            }
+            EngineEvent::ToolCallRequested { id } => {
+                self.tools.entry(id.clone()).and_modify(|is_made| *is_made = true);
+            }
             EngineEvent::CallFinished { class, .. } if self.is_in_call => {
                 self.is_in_call = false;
                 self.is_cut_off = *class == FinishClass::MaxTokens;
@@ -133,8 +140,8 @@ impl Answers {
             EngineEvent::CallFinished { .. }
             | EngineEvent::Text(_)
             | EngineEvent::Reasoning { .. }
+            | EngineEvent::ToolCallStarted(_)
             | EngineEvent::ToolArguments { .. }
-            | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
             | EngineEvent::RetryScheduled(_)
             | EngineEvent::ResponseStarted
@@ -145,6 +152,7 @@ impl Answers {
     /// The answer is what the model writes last. A call without an end of its own is not cut off.
     fn begin_call(&mut self) {
         self.text.clear();
+        self.tools.clear();
         self.is_cut_off &= !self.is_in_call;
         self.is_in_call = true;
     }
@@ -188,8 +196,6 @@ impl Model {
             is_bound: rules.session.is_some(),
             turns: 0,
             running: None,
-            begun: HashSet::new(),
-            has_called: false,
             waiting: VecDeque::new(),
             answers: Answers::new(rules),
             shutdowns: Vec::new(),
@@ -308,8 +314,6 @@ impl Model {
     fn begin(&mut self, id: String) -> Vec<Item> {
         self.turns += 1;
         self.running = Some(id.clone());
-        self.begun.clear();
-        self.has_called = false;
         self.answers.begin(&id);
         vec![Item::Begin(id), Item::Start]
     }
@@ -319,12 +323,6 @@ impl Model {
             self.answers.engine(event);
         }
         match event {
-            TaskEvent::Engine(EngineEvent::ToolCallStarted(tool)) if !self.has_called => {
-                self.begun.insert(tool.id.clone());
-            }
-            TaskEvent::Engine(EngineEvent::ToolCallRequested { id }) => {
-                self.has_called |= self.begun.remove(id);
-            }
             TaskEvent::Engine(_) | TaskEvent::ToolEnded(_) => {}
             TaskEvent::CallEnded(end) => return self.ended(end),
         }
@@ -333,7 +331,7 @@ impl Model {
 
     fn ended(&mut self, end: &CallEnd) -> Vec<Item> {
         let items = match end {
-            CallEnd::Finished if self.has_called => {
+            CallEnd::Finished if self.answers.tools.values().any(|is_made| *is_made) => {
                 let id = self.running.clone().unwrap_or_default();
                 self.run_end("ChatRunFailed", vec![error(&id, "run_failed")], "failed")
             }

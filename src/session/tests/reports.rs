@@ -25,7 +25,11 @@ pub(super) struct Reports {
     session: Counts,
     run: Counts,
     call: Option<Counts>,
-    /// A retry that the engine has reported in this step.
+    /// The last attempt of the call, whether it is still scheduled, and whether a part of the answer came.
+    attempts: (u32, bool, bool),
+    /// A part of an answer came in this step.
+    is_answer: bool,
+    /// A retry that is to be shown in this step.
     retry: Option<u32>,
     has_uncounted_end: bool,
     has_unreported_cut: bool,
@@ -67,6 +71,8 @@ impl Reports {
             session: Counts::default(),
             run: Counts::default(),
             call: None,
+            attempts: (1, false, false),
+            is_answer: false,
             retry: None,
             has_uncounted_end: false,
             has_unreported_cut: false,
@@ -79,7 +85,7 @@ impl Reports {
     /// What comes in, before what comes out.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other inputs choose nothing")]
     pub(super) fn take_in(&mut self, input: &Input) {
-        self.switch = None;
+        (self.switch, self.is_answer) = (None, false);
         let Input::Request(Request { id, command, .. }) = input else { return };
         match command {
             Command::Submit(submit) if submit.choice.is_some() || submit.schema.is_some() => {
@@ -100,11 +106,29 @@ impl Reports {
                     *call = Counts::of(usage);
                 }
             }
-            EngineEvent::RetryScheduled(retry) | EngineEvent::RetryStarted(retry) => {
-                let is_shown = self.has_retries && self.call.is_some();
-                self.retry = is_shown.then_some(retry.attempt);
+            EngineEvent::RetryScheduled(retry) => {
+                let can_follow = self.attempts == (retry.attempt - 1, false, false);
+                if self.call.is_some() && can_follow {
+                    self.attempts = (retry.attempt, true, false);
+                    self.retry = self.has_retries.then_some(retry.attempt);
+                }
+            }
+            EngineEvent::RetryStarted(_) => self.retry_starts(),
+            EngineEvent::Text(text) | EngineEvent::Reasoning { text, .. } if text.is_empty() => {}
+            EngineEvent::Text(_)
+            | EngineEvent::Reasoning { .. }
+            | EngineEvent::ToolCallStarted(_) => {
+                // What was scheduled has been started then, even if the engine didn't say so.
+                self.retry_starts();
+                (self.is_answer, self.attempts.2) = (true, true);
             }
             _ => {}
+        }
+    }
+
+    fn retry_starts(&mut self) {
+        if self.call.is_some() && std::mem::take(&mut self.attempts.1) {
+            self.retry = self.has_retries.then_some(self.attempts.0);
         }
     }
 
@@ -149,6 +173,7 @@ impl Reports {
             }
             Any::ChatProviderCallStarted(_) => {
                 self.call = Some(Counts(0, 1, 0, 0));
+                self.attempts = (1, false, self.is_answer);
                 Ok(())
             }
             Any::ChatProviderCallFinished(m) => {

@@ -6,12 +6,14 @@ mod run;
 
 use super::reports::Reports;
 use crate::chat::patch::PatchMode;
+use crate::conformance::check::Checker;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Page};
+use crate::protocol::constants::capability::{ALWAYS, OF_STDIN};
 use crate::protocol::proto::rpc::UiEventFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
-use crate::session::{FinalSnapshot, Input, Output, Rules, TaskEvent};
+use crate::session::{FinalSnapshot, Input, Output, Rules, Session, TaskEvent};
 use crate::task::call::CallSpec;
 use crate::task::report::EngineEvent;
 use anyhow::{Context, Result, bail, ensure};
@@ -36,11 +38,18 @@ pub(super) struct Story {
     dropped: Vec<Entity>,
     /// The part that the last request has asked for.
     page: Page,
+    checker: Checker,
 }
 
 impl Story {
-    pub(super) fn new(rules: &Rules) -> Self {
+    pub(super) fn new(rules: &Rules, session: &Session) -> Self {
+        let words = [&ALWAYS[..], &OF_STDIN].concat();
+        let extensions = rules.extensions.iter().map(|it| it.as_str());
+        let words = words.into_iter().chain(extensions).map(str::to_owned).collect();
+        let mut checker = Checker::new();
+        assert_eq!(checker.frame(session.hello(words)), []);
         Self {
+            checker,
             patch_mode: rules.patches.mode,
             final_snapshot: rules.final_snapshot,
             may_prepare: !rules.tools.servers.is_empty(),
@@ -68,7 +77,14 @@ impl Story {
         if let (Input::Task(_, TaskEvent::CallEnded(end)), true) = (input, is_live) {
             self.reports.call_ended(end);
         }
+        if let Input::Request(Request { id, command: Command::Snapshot(page), .. }) = input {
+            self.checker.asked(id.as_str(), *page);
+        }
         for output in outputs {
+            if let Output::Frame(frame) = output {
+                let found = self.checker.frame(frame.clone());
+                ensure!(found.is_empty(), "{found:?}");
+            }
             match output {
                 Output::Frame(frame) => match &frame.frame {
                     Some(Body::UiEvent(event)) => self.event(&frame.request_id, event)?,

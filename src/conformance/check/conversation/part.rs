@@ -6,8 +6,9 @@ use crate::conformance::check::names::{Name, Namer, shown};
 use crate::conformance::check::rule::{Report, Rule};
 use crate::conformance::check::runs::Runs;
 use crate::protocol::any::Any;
+use crate::protocol::command::Page;
 use crate::protocol::constants::kind;
-use crate::protocol::proto::rpc::SnapshotEntity;
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::proto::session::TurnDropped;
 use std::collections::HashSet;
 
@@ -29,6 +30,43 @@ impl Conversation {
         let is_between = |entity: &Entity| (first..=last).contains(&entity.created);
         let left_out = self.entities.iter().filter(|(key, _)| !seen.contains(*key));
         left_out.map(|(_, entity)| entity).all(|it| !is_between(it) || it.changed < oldest_change)
+    }
+
+    /// Checks that the snapshot has the part that was asked for. Messages from before the session, with the
+    /// ordinal 0, are not counted.
+    pub(super) fn check_page(&self, page: &Page, frame: &SnapshotFrame, report: &mut Report) {
+        let Page { since, before, limit } = *page;
+        let entities = self.entities.iter().map(|(key, it)| (*key, (it.created, it.changed)));
+        let dropped = self.dropped.iter().filter(|_| since.is_some());
+        let known = entities.chain(dropped.map(|(key, ordinals)| (*key, *ordinals)));
+        let mut expected: Vec<(u64, u64)> = known
+            .filter(|(_, (created, changed))| {
+                since.is_none_or(|since| *changed > since.0)
+                    && before.is_none_or(|before| *created < before.0)
+            })
+            .map(|(key, (created, _))| (created, key))
+            .collect();
+        expected.sort_unstable();
+        let limit = limit.map_or(expected.len(), |limit| limit.get() as usize);
+        let first = expected.len().saturating_sub(limit);
+        let is_of_session = |at: &usize| expected.get(*at).is_none_or(|(created, _)| *created > 0);
+        let first = if is_of_session(&first) { first } else { 0 };
+        let expected: HashSet<u64> = expected[first..].iter().map(|(_, key)| *key).collect();
+        let shown = || frame.entities.iter().filter(|entity| entity.kind != kind::TOOL_APPROVAL);
+        if !shown().is_sorted_by_key(|entity| entity.created_ordinal) {
+            let message = "the part of the conversation is not in the order of its creation";
+            report.add(Rule::SnapshotEntity, message);
+        }
+        let shown: HashSet<u64> = shown().map(|entity| self.key_of(entity)).collect();
+        if shown != expected {
+            let (lacks, has) = (expected.difference(&shown), shown.difference(&expected));
+            let (lacks, has) = (lacks.count(), has.count());
+            let message = format!(
+                "the part of the conversation lacks {lacks} messages or tool calls that were asked \
+                 for, and has {has} that were not"
+            );
+            report.add(Rule::SnapshotLost, message);
+        }
     }
 
     /// The snapshot of a run may contain the entities of that run only; any other contains

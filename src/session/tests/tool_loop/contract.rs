@@ -95,7 +95,7 @@ impl Contract {
     pub(super) fn new(rules: &Rules, session: &Session) -> Self {
         Self {
             ledger: Ledger::new(rules, session),
-            story: Story::new(rules),
+            story: Story::new(rules, session),
             rules: rules.tools.clone(),
             calls: Vec::new(),
             ids: HashSet::new(),

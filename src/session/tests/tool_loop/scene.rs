@@ -2,6 +2,7 @@
 
 use super::contract::{Call, Contract};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult};
+use crate::chat::patch::PatchMode;
 use crate::protocol::command::{
     Approve, Cancel, ClientToolResult, Command, Decision, Extension, ModelChoice, Page, Prompt,
     Submit,
@@ -9,7 +10,7 @@ use crate::protocol::command::{
 use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::protocol::wire::Request;
 use crate::session::approval::{ApprovalRules, ToolGlob};
-use crate::session::tests::scene::{client_tools, server, server_tools};
+use crate::session::tests::scene::{self, client_tools, server, server_tools};
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, ToolRules, Uptime,
 };
@@ -125,10 +126,8 @@ pub(super) fn rules() -> Rules {
     };
     Rules {
         tools,
-        on_busy: OnBusy::Queue,
-        final_snapshot: FinalSnapshot::None,
         extensions: [Extension::Approvals, Extension::ToolServers].into(),
-        ..Rules::default()
+        ..scene::rules(OnBusy::Queue, PatchMode::Append, FinalSnapshot::None)
     }
 }
 
