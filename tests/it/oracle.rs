@@ -1,4 +1,5 @@
-//! What every conversation must be, whatever happened in it.
+//! What every conversation must be, whatever happened in it: the contract, as `duologue check` has it,
+//! and what it leaves open, as the checker knows neither the requests nor the server.
 
 use crate::frames::Frame;
 use duologue::conformance::check::{Checker, Rule, Violation};
@@ -6,7 +7,6 @@ use duologue::protocol::any::read_message;
 use duologue::protocol::json;
 use duologue::protocol::proto::rpc::RpcLine;
 use serde_json::Value;
-use std::collections::HashMap;
 
 /// Which of the request lines have their `done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,25 +30,31 @@ pub(crate) struct Output {
     pub(crate) rest: Vec<u8>,
 }
 
-/// What was seen of a request.
-#[derive(Default)]
-struct Request {
-    is_done: bool,
-}
-
 /// The frames of `output`. Panics if it breaks a rule of the protocol. `asked` is the number of
 /// request lines.
 pub(crate) fn check_output(output: &Output, asked: usize, answers: Answers) -> Vec<Frame> {
-    let frames: Vec<_> = output.lines.iter().map(|line| strict(line)).collect();
-    let is_whole = output.rest.is_empty() || answers == Answers::Cut;
-    assert!(is_whole, "cut off: {}", String::from_utf8_lossy(&output.rest));
-    check_frames(&frames, asked, answers);
-    check_contract(output, answers);
-    frames
+    let wrong = faults(output, asked, answers);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    output.lines.iter().map(|line| Frame::parse(line)).collect()
 }
 
-/// The program's own checker must have nothing to say.
-fn check_contract(output: &Output, answers: Answers) {
+/// What is wrong with the output.
+fn faults(output: &Output, asked: usize, answers: Answers) -> Vec<String> {
+    let mut wrong = contract(output, answers);
+    if !output.rest.is_empty() && answers != Answers::Cut {
+        wrong.push(format!("cut off: {}", String::from_utf8_lossy(&output.rest)));
+    }
+    wrong.extend(output.lines.iter().filter_map(|line| rewritten(line)));
+    if wrong.is_empty() {
+        let frames: Vec<_> = output.lines.iter().map(|line| Frame::parse(line)).collect();
+        wrong.extend(ordinals(&frames));
+        wrong.extend(dones(&frames, asked, answers));
+    }
+    wrong
+}
+
+/// What the program's own checker reports.
+fn contract(output: &Output, answers: Answers) -> Vec<String> {
     let mut checker = Checker::new();
     let mut violations: Vec<_> = output.lines.iter().flat_map(|line| checker.line(line)).collect();
     violations.extend(checker.finish(Some(&output.rest)));
@@ -57,74 +63,122 @@ fn check_contract(output: &Output, answers: Answers) {
             // A server that wrote nothing.
             || violation.rule == Rule::HelloFirst && output.lines.is_empty()
     };
-    violations.retain(|violation| !is_right(violation));
-    assert_eq!(violations, []);
+    let violations = violations.into_iter().filter(|violation| !is_right(violation));
+    violations.map(|violation| format!("{violation:?}")).collect()
 }
 
-fn check_frames(frames: &[Frame], asked: usize, answers: Answers) {
-    let mut requests: HashMap<String, Request> = HashMap::new();
-    let (mut ordinal, mut was_extracted, mut dones) = (0, false, 0);
-    let (mut nameless_errors, mut nameless_dones) = (0, 0);
-    for (number, frame) in frames.iter().enumerate() {
-        assert_eq!(number == 0, frame.0.get("hello").is_some(), "hello is first, once");
-        if let Some(next) = frame.ordinal() {
-            // What an event brought to light has the event's ordinal: after a piece of text, and
-            // before the end of a run.
-            let is_extracted = frame.payload("@type").contains("/duologue.extract.");
-            // A prompt that joins a run is an event of two requests.
-            let is_joined = frame.is_event("SteeringAccepted");
-            let is_shared = next == ordinal && (is_extracted || was_extracted || is_joined);
-            assert!(next > ordinal || is_shared, "ordinal {next} after {ordinal}");
-            (ordinal, was_extracted) = (next, is_extracted);
+/// Each event has an ordinal of its own, where the contract lets events of one backend event share it: only
+/// what an event brought to light has the event's ordinal, after a piece of text and before the end of a
+/// run, and a prompt that joins a run is an event of two requests.
+fn ordinals(frames: &[Frame]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let (mut ordinal, mut was_extracted) = (0, false);
+    for frame in frames {
+        let Some(next) = frame.ordinal() else { continue };
+        let is_extracted = frame.payload("@type").contains("/duologue.extract.");
+        let may_share = is_extracted || was_extracted || frame.is_event("SteeringAccepted");
+        if next < ordinal || next == ordinal && !may_share {
+            wrong.push(format!("ordinal {next} after {ordinal}"));
         }
-        dones += usize::from(frame.done().is_some());
-        if frame.id().is_empty() {
-            let is_store =
-                frame.error() == Some("store_failed") && frame.0["error"]["terminal"] != true;
-            nameless_errors += usize::from(frame.error().is_some() && !is_store);
-            nameless_dones += usize::from(frame.done().is_some());
-            let of_process = ["ToolServerChanged", "StoreDegraded"];
-            // What a client of an earlier process chose, as the session goes on with it.
-            let going_on = ["ModelSwitched", "FrontendToolManifestUpdated"];
-            let is_of_process = of_process.iter().chain(&going_on).any(|name| frame.is_event(name));
-            assert!(
-                frame.event().is_none() || is_of_process,
-                "an event that answers nobody: {frame:?}"
-            );
-            continue;
-        }
-        let request = requests.entry(frame.id().to_owned()).or_default();
-        assert!(!request.is_done, "a frame after its request's done: {frame:?}");
-        request.is_done = frame.done().is_some();
+        (ordinal, was_extracted) = (next, is_extracted);
     }
-    let open = || requests.iter().filter(|(_, request)| !request.is_done).map(|(id, _)| id);
-    match answers {
-        Answers::All | Answers::AllAndFarewell => {
-            let farewell = usize::from(answers == Answers::AllAndFarewell);
-            assert_eq!(open().count(), 0, "never done: {:?}", open().collect::<Vec<_>>());
-            assert_eq!(dones, asked + farewell, "one done for each request line");
-            assert_eq!(nameless_errors, nameless_dones, "a bad line has one error and one done");
-        }
-        Answers::Some | Answers::Cut => assert!(dones <= asked + 1, "more dones than requests"),
-    }
+    wrong
 }
 
-/// The frame in `line`, if strict readers read it alike.
-fn strict(line: &[u8]) -> Frame {
-    let frame = Frame::parse(line);
-    let text = std::str::from_utf8(line).expect("frames are UTF-8");
-    let separators = ['\u{85}', '\u{2028}', '\u{2029}', '\r'];
-    assert!(!text.contains(separators), "a reader would split this line: {text}");
-    let message: RpcLine = read_message(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+/// There is one `done` for each request line.
+fn dones(frames: &[Frame], asked: usize, answers: Answers) -> Option<String> {
+    let dones = frames.iter().filter(|frame| frame.done().is_some()).count();
+    let is_right = match answers {
+        Answers::All => dones == asked,
+        Answers::AllAndFarewell => dones == asked + 1,
+        Answers::Some | Answers::Cut => dones <= asked + 1,
+    };
+    (!is_right).then(|| format!("{dones} dones for {asked} request lines, {answers:?}"))
+}
+
+/// What is wrong with a line that the program would not write so: it has a field that the contract does not
+/// have, or one that is to be omitted.
+fn rewritten(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?;
+    let message: RpcLine = read_message(text).ok()?;
     let mut again = Vec::with_capacity(line.len() + 1);
     json::write_line(&message, &mut again).expect("what was read can be written");
     // Most lines are the same to the byte; if not, what they mean counts.
-    if again.strip_suffix(b"\n") != Some(line) {
-        let again: Value = serde_json::from_slice(&again).expect("what was written can be read");
-        assert_eq!(again, frame.0, "a field that the contract does not have");
+    let meaning = |line: &[u8]| serde_json::from_slice::<Value>(line).ok();
+    let is_same = again.strip_suffix(b"\n") == Some(line) || meaning(&again) == meaning(line);
+    (!is_same).then(|| format!("it is written otherwise: {text}"))
+}
+
+/// A fault in the lines of a conversation.
+type Spoil = fn(&mut Vec<String>);
+
+/// The line with this text.
+fn at(lines: &[String], text: &str) -> usize {
+    lines.iter().position(|line| line.contains(text)).expect("it is there")
+}
+
+fn change(lines: &mut [String], line: &str, from: &str, to: &str) {
+    let at = at(lines, line);
+    assert!(lines[at].contains(from), "{}", lines[at]);
+    lines[at] = lines[at].replacen(from, to, 1);
+}
+
+/// What the oracle must see, each with a word of what it says of it.
+const PLANTED: [(&str, Spoil); 17] = [
+    ("HelloFirst", |lines| drop(lines.remove(0))),
+    ("HelloAgain", |lines| lines.insert(1, lines[0].clone())),
+    ("AfterDone", |lines| lines.push(lines[at(lines, "ChatTextPatch")].clone())),
+    ("DoneAgain", |lines| lines.push(lines[at(lines, "\"done\":{")].clone())),
+    ("UnfinishedRequest", |lines| drop(lines.remove(at(lines, "\"done\":{")))),
+    ("NamelessFrame", |lines| change(lines, "ChatTextPatch", "\"requestId\":\"a\",", "")),
+    ("WrongVersion", |lines| change(lines, "ChatRunStarted", "\"version\":1", "\"version\":2")),
+    ("NoFrame", |lines| lines.push(r#"{"version":1,"sessionId":"s","requestId":"b"}"#.to_owned())),
+    ("UnknownField", |lines| {
+        change(lines, "ChatRunStarted", "\"version\"", "\"more\":1,\"version\"")
+    }),
+    ("InvalidJson", |lines| change(lines, "ChatRunStarted", "{", "[")),
+    ("RawSeparator", |lines| change(lines, "ChatTextPatch", "Turn", "T\u{2028}urn")),
+    ("DuplicateKey", |lines| {
+        change(lines, "\"done\":{", "\"version\":1", "\"version\":1,\"version\":1")
+    }),
+    ("ordinal 1 after 1", |lines| change(lines, "ChatRunStarted", "\"2\"", "\"1\"")),
+    ("OrdinalOrder", |lines| change(lines, "ChatProviderCallStarted", "\"3\"", "\"1\"")),
+    ("AnswerAgain", |lines| {
+        let error = lines.iter().position(|line| line.contains("\"error\":{")).expect("an error");
+        lines.insert(error, lines[error].clone());
+    }),
+    ("2 dones for 3 request lines", |lines| {
+        lines.retain(|line| !line.contains("\"requestId\":\"c\""));
+    }),
+    ("written otherwise", |lines| {
+        change(lines, "\"error\":{", "\"code\"", "\"terminal\":false,\"code\"");
+    }),
+];
+
+#[test]
+fn planted_faults_are_seen() {
+    use crate::frames::{cancel, submit};
+    let mut server = crate::server::Server::start(&["--session-id", "s"]);
+    assert_eq!(server.turn("a", "hi"), "ok");
+    server.send_together(&["{".to_owned(), cancel("c")]);
+    assert_eq!(server.wait_done("c"), "ok");
+    let lines = server.lines();
+    server.send(submit("d", "bye"));
+    server.wait_done("d");
+    server.finish();
+    let output = |lines: &[String]| {
+        let lines = lines.iter().map(|line| line.clone().into_bytes()).collect();
+        Output { lines, rest: Vec::new() }
+    };
+    assert_eq!(faults(&output(&lines), 3, Answers::All), [""; 0]);
+    for (word, spoil) in PLANTED {
+        let mut spoiled = lines.clone();
+        spoil(&mut spoiled);
+        let wrong = faults(&output(&spoiled), 3, Answers::All).join("\n");
+        assert!(wrong.contains(word), "{word}: {wrong:?}");
     }
-    assert_eq!(message.version, 1);
-    // Whether it has to name its session, the checker knows.
-    assert!(message.frame.is_some(), "{text}");
-    frame
+    let cut = Output { rest: b"{".to_vec(), ..output(&lines) };
+    assert!(faults(&cut, 3, Answers::All).concat().contains("cut off"));
+    assert_eq!(faults(&cut, 3, Answers::Cut), [""; 0]);
+    assert_ne!(faults(&output(&lines), 3, Answers::AllAndFarewell), [""; 0]);
 }

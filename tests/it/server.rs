@@ -127,6 +127,13 @@ impl Server {
         }
     }
 
+    /// The lines that were written so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let state = self.stdout.lock();
+        let lines = state.output.lines.iter();
+        lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+    }
+
     #[track_caller]
     pub(crate) fn wait_hello(&mut self) -> Frame {
         self.wait("hello", |frame| frame.0.get("hello").is_some())
