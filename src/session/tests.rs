@@ -13,6 +13,7 @@ mod file_reads;
 mod golden;
 mod ledger;
 mod model;
+mod mutants;
 mod one_shot;
 mod planted;
 mod random;

@@ -79,7 +79,7 @@ fn of_message(payload: &Any) -> Option<Change<'_>> {
 fn of_tool(payload: &Any) -> Option<Change<'_>> {
     let call = |id, text, status| Change::new(kind::TOOL_CALL, id, text, status);
     if let Any::ChatToolArgumentsPatch(it) = payload {
-        return Some(call(&it.tool_call_id, Text::Same, &it.status).later());
+        return Some(call(&it.tool_call_id, Text::Open, &it.status).later());
     }
     if let Any::ChatToolCallStarted(it) = payload {
         let change = call(&it.tool_call_id, Text::Unknown, &it.status);

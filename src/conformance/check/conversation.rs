@@ -262,6 +262,15 @@ impl Conversation {
         }
     }
 
+    /// The arguments of a tool call will not grow any more.
+    pub(super) fn settle_arguments(&mut self, id: &str, arguments: Option<&str>) {
+        let key = self.key(kind::TOOL_CALL, id);
+        let text = arguments.map_or(Seen::Nothing, |text| self.seen(Text::Whole(text)));
+        if let Some(call) = self.entities.get_mut(&key).filter(|call| call.text == Seen::Open) {
+            call.text = text;
+        }
+    }
+
     /// Adds an entity that no event has shown.
     fn add_shown(&mut self, key: u64, entity: &SnapshotEntity, line: u64) {
         let Some(payload) = &entity.payload else { return };

@@ -9,6 +9,7 @@ use super::names::{Name, check_event_name};
 use super::rule::{Report, Rule};
 use super::run_event::RunEvent;
 use super::runs::Activity;
+use super::text::Text;
 use super::{Checker, EXTENSIONS};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::ChatStreamPatchMode;
@@ -44,6 +45,11 @@ impl Checker {
         let event = RunEvent::of(payload);
         if let RunEvent::RunEnded { .. } = event {
             self.process.run_ended();
+        }
+        if let Any::ChatToolCallFinished(it) = payload {
+            // A call that is not made has the arguments that were streamed.
+            let text = self.runs.open_text(&self.namer.name(&it.tool_call_id));
+            self.conversation.settle_arguments(&it.tool_call_id, text.and_then(Text::so_far));
         }
         self.runs.event(name, event, &self.namer, report);
         if !self.runs.has(name) {

@@ -192,8 +192,14 @@ impl Checker {
         let run = self.runs.end(name);
         let activity = self.runs.activity();
         let state = (run, activity, self.withdraws && !is_nameless);
-        self.pages.remove(&name.key());
+        let is_asked_for_snapshot = self.pages.remove(&name.key()).is_some();
         let outcome = self.requests.done(name, is_nameless, state, frame, report);
+        if is_asked_for_snapshot
+            && frame.status == done::OK
+            && outcome.as_ref().is_some_and(|outcome| !outcome.has_snapshot)
+        {
+            report.add(Rule::SnapshotLost, "the request asks for a snapshot, and got none");
+        }
         let is_bare = outcome.as_ref().is_some_and(RequestOutcome::is_bare);
         let is_other = outcome.as_ref().is_some_and(RequestOutcome::is_other);
         let is_ok = frame.status == done::OK;

@@ -9,13 +9,14 @@ use crate::protocol::command::Extension;
 use crate::protocol::constants::{capability, code, done};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
+use std::sync::Arc;
 
 /// The process that writes the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     mode: Mode,
     /// The capabilities in `hello`.
-    words: Vec<String>,
+    words: Arc<[String]>,
     end: End,
     /// It has reported an internal error that ends it, and its run.
     pub(super) is_defective: bool,
@@ -72,7 +73,7 @@ impl Process {
     pub(super) fn new() -> Self {
         Self {
             mode: Mode::Unknown,
-            words: Vec::new(),
+            words: Arc::default(),
             end: End::Open,
             is_defective: false,
             has_other_answers: false,
@@ -113,7 +114,7 @@ impl Process {
 
     fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
         check_hello(hello, report);
-        self.words.clone_from(&hello.capabilities);
+        self.words = hello.capabilities.as_slice().into();
         self.uses_extensions = self.words.iter().any(|word| Extension::named(word).is_some());
         let reads_requests = self.words.iter().any(|word| word == capability::STDIN_RPC);
         self.mode = if reads_requests { Mode::Stdin } else { Mode::OneShot(OneShot::Begins) };

@@ -87,9 +87,11 @@ impl Run {
         }
     }
 
-    /// The text so far of an open segment.
-    pub(super) fn open_text(&self, segment: &Name) -> Option<&Text> {
-        self.segments.iter().find(|open| open.name == *segment).map(|open| &open.text)
+    /// The text so far of an open segment, or the arguments so far of an open tool call.
+    pub(super) fn open_text(&self, open: &Name) -> Option<&Text> {
+        let segments = self.segments.iter().map(|it| (&it.name, &it.text));
+        let mut all = segments.chain(self.tools.iter().map(|it| (&it.name, &it.input)));
+        all.find(|(name, _)| *name == open).map(|(_, text)| text)
     }
 
     /// Checks an event other than the run's first.

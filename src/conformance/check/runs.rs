@@ -69,7 +69,7 @@ impl Runs {
         self.live.iter().any(|run| run.awaits_approval(call))
     }
 
-    /// The text so far of an open segment.
+    /// The text so far of an open segment, or the arguments so far of an open tool call.
     pub(super) fn open_text(&self, segment: &Name) -> Option<&Text> {
         self.live.iter().find_map(|run| run.open_text(segment))
     }

@@ -57,6 +57,11 @@ impl Text {
         }
     }
 
+    /// The text so far, if it is kept.
+    pub(super) fn so_far(&self) -> Option<&str> {
+        self.is_kept.then_some(self.kept.as_str())
+    }
+
     /// Whether `whole` is the text so far, as far as that is known.
     pub(super) fn is(&self, whole: &str) -> bool {
         if self.is_kept { self.kept == whole } else { self.bytes == whole.len() }

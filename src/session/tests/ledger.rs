@@ -1,22 +1,23 @@
-//! What holds whatever a session is asked, and whatever breaks inside it: one `done` for each
-//! request and last, one live run with one provider call, no task after its run, rising ordinals, the
-//! right names on every frame, silence after the end.
+//! What holds whatever a session is asked, of its inputs and outputs together: one `done` for each request
+//! in time, one live run with one provider call, no task after its run, the right session on every frame,
+//! silence after the end.
 
 use crate::protocol::command::Command;
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{Frame, Request, VERSION};
+use crate::protocol::wire::{Frame, Request};
 use crate::session::{Input, Output, Rules, Session, TaskEvent};
 use anyhow::{Result, bail, ensure};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     session: String,
     is_bound: bool,
     owed: Vec<Owed>,
-    over: HashSet<String>,
     ordinal: u64,
+    /// The last event was found in an answer: it shares its ordinal with what follows.
+    shares_ordinal: bool,
     /// The request whose run is active.
     run: Option<String>,
     /// The active provider call.
@@ -26,8 +27,6 @@ pub(super) struct Ledger {
     /// The tasks that read files of requests. They need no run.
     reads: BTreeSet<TaskId>,
     is_closed: bool,
-    /// The last event was found in an answer: it shares its ordinal with what follows.
-    shares_ordinal: bool,
 }
 
 /// A `done` that is still to come.
@@ -52,14 +51,13 @@ impl Ledger {
             session: session.hello(Vec::new()).session_id,
             is_bound: rules.session.is_some(),
             owed: Vec::new(),
-            over: HashSet::new(),
             ordinal: 0,
+            shares_ordinal: false,
             run: None,
             call: None,
             tools: BTreeSet::new(),
             reads: BTreeSet::new(),
             is_closed: false,
-            shares_ordinal: false,
         }
     }
 
@@ -218,57 +216,48 @@ impl Ledger {
     }
 
     fn frame(&mut self, frame: &Frame) -> Result<()> {
-        ensure!(frame.version == VERSION, "version {}", frame.version);
         ensure!(frame.session_id == self.session, "stamped {:?}", frame.session_id);
         let id = &frame.request_id;
-        let is_farewell_owed = self.owed.iter().any(|owed| owed.id.is_empty());
-        if is_defect(frame) && !is_farewell_owed {
-            self.owe("", Due::Now);
+        let event = match &frame.frame {
+            Some(Body::UiEvent(event)) => Some((event.name.as_str(), event.ordinal)),
+            Some(Body::Snapshot(it)) => {
+                ensure!(it.snapshot_ordinal == self.ordinal, "a snapshot of another moment");
+                None
+            }
+            Some(Body::Done(_) | Body::Error(_) | Body::Hello(_) | Body::BackendEvent(_))
+            | None => None,
+        };
+        if let Some((name, ordinal)) = event {
+            self.number(name, ordinal)?;
         }
-        if let Some(Body::UiEvent(event)) = &frame.frame
-            && event.name == "ToolServerChanged"
-        {
-            ensure!(id.is_empty() && event.ordinal > self.ordinal, "{frame:?}");
-            self.ordinal = event.ordinal;
+        let name = event.map_or("", |(name, _)| name);
+        if name == "ToolServerChanged" {
+            ensure!(id.is_empty(), "{frame:?}");
             return Ok(());
         }
-        ensure!(!self.over.contains(id), "after the done of {id:?}: {frame:?}");
         // The newest first: a nameless line is answered while the nameless farewell is still owed.
         let Some(at) = self.owed.iter().rposition(|owed| owed.id == *id) else {
-            bail!("a frame of {id:?}, which nobody sent: {frame:?}");
+            bail!("a frame of {id:?}, which nobody sent, or after its done: {frame:?}");
         };
-        match &frame.frame {
-            Some(Body::Done(_)) => {
-                self.owed.remove(at);
-                self.run.take_if(|run| run == id);
-                if !id.is_empty() {
-                    self.over.insert(id.clone());
-                }
-            }
-            Some(Body::UiEvent(event)) => {
-                // Two payloads that come of one event have its ordinal.
-                let is_found = matches!(
-                    &*event.name,
-                    "ObjectExtracted" | "LineRejected" | "ExtractionFinished"
-                );
-                let may_share = event.name == "SteeringAccepted" || self.shares_ordinal;
-                let is_same = may_share && event.ordinal == self.ordinal;
-                ensure!(event.ordinal > self.ordinal || is_same, "ordinal {} again", event.ordinal);
-                self.shares_ordinal = is_found;
-                self.ordinal = event.ordinal;
-                if event.name == "ChatUserMessageAccepted" {
-                    let run = self.run.get_or_insert_with(|| id.clone());
-                    ensure!(run == id, "two live runs");
-                }
-            }
-            Some(Body::Snapshot(_) | Body::Error(_)) => {}
-            Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("not expected: {frame:?}"),
+        if let Some(Body::Done(_)) = &frame.frame {
+            self.owed.remove(at);
+            self.run.take_if(|run| run == id);
+        }
+        if name == "ChatUserMessageAccepted" {
+            self.run.get_or_insert_with(|| id.clone());
         }
         Ok(())
     }
-}
 
-/// Whether the frame reports that a defect ends the process, which has a `done` of its own.
-fn is_defect(frame: &Frame) -> bool {
-    matches!(&frame.frame, Some(Body::Error(error)) if error.code == "internal" && error.terminal)
+    /// Each event has an ordinal of its own, but for what an event brings to light: the contract lets more
+    /// of them share one.
+    fn number(&mut self, name: &str, ordinal: u64) -> Result<()> {
+        let may_share = self.shares_ordinal || name == "SteeringAccepted";
+        let is_right = ordinal > self.ordinal || may_share && ordinal == self.ordinal;
+        ensure!(is_right, "ordinal {ordinal} after {}", self.ordinal);
+        self.shares_ordinal =
+            matches!(name, "ObjectExtracted" | "LineRejected" | "ExtractionFinished");
+        self.ordinal = ordinal;
+        Ok(())
+    }
 }

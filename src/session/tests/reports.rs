@@ -22,8 +22,6 @@ pub(super) struct Reports {
     model: Option<String>,
     /// The switch of this step, if there is one.
     switch: Option<ModelChoice>,
-    session: Counts,
-    run: Counts,
     call: Option<Counts>,
     /// The last attempt of the call, whether it is still scheduled, and whether a part of the answer came.
     attempts: (u32, bool, bool),
@@ -31,11 +29,6 @@ pub(super) struct Reports {
     is_answer: bool,
     /// A retry that is to be shown in this step.
     retry: Option<u32>,
-    has_uncounted_end: bool,
-    has_unreported_cut: bool,
-    is_cut_off: bool,
-    repairs: u32,
-    is_rejected: bool,
 }
 
 /// Calls with counts, calls without, tokens of requests and of answers.
@@ -46,10 +39,6 @@ impl Counts {
     fn of(usage: &Usage) -> Self {
         let count = |tokens: i32| u64::try_from(tokens).expect("a count");
         Self(1, 0, count(usage.input_tokens), count(usage.output_tokens))
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self(self.0 + other.0, self.1 + other.1, self.2 + other.2, self.3 + other.3)
     }
 
     fn shown(counts: Option<&TokenCounts>) -> Result<Self> {
@@ -68,17 +57,10 @@ impl Reports {
             submits: Vec::new(),
             model: None,
             switch: None,
-            session: Counts::default(),
-            run: Counts::default(),
             call: None,
             attempts: (1, false, false),
             is_answer: false,
             retry: None,
-            has_uncounted_end: false,
-            has_unreported_cut: false,
-            is_cut_off: false,
-            repairs: 0,
-            is_rejected: false,
         }
     }
 
@@ -142,50 +124,29 @@ impl Reports {
         }
     }
 
-    /// Checks the events of extensions, and what must come before others.
+    /// Checks the events of extensions against the inputs.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are the story's")]
     pub(super) fn event(&mut self, request: &str, payload: &Any) -> Result<()> {
         match payload {
-            Any::AnswerTruncated(m) => {
-                ensure!(self.has_retries && self.has_unreported_cut, "{m:?} of no cut-off call");
-                self.has_unreported_cut = false;
-                return Ok(());
-            }
-            Any::UsageTotals(m) => {
-                let shown = [&m.call, &m.run, &m.session].map(|it| Counts::shown(it.as_ref()));
-                let [call, run, session] = shown;
-                return self.counted(call?, run?, session?);
-            }
-            _ => self.check_reported()?,
-        }
-        match payload {
-            Any::RetryScheduled(m) => self.retried(m.attempt),
-            Any::RetryStarted(m) => self.retried(m.attempt),
-            Any::AnswerRejected(m) => self.rejected(request, m.repair, m.repairs_max),
-            Any::ObjectExtracted(_) | Any::LineRejected(_) | Any::ExtractionFinished(_) => {
-                ensure!(self.has_schema(request), "found in an answer without a schema");
+            Any::AnswerTruncated(_) => {
+                ensure!(self.has_retries, "the extension is off");
                 Ok(())
             }
-            Any::ChatRunStarted(_) => {
-                (self.run, self.repairs, self.is_rejected) = (Counts::default(), 0, false);
-                self.is_cut_off = false;
+            Any::UsageTotals(m) => self.counted(Counts::shown(m.call.as_ref())?),
+            Any::RetryScheduled(m) => self.retried(m.attempt),
+            Any::RetryStarted(m) => self.retried(m.attempt),
+            Any::AnswerRejected(m) => {
+                ensure!(self.has_schema(request), "an answer without a schema is rejected");
+                ensure!(m.repairs_max == self.repairs_max, "{} repairs", m.repairs_max);
+                Ok(())
+            }
+            Any::ObjectExtracted(_) | Any::LineRejected(_) | Any::ExtractionFinished(_) => {
+                ensure!(self.has_schema(request), "found in an answer without a schema");
                 Ok(())
             }
             Any::ChatProviderCallStarted(_) => {
                 self.call = Some(Counts(0, 1, 0, 0));
                 self.attempts = (1, false, self.is_answer);
-                Ok(())
-            }
-            Any::ChatProviderCallFinished(m) => {
-                self.is_cut_off = matches!(&*m.finish_class, "max_tokens" | "content_filter");
-                self.has_unreported_cut = self.is_cut_off && self.has_retries;
-                self.has_uncounted_end = self.has_usage;
-                Ok(())
-            }
-            Any::ChatRunFinished(m) => {
-                let has_error = !m.error.is_empty();
-                ensure!(has_error == self.is_cut_off, "the error of the run is {:?}", m.error);
-                ensure!(!self.is_rejected, "the answer was rejected, and is the last one");
                 Ok(())
             }
             _ => Ok(()),
@@ -202,8 +163,6 @@ impl Reports {
 
     /// A provider call of the run of `request` is asked for.
     pub(super) fn call_asked(&mut self, request: &str, spec: &CallSpec) -> Result<()> {
-        self.check_reported()?;
-        self.is_rejected = false;
         let chosen = self.submit(request).and_then(|(_, choice, _)| choice.as_ref());
         let model = chosen.map(|choice| choice.model.clone()).or_else(|| self.model.clone());
         ensure!(spec.model == model, "{:?} is called, not {model:?}", spec.model);
@@ -212,18 +171,9 @@ impl Reports {
         Ok(())
     }
 
-    /// Nothing is left to be reported.
-    pub(super) fn check_reported(&self) -> Result<()> {
-        ensure!(!self.has_unreported_cut, "a call was cut off, and nothing reports it");
-        ensure!(!self.has_uncounted_end, "a call has ended, and nothing counts it");
-        Ok(())
-    }
-
     /// Checks the end of a step.
     pub(super) fn check_rest(&self) -> Result<()> {
-        self.check_reported()?;
         ensure!(self.retry.is_none(), "a retry that is not shown: {:?}", self.retry);
-        ensure!(!self.is_rejected, "an answer was rejected, and none is asked for");
         Ok(())
     }
 
@@ -232,24 +182,11 @@ impl Reports {
         Ok(())
     }
 
-    fn counted(&mut self, call: Counts, run: Counts, session: Counts) -> Result<()> {
-        ensure!(self.has_uncounted_end, "token counts that nobody asked for, or twice");
-        self.has_uncounted_end = false;
+    /// The counts of a call are those that its engine has reported.
+    fn counted(&mut self, call: Counts) -> Result<()> {
+        ensure!(self.has_usage, "the extension is off");
         let expected = self.call.take().context("token counts of no call")?;
-        self.run = self.run.and(expected);
-        self.session = self.session.and(expected);
-        let expected = (expected, self.run, self.session);
-        ensure!((call, run, session) == expected, "{call:?} {run:?} {session:?}, not {expected:?}");
-        Ok(())
-    }
-
-    fn rejected(&mut self, request: &str, repair: u32, repairs_max: u32) -> Result<()> {
-        ensure!(self.has_schema(request), "an answer without a schema is rejected");
-        ensure!(!self.is_cut_off, "an answer that was cut off is rejected");
-        self.repairs += 1;
-        let is_right = repair == self.repairs && repairs_max == self.repairs_max;
-        ensure!(is_right && repair <= repairs_max, "repair {repair} of {repairs_max}");
-        self.is_rejected = true;
+        ensure!(call == expected, "{call:?}, not {expected:?}");
         Ok(())
     }
 

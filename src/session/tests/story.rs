@@ -1,132 +1,129 @@
-//! A run as a client follows it: the order of its events, what is open and what is closed, and the
-//! conversation it builds up from them, which every snapshot must agree with.
-
-mod entities;
-mod run;
+//! What the inputs and outputs of a session must have in common, which no stream can show: all that an
+//! engine says is shown, the model is sent what the conversation has, and a snapshot has what was asked
+//! for. What must be true of any stream is checked by [`Checker`].
 
 use super::reports::Reports;
 use crate::chat::patch::PatchMode;
 use crate::conformance::check::Checker;
 use crate::protocol::any::Any;
-use crate::protocol::command::{Command, Page};
+use crate::protocol::command::Command;
 use crate::protocol::constants::capability::{ALWAYS, OF_STDIN};
-use crate::protocol::proto::rpc::UiEventFrame;
+use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{SnapshotFrame, UiEventFrame};
 use crate::protocol::wire::Request;
 use crate::session::{FinalSnapshot, Input, Output, Rules, Session, TaskEvent};
 use crate::task::call::CallSpec;
 use crate::task::report::EngineEvent;
-use anyhow::{Context, Result, bail, ensure};
-use entities::Entity;
-use run::{Patch, Run, Step};
+use anyhow::{Context, Result, ensure};
+use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
 pub(super) struct Story {
-    patch_mode: PatchMode,
-    final_snapshot: FinalSnapshot,
-    /// A run may wait for tool servers before its first provider call.
-    may_prepare: bool,
-    ordinal: u64,
-    entities: Vec<Entity>,
-    /// Calls that wait for approval.
-    approvals: Vec<Entity>,
-    /// Where the entities of the newest turn begin.
-    turn: usize,
-    run: Option<Run>,
-    reports: Reports,
-    /// What was dropped, each with the ordinal at which it was.
-    dropped: Vec<Entity>,
-    /// The part that the last request has asked for.
-    page: Page,
     checker: Checker,
+    patch_mode: ChatStreamPatchMode,
+    final_snapshot: FinalSnapshot,
+    reports: Reports,
+    /// The ids of the prompts that began turns, in their order.
+    turns: Vec<String>,
+    /// The ids and texts of all prompts.
+    prompts: Vec<(String, String)>,
+    run: Option<Run>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Run {
+    request: String,
+    /// All that the engine said, and all that was shown of it.
+    said: String,
+    shown: String,
+    /// What streams now, with the number of its last piece and the bytes so far.
+    streams: HashMap<String, (u64, usize)>,
+    /// Arguments of tool calls.
+    arguments: HashMap<String, String>,
 }
 
 impl Story {
     pub(super) fn new(rules: &Rules, session: &Session) -> Self {
         let words = [&ALWAYS[..], &OF_STDIN].concat();
-        let extensions = rules.extensions.iter().map(|it| it.as_str());
+        let extensions = rules.extensions.iter().map(|extension| extension.as_str());
         let words = words.into_iter().chain(extensions).map(str::to_owned).collect();
         let mut checker = Checker::new();
         assert_eq!(checker.frame(session.hello(words)), []);
         Self {
             checker,
-            patch_mode: rules.patches.mode,
+            patch_mode: match rules.patches.mode {
+                PatchMode::Append => ChatStreamPatchMode::Append,
+                PatchMode::Snapshot => ChatStreamPatchMode::Snapshot,
+            },
             final_snapshot: rules.final_snapshot,
-            may_prepare: !rules.tools.servers.is_empty(),
-            ordinal: 0,
-            entities: Vec::new(),
-            approvals: Vec::new(),
-            turn: 0,
-            run: None,
             reports: Reports::new(rules),
-            dropped: Vec::new(),
-            page: Page::default(),
+            turns: Vec::new(),
+            prompts: Vec::new(),
+            run: None,
         }
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "no other input asks for a snapshot")]
     pub(super) fn watch(&mut self, input: &Input, is_live: bool, outputs: &[Output]) -> Result<()> {
         self.reports.take_in(input);
-        self.page = match input {
-            Input::Request(Request { command: Command::Snapshot(page), .. }) => *page,
-            _ => Page::default(),
-        };
+        if let Input::Request(Request { id, command: Command::Snapshot(page), .. }) = input {
+            self.checker.asked(id.as_str(), *page);
+        }
         if let (Input::Task(_, TaskEvent::Engine(event)), true) = (input, is_live) {
             self.engine_said(event)?;
         }
         if let (Input::Task(_, TaskEvent::CallEnded(end)), true) = (input, is_live) {
             self.reports.call_ended(end);
         }
-        if let Input::Request(Request { id, command: Command::Snapshot(page), .. }) = input {
-            self.checker.asked(id.as_str(), *page);
-        }
         for output in outputs {
-            if let Output::Frame(frame) = output {
-                let found = self.checker.frame(frame.clone());
-                ensure!(found.is_empty(), "{found:?}");
-            }
             match output {
-                Output::Frame(frame) => match &frame.frame {
-                    Some(Body::UiEvent(event)) => self.event(&frame.request_id, event)?,
-                    Some(Body::Snapshot(snapshot)) => self.snapshot(&frame.request_id, snapshot)?,
-                    Some(Body::Error(_)) => self.error(&frame.request_id)?,
-                    Some(Body::Done(_)) => self.done(&frame.request_id)?,
-                    Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("{frame:?}"),
-                },
+                Output::Frame(frame) => {
+                    let found = self.checker.frame(frame.clone());
+                    ensure!(found.is_empty(), "{found:?}");
+                    self.body(&frame.request_id, frame.frame.as_ref())?;
+                }
                 Output::StartCall(_, spec) => self.call_asked(spec)?,
+                Output::Exit(_) => {
+                    let found = self.checker.finish(None);
+                    ensure!(found.is_empty(), "{found:?}");
+                }
                 Output::Persist(_)
                 | Output::StartTool(..)
                 | Output::ReadFiles(..)
                 | Output::CancelTask(_)
                 | Output::Warning(_)
-                | Output::Exit(_)
                 | Output::Abort(_) => {}
             }
         }
         if let Some(run) = &self.run {
-            let is_preparing = self.may_prepare && run.step == Step::Started;
-            ensure!(run.step == Step::Going || is_preparing, "left at {:?}", run.step);
             ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
         }
         self.reports.check_rest()
     }
 
-    /// The first provider call begins the run; a later one comes when all tools have returned.
-    fn call_asked(&mut self, spec: &CallSpec) -> Result<()> {
-        let run = self.run.as_mut().context("a provider call outside of any run")?;
-        self.reports.call_asked(&run.request, spec)?;
-        if run.step == Step::Started {
-            run.step = Step::Going;
+    fn body(&mut self, request: &str, body: Option<&Body>) -> Result<()> {
+        match body {
+            Some(Body::UiEvent(event)) => self.event(request, event),
+            Some(Body::Snapshot(snapshot)) => self.snapshot(request, snapshot),
+            Some(Body::Done(_)) => {
+                if let Some(run) = self.run.take_if(|run| run.request == request) {
+                    ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
+                }
+                Ok(())
+            }
+            Some(Body::Error(_) | Body::Hello(_) | Body::BackendEvent(_)) | None => Ok(()),
         }
+    }
+
+    /// The model is sent prompts that the conversation has, and no others.
+    fn call_asked(&mut self, spec: &CallSpec) -> Result<()> {
+        let run = self.run.as_ref().context("a provider call outside of any run")?;
+        self.reports.call_asked(&run.request, spec)?;
         for turn in spec.transcript.turns() {
             let prompt = turn.prompt.as_str();
-            let is_it = |it: &Entity| it.status == "accepted" && it.text == prompt;
-            ensure!(self.entities.iter().any(is_it), "the model is sent {prompt:?}");
+            let is_known = self.prompts.iter().any(|(_, text)| text == prompt);
+            ensure!(is_known, "the model is sent {prompt:?}");
         }
-        ensure!(
-            run.step == Step::Going && run.is_closed(),
-            "a provider call is started at {run:?}"
-        );
         Ok(())
     }
 
@@ -138,139 +135,88 @@ impl Story {
         Ok(())
     }
 
-    fn event(&mut self, request: &str, event: &UiEventFrame) -> Result<()> {
-        self.ordinal = event.ordinal;
-        let payload = event.payload.clone().context("an event without payload")?.into_whole();
-        let payload = &payload;
-        ensure!(event.name == payload.name(), "{} is called {}", payload.name(), event.name);
-        self.reports.event(request, payload)?;
-        if let Any::ModelSwitched(_) = payload {
-            return self.reports.switched(self.run.is_some());
-        }
-        if let Any::TurnDropped(dropped) = payload {
-            return self.turns_dropped(dropped);
-        }
-        if let Any::ChatUserMessageAccepted(accepted) = payload {
-            return self.accepted(request, &accepted.message_id, &accepted.text);
-        }
-        if is_of_session(payload) {
-            return Ok(());
-        }
-        ensure!(self.run()?.request == request, "a frame of the run with the id {request:?}");
-        self.event_of_run(payload)
+    fn run(&mut self) -> Result<&mut Run> {
+        self.run.as_mut().context("an event outside of any run")
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no event is a fault")]
-    fn event_of_run(&mut self, payload: &Any) -> Result<()> {
-        match payload {
-            Any::ToolApprovalRequested(m) => {
-                self.approvals.push(entities::approval(m, self.ordinal));
-                self.is_requested(&m.tool_call_id)
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are the checker's")]
+    fn event(&mut self, request: &str, event: &UiEventFrame) -> Result<()> {
+        let payload = event.payload.clone().context("an event without payload")?.into_whole();
+        self.reports.event(request, &payload)?;
+        match &payload {
+            Any::ModelSwitched(_) => self.reports.switched(self.run.is_some()),
+            Any::TurnDropped(dropped) => {
+                let at = self.turns.iter().position(|id| *id == dropped.prompt_message_id);
+                self.turns.truncate(at.context("a prompt that begins no turn")?);
+                self.prompts.retain(|(id, _)| !dropped.message_ids.contains(id));
+                Ok(())
             }
-            Any::ToolApprovalResolved(m) => {
-                self.approvals.retain(|it| it.id != format!("{}:approval", m.tool_call_id));
-                self.is_requested(&m.tool_call_id)
+            Any::ChatUserMessageAccepted(m) => {
+                self.prompts.push((m.message_id.clone(), m.text.clone()));
+                if self.run.is_none() {
+                    self.turns.push(m.message_id.clone());
+                    self.run = Some(Run { request: request.to_owned(), ..Run::default() });
+                }
+                Ok(())
             }
-            Any::FrontendToolCallRequested(m) => self.is_executing(&m.tool_call_id),
-            Any::FrontendToolResultReceived(m) => self.is_executing(&m.tool_call_id),
-            Any::ChatRunStarted(_) => self.advance(Step::Accepted, Step::Started),
-            Any::ChatProviderCallStarted(m) => self.call_started(&m.correlation),
-            Any::ChatTextSegmentStarted(m) => self.opened(&m.message_id, &m.correlation),
-            Any::ChatReasoningSegmentStarted(m) => self.opened(&m.message_id, &m.correlation),
             Any::ChatTextPatch(m) => {
-                self.patched(&m.message_id, &Patch::new((m.sequence, m.offset), &m.text, m.mode()))
+                ensure!(m.mode() == self.patch_mode, "mode {:?}", m.mode());
+                self.run()?.streamed(&m.message_id, m.sequence, m.offset, &m.text).map(drop)
             }
             Any::ChatReasoningPatch(m) => {
-                self.patched(&m.message_id, &Patch::new((m.sequence, m.offset), &m.text, m.mode()))
+                ensure!(m.mode() == self.patch_mode, "mode {:?}", m.mode());
+                self.run()?.streamed(&m.message_id, m.sequence, m.offset, &m.text).map(drop)
             }
-            Any::ChatTextSegmentFinished(m) => self.closed(&m.message_id, &m.text, &m.status),
-            Any::ChatReasoningSegmentFinished(m) => self.closed(&m.message_id, &m.text, &m.status),
-            Any::ChatToolCallStarted(m) => self.tool_started(&m.tool_call_id, &m.correlation),
             Any::ChatToolArgumentsPatch(m) => {
-                let patch = Patch::new((m.sequence, m.offset), &m.arguments, m.mode());
-                self.arguments_patched(&m.tool_call_id, &patch)
+                let run = self.run()?;
+                run.piece(&m.tool_call_id, m.sequence)?;
+                *run.arguments.entry(m.tool_call_id.clone()).or_default() += &m.arguments;
+                Ok(())
             }
-            Any::ChatToolCallRequested(m) => self.requested(&m.tool_call_id, &m.input),
-            Any::ChatToolExecutionStarted(m) => self.executing(&m.tool_call_id),
-            Any::ChatToolResultReady(m) => self.returned(&m.tool_call_id, &m.result, &m.status),
-            Any::ChatToolCallFinished(m) => self.tool_finished(&m.tool_call_id),
-            Any::RetryScheduled(m) => self.in_call(&m.correlation),
-            Any::RetryStarted(m) => self.in_call(&m.correlation),
-            Any::AnswerTruncated(m) => self.after_call(&m.correlation),
-            Any::UsageTotals(m) => self.after_call(&m.correlation),
-            Any::AnswerRejected(_) => self.is_between_calls(),
-            Any::ObjectExtracted(_) | Any::LineRejected(_) | Any::ExtractionFinished(_) => Ok(()),
-            Any::ChatProviderCallMetadataUpdated(m) => self.metadata(&m.correlation),
-            Any::ChatProviderCallFinished(m) => self.call_finished(&m.correlation),
-            Any::ChatRunFinished(_) => self.ended(Step::Finished),
-            Any::ChatRunStopped(_) => self.ended(Step::Stopped),
-            Any::ChatRunFailed(m) => {
-                self.ended(Step::Failed)?;
-                self.add("ChatMessage", m.message_id.clone(), &m.error, "failed")
+            Any::ChatToolCallRequested(m) => {
+                let arguments = self.run()?.arguments.remove(&m.tool_call_id).unwrap_or_default();
+                ensure!(arguments == m.input, "patches say {arguments:?}, the call {:?}", m.input);
+                Ok(())
             }
-            other => bail!("no event of a run: {other:?}"),
+            _ => Ok(()),
         }
     }
 
-    fn accepted(&mut self, request: &str, id: &str, text: &str) -> Result<()> {
-        if let Some(run) = &self.run {
-            ensure!(run.request == request && run.is_closed(), "a prompt joins at {run:?}");
-            return self.add("ChatMessage", id.to_owned(), text, "accepted");
+    /// The snapshot that closes a run begins with its turn, or with the conversation.
+    fn snapshot(&self, request: &str, snapshot: &SnapshotFrame) -> Result<()> {
+        if self.run.as_ref().is_none_or(|run| run.request != request) {
+            return Ok(());
         }
-        self.run = Some(Run {
-            request: request.to_owned(),
-            step: Step::Accepted,
-            call: None,
-            ended_call: String::new(),
-            segment: None,
-            tools: Vec::new(),
-            said: String::new(),
-            shown: String::new(),
-        });
-        self.turn = self.entities.len();
-        self.add("ChatMessage", id.to_owned(), text, "accepted")
-    }
-
-    fn error(&mut self, request: &str) -> Result<()> {
-        if self.run.as_ref().is_some_and(|run| run.request == request) {
-            self.explain()?;
-        }
-        Ok(())
-    }
-
-    /// The error of a run that has failed, or whose answer does not match its schema.
-    fn explain(&mut self) -> Result<()> {
-        let has_snapshot = self.final_snapshot != FinalSnapshot::None;
-        let run = self.run()?;
-        let is_over = match run.step {
-            Step::Failed => true,
-            Step::Finished => !has_snapshot,
-            Step::Shown => has_snapshot,
-            Step::Accepted | Step::Started | Step::Going | Step::Stopped | Step::Explained => false,
+        let first = match self.final_snapshot {
+            FinalSnapshot::Full | FinalSnapshot::FullUntilLong => self.turns.first(),
+            FinalSnapshot::Turn => self.turns.last(),
+            FinalSnapshot::None => None,
         };
-        ensure!(is_over, "an error at {:?}", run.step);
-        run.step = Step::Explained;
-        Ok(())
-    }
-
-    fn done(&mut self, request: &str) -> Result<()> {
-        let Some(run) = self.run.take_if(|run| run.request == request) else { return Ok(()) };
-        let has_snapshot = self.final_snapshot != FinalSnapshot::None;
-        let is_over = match run.step {
-            Step::Finished | Step::Stopped => !has_snapshot,
-            Step::Shown | Step::Explained => true,
-            Step::Accepted | Step::Started | Step::Going | Step::Failed => false,
-        };
-        ensure!(is_over, "done at {:?}", run.step);
-        ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
+        let shown = snapshot.entities.first().map(|entity| &entity.id);
+        ensure!(first.is_some() && shown == first, "begins with {shown:?}, not with {first:?}");
+        let entities = snapshot.entities.iter().filter(|entity| entity.kind != "ToolApproval");
+        ensure!(entities.is_sorted_by_key(|entity| entity.created_ordinal), "not in its order");
         Ok(())
     }
 }
 
-/// Whether the event belongs to no run, or to one beside that of its frame.
-fn is_of_session(payload: &Any) -> bool {
-    matches!(
-        payload,
-        Any::SteeringAccepted(_) | Any::ToolServerChanged(_) | Any::FrontendToolManifestUpdated(_)
-    )
+impl Run {
+    /// A session numbers the pieces of a stream one by one.
+    fn piece(&mut self, stream: &str, sequence: u64) -> Result<&mut usize> {
+        let (last, bytes) = self.streams.entry(stream.to_owned()).or_default();
+        ensure!(sequence == *last + 1, "piece {sequence} after {last}");
+        *last = sequence;
+        Ok(bytes)
+    }
+
+    /// A piece of what the engine said: with an offset what follows there, or all of the stream so far.
+    fn streamed(&mut self, stream: &str, sequence: u64, offset: u64, text: &str) -> Result<()> {
+        let bytes = self.piece(stream, sequence)?;
+        let known = *bytes - usize::try_from(offset)?;
+        let new = text.get(known..).context("text was taken back")?;
+        ensure!(!new.is_empty(), "an empty patch");
+        *bytes += new.len();
+        self.shown += new;
+        Ok(())
+    }
 }

@@ -4,7 +4,7 @@
 mod contract;
 mod planted;
 mod random;
-mod scene;
+pub(super) mod scene;
 mod transcript;
 
 use crate::protocol::command::Extension;
@@ -39,7 +39,7 @@ const ALWAYS: &[Symbol] = &[
 ];
 
 /// Which model answers: tried in shorter sequences.
-const CHOICES: &[Symbol] = &[Symbol::SubmitChosen, Symbol::Switch];
+pub(super) const CHOICES: &[Symbol] = &[Symbol::SubmitChosen, Symbol::Switch];
 
 /// What the model can do.
 const ENGINE: &[Symbol] = &[
@@ -93,7 +93,7 @@ struct Broken {
 }
 
 /// What makes sense next, with `extra`.
-fn symbols<M: Machine>(scene: &Scene<M>, extra: &[Symbol]) -> Vec<Symbol> {
+pub(super) fn symbols<M: Machine>(scene: &Scene<M>, extra: &[Symbol]) -> Vec<Symbol> {
     let mut symbols = [ALWAYS, extra].concat();
     let more: [(bool, &[Symbol]); 5] = [
         (scene.has_call(), ENGINE),

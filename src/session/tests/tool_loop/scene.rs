@@ -21,7 +21,7 @@ use anyhow::{Context, Result, ensure};
 /// Something that happens. What it is about, as "the first call that waits", is looked up when it
 /// does; if there is no such thing, it is about one that never was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symbol {
+pub(in crate::session::tests) enum Symbol {
     Submit,
     /// A submit that names a model.
     SubmitChosen,
@@ -77,14 +77,14 @@ pub(super) enum Symbol {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(in crate::session::tests) enum Choice {
     Once,
     Session,
     Deny,
 }
 
 /// Whatever takes inputs as a session does.
-pub(super) trait Machine: Clone {
+pub(in crate::session::tests) trait Machine: Clone {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output>;
     fn deadline(&self) -> Option<Uptime>;
 }
@@ -100,7 +100,7 @@ impl Machine for Session {
 }
 
 #[derive(Clone)]
-pub(super) struct Scene<M> {
+pub(in crate::session::tests) struct Scene<M> {
     machine: M,
     pub(super) contract: Contract,
     now: Uptime,
@@ -112,7 +112,7 @@ pub(super) struct Scene<M> {
 }
 
 /// Rules with a server whose tool `read` may run, `write` needs approval and `drop` is denied.
-pub(super) fn rules() -> Rules {
+pub(in crate::session::tests) fn rules() -> Rules {
     let globs = |text: &str| vec![ToolGlob::new(text)];
     let approval =
         ApprovalRules { allow: globs("read"), deny: globs("drop"), ..ApprovalRules::default() };
@@ -133,7 +133,7 @@ pub(super) fn rules() -> Rules {
 
 impl<M: Machine> Scene<M> {
     /// A scene with whatever `wrap` makes of the session.
-    pub(super) fn with(rules: Rules, wrap: impl FnOnce(Session) -> M) -> Self {
+    pub(in crate::session::tests) fn with(rules: Rules, wrap: impl FnOnce(Session) -> M) -> Self {
         let session = Session::new(rules.clone(), 1);
         let contract = Contract::new(&rules, &session);
         let stale_tool = TaskId(u64::MAX);
@@ -141,7 +141,11 @@ impl<M: Machine> Scene<M> {
         Self { machine: wrap(session), contract, now: Uptime(0), steps: 0, stale_tool, old_call }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::session::tests) fn into_machine(self) -> M {
+        self.machine
+    }
+
+    pub(in crate::session::tests) fn is_closed(&self) -> bool {
         self.contract.ledger.is_closed()
     }
 
@@ -166,7 +170,7 @@ impl<M: Machine> Scene<M> {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are one input")]
-    pub(super) fn play(&mut self, symbol: Symbol) -> Result<()> {
+    pub(in crate::session::tests) fn play(&mut self, symbol: Symbol) -> Result<()> {
         match symbol {
             Symbol::Calls(names) => {
                 let ids: Vec<_> =
@@ -366,7 +370,7 @@ impl<M: Machine> Scene<M> {
     }
 
     /// Ends the input and then whatever runs; the session must be closed soon.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    pub(in crate::session::tests) fn settle(&mut self) -> Result<()> {
         self.play(Symbol::EndOfInput)?;
         // Each run needs a few steps: its server, an answer, a round, and an answer.
         let steps_max = 10 * (self.contract.submits.len() + 2) + self.contract.calls.len();
