@@ -30,6 +30,15 @@ const PAYLOADS: [(&str, &str); 6] = [
     ("duologue.provider.v1", "provider"),
 ];
 
+/// The packages whose messages have a JSON form. What a store keeps has none.
+const PACKAGES_WITH_JSON: [&str; 5] = [
+    ".pinocchio",
+    ".duologue.extract",
+    ".duologue.tools",
+    ".duologue.session",
+    ".duologue.provider",
+];
+
 /// The types of `src/any/wkt.rs` whose JSON stands under `value` in an `Any`, and `Any` itself.
 const WELL_KNOWN: [&str; 16] = [
     "Any",
@@ -75,7 +84,7 @@ fn main() -> Result<()> {
         .register_descriptors(&descriptors)?
         .btree_map(["."])
         .ignore_unknown_fields()
-        .build(&[".pinocchio", ".duologue"])?;
+        .build(&PACKAGES_WITH_JSON)?;
     Ok(())
 }
 
@@ -125,7 +134,11 @@ fn payloads(files: &FileDescriptorSet) -> Result<String> {
 fn fields(files: &FileDescriptorSet) -> Result<String> {
     let (mut constants, mut names) = (String::new(), BTreeMap::new());
     let enums = enums(files);
-    for file in files.file.iter().filter(|file| !file.package().starts_with("google.")) {
+    let has_json = |file: &&FileDescriptorProto| {
+        let package = format!(".{}", file.package());
+        PACKAGES_WITH_JSON.iter().any(|with_json| package.starts_with(with_json))
+    };
+    for file in files.file.iter().filter(has_json) {
         for message in &file.message_type {
             let name = format!("{}.{}", file.package(), message.name());
             let fields = message.field.iter().map(|field| one_field(field, message, &enums));

@@ -5,11 +5,12 @@
 //! | [`event`] | one variant per backend event: everything that can happen in a run |
 //! | [`tool`] | a tool as it is offered to the model |
 //! | `choices` | what the client chose, and what its process answered with |
-//! | [`record`], `replay` | what a store is given and gives back; stored events as events again, and what closes a run that was cut off |
+//! | [`log`], `projections` | the log of events, which a store is given and gives back; everything that is known of a conversation, as folds of its log |
 //! | [`patch`], `ui` | patches; the conversation as a stream of changes |
 //! | `timeline`, [`transcript`] | the conversation as a person sees it, and as the model sees it |
+//! | `usage` | token counts and costs |
 //! | `endings` | how messages and runs ended, as their entities show it |
-//! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the records with which such a session begins |
+//! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the log with which such a session begins |
 
 pub(crate) mod attached;
 pub(crate) mod choices;
@@ -17,13 +18,14 @@ pub(crate) mod copy;
 pub(crate) mod endings;
 pub(crate) mod entities;
 pub mod event;
+pub mod log;
 pub mod patch;
-pub mod record;
-pub(crate) mod replay;
+pub(crate) mod projections;
 pub(crate) mod timeline;
 pub mod tool;
 pub mod transcript;
 pub(crate) mod ui;
+pub(crate) mod usage;
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@
 //! | `io`, `exit`, `client_error`, `hints` | what goes in and out; where an error can name an option of the front end |
 //! | `requests`, `file_reads`, `turns`, `edit` | what each request means, once its files have been read; how a prompt becomes a turn; turns that are dropped or asked again |
 //! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
-//! | `recorder` | what every step writes to: the projections, `answer_extraction` and `usage` among them, and the outputs |
-//! | `log`, `resume` | makes records for the store; resumes a stored session |
+//! | `recorder` | what every step writes to: the projections, `answer_extraction`, and the outputs |
+//! | `log`, `resume` | what a store appends to the log; a session that is resumed from its log |
 //! | `model`, `calls` | which engine, model and settings a turn has; what a provider call is sent, by its purpose |
 //! | `toolbox`, [`catalogue`], [`approval`], [`prices`] | which tools there are, under which names, and which may run; what tokens cost |
 //! | `waiting`, `limits`, `closing` | submits that wait; how much a run may bring; how a session ends |
@@ -39,8 +39,6 @@ mod answer_extraction;
 mod model;
 
 mod calls;
-
-mod usage;
 
 mod toolbox;
 
@@ -84,7 +82,7 @@ pub use io::{
 };
 pub(crate) use io::{Output, Warning};
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
-pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
+pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED, as_if_ended};
 
 use crate::chat::choices::Choices;
 use crate::chat::event::SessionEvent;
@@ -103,6 +101,7 @@ use model::Models;
 use recorder::Recorder;
 use run::{Context, Outcome, Run, Stop};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use toolbox::Toolbox;
 use waiting::ActiveRun;
 
@@ -160,7 +159,7 @@ impl Session {
             let text = format!("the model that was chosen can't be used: {why}");
             recorder.push(Output::Warning(text.into()));
         }
-        recorder.log.begin_with(Choices {
+        recorder.projections.choices = Arc::new(Choices {
             model: models.chosen().cloned(),
             tools: None,
             origin: rules.origin.clone(),

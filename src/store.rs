@@ -5,35 +5,23 @@
 //! `Store` is one database of one kind: another kind is another variant.
 
 mod batch;
-mod content;
+mod codec;
 mod copies;
 mod error;
 mod file_url;
 mod inspection;
-mod joined;
 mod library;
-mod load;
-mod lock;
-mod log_file;
-mod network;
-mod origin;
-mod part;
-mod path;
 mod place;
 mod postgres;
-mod reader;
-mod rows;
-mod schema;
+mod reading;
+mod row;
 mod search;
 mod session_stores;
 mod sqlite;
-mod states;
 #[cfg(test)]
 pub(crate) mod testing;
-mod turn;
 mod words;
 mod worker;
-mod write;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
@@ -46,14 +34,13 @@ pub(crate) use words::Phrases;
 pub(crate) use worker::{Report, Request, Worker};
 
 use crate::chat::choices::Choices;
-use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
+use batch::Batch;
 use error::StoreError;
-use part::Part;
 use postgres::Postgres;
-use search::Search;
-use sqlite::Sqlite;
+use reading::{Reading, Sink};
+use sqlite::{Sqlite, sessions};
 use std::collections::BTreeSet;
 
 /// A database that keeps conversations.
@@ -63,15 +50,6 @@ enum Store {
     Sqlite(Box<Sqlite>),
     /// A database on a server.
     Postgres(Box<Postgres>),
-}
-
-/// What a store is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Roles {
-    /// It keeps what the model is sent next.
-    turns: bool,
-    /// It keeps what people see.
-    timeline: bool,
 }
 
 impl Store {
@@ -113,20 +91,11 @@ impl Store {
         }
     }
 
-    /// What is stored of the session that was claimed.
-    fn load(&mut self, session: &SessionId, roles: Roles) -> Result<Part, StoreError> {
+    /// Reads the log of the session.
+    fn load(&mut self, session: &SessionId, sink: Sink) -> Result<Reading, StoreError> {
         match self {
-            Self::Sqlite(sqlite) => sqlite.load(session, roles),
-            Self::Postgres(postgres) => Ok(postgres.load(session, roles)?),
-        }
-    }
-
-    /// What is stored of the session that people see, with what `search` finds in it.
-    fn search(&mut self, session: &SessionId, search: Search) -> Result<Part, StoreError> {
-        let (roles, part) = (Roles { turns: false, timeline: true }, Part::searching(search));
-        match self {
-            Self::Sqlite(sqlite) => sqlite.load_into(session, roles, part),
-            Self::Postgres(postgres) => Ok(postgres.search(session, part)?),
+            Self::Sqlite(sqlite) => sqlite.load(session, sink),
+            Self::Postgres(postgres) => Ok(postgres.load(session, sink)?),
         }
     }
 
@@ -134,12 +103,12 @@ impl Store {
     fn write(
         &mut self,
         session: &SessionId,
-        batch: &[Record],
-        (roles, folder): (Roles, &str),
+        batch: &Batch,
+        folder: &str,
     ) -> Result<(), StoreError> {
         match self {
-            Self::Sqlite(sqlite) => sqlite.write(session, batch, (roles, folder)),
-            Self::Postgres(postgres) => Ok(postgres.write(session, batch, (roles, folder))?),
+            Self::Sqlite(sqlite) => sqlite.write(session, batch, folder),
+            Self::Postgres(postgres) => Ok(postgres.write(session, batch, folder)?),
         }
     }
 
@@ -169,10 +138,10 @@ impl Store {
         }
     }
 
-    /// Opens a store that there is, for reading only unless it has an older format.
+    /// Opens a store that there is, for reading only.
     fn look(place: &StorePlace) -> Result<Self, StoreError> {
         match place {
-            StorePlace::Sqlite(path) => Ok(Self::Sqlite(Box::new(reader::open(path)?))),
+            StorePlace::Sqlite(path) => Ok(Self::Sqlite(Box::new(sessions::open(path)?))),
             StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
         }
     }
@@ -188,7 +157,7 @@ impl Store {
     /// All sessions, in no order, and what could not be read of them.
     fn summaries(&mut self) -> Result<(Vec<Summary>, Option<String>), StoreError> {
         match self {
-            Self::Sqlite(sqlite) => reader::summaries(sqlite),
+            Self::Sqlite(sqlite) => sessions::summaries(sqlite),
             Self::Postgres(postgres) => Ok((postgres.summaries()?, None)),
         }
     }
@@ -204,7 +173,7 @@ impl Store {
     /// Deletes a session that was claimed. `false`: the store still has text of it.
     fn delete(&mut self, session: &SessionId) -> Result<bool, StoreError> {
         match self {
-            Self::Sqlite(sqlite) => reader::delete(sqlite, session),
+            Self::Sqlite(sqlite) => sessions::delete(sqlite, session),
             Self::Postgres(postgres) => {
                 postgres.delete(session)?;
                 Ok(true)

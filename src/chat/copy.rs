@@ -1,19 +1,18 @@
-//! A conversation that another session goes on with: its turns that have ended, made of what frames have
-//! shown or of what a store has, and the records with which the other session begins. Pure.
+//! A conversation that another session begins with: its turns that have ended, of the log of a session or of
+//! what frames have shown. Pure.
 
 use super::attached;
 use super::choices::Choices;
 use super::entities::{End, Shown};
-use super::event::{Attachments, Ending, Scope};
-use super::record::{EventRecord, Record, SessionStart, TurnChange};
-use super::replay::CUT_OFF;
-use super::transcript::{HistoryMessage, Preamble, Turn, TurnState};
+use super::event::{Event, ImportedTurn, Recorded, Scope};
+use super::log::{Record, SessionStart};
+use super::transcript::{HistoryMessage, Preamble};
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
-use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
-use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::chat::{ChatMessageEntity, CorrelationInfo};
+use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::words::role;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 mod turn;
@@ -31,7 +30,7 @@ pub(crate) struct CopiedTurns {
     /// The earlier messages as people see them.
     pub(crate) history: Vec<SnapshotEntity>,
     /// The turns that have ended, oldest first.
-    pub(crate) turns: Vec<EndedTurn>,
+    pub(crate) turns: Vec<CopiedTurn>,
     /// What the client has chosen.
     pub(crate) choices: Choices,
     /// How many images and files of prompts the model is not sent, because frames have no bytes of them.
@@ -40,15 +39,19 @@ pub(crate) struct CopiedTurns {
 
 /// A turn that has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct EndedTurn {
+pub(crate) struct CopiedTurn {
     /// Its number in the session.
     pub(crate) number: u32,
-    pub(crate) entities: Vec<SnapshotEntity>,
-    /// What the model is sent of it; `None` if it is not sent it.
-    pub(crate) turn: Option<Arc<Turn>>,
-    pub(crate) end: End,
-    /// Ordinal of its end; 0 if it is not known.
-    pub(crate) ordinal: u64,
+    pub(crate) content: TurnContent,
+}
+
+/// The content of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TurnContent {
+    /// The events of its log.
+    Events(Vec<Recorded>),
+    /// What frames have shown, with the ordinal of its end; 0 if that is not known.
+    Shown(ImportedTurn, u64),
 }
 
 /// The entities of one run.
@@ -60,6 +63,41 @@ struct Group {
 }
 
 impl CopiedTurns {
+    /// The conversation in a log. Turns that have no end, or were dropped, are not copied, nor is what
+    /// happened outside of them.
+    pub(crate) fn of_log(start: SessionStart, events: Vec<Recorded>) -> Self {
+        let SessionStart { preamble, history, choices, .. } = start;
+        let mut copy = Self { preamble, history, choices, ..Self::default() };
+        let mut open = Vec::new();
+        for mut recorded in events {
+            let Recorded { scope, event, .. } = &mut recorded;
+            let number = scope.turn;
+            if let Some(chosen) = event.choices() {
+                copy.choices = (**chosen).clone();
+            }
+            if let Event::TurnDropped { .. } = event {
+                copy.turns.retain(|turn| turn.number < number);
+            } else if let Event::RunStarted { choices, .. } = event {
+                // The session begins with what was chosen last.
+                *choices = None;
+            } else if let Event::PromptAccepted { .. } = event {
+                // What was cut off before it is not copied.
+                open.clear();
+            }
+            let is_of_turn = !matches!(event, Event::Session(_) | Event::TurnDropped { .. });
+            if !is_of_turn || event.is_patch() {
+                continue;
+            }
+            let ends_turn = recorded.event.ends_turn();
+            open.push(recorded);
+            if ends_turn {
+                let content = TurnContent::Events(std::mem::take(&mut open));
+                copy.turns.push(CopiedTurn { number, content });
+            }
+        }
+        copy
+    }
+
     /// The conversation that frames have shown. A run without an end was cut off, and is stopped.
     pub(crate) fn of_shown(shown: Shown) -> Self {
         let Shown { entities, mut ordinal, mut ends, open } = shown;
@@ -86,141 +124,53 @@ impl CopiedTurns {
                 copy.lost_attachments += usize::from(attached::given(attachment).is_none());
                 attached::hide_bytes(attachment);
             }
-            let (number, entities, ordinal) = (last, group.entities, 0);
-            copy.turns.push(EndedTurn { number, entities, turn, end, ordinal });
+            let content = TurnContent::Shown(ImportedTurn { entities: group.entities, turn }, 0);
+            copy.turns.push(CopiedTurn { number: last, content });
         }
-        if let Some(last) = copy.turns.last_mut() {
-            last.ordinal = ordinal;
+        if let Some(CopiedTurn { content: TurnContent::Shown(_, end), .. }) = copy.turns.last_mut()
+        {
+            *end = ordinal;
         }
         copy
     }
 
-    /// Takes over what the model was sent, which a store has exactly, and what was chosen.
-    pub(crate) fn with_turns(
-        mut self,
-        (preamble, choices): (Preamble, Choices),
-        mut turns: BTreeMap<u32, Arc<Turn>>,
-    ) -> Self {
-        (self.preamble, self.choices) = (preamble, choices);
-        for ended in &mut self.turns {
-            ended.turn = turns.remove(&ended.number);
-            let is_interrupted =
-                ended.turn.as_ref().is_some_and(|turn| turn.state == TurnState::Interrupted);
-            if is_interrupted && ended.end == End::Finished {
-                ended.end = End::Stopped;
-            }
-        }
-        // A store without a timeline has no entities of them.
-        let others = turns.into_iter().map(|(number, turn)| {
-            let end = match turn.state {
-                TurnState::Finished => End::Finished,
-                TurnState::Open | TurnState::Interrupted => End::Stopped,
-            };
-            EndedTurn { number, entities: Vec::new(), turn: Some(turn), end, ordinal: 0 }
-        });
-        self.turns.extend(others);
-        self.turns.sort_by_key(|turn| turn.number);
-        self
-    }
-
-    /// The records with which `session` begins: of each turn its prompt, and its end with all the rest.
+    /// The log with which `session` begins.
     pub(crate) fn records(self, session: &SessionId, ids: &mut Ids) -> Vec<Record> {
         let Self { preamble, history, turns, choices, .. } = self;
-        let entities = history.into_iter().map(|entity| renamed(entity, session, None)).collect();
-        let history = SnapshotFrame { snapshot_ordinal: 0, entities }.into();
+        let history = history.into_iter().map(|entity| renamed(entity, session, None)).collect();
         let session_start = SessionStart { session: session.clone(), preamble, history, choices };
         let mut records = vec![Record::Start(Box::new(session_start))];
         let mut last = 0;
-        for turn in turns {
-            let events = turn.records(session, &mut last, ids);
-            records.extend(events.map(|event| Record::Event(Box::new(event))));
+        for CopiedTurn { number, content } in turns {
+            let events = match content {
+                TurnContent::Events(events) => events,
+                TurnContent::Shown(imported, end) => vec![imported.event(number, (last, end), ids)],
+            };
+            for mut recorded in events {
+                if let Event::TurnImported(imported) = &mut recorded.event {
+                    let entities = std::mem::take(&mut imported.entities).into_iter();
+                    imported.entities =
+                        entities.map(|entity| renamed(entity, session, Some(number))).collect();
+                }
+                last = recorded.ordinal.0;
+                records.push(Record::Event(recorded));
+            }
         }
         records
     }
 }
 
-impl EndedTurn {
-    /// The events of its prompt and of its end. `last` is the ordinal of the event before.
-    fn records(self, session: &SessionId, last: &mut u64, ids: &mut Ids) -> [EventRecord; 2] {
-        let Self { number, entities, turn, end, ordinal } = self;
-        let first = entities.first();
-        let root = first.and_then(|entity| RunId::of_root(&entity.id));
+impl ImportedTurn {
+    /// The event that adds it, after the event of the ordinal `last`. `end`: the ordinal of its end; 0 if
+    /// that is not known.
+    fn event(self, number: u32, (last, end): (u64, u64), ids: &mut Ids) -> Recorded {
+        let root = self.entities.first().and_then(|entity| RunId::of_root(&entity.id));
         let run = root.unwrap_or_else(|| ids.run());
-        let began = first.map_or(0, |entity| entity.created_ordinal).max(*last + 1);
-        let changed = entities.iter().map(|entity| entity.last_event_ordinal).max();
-        let ended = (changed.unwrap_or(0) + 1).max(began + 1).max(ordinal);
-        *last = ended;
-        let prompt = entities.iter().find_map(prompt_of).cloned();
-        let (text, attachments) = match (&turn, &prompt) {
-            (Some(turn), _) => (turn.prompt.clone(), turn.attachments.clone()),
-            (None, Some(prompt)) => (prompt.text.as_str().into(), Attachments::default()),
-            (None, None) => Default::default(),
-        };
-        let call = 0;
-        let scope = Some(Scope { run, turn: number, call });
-        let accepted = prompt.unwrap_or_else(|| ChatMessageEntity {
-            message_id: format!("{}-user", run.root()),
-            text: text.as_str().to_owned(),
-            ..Default::default()
-        });
-        let ids_of_run = CorrelationInfo {
-            session_id: session.as_str().to_owned(),
-            run_id: run.to_string(),
-            turn_id: format!("turn-{number}"),
-            ..Default::default()
-        };
-        let payload = end_payload(end, run, ids_of_run);
-        let entities =
-            entities.into_iter().map(|entity| renamed(entity, session, Some(number))).collect();
-        [
-            EventRecord {
-                ordinal: Ordinal(began),
-                scope,
-                payload: accepted_payload(accepted),
-                change: Some(TurnChange::Began { prompt: text, attachments }),
-                usage: None,
-                state: None,
-            },
-            EventRecord {
-                ordinal: Ordinal(ended),
-                scope,
-                payload,
-                change: Some(TurnChange::Ended(turn)),
-                usage: None,
-                state: Some(SnapshotFrame { snapshot_ordinal: ended, entities }.into()),
-            },
-        ]
-    }
-}
-
-fn accepted_payload(prompt: ChatMessageEntity) -> Any {
-    chat::ChatUserMessageAccepted {
-        message_id: prompt.message_id,
-        role: role::USER.to_owned(),
-        prompt: prompt.text.clone(),
-        text: prompt.text.clone(),
-        content: prompt.text,
-        status: crate::protocol::words::message::ACCEPTED.to_owned(),
-        attachments: prompt.attachments,
-    }
-    .into()
-}
-
-fn end_payload(end: End, run: RunId, correlation: CorrelationInfo) -> Any {
-    let (message_id, correlation) = (run.root(), Some(correlation));
-    match end {
-        End::Finished => {
-            let status = Ending::Finished.as_str().to_owned();
-            chat::ChatRunFinished { message_id, status, correlation, ..Default::default() }.into()
-        }
-        End::Stopped => {
-            let (status, error) = (Ending::Stopped.as_str().to_owned(), CUT_OFF.to_owned());
-            chat::ChatRunStopped { message_id, status, error, correlation }.into()
-        }
-        End::Failed(error) => {
-            let status = Ending::Failed.as_str().to_owned();
-            chat::ChatRunFailed { message_id, status, error, correlation }.into()
-        }
+        let changed = self.entities.iter().map(|entity| entity.last_event_ordinal).max();
+        let ordinal = (changed.unwrap_or(0) + 1).max(last + 1).max(end);
+        let scope = Scope { run, turn: number, call: 0 };
+        let event = Event::TurnImported(Box::new(self));
+        Recorded { ordinal: Ordinal(ordinal), scope, event }
     }
 }
 

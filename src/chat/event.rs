@@ -2,15 +2,18 @@
 //! Everything a person or a model sees of a conversation is projected from them.
 
 use super::choices::Choices;
-use crate::protocol::any::Struct;
+use super::transcript::Turn;
+use super::usage::Spent;
+use crate::protocol::any::{Any, Struct};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
 use crate::protocol::id::{Ordinal, RunId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::proto::provider::ModelSwitched;
+use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::{StoreDegraded, TokenCounts};
 use crate::protocol::proto::tools::ToolServerChanged;
-use crate::protocol::words::{ending, finish, tool_result};
+use crate::protocol::words::{ending, finish, role, tool_result};
 use crate::support::text::Text;
 use std::fmt;
 use std::sync::Arc;
@@ -185,6 +188,9 @@ pub(crate) enum Event {
     ToolCallFinished {
         /// The tool call.
         tool: ToolCall,
+        /// The arguments as far as the model wrote them, if they never were complete: patches do not stay
+        /// in the log.
+        partial_input: String,
     },
     /// The provider reported its token counts.
     CallMetadataUpdated {
@@ -207,6 +213,8 @@ pub(crate) enum Event {
         has_tool_calls: bool,
         /// What the provider has to be sent back with the answer.
         provider_data: Option<ProviderData>,
+        /// What else is known of what it used.
+        spent: Spent,
     },
     /// The run ended normally.
     RunFinished {
@@ -234,10 +242,21 @@ pub(crate) enum Event {
         /// The error message.
         error: String,
     },
+    /// A turn of a recording was added, as a whole. Before the first run of a session that begins with it.
+    TurnImported(Box<ImportedTurn>),
     /// Something about a provider call that changes nothing of the conversation.
     Call(CallReport),
     /// Something happened to the session, outside of its runs.
     Session(SessionEvent),
+}
+
+/// A turn that frames have shown, whichever program wrote them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ImportedTurn {
+    /// It as people see it.
+    pub entities: Vec<SnapshotEntity>,
+    /// It as the model is sent it; `None` if it is not sent it.
+    pub turn: Option<Arc<Turn>>,
 }
 
 /// What is reported about a provider call to clients that follow it.
@@ -412,6 +431,17 @@ pub enum FinishClass {
     Other,
 }
 
+impl ImportedTurn {
+    /// The prompt with which it began, as people see it; else as the model is sent it.
+    pub(crate) fn prompt(&self) -> Option<&str> {
+        let shown = self.entities.iter().find_map(|entity| match &entity.payload {
+            Some(Any::ChatMessageEntity(it)) if it.role == role::USER => Some(it.text.as_str()),
+            Some(_) | None => None,
+        });
+        shown.or(self.turn.as_ref().map(|turn| turn.prompt.as_str()))
+    }
+}
+
 impl Scope {
     /// That of what happens outside of runs.
     pub(crate) const OUTSIDE: Self = Self { run: RunId::NONE, turn: 0, call: 0 };
@@ -439,6 +469,41 @@ impl Event {
     /// Whether this is the last event of its run.
     pub(crate) fn ends_run(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunStopped { .. } | Self::RunFailed { .. })
+    }
+
+    /// Whether it is the last event of its turn.
+    pub(crate) fn ends_turn(&self) -> bool {
+        self.ends_run() || matches!(self, Self::TurnImported(_))
+    }
+
+    /// Whether it is a piece of a text that a later event of the same run has as a whole.
+    pub(crate) fn is_patch(&self) -> bool {
+        matches!(self, Self::SegmentPatched { .. } | Self::ToolArgumentsPatched { .. })
+    }
+}
+
+impl Recorded {
+    /// Coalesces the patch `next` into this one, if both are of one text and follow each other: one patch
+    /// with the text of both. Returns whether it did.
+    pub(crate) fn coalesce(&mut self, next: &Self) -> bool {
+        if self.scope != next.scope {
+            return false;
+        }
+        let (sequence, text, more) = match (&mut self.event, &next.event) {
+            (
+                Event::SegmentPatched { segment, sequence, text, .. },
+                Event::SegmentPatched { segment: other, sequence: last, text: more, .. },
+            ) if segment == other => ((sequence, last), text, more),
+            (
+                Event::ToolArgumentsPatched { tool, sequence, text, .. },
+                Event::ToolArgumentsPatched { tool: other, sequence: last, text: more, .. },
+            ) if tool == other => ((sequence, last), text, more),
+            (_, _) => return false,
+        };
+        text.push_str(more);
+        *sequence.0 = *sequence.1;
+        self.ordinal = next.ordinal;
+        true
     }
 }
 
@@ -492,6 +557,12 @@ impl ToolResult {
             Self::Success(_) => tool_result::SUCCESS,
             Self::Error(_) => tool_result::ERROR,
         }
+    }
+}
+
+impl AsRef<[u8]> for ToolResult {
+    fn as_ref(&self) -> &[u8] {
+        self.text().as_bytes()
     }
 }
 

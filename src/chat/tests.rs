@@ -11,6 +11,7 @@ use super::patch::{PatchFields, PatchMode, Patches};
 use super::timeline::{Span, Timeline};
 use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Preamble, Transcript};
 use super::ui::Ui;
+use super::usage::Spent;
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
 use crate::protocol::proto::chat::ChatStreamPatchMode;
@@ -63,7 +64,7 @@ impl Recorder {
             ModelStep::Result(id, text) => {
                 let (tool, result) = (tool(id), ToolResult::Success((*text).to_owned()).into());
                 self.event(Event::ToolResultReady { tool: tool.clone(), result });
-                self.event(Event::ToolCallFinished { tool });
+                self.event(Event::ToolCallFinished { tool, partial_input: String::new() });
             }
         }
     }
@@ -115,6 +116,7 @@ impl Recorder {
             duration_ms: 1,
             has_tool_calls: false,
             provider_data: None,
+            spent: Spent::default(),
         });
         self.scope.call = 0;
         self.event(match ending {

@@ -6,23 +6,22 @@ mod dropping;
 
 mod on_wire;
 
-mod page;
+mod imported;
 
-mod state;
+mod page;
 
 pub(crate) use approvals::approval_id;
 pub(crate) use dropping::{LastTurns, turn_id, turn_number};
-pub(crate) use state::RunState;
 
 use approvals::Approval;
 
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
-use super::replay::CUT_OFF;
+use super::log::CUT_OFF;
 use super::transcript::HistoryMessage;
 use super::ui::{FIRST_PROMPT, shown};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Page;
-use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
+use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::support::text::Text;
@@ -32,8 +31,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Timeline {
     ordinal: Ordinal,
-    /// Those of runs that had ended when the conversation was loaded; they don't change any more.
-    loaded: Vec<SnapshotEntity>,
     entities: Vec<Entity>,
     /// Calls that wait for approval, in the order in which it was requested.
     approvals: Vec<Approval>,
@@ -50,17 +47,6 @@ pub(crate) enum Span {
     LastTurn,
     /// The part that a client asks for.
     Page(Page),
-}
-
-/// What a run has left open.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct OpenParts {
-    /// The open segment, the prompt that it answers and its text so far.
-    pub segment: Option<(Segment, Text, Text)>,
-    /// The open tool calls.
-    pub tools: Vec<ToolCall>,
-    /// The calls that have a result.
-    pub with_result: Vec<ToolCallId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +85,8 @@ enum Body {
         tool: ToolCall,
         result: Arc<ToolResult>,
     },
+    /// One that frames have shown, as they did.
+    Imported(Box<SnapshotEntity>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,14 +135,6 @@ impl Timeline {
         timeline
     }
 
-    /// A conversation that was stored: these entities, and tombstones of those that were dropped, up to
-    /// this ordinal.
-    pub(crate) fn restored(stored: Vec<SnapshotEntity>, ordinal: Ordinal) -> Self {
-        let mut timeline = Self { ordinal, ..Self::default() };
-        timeline.take_in(stored);
-        timeline
-    }
-
     /// Applies an event. Events must come in the order of their ordinals.
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         self.ordinal = recorded.ordinal;
@@ -181,8 +161,7 @@ impl Timeline {
             } => {
                 let cut_off = is_cut_off.then(|| finish_reason.clone());
                 self.segment(recorded, *segment, |text, state| {
-                    // Patches of a run that has ended are not stored: a state that is lost is made anew of
-                    // the other events.
+                    // The log of a run that has ended has no patches.
                     if text.len() < whole.len() {
                         text.clone_from(whole);
                     }
@@ -204,13 +183,18 @@ impl Timeline {
             Event::ToolResultReady { tool, result } => {
                 self.add(recorded, Body::ToolResult { tool: tool.clone(), result: result.clone() })
             }
-            Event::ToolCallFinished { tool } => {
-                self.tool(recorded, tool, ToolState::Completed, |_| {});
+            Event::ToolCallFinished { tool, partial_input } => {
+                self.tool(recorded, tool, ToolState::Completed, |input| {
+                    if input.is_empty() {
+                        input.clone_from(partial_input);
+                    }
+                });
             }
             Event::RunFailed { error } => {
                 self.add(recorded, Body::Failure { error: error.clone() });
             }
             Event::RunStopped { reason } => self.stopped(recorded, reason),
+            Event::TurnImported(turn) => self.import(recorded.scope, &turn.entities),
             Event::TurnDropped { .. } => {
                 self.drop_turns(recorded.scope.turn, recorded.ordinal);
             }
@@ -231,11 +215,6 @@ impl Timeline {
         }
     }
 
-    /// Something happened that does not change the conversation. Snapshots include it.
-    pub(crate) fn pass(&mut self, ordinal: Ordinal) {
-        self.ordinal = ordinal;
-    }
-
     /// The text so far of a segment of `run`; empty if there is no such segment.
     pub(crate) fn text(&self, run: RunId, wanted: Segment) -> Text {
         let newest = self.entities.iter().rev().take_while(|entity| entity.scope.run == run);
@@ -245,54 +224,29 @@ impl Timeline {
             | Body::Prompt { .. }
             | Body::Failure { .. }
             | Body::Tool { .. }
-            | Body::ToolResult { .. } => None,
+            | Body::ToolResult { .. }
+            | Body::Imported(_) => None,
         });
         texts.next().unwrap_or_default()
     }
 
     /// The current state, entities in the order of their creation.
     pub(crate) fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
-        let (loaded, entities) = match span {
-            Span::Conversation => (self.loaded.as_slice(), self.entities.as_slice()),
-            Span::LastTurn => (&[][..], self.last_turn()),
+        let entities = match span {
+            Span::Conversation => self.entities.as_slice(),
+            Span::LastTurn => self.last_turn(),
             Span::Page(page) => {
                 let entities = self.page(session, &page);
                 return SnapshotFrame { snapshot_ordinal: self.ordinal.0, entities };
             }
         };
         let entities = entities.iter().map(|entity| entity.on_wire(session));
-        SnapshotFrame {
-            snapshot_ordinal: self.ordinal.0,
-            entities: loaded.iter().cloned().chain(entities).collect(),
-        }
+        SnapshotFrame { snapshot_ordinal: self.ordinal.0, entities: entities.collect() }
     }
 
     /// How many entities there are.
     pub(crate) fn len(&self) -> usize {
-        self.loaded.len() + self.entities.len()
-    }
-
-    /// What `run` has left open: its segment with prompt and text, and its tool calls, each with whether
-    /// it has a result.
-    pub(crate) fn open_parts(&self, run: RunId) -> OpenParts {
-        let of_run = self.entities.iter().filter(|entity| entity.scope.run == run);
-        let mut open = OpenParts::default();
-        for entity in of_run {
-            match &entity.body {
-                Body::Segment { segment, prompt, text, state: SegmentState::Streaming, .. } => {
-                    open.segment = Some((*segment, prompt.clone(), text.clone()));
-                }
-                Body::Tool { tool, state, .. } if *state != ToolState::Completed => {
-                    open.tools.push(tool.clone());
-                }
-                Body::ToolResult { tool, .. } => open.with_result.push(tool.id.clone()),
-                Body::Segment { .. }
-                | Body::Prompt { .. }
-                | Body::Failure { .. }
-                | Body::Tool { .. } => {}
-            }
-        }
-        open
+        self.entities.len()
     }
 
     fn last_turn(&self) -> &[Entity] {
@@ -385,7 +339,10 @@ impl Body {
         match self {
             Self::Segment { segment, .. } => segment.kind == SegmentKind::Text,
             Self::Failure { .. } => true,
-            Self::Prompt { .. } | Self::Tool { .. } | Self::ToolResult { .. } => false,
+            Self::Prompt { .. }
+            | Self::Tool { .. }
+            | Self::ToolResult { .. }
+            | Self::Imported(_) => false,
         }
     }
 

@@ -105,9 +105,9 @@ impl Transcript {
         Self { preamble: Arc::new(preamble), ..Self::default() }
     }
 
-    /// A conversation that was stored.
-    pub(crate) fn restored(preamble: Preamble, turns: Vec<Arc<Turn>>) -> Self {
-        Self { preamble: Arc::new(preamble), turns, failed: None }
+    /// Puts another preamble in the place of that of the conversation.
+    pub(crate) fn begin_with(&mut self, preamble: Preamble) {
+        self.preamble = Arc::new(preamble);
     }
 
     /// What is sent before the first turn.
@@ -173,6 +173,7 @@ impl Transcript {
                 self.turns.retain(|turn| turn.number < first);
                 self.failed.take_if(|turn| turn.number >= first);
             }
+            Event::TurnImported(imported) => self.turns.extend(imported.turn.clone()),
             Event::RunFinished { .. } => self.end(Ending::Finished),
             Event::RunStopped { .. } => self.end(Ending::Stopped),
             Event::RunFailed { .. } => self.end(Ending::Failed),

@@ -29,11 +29,11 @@ impl Ui {
         Self { patches, names: Names::new(session), so_far: String::new() }
     }
 
-    /// The UI event for `recorded`. Events must come in the order of their ordinals.
-    pub(crate) fn project(&mut self, recorded: Recorded) -> Any {
+    /// The UI event for `recorded`; `None` for one that no client sees as it happens. Events must come in the order of their ordinals.
+    pub(crate) fn project(&mut self, recorded: Recorded) -> Option<Any> {
         self.names.enter(recorded.scope);
         let names = &self.names;
-        match recorded.event {
+        Some(match recorded.event {
             Event::PromptAccepted { prompt, attachments } => {
                 names.prompt_accepted(prompt, &attachments, FIRST_PROMPT)
             }
@@ -67,7 +67,7 @@ impl Ui {
             }
             Event::ToolExecutionStarted { tool, input } => names.tool_executing(tool, input),
             Event::ToolResultReady { tool, result } => names.tool_returned(tool, &result),
-            Event::ToolCallFinished { tool } => names.tool_finished(tool),
+            Event::ToolCallFinished { tool, .. } => names.tool_finished(tool),
             Event::CallMetadataUpdated { stop_reason, usage } => {
                 names.call_metadata(stop_reason, usage)
             }
@@ -87,7 +87,19 @@ impl Ui {
             Event::RunFailed { error } => names.run_failed(error),
             Event::Call(report) => names.call_report(report),
             Event::Session(event) => runs::session_event(event),
-        }
+            Event::TurnImported(_) => return None,
+        })
+    }
+}
+
+impl Ui {
+    /// The UI event for `recorded` with all fields, and in a patch the new text alone, whatever patches
+    /// clients are shown.
+    pub(crate) fn backend_event(&mut self, recorded: &Recorded) -> Option<Any> {
+        let patches = std::mem::take(&mut self.patches);
+        let payload = self.project(recorded.clone());
+        self.patches = patches;
+        payload
     }
 }
 

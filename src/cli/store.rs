@@ -12,19 +12,19 @@ pub struct StoreArgs {
     #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH|DSN", value_parser = place, hide_env_values = true)]
     pub store: Option<StorePlace>,
 
-    /// Store what the model is sent next in this file, instead of --store
+    /// Store the conversation in this file instead of --store, beside that of --timeline-db
     #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub turns_db: Option<StorePlace>,
 
-    /// Store what the model is sent next in this database of PostgreSQL, instead of --store
+    /// Store the conversation in this database of PostgreSQL instead of --store
     #[arg(long, env = "DUOLOGUE_TURNS_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
     pub turns_dsn: Option<StorePlace>,
 
-    /// Store what people see in this file, instead of --store
+    /// Store the conversation in this file instead of --store, beside that of --turns-db
     #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub timeline_db: Option<StorePlace>,
 
-    /// Store what people see in this database of PostgreSQL, instead of --store
+    /// Store the conversation in this database of PostgreSQL instead of --store
     #[arg(long, env = "DUOLOGUE_TIMELINE_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
     pub timeline_dsn: Option<StorePlace>,
 
@@ -42,18 +42,18 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Where the turns and the timeline are kept.
+    /// Where the conversation is stored, each place once.
     ///
     /// # Errors
     /// If one of them is named twice, or can't be used.
-    pub(crate) fn places(&self) -> Result<(Option<StorePlace>, Option<StorePlace>), String> {
+    pub(crate) fn places(&self) -> Result<Vec<StorePlace>, String> {
         let turns = chosen(&self.store, &self.turns_db, &self.turns_dsn, "turns")?;
         let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
-        Ok((turns, timeline))
+        Ok(StorePlace::distinct(turns, timeline))
     }
 }
 
-/// The place of one part of a conversation: its own if it is named, else that of all.
+/// One of the two places of a conversation: its own if it is named, else that of --store.
 pub(crate) fn chosen(
     of_all: &Option<StorePlace>,
     file: &Option<StorePlace>,
@@ -62,7 +62,7 @@ pub(crate) fn chosen(
 ) -> Result<Option<StorePlace>, String> {
     if file.is_some() && database.is_some() {
         return Err(format!(
-            "--{part}-db and --{part}-dsn both say where to keep the {part}; leave one of them out"
+            "--{part}-db and --{part}-dsn name the same place in two ways; leave one of them out"
         ));
     }
     let place = file.as_ref().or(database.as_ref()).or(of_all.as_ref());

@@ -5,7 +5,7 @@
 //! that is slower than an engine writes larger batches, and not more of them.
 
 use super::Effects;
-use crate::chat::record::{Record, StoreFailure, first_ordinal};
+use crate::chat::log::{Record, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::store::{Report, Request, StoreSettings, Worker};
 use crate::support::fail_point::Plan;
@@ -111,9 +111,9 @@ impl PersistGate {
         }
         self.recorded += 1;
         self.unsent_bytes += record.text_bytes();
-        // Joined here, so that the thread of the store does not get each of them to free.
-        if let (Some(Record::Patch(open)), Record::Patch(next)) = (self.unsent.last_mut(), &record)
-            && open.join(next)
+        // Coalesced here, so that the thread of the store does not get each of them to free.
+        if let (Some(Record::Event(last)), Record::Event(next)) = (self.unsent.last_mut(), &record)
+            && last.coalesce(next)
         {
             return;
         }

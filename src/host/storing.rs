@@ -1,7 +1,7 @@
 //! What follows from what the store reports: it was opened, has written, or has failed.
 
 use super::{CodedWarning, Effect, Effects, Host};
-use crate::chat::record::StoreFailure;
+use crate::chat::log::StoreFailure;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{ClientError, Code};
 use crate::protocol::words::code;

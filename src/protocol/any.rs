@@ -2,7 +2,6 @@
 
 mod read;
 mod shared;
-mod stored;
 mod wkt;
 
 #[cfg(test)]
@@ -11,14 +10,11 @@ mod mapping;
 pub(crate) use read::message_from_value;
 pub use read::read_message;
 pub use shared::Shared;
-pub(crate) use stored::STORED_URL;
-pub use stored::Stored;
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
 };
 
-use crate::protocol::pieces::Pieces;
 use crate::protocol::proto::{chat, extract, frontendtools, provider, session, tools};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
@@ -57,9 +53,6 @@ macro_rules! payloads {
             /// A message of the list with shared texts. Never read, only written.
             #[serde(untagged)]
             Shared(Box<Shared>),
-            /// A message of the list as it was stored. Never read, only written.
-            #[serde(untagged)]
-            Stored(Box<Stored>),
             /// An unknown type, as bytes. It has no JSON form, except that an `Any`
             /// without a type is `{}`.
             #[serde(untagged, serialize_with = "serialize_other")]
@@ -73,27 +66,23 @@ macro_rules! payloads {
                     $(Self::$name(_) => stringify!($name),)*
                     $(Self::$known(_) => stringify!($known),)*
                     Self::Shared(shared) => shared.name(),
-                    Self::Stored(stored) => stored.name(),
                     Self::Other(_) => "",
                 }
             }
 
             /// The message's name with its package, of a message that may be an extension's: those with
-            /// shared or stored texts, and those that are not known, are none.
+            /// shared texts, and those that are not known, are none.
             pub(crate) fn full_name(&self) -> Option<&'static str> {
                 match self {
                     $(Self::$name(_) => Some(full_name($url)),)*
                     $(Self::$known(_) => Some(full_name($known_url)),)*
-                    Self::Shared(_) | Self::Stored(_) | Self::Other(_) => None,
+                    Self::Shared(_) | Self::Other(_) => None,
                 }
             }
 
-            /// The payload, with copies of its shared texts, read if it was stored.
+            /// The payload, with copies of its shared texts.
             pub fn into_whole(self) -> Self {
-                if let Self::Shared(shared) = &self {
-                    return shared.whole();
-                }
-                if let Self::Stored(stored) = &self { stored.whole() } else { self }
+                if let Self::Shared(shared) = &self { shared.whole() } else { self }
             }
 
             fn from_bytes(
@@ -107,30 +96,11 @@ macro_rules! payloads {
                 }
             }
 
-            /// The message's full name and its binary form; `None` for a type that is not known. A shared
-            /// text of more bytes than `twice_bytes_max` is in the first of the fields that have it, and in no
-            /// other one.
-            pub(crate) fn to_message(&self, twice_bytes_max: usize) -> Option<(&'static str, Pieces)> {
-                match self {
-                    $(Self::$name(message) => Some((full_name($url), Pieces::of(&**message))),)*
-                    $(Self::$known(message) => Some((full_name($known_url), Pieces::of(&**message))),)*
-                    Self::Shared(shared) => {
-                        Some((full_name(shared.url()), shared.pieces(twice_bytes_max)))
-                    }
-                    Self::Stored(stored) => stored.whole().to_message(twice_bytes_max),
-                    Self::Other(_) => None,
-                }
-            }
-
             fn into_bytes(self) -> prost_types::Any {
                 match self {
                     $(Self::$name(message) => encode($url, &*message),)*
                     $(Self::$known(message) => encode($known_url, &*message),)*
-                    Self::Shared(shared) => prost_types::Any {
-                        type_url: shared.url().to_owned(),
-                        value: shared.pieces(usize::MAX).into_vec(),
-                    },
-                    Self::Stored(stored) => stored.whole().into_bytes(),
+                    Self::Shared(shared) => shared.whole().into_bytes(),
                     Self::Other(bytes) => *bytes,
                 }
             }
@@ -159,8 +129,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encode_raw($url, &**message, out),)*
                     $(Self::$known(message) => encode_raw($known_url, &**message, out),)*
-                    Self::Shared(shared) => in_any(shared).write_to(out),
-                    Self::Stored(stored) => stored.whole().encode_raw(out),
+                    Self::Shared(shared) => shared.whole().encode_raw(out),
                     Self::Other(bytes) => bytes.encode_raw(out),
                 }
             }
@@ -184,8 +153,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encoded_len($url, &**message),)*
                     $(Self::$known(message) => encoded_len($known_url, &**message),)*
-                    Self::Shared(shared) => in_any(shared).size(),
-                    Self::Stored(stored) => stored.whole().encoded_len(),
+                    Self::Shared(shared) => shared.whole().encoded_len(),
                     Self::Other(bytes) => bytes.encoded_len(),
                 }
             }
@@ -212,25 +180,6 @@ include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 impl Default for Any {
     fn default() -> Self {
         Self::Other(Box::default())
-    }
-}
-
-impl Any {
-    /// The message of that full name in `value`, its binary form; [`Any::Other`] for a type that is
-    /// not known.
-    ///
-    /// # Errors
-    /// If the bytes are no such message.
-    pub(crate) fn of_message(full_name: &str, value: Vec<u8>) -> Result<Self, prost::DecodeError> {
-        let type_url = format!("{URL_PREFIX}{full_name}");
-        Self::from_bytes(prost_types::Any { type_url, value }, DecodeContext::default())
-    }
-}
-
-impl Any {
-    /// The binary form, as that of a message in a field.
-    pub(crate) fn pieces(&self) -> Pieces {
-        if let Self::Shared(shared) = self { in_any(shared) } else { Pieces::of(self) }
     }
 }
 
@@ -290,16 +239,6 @@ fn decode<M: Message + Default>(
 
 fn encode(url: &str, message: &impl Message) -> prost_types::Any {
     prost_types::Any { type_url: url.to_owned(), value: message.encode_to_vec() }
-}
-
-fn in_any(shared: &Shared) -> Pieces {
-    let type_url = shared.url().to_owned();
-    let mut pieces = Pieces::of(&prost_types::Any { type_url, value: Vec::new() });
-    let value = shared.pieces(usize::MAX);
-    if value.size() > 0 {
-        pieces.message(2, value);
-    }
-    pieces
 }
 
 /// `type_url` = 1, `value` = 2; empty fields are left out.

@@ -16,7 +16,7 @@ pub struct SessionId(String);
 pub struct RequestId(String);
 
 /// The id of a tool call, as given by the model.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolCallId(pub String);
 
 /// The id of a run, which lasts from accepting a submit to its end.
@@ -92,6 +92,16 @@ impl RunId {
     pub(crate) fn of_root(root: &str) -> Option<Self> {
         let uuid = root.strip_prefix("chat-msg-")?;
         Uuid::try_parse(uuid.get(..36)?).ok().map(Self)
+    }
+
+    /// The bytes of its UUID.
+    pub(crate) fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The run with a UUID of these bytes; `None` if they are not as many as one has.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        Uuid::from_slice(bytes).ok().map(Self)
     }
 
     /// Root of the message ids of the run, `chat-msg-<uuid>`.

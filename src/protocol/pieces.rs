@@ -5,28 +5,39 @@ use crate::support::text::Text;
 use prost::Message;
 use prost::bytes::BufMut;
 use prost::encoding::{WireType, encode_key, encode_varint};
+use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 /// Bytes of a text that is copied all the same: a piece of its own would take more.
 const TEXT_COPIED_BYTES_MAX: usize = 1024;
 
+/// Bytes after which another piece begins: one buffer for all would be copied as it grows, into twice its size.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+
 /// The binary form of a message: its pieces, one after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pieces {
     list: Vec<Piece>,
     size: usize,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 enum Piece {
     Bytes(Vec<u8>),
-    Text(Text),
+    Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
+}
+
+impl Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.as_bytes().len())
+    }
 }
 
 impl Piece {
     fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Text(text) => text.as_str().as_bytes(),
+            Self::Shared(shared) => (**shared).as_ref(),
         }
     }
 }
@@ -55,11 +66,8 @@ impl Pieces {
         self.list.iter().map(Piece::as_bytes)
     }
 
-    /// The whole message.
-    pub(crate) fn into_vec(mut self) -> Vec<u8> {
-        if let [Piece::Bytes(bytes)] = self.list.as_mut_slice() {
-            return std::mem::take(bytes);
-        }
+    /// A copy of the whole message.
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(self.size);
         self.write_to(&mut whole);
         whole
@@ -72,24 +80,34 @@ impl Pieces {
 
     /// Adds the fields that `message` has.
     pub(crate) fn fields(&mut self, message: &impl Message) {
-        self.bytes(|bytes| message.encode_raw(bytes));
+        let size = message.encoded_len();
+        self.bytes(|bytes| {
+            bytes.reserve(size);
+            message.encode_raw(bytes);
+        });
     }
 
     /// Adds a field with a text, unless it is empty.
     pub(crate) fn text(&mut self, tag: u32, text: &Text) {
         if !text.is_empty() {
-            self.chosen_text(tag, text);
+            self.shared(tag, text.len(), || text.shared());
         }
     }
 
-    /// Adds a field with a text, which is the one that is there of several, and may be empty.
-    pub(crate) fn chosen_text(&mut self, tag: u32, text: &Text) {
-        self.head(tag, text.len());
-        if text.len() <= TEXT_COPIED_BYTES_MAX {
-            return self.bytes(|bytes| bytes.put_slice(text.as_str().as_bytes()));
+    /// Adds a field with so many bytes that are shared.
+    pub(crate) fn shared(
+        &mut self,
+        tag: u32,
+        size: usize,
+        bytes: impl FnOnce() -> Arc<dyn AsRef<[u8]> + Send + Sync>,
+    ) {
+        self.head(tag, size);
+        let shared = bytes();
+        if size <= TEXT_COPIED_BYTES_MAX {
+            return self.bytes(|bytes| bytes.put_slice((*shared).as_ref()));
         }
-        self.size += text.len();
-        self.list.push(Piece::Text(text.clone()));
+        self.size += size;
+        self.list.push(Piece::Shared(shared));
     }
 
     /// Adds a field with a message.
@@ -106,9 +124,9 @@ impl Pieces {
                     true => *bytes = more,
                     false => bytes.extend_from_slice(&more),
                 }),
-                text @ Piece::Text(_) => {
-                    self.size += text.as_bytes().len();
-                    self.list.push(text);
+                shared @ Piece::Shared(_) => {
+                    self.size += shared.as_bytes().len();
+                    self.list.push(shared);
                 }
             }
         }
@@ -123,7 +141,9 @@ impl Pieces {
 
     /// Adds to the last piece, if that is bytes.
     fn bytes(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
-        if let Some(Piece::Bytes(bytes)) = self.list.last_mut() {
+        if let Some(Piece::Bytes(bytes)) = self.list.last_mut()
+            && bytes.len() < PIECE_BYTES_MAX
+        {
             let before = bytes.len();
             add(bytes);
             self.size += bytes.len() - before;
@@ -165,16 +185,7 @@ mod tests {
             assert_eq!(pieces.size(), whole.encoded_len(), "{length}");
             let shares = |piece: &[u8]| piece.as_ptr() == text.as_ptr();
             assert_eq!(pieces.iter().any(shares), length > TEXT_COPIED_BYTES_MAX);
-            assert_eq!(pieces.into_vec(), whole.encode_to_vec(), "{length}");
+            assert_eq!(pieces.to_vec(), whole.encode_to_vec(), "{length}");
         }
-    }
-
-    #[test]
-    fn a_text_that_was_chosen_is_there_even_if_it_is_empty() {
-        let mut pieces = Pieces::default();
-        pieces.text(1, &Text::default());
-        assert_eq!(pieces.size(), 0);
-        pieces.chosen_text(1, &Text::default());
-        assert_eq!(pieces.into_vec(), [0x0a, 0]);
     }
 }

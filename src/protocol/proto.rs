@@ -19,9 +19,9 @@ macro_rules! package {
     };
 }
 
+pub(crate) use duologue::store::v1 as store;
 pub use duologue::{
-    extract::v1 as extract, provider::v1 as provider, session::v1 as session, store::v1 as store,
-    tools::v1 as tools,
+    extract::v1 as extract, provider::v1 as provider, session::v1 as session, tools::v1 as tools,
 };
 pub use pinocchio::chatapp::{frontendtools::v1 as frontendtools, rpc::v1 as rpc, v1 as chat};
 
@@ -74,9 +74,10 @@ mod duologue {
         }
     }
     pub(super) mod store {
-        package! {
-            /// `duologue.store.v1`: the stored form of a conversation for the model.
-            v1 = "duologue.store.v1"
+        /// `duologue.store.v1`: the events of a conversation as a store has them, in binary form only.
+        #[expect(unreachable_pub, reason = "generated")]
+        pub(crate) mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/duologue.store.v1.rs"));
         }
     }
 }

@@ -82,50 +82,25 @@ impl AnswerExtraction {
 
     /// Applies an event; returns the values that it completed.
     pub(super) fn apply(&mut self, session: &SessionId, recorded: &Recorded) -> Vec<Any> {
-        match &recorded.event {
-            Event::RunStarted { .. } => {
-                *self = Self::new(self.wanted.clone());
-                Vec::new()
-            }
+        let event = &recorded.event;
+        if let Event::RunStarted { .. } = event {
+            *self = Self::new(self.wanted.clone());
+        } else if let Event::CallStarted = event {
             // The answer is what the model writes last, and not its words before a tool call.
-            Event::CallStarted => {
-                self.extractor.begin_again();
-                self.invalid = None;
-                Vec::new()
-            }
-            Event::SegmentPatched { segment, text, .. } if segment.kind == SegmentKind::Text => {
-                let found = self.extractor.push(text);
-                self.report(session, recorded, found)
-            }
-            Event::CallFinished { class, .. } => {
-                self.is_cut_off = class.cuts_off();
-                Vec::new()
-            }
-            Event::RunFinished { .. } => self.finish(session, recorded, self.is_cut_off),
-            Event::RunStopped { .. } | Event::RunFailed { .. } => {
-                self.finish(session, recorded, true)
-            }
-            Event::SegmentPatched { .. }
-            | Event::PromptAccepted { .. }
-            | Event::PromptJoined { .. }
-            | Event::RepairRequested { .. }
-            | Event::ApprovalRequested { .. }
-            | Event::ApprovalResolved { .. }
-            | Event::ClientCallRequested { .. }
-            | Event::ClientResultReceived { .. }
-            | Event::SegmentStarted { .. }
-            | Event::SegmentFinished { .. }
-            | Event::ToolCallStarted { .. }
-            | Event::ToolArgumentsPatched { .. }
-            | Event::ToolCallRequested { .. }
-            | Event::ToolExecutionStarted { .. }
-            | Event::ToolResultReady { .. }
-            | Event::ToolCallFinished { .. }
-            | Event::CallMetadataUpdated { .. }
-            | Event::TurnDropped { .. }
-            | Event::Call(_)
-            | Event::Session(_) => Vec::new(),
+            self.extractor.begin_again();
+            self.invalid = None;
+        } else if let Event::SegmentPatched { segment, text, .. } = event
+            && segment.kind == SegmentKind::Text
+        {
+            let found = self.extractor.push(text);
+            return self.report(session, recorded, found);
+        } else if let Event::CallFinished { class, .. } = event {
+            self.is_cut_off = class.cuts_off();
+        } else if event.ends_run() {
+            let is_finished = matches!(event, Event::RunFinished { .. });
+            return self.finish(session, recorded, self.is_cut_off || !is_finished);
         }
+        Vec::new()
     }
 
     /// The schema that the provider gets.

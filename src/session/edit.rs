@@ -60,7 +60,7 @@ impl Recorder {
                 (first, Some(self.asked(first)?))
             }
             Edit::Replace(Replacement { message_id, prompt, attachments, removed }) => {
-                let first = self.timeline.turn_of_prompt(&message_id);
+                let first = self.projections.timeline.turn_of_prompt(&message_id);
                 let first = first.ok_or_else(|| unknown_message(Some(&message_id)))?;
                 let attachments = match (attachments.is_empty(), removed.is_empty()) {
                     (true, true) => self.asked(first)?.attachments,
@@ -73,18 +73,23 @@ impl Recorder {
 
     /// Number of the last turn, whether people or the model know of it.
     fn last_turn(&self) -> Option<u32> {
-        self.transcript.numbers_from(0).chain(self.timeline.last_turn_number()).max()
+        self.projections
+            .transcript
+            .numbers_from(0)
+            .chain(self.projections.timeline.last_turn_number())
+            .max()
     }
 
     /// What that turn was asked. The model's side of the conversation has the attachments; of a turn that
     /// failed without an answer it keeps nothing once another has begun.
     fn asked(&self, turn: u32) -> Result<Asked, ClientError> {
         let prompt = |text: &str| Prompt::new(text.to_owned()).unwrap_or_else(Prompt::nothing);
-        if let Some(turn) = self.transcript.turn(turn) {
+        if let Some(turn) = self.projections.transcript.turn(turn) {
             let attachments = turn.attachments.clone();
             return Ok(Asked { prompt: prompt(&turn.prompt), attachments });
         }
-        let shown = self.timeline.first_prompt(turn).ok_or_else(|| unknown_message(None))?;
+        let shown =
+            self.projections.timeline.first_prompt(turn).ok_or_else(|| unknown_message(None))?;
         match shown.has_attachments {
             true => Err(lost_attachments()),
             false => {
@@ -96,8 +101,9 @@ impl Recorder {
 
     /// Drops the turns from that number on. `spare` is the run of the event if people see none of them.
     fn drop_turns(&mut self, request: &RequestId, first: u32, spare: RunId) {
-        let LastTurns { message_ids, tool_call_ids, mut turns } = self.timeline.turns_from(first);
-        turns.extend(self.transcript.numbers_from(first));
+        let LastTurns { message_ids, tool_call_ids, mut turns } =
+            self.projections.timeline.turns_from(first);
+        turns.extend(self.projections.transcript.numbers_from(first));
         let run = message_ids.first().and_then(|id| RunId::of_root(id)).unwrap_or(spare);
         let scope = Scope { run, turn: first, call: 0 };
         let turns = turns.into_iter().collect();

@@ -3,8 +3,8 @@
 use super::{ExitCode, Extraction, Hints, Signal};
 use crate::chat::choices::Origin;
 use crate::chat::event::ToolResult;
+use crate::chat::log::{Record, Restored, StoreFailure};
 use crate::chat::patch::Patches;
-use crate::chat::record::{Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Extension, ModelChoice};

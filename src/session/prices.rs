@@ -2,18 +2,13 @@
 //! Pure.
 
 use crate::chat::event::Usage;
+use crate::chat::usage::{Cost, Spent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Fraction digits of a price that are read, and so the unit in which prices of a million tokens are
 /// kept. A token's price is as many in 10^-12 of the currency.
 const FRACTION_DIGITS: usize = 6;
-
-/// Picos of the currency: 10^-12.
-const PICOS_PER_UNIT: u128 = 1_000_000_000_000;
-
-/// Fraction digits of a cost that are written.
-const COST_DIGITS: usize = 6;
 
 /// Prices of models.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -43,10 +38,6 @@ pub struct Price {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Decimal")]
 pub struct PerMillion(u64);
-
-/// A cost in 10^-12 of a currency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(u128);
 
 /// A number as it is written.
 #[derive(Deserialize)]
@@ -85,9 +76,19 @@ fn millionths(text: &str) -> Option<u64> {
 }
 
 impl Prices {
-    /// The cost of a call that has used nothing, with any model; `None` if there is no list.
-    pub(crate) fn of_nothing(&self) -> Option<Cost> {
-        (*self != Self::default()).then(Cost::default)
+    /// What a provider call of that model used, of whose counts its provider reported `usage`. `is_free`:
+    /// without counts it used nothing, with any model.
+    pub(crate) fn spent(
+        &self,
+        (engine, model): (&str, &str),
+        usage: Option<&Usage>,
+        is_free: bool,
+    ) -> Spent {
+        let cost = match usage {
+            Some(usage) => self.cost(engine, model, usage),
+            None => (is_free && *self != Self::default()).then(Cost::default),
+        };
+        Spent { is_free, cost: cost.map(|cost| (cost, self.currency.as_str().into())) }
     }
 
     /// The cost of `usage` with that model; `None` if the price of some of its tokens is not in the
@@ -109,40 +110,6 @@ impl Prices {
             tokens => price.map(|price| tokens * u128::from(price.0)),
         };
         parts.into_iter().map(cost).sum::<Option<u128>>().map(Cost)
-    }
-}
-
-impl std::ops::Add for Cost {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl std::str::FromStr for Cost {
-    type Err = String;
-
-    /// Reads what [`Cost`] writes: a decimal number with six digits after the point.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no cost");
-        let (whole, fraction) = text.split_once('.').ok_or_else(wrong)?;
-        let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if fraction.len() != COST_DIGITS || !is_digits(whole) || !is_digits(fraction) {
-            return Err(wrong());
-        }
-        let millionths: u128 = format!("{whole}{fraction}").parse().map_err(|_| wrong())?;
-        Ok(Self(millionths.saturating_mul(PICOS_PER_UNIT / 1_000_000)))
-    }
-}
-
-impl std::fmt::Display for Cost {
-    /// As a decimal number with six digits after the point, rounded to the nearest.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let per_digit = PICOS_PER_UNIT / 10u128.pow(u32::try_from(COST_DIGITS).unwrap_or(0));
-        let millionths = self.0.saturating_add(per_digit / 2) / per_digit;
-        let (whole, fraction) = (millionths / 1_000_000, millionths % 1_000_000);
-        write!(f, "{whole}.{fraction:0COST_DIGITS$}")
     }
 }
 

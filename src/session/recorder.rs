@@ -7,21 +7,23 @@ pub use frames::FULL_SNAPSHOT_ENTITIES_MAX;
 
 use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
 use super::exit::Verdict;
-use super::log::{Log, Projections};
-use super::usage::UsageMeter;
+use super::log::Log;
+use super::prices::Prices;
 use super::{FinalSnapshot, Hints, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment, SessionEvent};
+use crate::chat::log::Record;
 use crate::chat::patch::{PatchFields, Patches};
+use crate::chat::projections::Projections;
 use crate::chat::timeline::Timeline;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
 use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
-use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId, TaskId, ToolCallId};
+use crate::protocol::id::{Ids, RequestId, RunId, SessionId, TaskId};
 use crate::protocol::wire::{self, ClientError};
 use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -34,13 +36,9 @@ pub(super) struct Recorder {
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
     answer_extraction: Option<AnswerExtraction>,
-    pub(super) ordinal: Ordinal,
-    pub(super) timeline: Timeline,
-    pub(super) transcript: Transcript,
+    pub(super) projections: Projections,
     ui: Ui,
     pub(super) log: Log,
-    /// The ids of the session's tool calls, each with how many calls of the engines had it.
-    tool_calls: HashMap<ToolCallId, u32>,
     /// The tasks that were started and have not ended.
     tasks: BTreeSet<TaskId>,
     /// The number of the newest task.
@@ -48,7 +46,9 @@ pub(super) struct Recorder {
     outputs: Vec<Output>,
     fault: FailPoint,
     extensions: BTreeSet<Extension>,
-    usage: UsageMeter,
+    prices: Arc<Prices>,
+    /// The run that is recorded was cut off in an earlier process: nothing of its end is shown.
+    is_unseen: bool,
     /// What is looked for in answers unless a submit says otherwise.
     own_extraction: Option<Extraction>,
 }
@@ -57,7 +57,7 @@ impl Recorder {
     pub(super) fn new(session: SessionId, rules: &Rules, ids: &mut Ids) -> Self {
         Self {
             ui: Ui::new(session.clone(), rules.patches),
-            log: Log::new(session.clone(), rules.log),
+            log: Log::new(rules.log),
             session,
             mode: rules.mode,
             patches: rules.patches,
@@ -66,16 +66,18 @@ impl Recorder {
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
             answer_extraction: rules.extraction.clone().map(AnswerExtraction::new),
-            ordinal: Ordinal::default(),
-            timeline: Timeline::with_history(&rules.preamble.history, ids),
-            transcript: Transcript::new(rules.preamble.clone()),
-            tool_calls: HashMap::new(),
+            projections: Projections {
+                timeline: Timeline::with_history(&rules.preamble.history, ids),
+                transcript: Transcript::new(rules.preamble.clone()),
+                ..Projections::default()
+            },
             tasks: BTreeSet::new(),
             last_task: TaskId::default(),
             outputs: Vec::new(),
             fault: FailPoint::default(),
             extensions: rules.extensions.clone(),
-            usage: UsageMeter::new(Arc::clone(&rules.prices)),
+            prices: Arc::clone(&rules.prices),
+            is_unseen: false,
             own_extraction: rules.extraction.clone(),
         }
     }
@@ -90,15 +92,14 @@ impl Recorder {
         self.extensions.insert(extension);
     }
 
-    pub(super) fn usage(&mut self) -> &mut UsageMeter {
-        &mut self.usage
+    pub(super) fn prices(&self) -> &Prices {
+        &self.prices
     }
 
     /// Before a run: what is looked for in its answer, if that is not what the session looks for.
     pub(super) fn expect_answer(&mut self, extraction: Option<Extraction>) {
         let extraction = extraction.or_else(|| self.own_extraction.clone());
         self.answer_extraction = extraction.map(AnswerExtraction::new);
-        self.usage.run_started();
     }
 
     /// Why the answer so far does not match its schema, and how often another can be asked for.
@@ -119,7 +120,7 @@ impl Recorder {
 
     /// The text of a segment so far; empty if what the model says is not remembered.
     pub(super) fn segment_text(&self, run: RunId, segment: Segment) -> Text {
-        self.timeline.text(run, segment)
+        self.projections.timeline.text(run, segment)
     }
 
     /// What became of the last run.
@@ -134,7 +135,6 @@ impl Recorder {
     /// Gives the session the name that its first request has for it. No event has happened yet.
     pub(super) fn rename(&mut self, session: SessionId) {
         self.ui = Ui::new(session.clone(), self.patches);
-        self.log = self.log.renamed(session.clone());
         self.session = session;
     }
 
@@ -150,40 +150,18 @@ impl Recorder {
         self.outputs.push(output);
     }
 
-    /// The id in this session of a tool call that its engine calls `id`: the same, unless an earlier
-    /// call has it. Some providers number the calls of each answer anew, and clients and snapshots
-    /// know a call by its id.
-    pub(super) fn tool_call_id(&mut self, id: &ToolCallId) -> ToolCallId {
-        let calls = self.tool_calls.entry(id.clone()).or_default();
-        *calls += 1;
-        if *calls == 1 {
-            return id.clone();
-        }
-        let mut number = *calls;
-        let mut unique = ToolCallId(format!("{}-{number}", id.0));
-        while self.tool_calls.contains_key(&unique) {
-            number += 1;
-            unique = ToolCallId(format!("{}-{number}", id.0));
-        }
-        self.tool_calls.insert(id.clone(), number);
-        self.tool_calls.insert(unique.clone(), 1);
-        unique
-    }
-
     /// Numbers an event, takes it into every projection and shows it.
     pub(super) fn record(&mut self, request: &RequestId, scope: Scope, event: Event) {
         self.apply(Some(request), scope, event);
     }
 
     fn apply(&mut self, request: Option<&RequestId>, scope: Scope, event: Event) {
-        self.ordinal = self.ordinal.next();
+        let ordinal = self.projections.ordinal.next();
         self.fault.step();
         let event = self.log.complete(event);
-        let recorded = Recorded { ordinal: self.ordinal, scope, event };
-        if self.keeps() {
-            self.timeline.apply(&recorded);
-        }
-        self.transcript.apply(&recorded);
+        let recorded = Recorded { ordinal, scope, event };
+        let keeps = self.keeps();
+        self.projections.apply(&recorded, keeps);
         self.weigh(&recorded.event);
         let found = self
             .answer_extraction
@@ -197,60 +175,53 @@ impl Recorder {
         // Its message belongs to the extension of the values.
         let is_hidden = matches!(recorded.event, Event::RepairRequested { .. })
             && !self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_reported);
-        self.log(request, &recorded, is_hidden);
+        self.persist(&recorded);
+        if self.log.rules().backend_events && !is_hidden {
+            self.show_backend_event(request, &recorded);
+        }
         let payload = self.ui.project(recorded);
         // What an event brought follows it; but after the end of a run nothing of it may follow.
         let (before, after) = if is_end { (found, None) } else { (None, found) };
         self.show(request, before.into_iter().flatten());
-        self.show(request, (!is_hidden).then_some(payload));
+        self.show(request, payload.filter(|_| !is_hidden));
         self.show(request, after.into_iter().flatten());
     }
 
-    /// Has an event stored before anything of it is shown, and shows it as a backend event.
-    fn log(&mut self, request: Option<&RequestId>, recorded: &Recorded, is_hidden: bool) {
-        if !self.log.is_on() {
+    /// Has an event stored before anything of it is shown.
+    fn persist(&mut self, recorded: &Recorded) {
+        if !self.log.rules().is_stored {
             return;
         }
-        if let Some(patch) = self.log.patch(recorded) {
-            // Most lists of outputs are a patch and its frame.
-            self.outputs.reserve_exact(2);
-            return self.outputs.push(patch);
-        }
-        let payload = self.log.payload(recorded);
-        let at = (self.ordinal, &payload);
-        let shown = self.log.backend_event(&self.session, request, at);
-        self.store(recorded, payload);
-        self.outputs.extend(shown.filter(|_| !is_hidden));
+        // Most lists of outputs are a patch and its frame.
+        self.outputs.reserve_exact(2);
+        let start = self.log.begin(&self.session, &self.projections);
+        self.outputs.extend(start.map(Output::Persist));
+        self.outputs.push(Output::Persist(Record::Event(recorded.clone())));
     }
 
-    fn store(&mut self, recorded: &Recorded, payload: Any) {
-        let Self { session, timeline, transcript, usage, .. } = self;
-        let projections = Projections { session, timeline, transcript, usage };
-        let stored = self.log.record(recorded, payload, &projections);
-        self.outputs.extend(stored);
+    fn show_backend_event(&mut self, request: Option<&RequestId>, recorded: &Recorded) {
+        let Some(payload) = self.ui.backend_event(recorded) else { return };
+        let body = wire::backend_event(recorded.ordinal, payload);
+        self.frame(request, body);
     }
 
-    /// An event of a run that was cut off before this process began: it is stored and not shown, and
-    /// the model knows of it already.
-    pub(super) fn record_unseen(&mut self, scope: Scope, event: Event) {
-        self.ordinal = self.ordinal.next();
-        let recorded = Recorded { ordinal: self.ordinal, scope, event };
-        self.timeline.apply(&recorded);
-        let payload = self.log.payload(&recorded);
-        self.store(&recorded, payload);
-    }
-
-    /// A call of an earlier process had that id.
-    pub(super) fn tool_calls_known(&mut self, id: &str) {
-        self.tool_calls.insert(ToolCallId(id.to_owned()), 1);
+    /// Records the end of a run that was cut off in an earlier process: it is stored and not shown.
+    pub(super) fn unseen(&mut self, end: impl FnOnce(&mut Self)) {
+        let (shown, verdict) = (self.take_outputs(), self.verdict);
+        self.is_unseen = true;
+        end(self);
+        self.is_unseen = false;
+        self.verdict = verdict;
+        let ended = std::mem::replace(&mut self.outputs, shown).into_iter();
+        self.outputs.extend(ended.filter(|output| matches!(output, Output::Persist(_))));
     }
 
     /// Frames for payloads that come of the newest event.
     fn show(&mut self, request: Option<&RequestId>, payloads: impl IntoIterator<Item = Any>) {
+        let ordinal = self.projections.ordinal;
         for payload in payloads {
             let is_lean = self.patches.fields == PatchFields::Lean && is_patch(&payload);
-            let mut frame =
-                wire::frame(&self.session, request, wire::ui_event(self.ordinal, payload));
+            let mut frame = wire::frame(&self.session, request, wire::ui_event(ordinal, payload));
             if is_lean {
                 frame.session_id = String::new();
             }
@@ -260,7 +231,7 @@ impl Recorder {
 
     /// Bytes of the attachments in the transcript.
     pub(super) fn attached_bytes(&self) -> u64 {
-        self.transcript.attached_bytes()
+        self.projections.transcript.attached_bytes()
     }
 
     /// The same for what happens outside of runs. It may come of no request.
@@ -275,35 +246,12 @@ impl Recorder {
     }
 
     fn weigh(&mut self, event: &Event) {
-        match event {
-            Event::CallFinished { class, .. } if class.cuts_off() => self.verdict = Verdict::CutOff,
-            Event::CallFinished { .. } | Event::RunStarted { .. } => {
-                self.verdict = Verdict::Answered;
-            }
-            Event::RunFailed { .. } => self.verdict = Verdict::Failed,
-            Event::PromptAccepted { .. }
-            | Event::PromptJoined { .. }
-            | Event::RepairRequested { .. }
-            | Event::ApprovalRequested { .. }
-            | Event::ApprovalResolved { .. }
-            | Event::ClientCallRequested { .. }
-            | Event::ClientResultReceived { .. }
-            | Event::CallStarted
-            | Event::SegmentStarted { .. }
-            | Event::SegmentPatched { .. }
-            | Event::SegmentFinished { .. }
-            | Event::ToolCallStarted { .. }
-            | Event::ToolArgumentsPatched { .. }
-            | Event::ToolCallRequested { .. }
-            | Event::ToolExecutionStarted { .. }
-            | Event::ToolResultReady { .. }
-            | Event::ToolCallFinished { .. }
-            | Event::CallMetadataUpdated { .. }
-            | Event::TurnDropped { .. }
-            | Event::RunFinished { .. }
-            | Event::RunStopped { .. }
-            | Event::Call(_)
-            | Event::Session(_) => {}
+        if let Event::CallFinished { class, .. } = event {
+            self.verdict = if class.cuts_off() { Verdict::CutOff } else { Verdict::Answered };
+        } else if let Event::RunStarted { .. } = event {
+            self.verdict = Verdict::Answered;
+        } else if let Event::RunFailed { .. } = event {
+            self.verdict = Verdict::Failed;
         }
     }
 }

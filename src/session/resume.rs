@@ -2,18 +2,20 @@
 
 use super::client_error::{store_closed, store_failed};
 use super::recorder::Recorder;
+use super::run::{Outcome, Run, Stop};
 use super::{Output, Session, SessionMode, Warning};
+use super::{Rules, Uptime};
 use crate::chat::choices::{Choices, ChosenModel, Origin};
-use crate::chat::event::{Event, SessionEvent};
-use crate::chat::record::{Loss, Restored, StoreFailure};
-use crate::chat::replay::Replay;
-use crate::chat::timeline::{Span, Timeline};
-use crate::chat::transcript::{Preamble, Step, Transcript};
+use crate::chat::event::{Recorded, SessionEvent};
+use crate::chat::log::{CUT_OFF, Loss, Restored, StoreFailure};
+use crate::chat::projections::Projections;
+use crate::chat::timeline::Span;
+#[cfg(test)]
 use crate::protocol::any::Any;
 use crate::protocol::command::{Extension, ToolManifest};
+use crate::protocol::id::{Ids, RequestId, SessionId};
 use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::session::StoreDegraded;
-use crate::protocol::words::kind;
 use crate::task::settings::CallSettings;
 use std::fmt;
 
@@ -30,11 +32,11 @@ impl Session {
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
     /// closed, and the conversation is shown.
     pub(super) fn restored(&mut self, restored: Restored) {
-        self.turns = restored.turns;
-        let loss = restored.loss.clone();
-        let choices = restored.choices.clone();
-        let first_new = restored.ordinal.next();
-        let replay = self.recorder.restore(restored);
+        let Restored { session, projections, open, loss } = restored;
+        self.turns = projections.turns;
+        let choices = (*projections.choices).clone();
+        let first_new = projections.ordinal.next();
+        self.recorder.restore(session, *projections);
         match &loss {
             // What follows is not stored; what closes the run is no exception.
             Some(Loss { reason, is_closed: true }) => self.recorder.stop_log(reason),
@@ -44,7 +46,8 @@ impl Session {
             }
             None => {}
         }
-        self.recorder.close_cut_off(replay);
+        let request = self.ids.request();
+        self.recorder.end_cut_off(&open, request);
         let state = self.recorder.state(None, Span::Conversation);
         self.recorder.push(Output::Frame(state));
         if let Some(Loss { reason, is_closed }) = loss {
@@ -75,7 +78,7 @@ impl Session {
         }
         if self.rules.origin != origin {
             let choices = self.choices();
-            self.recorder.log.go_on_with(choices);
+            self.recorder.log.continue_with(choices);
         }
     }
 
@@ -247,56 +250,52 @@ impl fmt::Display for Answering {
     }
 }
 
-impl Recorder {
-    /// Takes over a stored conversation.
-    fn restore(&mut self, restored: Restored) -> Replay {
-        let Restored { session, ordinal, preamble, entities, entities_until, tail, .. } = restored;
-        self.rename(session);
-        for entity in &entities {
-            // Those of calls that were dropped are not given again.
-            let dropped =
-                (entity.tombstone && entity.kind == kind::TOOL_CALL).then_some(&*entity.id);
-            if let Some(id) = entity.payload.as_ref().and_then(tool_call_of).or(dropped) {
-                self.tool_calls_known(id);
-            }
-        }
-        for turn in &restored.transcript {
-            turn.steps.iter().filter_map(called).for_each(|id| self.tool_calls_known(id));
-        }
-        let own = self.transcript.preamble().clone();
-        let preamble = Preamble {
-            system: own.system.or(preamble.system),
-            history: if preamble.history.is_empty() { own.history } else { preamble.history },
+#[cfg(test)]
+impl Session {
+    /// Checks that the folds of the log are what is known of the conversation.
+    #[track_caller]
+    pub(crate) fn assert_projected(&self, stored: &Projections) {
+        let (live, session) = (&self.recorder.projections, self.id());
+        let shown = |it: &Projections| it.timeline.snapshot(session, Span::Conversation);
+        let whole = |it: &Projections| {
+            let entities = shown(it).entities.into_iter();
+            let whole =
+                entities.map(|it| (it.id, it.last_event_ordinal, it.payload.map(Any::into_whole)));
+            whole.collect::<Vec<_>>()
         };
-        self.transcript = Transcript::restored(preamble, restored.transcript);
-        self.timeline = Timeline::restored(entities, entities_until);
-        if let Some(counts) = &restored.usage {
-            self.usage().resume(counts);
-        }
-        let mut replay = Replay::default();
-        for stored in &tail {
-            if let Any::ChatProviderCallFinished(it) = &stored.payload {
-                self.usage().call_was_cut_off(it.usage.as_ref());
-            }
-            if let Some(id) = tool_call_of(&stored.payload) {
-                self.tool_calls_known(id);
-            }
-            replay.apply(stored, &mut self.timeline);
-        }
-        self.timeline.pass(ordinal);
-        self.ordinal = ordinal;
-        self.log.resume(entities_until);
-        replay
+        assert_eq!(whole(live), whole(stored));
+        assert_eq!(live.transcript.turns(), stored.transcript.turns());
+        assert_eq!(live.usage.counts(), stored.usage.counts());
+        assert_eq!((live.ordinal, live.turns), (stored.ordinal, stored.turns));
+        assert_eq!(live.choices, stored.choices);
+    }
+}
+
+/// The conversation as it would be if the process that holds it ended here.
+pub(crate) fn as_if_ended(restored: Restored) -> Projections {
+    let Restored { session, projections, open, .. } = restored;
+    let mut ids = Ids::new(0);
+    let mut recorder = Recorder::new(session.clone(), &Rules::default(), &mut ids);
+    recorder.restore(session, *projections);
+    recorder.end_cut_off(&open, ids.request());
+    recorder.projections
+}
+
+impl Recorder {
+    /// Continues a stored conversation.
+    fn restore(&mut self, session: SessionId, projections: Projections) {
+        self.rename(session);
+        let own = self.projections.transcript.preamble().clone();
+        self.projections = projections;
+        self.projections.prefer_preamble(own);
+        self.log.resume();
     }
 
-    /// Closes the run that was cut off: its events are stored, and not shown.
-    fn close_cut_off(&mut self, replay: Replay) {
-        for (scope, event) in replay.closing(&self.timeline) {
-            if let Event::CallFinished { .. } = event {
-                self.usage().call_was_cut_off(None);
-            }
-            self.record_unseen(scope, event);
-        }
+    /// Ends the run that was cut off, if there is one: its end is stored, and not shown.
+    fn end_cut_off(&mut self, open: &[Recorded], request: RequestId) {
+        let Some(mut run) = Run::of_events(open, request) else { return };
+        let stop = Stop { reason: CUT_OFF.to_owned(), error: None };
+        self.unseen(|recorder| run.end(recorder, Uptime::default(), Outcome::Stopped(stop)));
     }
 
     /// Stores nothing from here on.
@@ -305,22 +304,4 @@ impl Recorder {
         let text = format!("{reason}; the conversation goes on and is not stored any more");
         self.push(Output::Warning(Warning { text, has_event: true, code: None }));
     }
-}
-
-fn called(step: &Step) -> Option<&str> {
-    match step {
-        Step::Called { tool, .. } => Some(&tool.id.0),
-        Step::Text { .. } | Step::Prompt(..) | Step::ProviderData(_) => None,
-    }
-}
-
-/// The id of the tool call that a payload is about.
-fn tool_call_of(payload: &Any) -> Option<&str> {
-    if let Any::ToolCallEntity(it) = payload {
-        return Some(&it.tool_call_id);
-    }
-    if let Any::ChatToolCallStarted(it) = payload {
-        return Some(&it.tool_call_id);
-    }
-    None
 }

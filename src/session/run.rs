@@ -149,9 +149,10 @@ impl Run {
         attachments: Attachments,
     ) {
         self.prompt = Text::from(prompt);
-        let prompt = || self.prompt.clone();
-        self.record(context.recorder, Event::PromptAccepted { prompt: prompt(), attachments });
-        self.record(context.recorder, Event::RunStarted { prompt: prompt(), choices: None });
+        let prompt = self.prompt.clone();
+        let accepted = Event::PromptAccepted { prompt: prompt.clone(), attachments };
+        self.record(context.recorder, accepted);
+        self.record(context.recorder, Event::RunStarted { prompt, choices: None });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.step = Step::Preparing { deadline },
             None => self.start_call(context),
@@ -236,9 +237,8 @@ impl Run {
         if self.repairs >= rejected.repairs_max {
             return false;
         }
-        self.repairs += 1;
         let RejectedAnswer { reason, repairs_max } = rejected;
-        let number = self.repairs;
+        let number = self.repairs + 1;
         self.record(recorder, Event::RepairRequested { reason, number, max: repairs_max });
         true
     }
@@ -321,7 +321,8 @@ impl Run {
         self.segment.as_ref().is_some_and(|open| open.segment.kind == kind)
     }
 
-    fn record(&self, recorder: &mut Recorder, event: Event) {
+    fn record(&mut self, recorder: &mut Recorder, event: Event) {
+        self.apply(&event);
         recorder.record(&self.request, self.scope, event);
     }
 }

@@ -1,34 +1,103 @@
-//! What a batch of records changes in the tables of a store, whatever kind of database it is. Pure.
+//! A write batch: the rows that records append to the log of a session, and what they change in its summary,
+//! whatever kind of database it is. Pure.
 
-use super::Roles;
-use super::content::{Content, EventContent, StepContent};
-use super::turn::{Blobs, add_blobs, choices_message, preamble_message};
+use super::codec::{Blobs, RowWriter, add_blobs, choices_message, start_message};
+use super::row::{Hash, NewRow, RowHead};
 use crate::chat::choices::Choices;
-use crate::chat::event::Scope;
-use crate::chat::record::{EventRecord, PatchRecord, Record, SessionStart, TurnChange};
-use crate::protocol::any::Any;
-use crate::protocol::id::Ordinal;
+use crate::chat::event::{Event, Recorded};
+use crate::chat::log::{Record, SessionStart};
+use crate::protocol::id::{Ordinal, ToolCallId};
+use crate::protocol::pieces::Pieces;
 use prost::Message;
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 /// Characters of a session's title: the beginning of its first prompt.
 const TITLE_CHARS_MAX: usize = 80;
 
-/// The number of the steps that are of no turn.
-pub(super) const NO_TURN: u32 = 0;
+/// Bytes of open events after which they are sealed although their turn goes on, so that a turn of any size takes
+/// little memory. It is done as soon as no text is unfinished: patches are dropped once their whole text follows.
+const OPEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The full names of the messages that a session has one of.
-pub(super) const CHOICES: &str = "duologue.store.v1.StoredChoices";
-pub(super) const COUNTS: &str = "duologue.session.v1.TokenCounts";
-
-/// A batch as changes of rows, in order, and what it changes in the row of its session.
+/// The end of the log of a session in one store: what the next batch needs to know of it.
 #[derive(Debug, Default)]
-pub(super) struct Batch<'a> {
-    /// The preamble of the session, if it begins here.
-    pub(super) preamble: Vec<u8>,
-    pub(super) changes: Vec<Change<'a>>,
+pub(super) struct Tail {
+    /// Number of the last row; 0 if there is none.
+    pub(super) rows: i64,
+    /// Its hash, or that of what the session began with.
+    pub(super) head: Hash,
+    /// How many rows there are up to the last one that is sealed.
+    pub(super) sealed_rows: i64,
+    /// The hash of that one.
+    pub(super) sealed_head: Hash,
+    /// The events after it, without patches, as they are in a row.
+    open: RowWriter,
+    /// Ordinal of the first of them; 0 if there is none.
+    open_first: i64,
+    /// Texts that are not followed by the whole yet: a segment (`None`) and arguments of tool calls.
+    unfinished: BTreeSet<Option<ToolCallId>>,
+}
+
+impl Tail {
+    /// That of a log without a row.
+    pub(super) fn of_start(start: &[u8]) -> Self {
+        let head = Hash::of_start(start);
+        Self { head, sealed_head: head, ..Self::default() }
+    }
+
+    /// Number and hash of the last sealed row.
+    pub(super) fn sealed(&self) -> (i64, Hash) {
+        (self.sealed_rows, self.sealed_head)
+    }
+
+    /// Notes an event after the last sealed row.
+    pub(super) fn open(&mut self, recorded: &Recorded) {
+        if let Event::SegmentStarted { .. } = &recorded.event {
+            self.unfinished.insert(None);
+        } else if let Event::ToolCallStarted { tool } = &recorded.event {
+            self.unfinished.insert(Some(tool.id.clone()));
+        } else if let Event::SegmentFinished { .. } = &recorded.event {
+            self.unfinished.remove(&None);
+        } else if let Event::ToolCallRequested { tool, .. } | Event::ToolCallFinished { tool, .. } =
+            &recorded.event
+        {
+            self.unfinished.remove(&Some(tool.id.clone()));
+        }
+        if !recorded.event.is_patch() {
+            self.open.add(recorded);
+            if self.open_first == 0 {
+                self.open_first = signed(recorded.ordinal);
+            }
+        }
+    }
+
+    /// Whether the open events are to be sealed after that one.
+    fn is_due(&self, recorded: &Recorded) -> bool {
+        let is_full = self.open.size() > OPEN_BYTES_MAX && self.unfinished.is_empty();
+        recorded.event.ends_turn() || is_full
+    }
+
+    /// Notes a row at the end.
+    pub(super) fn push(&mut self, head: &RowHead, hash: Hash) {
+        (self.rows, self.head) = (head.number, hash);
+        if head.is_sealed {
+            (self.sealed_rows, self.sealed_head) = (head.number, hash);
+            self.open_first = 0;
+            self.unfinished.clear();
+        }
+    }
+}
+
+/// What a batch changes in the tables of a store.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// What the session begins with, if it begins here: a `StoredStart`.
+    pub(super) start: Option<Vec<u8>>,
+    /// The rows after this one are removed: the first new row has their events, without patches.
+    pub(super) replaces_after: Option<i64>,
+    /// The rows that are appended.
+    pub(super) rows: Vec<NewRow>,
+    /// The bytes of attachments that the rows need.
+    pub(super) blobs: Blobs,
     /// Ordinal of the last event; 0 if there is none.
     pub(super) last: i64,
     /// Number of the last turn; 0 if there is none.
@@ -37,268 +106,158 @@ pub(super) struct Batch<'a> {
     pub(super) title: String,
     /// How many turns are dropped.
     pub(super) dropped_turns: i64,
-    /// How the numbers of rows change.
-    pub(super) rows: RowChanges,
-    /// Messages that the session has one of, by name, in the place of earlier ones.
-    pub(super) messages: BTreeMap<&'static str, Vec<u8>>,
+    /// What is chosen, if that changes: a `StoredChoices`.
+    pub(super) choices: Option<Vec<u8>>,
     /// It must survive a loss of power, and with it all that was written before.
     pub(super) ends_turn: bool,
+    /// How many rows the log has with it, and the hash of the last.
+    pub(super) row_count: i64,
+    pub(super) head: Hash,
 }
 
-/// How the numbers of a session's rows change that its own row has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RowChanges {
-    pub(super) turns: i64,
-    pub(super) states: i64,
-    /// Events after the last state.
-    pub(super) tail: RowCount,
-    /// Steps of the turn that goes on.
-    pub(super) steps: RowCount,
-    /// Steps that are of no turn.
-    pub(super) drops: i64,
-}
-
-/// How a number of rows changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RowCount {
-    /// It begins with none.
-    pub(super) is_reset: bool,
-    pub(super) added: i64,
-}
-
-impl RowChanges {
-    fn add(&mut self, change: &Change<'_>) {
-        let none = RowCount { is_reset: true, added: 0 };
-        match change {
-            Change::Event { .. } => self.tail.added += 1,
-            Change::State { .. } => {
-                self.states += 1;
-                self.tail = none;
-            }
-            Change::Step { turn: NO_TURN, .. } => self.drops += 1,
-            Change::Step { .. } => self.steps.added += 1,
-            Change::DropSteps { .. } => self.steps = none,
-            Change::Turn { .. } => self.turns += 1,
-            // A state follows, which has what they said.
-            Change::DropPatches { .. } | Change::Blob { .. } => {}
-        }
-    }
-}
-
-/// A change of rows.
-#[derive(Debug)]
-pub(super) enum Change<'a> {
-    /// An event is added. `place` is its turn and provider call.
-    Event { ordinal: i64, place: Option<(u32, u32)>, content: EventContent<'a> },
-    /// The patches of a run that ends are removed: the events that ended its segments and completed its
-    /// calls have their whole text.
-    DropPatches { turn: u32 },
-    /// The entities that are new at the end of a run are added.
-    State { ordinal: i64, content: Content<'a> },
-    /// A step of a turn that goes on is added.
-    Step { ordinal: i64, turn: u32, content: StepContent<'a> },
-    /// The steps of a turn are removed.
-    DropSteps { turn: u32 },
-    /// A turn that has ended is added.
-    Turn { ordinal: i64, turn: u32, content: Content<'a> },
-    /// The session needs these bytes, which another one may have added.
-    Blob { sha256: String, data: Arc<[u8]> },
-}
-
-impl<'a> Batch<'a> {
-    /// What `records` change in a store with these roles. What is large is made of them as it is written.
-    pub(super) fn of(records: &'a [Record], roles: Roles) -> Self {
-        let mut building =
-            Building { roles, batch: Self::default(), blobs: Blobs::new(), piece: None };
+impl Batch {
+    /// What `records` append to a log with this end, which becomes that of the log with them.
+    pub(super) fn of(tail: &mut Tail, records: Vec<Record>) -> Self {
+        let mut batch = Self::default();
+        // What is not sealed in this batch, with patches, and the ordinal of its first event.
+        let (mut row, mut first) = (RowWriter::default(), 0);
         for record in records {
             match record {
-                Record::Start(start) => building.start(start),
-                Record::Event(event) => building.event(event),
-                Record::Patch(patch) => building.patch(patch),
+                Record::Start(start) => *tail = batch.begin(&start),
+                Record::Event(recorded) => {
+                    batch.note(&recorded);
+                    tail.open(&recorded);
+                    if tail.is_due(&recorded) {
+                        batch.seal(tail);
+                        batch.ends_turn |= recorded.event.ends_turn();
+                        (row, first) = (RowWriter::default(), 0);
+                    } else {
+                        row.add(&recorded);
+                        first = if first == 0 { signed(recorded.ordinal) } else { first };
+                    }
+                }
             }
         }
-        building.finish()
+        if row.size() > 0 {
+            batch.append(tail, (first, false), row.finish());
+        }
+        (batch.row_count, batch.head) = (tail.rows, tail.head);
+        batch
     }
-}
 
-/// A batch on its way.
-struct Building<'a> {
-    roles: Roles,
-    batch: Batch<'a>,
-    blobs: Blobs,
-    /// Pieces of a text that are one step: the last event, its place and the text.
-    piece: Option<(Ordinal, Scope, String)>,
-}
+    /// Whether the batch changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.start.is_none() && self.rows.is_empty()
+    }
 
-impl<'a> Building<'a> {
-    /// The session begins; its earlier messages are kept as people see them.
-    fn start(&mut self, start: &'a SessionStart) {
-        let mut preamble = preamble_message(&start.preamble);
-        preamble.without_turns = !self.roles.turns;
-        self.batch.preamble = preamble.encode_to_vec();
+    fn begin(&mut self, start: &SessionStart) -> Tail {
+        let bytes = start_message(start).encode_to_vec();
+        let tail = Tail::of_start(&bytes);
+        self.start = Some(bytes);
         if start.choices != Choices::default() {
-            self.choices(&start.choices);
+            self.choices = Some(choices_message(&start.choices).encode_to_vec());
         }
-        if self.roles.timeline && start.history.len() > 0 {
-            let content = Content::State(&start.history);
-            self.batch.changes.push(Change::State { ordinal: 0, content });
-        }
+        tail
     }
 
-    fn choices(&mut self, choices: &Choices) {
-        if self.roles.turns {
-            self.batch.messages.insert(CHOICES, choices_message(choices).encode_to_vec());
+    /// All that is open becomes one row.
+    fn seal(&mut self, tail: &mut Tail) {
+        if tail.rows > tail.sealed_rows {
+            self.replaces_after = Some(tail.sealed_rows);
+            (tail.rows, tail.head) = (tail.sealed_rows, tail.sealed_head);
         }
+        let open = std::mem::take(&mut tail.open).finish();
+        self.append(tail, (tail.open_first, true), open);
     }
 
-    fn event(&mut self, event: &'a EventRecord) {
-        self.batch.last = signed(event.ordinal);
-        self.batch.turns = self.batch.turns.max(event.scope.map_or(0, |scope| scope.turn));
-        if let Some(TurnChange::Began { prompt, .. }) = &event.change
-            && self.batch.title.is_empty()
-        {
-            let line = prompt.trim().lines().next().unwrap_or_default();
-            self.batch.title = line.chars().take(TITLE_CHARS_MAX).collect();
-        }
-        if self.roles.timeline {
-            self.shown(event);
-        }
-        if let Any::TurnDropped(dropped) = &event.payload {
-            self.batch.dropped_turns += i64::try_from(dropped.turn_ids.len()).unwrap_or(i64::MAX);
-        }
-        if self.roles.turns {
-            self.sent(event);
-        }
-        self.batch.ends_turn |= event.state.is_some();
-    }
-
-    /// What the model is sent of an event.
-    fn sent(&mut self, event: &'a EventRecord) {
-        if let Some(counts) = &event.usage {
-            self.batch.messages.insert(COUNTS, counts.encode_to_vec());
-        }
-        let Some(change) = &event.change else { return };
-        let turn = match change {
-            TurnChange::Chose(choices) => return self.choices(choices),
-            // It is no step of a turn, and stays when turns end.
-            TurnChange::Dropped(..) => Some(NO_TURN),
-            TurnChange::Began { .. }
-            | TurnChange::Piece { .. }
-            | TurnChange::Step(_)
-            | TurnChange::Result(..)
-            | TurnChange::Ended(_) => event.scope.map(|scope| scope.turn),
+    /// Appends a row that ends with the last event so far.
+    fn append(&mut self, tail: &mut Tail, (first, is_sealed): (i64, bool), events: Pieces) {
+        let head = RowHead {
+            number: tail.rows + 1,
+            first,
+            last: self.last,
+            is_sealed,
+            previous: tail.head,
         };
-        if let Some(turn) = turn {
-            self.change((event.ordinal, turn), change);
+        let hash = head.hash(events.iter());
+        tail.push(&head, hash);
+        self.rows.push(NewRow { head, hash, events: events.into() });
+    }
+
+    /// What an event changes in the summary of the session.
+    fn note(&mut self, recorded: &Recorded) {
+        let Recorded { ordinal, scope, event } = recorded;
+        self.last = signed(*ordinal);
+        self.turns = self.turns.max(scope.turn);
+        add_blobs(event, &mut self.blobs);
+        if let Some(choices) = event.choices() {
+            self.choices = Some(choices_message(choices).encode_to_vec());
+        }
+        let prompt = if let Event::PromptAccepted { prompt, .. } = event {
+            Some(prompt.as_str())
+        } else if let Event::TurnImported(imported) = event {
+            imported.prompt()
+        } else if let Event::TurnDropped { turns, .. } = event {
+            self.dropped_turns += i64::try_from(turns.len()).unwrap_or(i64::MAX);
+            None
+        } else {
+            None
+        };
+        if let Some(prompt) = prompt.filter(|_| self.title.is_empty()) {
+            let line = prompt.trim().lines().next().unwrap_or_default();
+            self.title = line.chars().take(TITLE_CHARS_MAX).collect();
         }
     }
-
-    /// What people see of an event.
-    fn shown(&mut self, event: &'a EventRecord) {
-        // A type that is not known has no row.
-        if !matches!(event.payload, Any::Other(_)) {
-            self.row(event.ordinal, place(event), EventContent::Event(&event.payload));
-        }
-        if let Some(state) = &event.state {
-            if let Some(scope) = event.scope {
-                self.drop_patches(scope.turn);
-            }
-            let (ordinal, content) = (signed(event.ordinal), Content::State(state));
-            self.batch.changes.push(Change::State { ordinal, content });
-        }
-    }
-
-    fn patch(&mut self, patch: &'a PatchRecord) {
-        let PatchRecord { ordinal, scope, .. } = *patch;
-        self.batch.last = signed(ordinal);
-        self.batch.turns = self.batch.turns.max(scope.turn);
-        if self.roles.timeline {
-            self.row(ordinal, Some((scope.turn, scope.call)), EventContent::Patch(patch));
-        }
-        if self.roles.turns && patch.is_answer() {
-            if self.piece.as_ref().is_some_and(|(_, of, _)| *of != scope) {
-                self.flush_piece();
-            }
-            let piece = self.piece.get_or_insert_with(|| (ordinal, scope, String::new()));
-            piece.0 = ordinal;
-            piece.2 += &patch.text;
-        }
-    }
-
-    fn row(&mut self, ordinal: Ordinal, place: Option<(u32, u32)>, content: EventContent<'a>) {
-        let ordinal = signed(ordinal);
-        self.batch.changes.push(Change::Event { ordinal, place, content });
-    }
-
-    /// Also those that the batch would only just add.
-    fn drop_patches(&mut self, turn: u32) {
-        self.batch.changes.retain(|change| match change {
-            Change::Event { content: EventContent::Patch(patch), .. } => patch.scope.turn != turn,
-            Change::Event { .. }
-            | Change::DropPatches { .. }
-            | Change::State { .. }
-            | Change::Step { .. }
-            | Change::DropSteps { .. }
-            | Change::Turn { .. }
-            | Change::Blob { .. } => true,
-        });
-        self.batch.changes.push(Change::DropPatches { turn });
-    }
-
-    /// Also those that the batch would only just add.
-    fn drop_steps(&mut self, ended: u32) {
-        self.batch.changes.retain(|change| match change {
-            Change::Step { turn, .. } => *turn != ended,
-            Change::Event { .. }
-            | Change::DropPatches { .. }
-            | Change::State { .. }
-            | Change::DropSteps { .. }
-            | Change::Turn { .. }
-            | Change::Blob { .. } => true,
-        });
-        self.batch.changes.push(Change::DropSteps { turn: ended });
-    }
-
-    fn change(&mut self, (ordinal, turn): (Ordinal, u32), change: &'a TurnChange) {
-        self.flush_piece();
-        add_blobs(change, &mut self.blobs);
-        if let TurnChange::Ended(ended) = change {
-            self.drop_steps(turn);
-            let Some(ended) = ended else { return };
-            let (ordinal, content) = (signed(ordinal), Content::Turn(ended));
-            self.batch.changes.push(Change::Turn { ordinal, turn, content });
-            return;
-        }
-        self.step(ordinal, turn, Cow::Borrowed(change));
-    }
-
-    fn flush_piece(&mut self) {
-        let Some((ordinal, scope, text)) = self.piece.take() else { return };
-        let piece = TurnChange::Piece { round: scope.call, text };
-        self.step(ordinal, scope.turn, Cow::Owned(piece));
-    }
-
-    fn step(&mut self, ordinal: Ordinal, turn: u32, step: Cow<'a, TurnChange>) {
-        let (ordinal, content) = (signed(ordinal), StepContent::Change(step));
-        self.batch.changes.push(Change::Step { ordinal, turn, content });
-    }
-
-    fn finish(mut self) -> Batch<'a> {
-        self.flush_piece();
-        let blobs = self.blobs.into_iter();
-        self.batch.changes.extend(blobs.map(|(sha256, data)| Change::Blob { sha256, data }));
-        let Batch { changes, rows, .. } = &mut self.batch;
-        changes.iter().for_each(|change| rows.add(change));
-        self.batch
-    }
-}
-
-/// Numbers of the turn and the provider call of an event.
-fn place(event: &EventRecord) -> Option<(u32, u32)> {
-    event.scope.map(|it| (it.turn, it.call))
 }
 
 /// An ordinal as the integer of a database. One that does not fit is 292 million years of events away.
 fn signed(ordinal: Ordinal) -> i64 {
     i64::try_from(ordinal.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::event::{Scope, ToolCall, ToolResult};
+    use crate::protocol::id::{Ids, SessionId};
+    use crate::store::testing::restore;
+
+    /// A turn with so many results of tools, of which each is sealed by itself, and a call that goes on.
+    fn events(results: usize) -> Vec<Record> {
+        let scope = Scope { run: Ids::new(1).run(), turn: 1, call: 1 };
+        let mut all = vec![Event::PromptAccepted { prompt: "hi".into(), attachments: [].into() }];
+        for number in 0..results {
+            let tool = || ToolCall { id: ToolCallId(number.to_string()), name: "t".to_owned() };
+            let result = ToolResult::Success("r".repeat(OPEN_BYTES_MAX)).into();
+            let (input, partial_input) = ("{}".to_owned(), String::new());
+            all.extend([
+                Event::ToolCallStarted { tool: tool() },
+                Event::ToolCallRequested { tool: tool(), input },
+                Event::ToolResultReady { tool: tool(), result },
+                Event::ToolCallFinished { tool: tool(), partial_input },
+            ]);
+        }
+        let recorded = (1..).zip(all).map(|(ordinal, event)| {
+            Record::Event(Recorded { ordinal: Ordinal(ordinal), scope, event })
+        });
+        let session = SessionId::new("s").expect("an id");
+        let start = Record::Start(Box::new(SessionStart::empty(session)));
+        [start].into_iter().chain(recorded).collect()
+    }
+
+    #[test]
+    fn a_large_turn_is_sealed_in_the_same_parts_however_its_events_come() {
+        let records = events(3);
+        let (mut at_once, mut one_by_one) = (Tail::default(), Tail::default());
+        Batch::of(&mut at_once, records.clone());
+        for record in &records {
+            Batch::of(&mut one_by_one, vec![record.clone()]);
+        }
+        assert_eq!(at_once.sealed_rows, 3);
+        assert_eq!(at_once.sealed(), one_by_one.sealed());
+        assert!(one_by_one.open.size() < 100, "{}", one_by_one.open.size());
+        // All of them are of the run that goes on.
+        let restored = restore(SessionId::new("s").expect("an id"), &records);
+        assert_eq!(restored.open.len() + 1, records.len());
+    }
 }

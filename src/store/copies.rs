@@ -2,13 +2,10 @@
 
 use super::error::StoreError;
 use super::library::Library;
-use super::part::Part;
 use super::place::StoreSettings;
+use super::reading::{Known, Sink};
 use super::session_stores::SessionStores;
-use super::states::remove_dropped;
 use crate::chat::copy::CopiedTurns;
-use crate::chat::entities::{Entities, Shown};
-use crate::protocol::any::Any;
 use crate::protocol::id::{Ids, SessionId};
 use crate::support::fail_point::FailPoint;
 
@@ -36,28 +33,17 @@ impl Library {
     /// # Errors
     /// If the store can't be read, for a person.
     pub(crate) fn ended_turns(&self, session: &SessionId) -> Result<Option<Ended>, String> {
-        let part = self.load(session).map_err(|error| error.to_string())?;
-        if !part.is_there && part.loss.is_none() {
+        let all = || Sink::Events(Known::default(), Vec::new());
+        let reading = self.read(session, all).map_err(|error| error.to_string())?;
+        if !reading.is_there() && reading.loss.is_none() {
             return Ok(None);
         }
-        Ok(Some(ended(part, self.keeps_turns())))
+        let loss = reading.loss.map(|loss| loss.reason);
+        let (Some(start), Sink::Events(_, events)) = (reading.start, reading.sink) else {
+            return Ok(Some(Ended { copy: CopiedTurns::default(), loss }));
+        };
+        Ok(Some(Ended { copy: CopiedTurns::of_log(start, events), loss }))
     }
-}
-
-fn ended(part: Part, has_turns: bool) -> Ended {
-    let Part { preamble, entities, entities_until, mut transcript, open_turns, .. } = part;
-    let (choices, loss) = (part.choices, part.loss);
-    let loss = loss.map(|loss| loss.reason);
-    let mut entities = entities;
-    remove_dropped(&mut entities);
-    for entity in &mut entities {
-        entity.payload = entity.payload.take().map(Any::into_whole);
-    }
-    let shown = Shown { entities, ordinal: entities_until.0, ..Entities::default().finish() };
-    let copy = CopiedTurns::of_shown(shown);
-    transcript.retain(|number, _| !open_turns.contains(number));
-    let copy = if has_turns { copy.with_turns((preamble, choices), transcript) } else { copy };
-    Ended { copy, loss }
 }
 
 /// Makes a session that begins with `copy`.
@@ -72,7 +58,7 @@ pub(crate) fn add_session(
 ) -> Result<(), NotAdded> {
     let mut stores = SessionStores::new(settings, FailPoint::default());
     let opened = stores.open(session.clone());
-    let written = opened.and_then(|_| stores.write(&copy.records(session, ids)));
+    let written = opened.and_then(|_| stores.write(copy.records(session, ids)));
     written.map_err(|error| match matches!(error, StoreError::Exists(_)) {
         true => NotAdded::Exists,
         false => NotAdded::Failed(error.to_string()),

@@ -23,12 +23,6 @@ pub(super) enum StoreError {
     )]
     Unreadable { session: String, reason: String },
     #[error(
-        "the store has what people see of the session {0}, and not what the model was sent, so there is \
-         nothing to resume; name the store with its turns with --turns-db or --turns-dsn, or choose \
-         another session id"
-    )]
-    Elsewhere(String),
-    #[error(
         "the session {0} can't go on: an event that was imported into it has a number that leaves no room \
          for more; `duologue sessions export` still has what was said, and a new session can begin with it"
     )]
@@ -48,6 +42,12 @@ pub(super) enum StoreError {
          version of this program", path.display()
     )]
     Newer { path: PathBuf, found: i64, known: i64 },
+    #[error(
+        "the store {} has format {found}, of an early version that was not released, and this program \
+         reads format {known}; name another file, and keep this one for the version that made it",
+        path.display()
+    )]
+    Older { path: PathBuf, found: i64, known: i64 },
     #[error("{} is a database of another program; name another file", .0.display())]
     NotAStore(PathBuf),
     #[error("the store {} can't be {action}: {source}", path.display())]
@@ -56,8 +56,6 @@ pub(super) enum StoreError {
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    #[error("a message of the store can't be read: {0}")]
-    Message(#[from] prost::DecodeError),
 }
 
 impl StoreError {
@@ -65,8 +63,8 @@ impl StoreError {
     pub(super) fn client_error(&self) -> ClientError {
         let is_locked = matches!(self, Self::Locked(_));
         let code = if is_locked { Code::SessionLocked } else { Code::StoreFailed };
-        let is_unknown = matches!(self, Self::Missing(_) | Self::Elsewhere(_));
-        let detail = if is_unknown { SESSION_NOT_FOUND.to_owned() } else { String::new() };
+        let detail =
+            if let Self::Missing(_) = self { SESSION_NOT_FOUND.to_owned() } else { String::new() };
         ClientError { code, message: self.to_string(), detail, terminal: true }
     }
 
@@ -83,7 +81,7 @@ impl StoreError {
 
     /// The database is damaged: what can be read of it is read, and nothing is written.
     pub(super) fn is_damage(&self) -> bool {
-        matches!(self, Self::Message(_)) || self.of_sqlite().is_some_and(is_damage)
+        self.of_sqlite().is_some_and(is_damage)
     }
 
     /// SQLite can't make a file that it needs beside the database.

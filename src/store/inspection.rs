@@ -1,6 +1,5 @@
 //! What can be known of a store without a session: for `doctor`.
 
-use super::Roles;
 use super::error::StoreError;
 use super::place::StorePlace;
 use super::{postgres, sqlite};
@@ -13,8 +12,6 @@ pub(super) const HOLDERS_MAX: usize = 5;
 pub(crate) struct Inspected {
     /// The file or the database, without a password.
     pub(crate) place: String,
-    /// What is stored there, if that is not everything.
-    pub(crate) part: Option<&'static str>,
     /// What was found; `None` if it was not looked at, because it is on a server.
     pub(crate) found: Option<Result<Inspection, String>>,
 }
@@ -31,9 +28,8 @@ pub(crate) struct Inspection {
 /// The tables of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
-    /// Their format, and the newest, to which the next session changes them.
+    /// Their format.
     pub(crate) format: i64,
-    pub(crate) newest: i64,
     pub(crate) sessions: u64,
     /// How many sessions other processes hold now.
     pub(crate) held: u64,
@@ -43,7 +39,7 @@ pub(crate) struct Tables {
 
 /// Looks whether a session could begin in the store at `place`, and changes nothing there. A store on
 /// a server is looked at only if `connects`.
-pub(super) fn inspect(place: &StorePlace, roles: Roles, connects: bool) -> Inspected {
+pub(super) fn inspect(place: &StorePlace, connects: bool) -> Inspected {
     let found = match place {
         StorePlace::Sqlite(path) => Some(sqlite::inspect(path)),
         StorePlace::Postgres(dsn) if connects => {
@@ -51,11 +47,6 @@ pub(super) fn inspect(place: &StorePlace, roles: Roles, connects: bool) -> Inspe
         }
         StorePlace::Postgres(_) => None,
     };
-    let part = match (roles.turns, roles.timeline) {
-        (true, false) => Some("turns"),
-        (false, true) => Some("timeline"),
-        (true, true) | (false, false) => None,
-    };
     let found = found.map(|found| found.map_err(|error| error.to_string()));
-    Inspected { place: place.to_string(), part, found }
+    Inspected { place: place.to_string(), found }
 }

@@ -3,31 +3,25 @@
 
 use super::error::StoreError;
 use super::inspection::{Inspected, inspect};
-use super::part::{Part, restored};
 use super::place::StorePlace;
+use super::reading::{Reading, Sink};
 use super::search::{Hit, Search};
 use super::words::Phrases;
-use super::{Roles, Store, reader, words};
-use crate::chat::event::Recorded;
-use crate::chat::record::Restored;
-use crate::chat::replay::Replay;
-use crate::chat::timeline::{Span, Timeline};
+use super::{Store, sessions, words};
+use crate::chat::timeline::Span;
 use crate::chat::transcript::Turn;
-use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::session::as_if_ended;
 use crate::support::fail_point::FailPoint;
 use crate::support::terminal::escape_control;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Only its turns are named.
-const NO_TIMELINE: &str = "what was said is in the timeline of a session, and no timeline is named; name \
-     it with --timeline-db, --timeline-dsn or --store";
-
 /// The stores in which sessions are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
-    stores: Vec<(StorePlace, Roles)>,
+    places: Vec<StorePlace>,
 }
 
 /// What a list says of a session.
@@ -120,25 +114,14 @@ pub(crate) fn shown_ids(ids: &[String]) -> String {
 }
 
 impl Library {
-    /// The sessions in these places. Nothing is opened yet.
-    pub(crate) fn new(turns: Option<StorePlace>, timeline: Option<StorePlace>) -> Self {
-        let is_one = turns.as_ref().zip(timeline.as_ref()).is_some_and(|(a, b)| a.is_same(b));
-        let stores = match (turns, timeline) {
-            (Some(turns), Some(_)) if is_one => {
-                vec![(turns, Roles { turns: true, timeline: true })]
-            }
-            (turns, timeline) => {
-                let turns = turns.map(|it| (it, Roles { turns: true, timeline: false }));
-                let timeline = timeline.map(|it| (it, Roles { turns: false, timeline: true }));
-                turns.into_iter().chain(timeline).collect()
-            }
-        };
-        Self { stores }
+    /// The sessions in these places, which hold the same logs. Nothing is opened yet.
+    pub(crate) fn new(places: Vec<StorePlace>) -> Self {
+        Self { places }
     }
 
     /// Looks at each store, without changing it; at one on a server only if `connects`.
     pub(crate) fn inspect(&self, connects: bool) -> Vec<Inspected> {
-        self.stores.iter().map(|(place, roles)| inspect(place, *roles, connects)).collect()
+        self.places.iter().map(|place| inspect(place, connects)).collect()
     }
 
     /// All sessions that can be read, the one that was written last first.
@@ -148,8 +131,8 @@ impl Library {
     pub(crate) fn sessions(&self) -> Result<Listing, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
         let mut losses = Vec::new();
-        for (number, (place, _)) in self.stores.iter().enumerate() {
-            if place.path().is_some_and(reader::is_empty) {
+        for (number, place) in self.places.iter().enumerate() {
+            if place.path().is_some_and(sessions::is_empty) {
                 continue;
             }
             let read = Store::look(place).and_then(|mut store| store.summaries());
@@ -161,7 +144,7 @@ impl Library {
             losses.extend(loss);
         }
         let mut all: Vec<_> = all.into_values().collect();
-        // Each store has an order of its own; that of the turns counts for the sessions in it.
+        // Each store has an order of its own; that of the first counts for the sessions in it.
         all.sort_by(|a, b| a.store.cmp(&b.store).then(b.changed.cmp(&a.changed)));
         Ok(Listing { sessions: all, losses })
     }
@@ -187,10 +170,8 @@ impl Library {
 
     /// Whether a store has this session; `None` if it can't be read.
     pub(crate) fn has(&self, session: &SessionId) -> Option<bool> {
-        let has = |(place, _): &(StorePlace, Roles)| {
-            Store::look(place).and_then(|mut store| store.has(session))
-        };
-        let found: Result<Vec<_>, _> = self.stores.iter().map(has).collect();
+        let has = |place: &StorePlace| Store::look(place).and_then(|mut store| store.has(session));
+        let found: Result<Vec<_>, _> = self.places.iter().map(has).collect();
         Some(found.ok()?.contains(&true))
     }
 
@@ -200,9 +181,8 @@ impl Library {
     /// If a store can't be read, for a person.
     pub(crate) fn with_words(&self, words: &[String]) -> Result<Option<BTreeSet<String>>, String> {
         let terms = words::terms(words.iter().map(String::as_str));
-        let Some((place, _)) = self.stores.iter().find(|(_, roles)| roles.timeline) else {
-            return Ok(None);
-        };
+        // Each has the same sessions, unless one of them is not complete.
+        let [place] = &self.places[..] else { return Ok(None) };
         let found = Store::look(place).and_then(|mut store| store.with_words(&terms));
         found.map_err(|error| error.to_string())
     }
@@ -218,56 +198,60 @@ impl Library {
         phrases: &Phrases,
         max: usize,
     ) -> Result<Option<Found>, String> {
-        let Some((place, _)) = self.stores.iter().find(|(_, roles)| roles.timeline) else {
-            return Err(NO_TIMELINE.to_owned());
+        let sink = || Sink::Search(Search::new(session, phrases, max));
+        let reading = self.read(session, sink).map_err(|error| error.to_string())?;
+        let loss = reading.loss.map(|loss| loss.reason);
+        let (true, Sink::Search(search)) = (reading.start.is_some(), reading.sink) else {
+            return Ok(loss.map(|loss| Found { hits: Vec::new(), loss: Some(loss) }));
         };
-        let searched =
-            Store::look(place).and_then(|mut it| it.search(session, Search::new(phrases, max)));
-        let mut part = searched.map_err(|error| error.to_string())?;
-        if !part.is_there && part.loss.is_none() {
-            return Ok(None);
-        }
-        let Some(mut search) = part.take_search() else { return Ok(None) };
-        let mut timeline = Timeline::restored(Vec::new(), part.entities_until);
-        let mut replay = Replay::default();
-        for stored in &part.tail {
-            replay.apply(stored, &mut timeline);
-        }
-        let entities = timeline.snapshot(session, Span::Conversation).entities;
-        entities.into_iter().for_each(|entity| search.entity(entity));
-        Ok(Some(Found { hits: search.finish(), loss: part.loss.map(|loss| loss.reason) }))
+        Ok(Some(Found { hits: search.finish(), loss }))
     }
 
-    /// What was said in a session; `None` if there is no such session.
+    /// What was said in a session; `None` if there is no such session. A run without an end is shown as it
+    /// would be if it ended here.
     ///
     /// # Errors
-    /// If a store can't be read, or has no timeline, for a person.
+    /// If a store can't be read, for a person.
     pub(crate) fn conversation(&self, session: &SessionId) -> Result<Option<Conversation>, String> {
-        if !self.stores.iter().any(|(_, roles)| roles.timeline) {
-            return Err(NO_TIMELINE.to_owned());
-        }
-        let whole = self.load(session).map_err(|error| error.to_string())?;
-        if !whole.is_there && whole.loss.is_none() {
+        let reading = self.read(session, || Sink::Fold(Box::default()));
+        let reading = reading.map_err(|error| error.to_string())?;
+        if !reading.is_there() && reading.loss.is_none() {
             return Ok(None);
         }
-        let restored = restored(session.clone(), whole);
+        let Some(restored) = reading.restored() else { return Ok(None) };
         let loss = restored.loss.as_ref().map(|loss| loss.reason.clone());
-        let turns = restored.transcript.clone();
-        Ok(Some(Conversation { session: session.clone(), state: state(restored), turns, loss }))
+        let ended = as_if_ended(restored);
+        let state = ended.timeline.snapshot(session, Span::Conversation);
+        let turns = ended.transcript.turns().to_vec();
+        Ok(Some(Conversation { session: session.clone(), state, turns, loss }))
     }
 
-    /// Whether it has what the model is sent.
-    pub(super) fn keeps_turns(&self) -> bool {
-        self.stores.iter().any(|(_, roles)| roles.turns)
-    }
-
-    pub(super) fn load(&self, session: &SessionId) -> Result<Part, StoreError> {
-        let mut whole = Part::default();
-        for (place, roles) in &self.stores {
-            let part = Store::look(place)?.load(session, *roles)?;
-            whole.add(part);
+    /// Reads the log of a session from the store that has most of it.
+    pub(super) fn read(
+        &self,
+        session: &SessionId,
+        sink: impl Fn() -> Sink,
+    ) -> Result<Reading, StoreError> {
+        let mut best: Option<Reading> = None;
+        let mut absent = None;
+        for place in &self.places {
+            match Store::look(place).and_then(|mut store| store.load(session, sink())) {
+                Ok(reading) => {
+                    let is_longer = best.as_ref().is_none_or(|best| {
+                        (reading.is_there(), reading.last) > (best.is_there(), best.last)
+                    });
+                    if is_longer {
+                        best = Some(reading);
+                    }
+                }
+                // The other one may have it.
+                Err(error) if error.is_absence() => absent = Some(error),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(whole)
+        best.ok_or_else(|| {
+            absent.unwrap_or_else(|| StoreError::Missing(session.as_str().to_owned()))
+        })
     }
 
     /// Deletes a session from all files, so that nothing of it can be read in them.
@@ -281,7 +265,7 @@ impl Library {
     fn try_delete(&self, session: &SessionId) -> Result<Deleted, StoreError> {
         let mut open = Vec::new();
         // All of them are locked before one is changed.
-        for (place, _) in &self.stores {
+        for place in &self.places {
             let mut store = Store::open(place, false, FailPoint::default())?;
             if store.has(session)? {
                 store.claim(session)?;
@@ -318,19 +302,4 @@ impl Summary {
         }
         self.id = other.id;
     }
-}
-
-/// The conversation at its end. A run without an end is shown as it would be if it ended here.
-fn state(restored: Restored) -> SnapshotFrame {
-    let Restored { session, ordinal, entities, entities_until, tail, .. } = restored;
-    let mut timeline = Timeline::restored(entities, entities_until);
-    let mut replay = Replay::default();
-    for stored in &tail {
-        replay.apply(stored, &mut timeline);
-    }
-    timeline.pass(ordinal);
-    for (number, (scope, event)) in (ordinal.0 + 1..).zip(replay.closing(&timeline)) {
-        timeline.apply(&Recorded { ordinal: Ordinal(number), scope, event });
-    }
-    timeline.snapshot(&session, Span::Conversation)
 }

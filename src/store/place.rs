@@ -1,7 +1,8 @@
 //! Where conversations are stored, as an option names it.
 
+use super::file_url;
 use super::postgres::Dsn;
-use super::{file_url, path};
+use super::sqlite::path;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,10 +14,8 @@ const DATABASES: [&str; 8] =
 /// Which stores a conversation has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// Keeps what the model is sent next.
-    pub turns: Option<StorePlace>,
-    /// Keeps what people see.
-    pub timeline: Option<StorePlace>,
+    /// Where the log is stored: in all of them.
+    pub places: Vec<StorePlace>,
     /// The session goes on with what is stored of it.
     pub resumes: bool,
     /// The folder that a new session belongs to.
@@ -86,8 +85,16 @@ impl StorePlace {
         }
     }
 
+    /// The places for the turns and for the timeline, each once.
+    pub(crate) fn distinct(turns: Option<Self>, timeline: Option<Self>) -> Vec<Self> {
+        let mut places: Vec<Self> = turns.into_iter().collect();
+        let other = timeline.filter(|other| !places.iter().any(|place| place.is_same(other)));
+        places.extend(other);
+        places
+    }
+
     /// Whether both are one store, however they are named.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Sqlite(one), Self::Sqlite(other)) => path::is_same(one, other),
             (Self::Postgres(one), Self::Postgres(other)) => one == other,

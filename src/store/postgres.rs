@@ -24,11 +24,10 @@ pub use dsn::Dsn;
 pub(super) use error::PostgresError;
 pub(super) use inspect::inspect;
 
+use super::batch::Batch;
 use super::error::StoreError;
-use super::part::{Part, has_turns_elsewhere};
-use super::{Roles, batch::Batch};
+use super::reading::{Reading, Sink};
 use crate::chat::choices::Choices;
-use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use address::Address;
@@ -111,22 +110,12 @@ impl Postgres {
     pub(super) fn load(
         &mut self,
         session: &SessionId,
-        roles: Roles,
-    ) -> Result<Part, PostgresError> {
+        sink: Sink,
+    ) -> Result<Reading, PostgresError> {
         check_id(session)?;
-        let load = async |core: &mut Core| core.load(session, roles, Part::default()).await;
+        // After a cut it is read from the beginning.
+        let load = async |core: &mut Core| core.load(session, sink.clone()).await;
         self.reactor.run(self.core.retried(load))
-    }
-
-    /// Searches what people see of a session.
-    pub(super) fn search(
-        &mut self,
-        session: &SessionId,
-        part: Part,
-    ) -> Result<Part, PostgresError> {
-        check_id(session)?;
-        let roles = Roles { turns: false, timeline: true };
-        self.reactor.run(self.core.load(session, roles, part))
     }
 
     pub(super) fn choices(
@@ -140,10 +129,9 @@ impl Postgres {
     pub(super) fn write(
         &mut self,
         session: &SessionId,
-        records: &[Record],
-        (roles, folder): (Roles, &str),
+        batch: &Batch,
+        folder: &str,
     ) -> Result<(), PostgresError> {
-        let batch = Batch::of(records, roles);
         self.reactor.run(self.core.write(session, batch, folder))
     }
 
@@ -221,18 +209,10 @@ impl Core {
     }
 
     async fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
-        let sql = "SELECT id, preamble FROM duologue.sessions WHERE folder = $1 AND turns > 0 \
-                   ORDER BY changed DESC, key DESC LIMIT 1 OFFSET $2";
-        let link = self.link().await?;
-        let mut skipped: i64 = 0;
-        loop {
-            let values: [link::Value<'_>; 2] = [(&folder, Type::TEXT), (&skipped, Type::INT8)];
-            let Some(row) = link.row(sql, &values).await? else { return Ok(None) };
-            if !has_turns_elsewhere(row.get(1)) {
-                return Ok(SessionId::new(row.get(0)));
-            }
-            skipped += 1;
-        }
+        let sql = "SELECT id FROM duologue.sessions WHERE folder = $1 AND turns > 0 \
+                   ORDER BY changed DESC, key DESC LIMIT 1";
+        let row = self.link().await?.row(sql, &[(&folder, Type::TEXT)]).await?;
+        Ok(row.and_then(|row| SessionId::new(row.get(0))))
     }
 }
 

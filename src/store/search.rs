@@ -1,11 +1,11 @@
-//! A search through the entities of one session, as they are read: only what is found stays in memory.
+//! A search through a log, as its rows are read: only what is found stays in memory.
 
-use super::states::each_entity;
 use super::words::{Phrases, Said, said};
-use crate::chat::timeline::turn_number;
+use crate::chat::event::{Event, Recorded};
+use crate::chat::timeline::{Span, Timeline, turn_number};
 use crate::protocol::any::Any;
+use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::SnapshotEntity;
-use prost::DecodeError;
 
 /// Where the words of a search were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,53 +16,72 @@ pub(crate) struct Hit {
     pub(crate) by: String,
     /// The part of the text around the words.
     pub(crate) snippet: String,
-    created_ordinal: u64,
 }
 
 /// A search that goes on.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
+    session: SessionId,
     phrases: Phrases,
     max: usize,
     hits: Vec<Hit>,
+    /// What people see of the rows since the last end of a turn.
+    open: Timeline,
 }
 
 impl Search {
-    /// For at most `max` hits.
-    pub(super) fn new(phrases: &Phrases, max: usize) -> Self {
-        Self { phrases: phrases.clone(), max, hits: Vec::new() }
+    /// For at most `max` hits in the session.
+    pub(super) fn new(session: &SessionId, phrases: &Phrases, max: usize) -> Self {
+        let (session, phrases) = (session.clone(), phrases.clone());
+        Self { session, phrases, max, hits: Vec::new(), open: Timeline::default() }
+    }
+
+    /// Searches the earlier messages.
+    pub(super) fn begin(&mut self, history: &[SnapshotEntity]) {
+        history.iter().for_each(|entity| self.entity(entity));
+    }
+
+    /// Searches the events of a row.
+    pub(super) fn row(&mut self, events: &[Recorded], ends_turn: bool) {
+        for recorded in events {
+            if let Event::TurnDropped { .. } = recorded.event {
+                self.hits.retain(|hit| hit.turn < recorded.scope.turn);
+            }
+            self.open.apply(recorded);
+        }
+        if ends_turn {
+            self.flush();
+        }
     }
 
     /// The hits, oldest first.
-    pub(super) fn finish(self) -> Vec<Hit> {
+    pub(super) fn finish(mut self) -> Vec<Hit> {
+        self.flush();
         self.hits
     }
 
-    /// Searches the entities of a state; those of one that can't be read are no hits.
-    pub(super) fn state(&mut self, state: &[u8]) -> Result<(), DecodeError> {
-        let before = self.hits.clone();
-        let read = each_entity(state, |entity| self.entity(entity));
-        if read.is_err() {
-            self.hits = before;
-        }
-        read
+    fn flush(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let entities = open.snapshot(&self.session, Span::Conversation).entities;
+        entities.iter().for_each(|entity| self.entity(entity));
     }
 
-    /// Searches an entity that comes after those before it. A tombstone takes back what it names, with all
-    /// after it.
-    pub(super) fn entity(&mut self, entity: SnapshotEntity) {
-        let SnapshotEntity { created_ordinal, tombstone, payload, .. } = entity;
-        if tombstone {
-            return self.hits.retain(|hit| hit.created_ordinal < created_ordinal);
-        }
-        // What is past the limit is after all hits, so a tombstone that takes back one of them takes back that.
+    fn entity(&mut self, entity: &SnapshotEntity) {
+        // Past the limit all hits are later, and a turn that is dropped takes its own with it.
         if self.hits.len() >= self.max {
             return;
         }
-        let payload = payload.map(Any::into_whole);
+        let payload = entity.payload.clone().map(Any::into_whole);
         let Some(Said { by, text, ids }) = payload.as_ref().and_then(said) else { return };
         let Some(snippet) = self.phrases.find(text) else { return };
         let turn = ids.and_then(|ids| turn_number(&ids.turn_id)).unwrap_or_default();
-        self.hits.push(Hit { turn, by: by.to_owned(), snippet, created_ordinal });
+        self.hits.push(Hit { turn, by: by.to_owned(), snippet });
     }
+}
+
+/// What people see of these events, which are a whole turn.
+pub(super) fn entities_of(session: &SessionId, events: &[Recorded]) -> Vec<SnapshotEntity> {
+    let mut timeline = Timeline::default();
+    events.iter().for_each(|recorded| timeline.apply(recorded));
+    timeline.snapshot(session, Span::Conversation).entities
 }

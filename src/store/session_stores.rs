@@ -1,12 +1,13 @@
-//! The stores of one session: where its turns are kept and where its timeline is, which may be one
-//! place.
+//! The stores of one session: one, or two that hold the same log. Each batch goes to the one and then to the
+//! other, so that a crash can come between; the next process completes the shorter one.
 
+use super::Store;
+use super::batch::{Batch, Tail};
 use super::error::StoreError;
-use super::part::{Part, restored};
 use super::place::{StorePlace, StoreSettings};
-use super::{Roles, Store};
+use super::reading::{Known, Reading, Sink};
 use crate::chat::choices::Choices;
-use crate::chat::record::{Record, Restored};
+use crate::chat::log::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 
@@ -20,9 +21,16 @@ pub(super) struct SessionStores {
     settings: StoreSettings,
     fault: FailPoint,
     /// Those that are open.
-    stores: Vec<(Store, Roles)>,
+    stores: Vec<OpenStore>,
     /// The session that this process holds.
     session: Option<SessionId>,
+}
+
+/// A store, and the end of the session's log in it.
+#[derive(Debug)]
+struct OpenStore {
+    store: Store,
+    tail: Tail,
 }
 
 impl SessionStores {
@@ -35,17 +43,17 @@ impl SessionStores {
         if !self.stores.is_empty() {
             return Ok(());
         }
+        let StoreSettings { places, resumes, .. } = &self.settings;
         let mut stores = Vec::new();
-        let mut faults = Some(std::mem::take(&mut self.fault));
-        for (place, roles) in self.places() {
-            // What is to go on is never made anew.
-            let may_be_new = !(self.settings.resumes && roles.turns);
-            let fault = faults.take().unwrap_or_default();
-            let store = Store::open(place, may_be_new, fault)?;
-            if !self.settings.resumes {
+        let mut fault = Some(std::mem::take(&mut self.fault));
+        for place in places {
+            // The only one is never made anew for a session that is resumed from it.
+            let may_be_new = !resumes || places.len() > 1;
+            let store = Store::open(place, may_be_new, fault.take().unwrap_or_default())?;
+            if !resumes {
                 store.check_writable()?;
             }
-            stores.push((store, roles));
+            stores.push(OpenStore { store, tail: Tail::default() });
         }
         self.stores = stores;
         Ok(())
@@ -55,7 +63,7 @@ impl SessionStores {
     pub(super) fn open(&mut self, session: SessionId) -> Result<Option<Box<Restored>>, StoreError> {
         let resumes = self.settings.resumes;
         self.prepare().map_err(|error| missing(error, resumes, &session))?;
-        for (store, _) in &mut self.stores {
+        for OpenStore { store, .. } in &mut self.stores {
             // Before anything is read: what another process writes would be missed.
             store.claim(&session)?;
             if !resumes && store.has(&session)? {
@@ -63,55 +71,129 @@ impl SessionStores {
             }
         }
         let loaded = match resumes {
-            true => Some(load(&session, &mut self.stores)?),
+            true => Some(self.load(&session)?),
             false => None,
         };
         self.session = Some(session);
         Ok(loaded)
     }
 
-    /// Writes records, in each of the stores atomically.
-    pub(super) fn write(&mut self, batch: &[Record]) -> Result<(), StoreError> {
+    /// Appends records to the log, in each of the stores atomically.
+    pub(super) fn write(&mut self, records: Vec<Record>) -> Result<(), StoreError> {
         // A session whose first request names it begins here.
         if self.session.is_none()
-            && let Some(Record::Start(start)) = batch.first()
+            && let Some(Record::Start(start)) = records.first()
         {
             self.open(start.session.clone())?;
         }
         let Some(session) = &self.session else { return Ok(()) };
-        for (store, roles) in &mut self.stores {
-            let folder = &self.settings.folder;
-            patiently(|| store.write(session, batch, (*roles, folder)))?;
+        let folder = &self.settings.folder;
+        let Some((last, others)) = self.stores.split_last_mut() else { return Ok(()) };
+        for other in others {
+            other.write(session, records.clone(), folder)?;
         }
-        Ok(())
+        last.write(session, records, folder)
+    }
+
+    fn load(&mut self, session: &SessionId) -> Result<Box<Restored>, StoreError> {
+        let mut readings = Vec::new();
+        for open in &mut self.stores {
+            let mut reading = open.store.load(session, Sink::Fold(Box::default()))?;
+            open.tail = std::mem::take(&mut reading.tail);
+            readings.push(reading);
+        }
+        let best = best(&readings);
+        let mut whole = readings.swap_remove(best);
+        check_found(session, &whole)?;
+        if let Some(other) = readings.pop()
+            && let Some(reason) = self.complete(session, (best, &whole), (1 - best, &other))?
+        {
+            whole.lost(reason, false);
+        }
+        whole.restored().map(Box::new).ok_or(StoreError::Missing(session.as_str().to_owned()))
+    }
+
+    /// Appends to the other of two stores what only the best has; gives what the person should know. One that
+    /// is damaged, or has another conversation, is left alone from here on.
+    fn complete(
+        &mut self,
+        session: &SessionId,
+        (best, whole): (usize, &Reading),
+        (other, part): (usize, &Reading),
+    ) -> Result<Option<String>, StoreError> {
+        let place = |at: usize| self.settings.places[at].to_string();
+        let (best_place, other_place) = (place(best), place(other));
+        if let Some(loss) = part.loss.as_ref().filter(|loss| loss.is_closed) {
+            self.stores.remove(other);
+            return Ok(Some(format!("{}; only {best_place} is written from here on", loss.reason)));
+        }
+        let sealed = |at: usize| self.stores[at].tail.sealed();
+        let known = Known { last: part.last, sealed: part.is_there().then(|| sealed(other)) };
+        let is_behind = !part.is_there() || part.last < whole.last;
+        let is_same = sealed(best) == sealed(other);
+        let own = part.loss.as_ref().map(|loss| loss.reason.clone());
+        if !is_behind && is_same {
+            return Ok(own);
+        }
+        let all = self.stores[best].store.load(session, Sink::Events(known, Vec::new()))?;
+        if all.is_other || !is_behind {
+            self.stores.remove(other);
+            return Ok(Some(format!(
+                "the stores {best_place} and {other_place} have different conversations of the session; \
+                 that of {best_place} goes on, and {other_place} is left as it is"
+            )));
+        }
+        let (start, Sink::Events(_, events)) = (all.start, all.sink) else { return Ok(own) };
+        let start = start.filter(|_| !part.is_there()).map(|start| Record::Start(Box::new(start)));
+        let records = start.into_iter().chain(events.into_iter().map(Record::Event)).collect();
+        let folder = &self.settings.folder;
+        self.stores[other].write(session, records, folder)?;
+        let had = match part.is_there() {
+            true => format!("had the session up to event {} only", part.last.0),
+            false => "did not have the session".to_owned(),
+        };
+        Ok(Some(format!(
+            "the store {other_place} {had}; it was completed from {best_place}, up to event {}",
+            whole.last.0
+        )))
     }
 
     /// Checkpoints write-ahead logs that have become long. A failure is ignored: the next checkpoint
     /// covers it.
     pub(super) fn settle(&mut self) {
-        self.stores.iter_mut().for_each(|(store, _)| store.settle());
+        self.stores.iter_mut().for_each(|open| open.store.settle());
     }
 
     /// Checkpoints and truncates the write-ahead logs of an idle session. A failure is ignored: the next
     /// checkpoint covers it.
     pub(super) fn tidy(&mut self) {
-        self.stores.iter_mut().for_each(|(store, _)| store.tidy());
+        self.stores.iter_mut().for_each(|open| open.store.tidy());
     }
+}
 
-    fn places(&self) -> Vec<(&StorePlace, Roles)> {
-        let StoreSettings { turns, timeline, .. } = &self.settings;
-        match (turns, timeline) {
-            (Some(turns), Some(timeline)) if turns.is_same(timeline) => {
-                vec![(turns, Roles { turns: true, timeline: true })]
-            }
-            (turns, timeline) => {
-                let turns = turns.iter().map(|it| (it, Roles { turns: true, timeline: false }));
-                let timeline = timeline.iter();
-                let timeline = timeline.map(|it| (it, Roles { turns: false, timeline: true }));
-                turns.chain(timeline).collect()
-            }
+impl OpenStore {
+    fn write(
+        &mut self,
+        session: &SessionId,
+        records: Vec<Record>,
+        folder: &str,
+    ) -> Result<(), StoreError> {
+        let batch = Batch::of(&mut self.tail, records);
+        if batch.is_empty() {
+            return Ok(());
         }
+        patiently(|| self.store.write(session, &batch, folder))
     }
+}
+
+/// Which of these has the most events, and is not damaged.
+fn best(readings: &[Reading]) -> usize {
+    let rank = |at: &usize| {
+        let Reading { last, loss, .. } = &readings[*at];
+        let is_damaged = loss.as_ref().is_some_and(|loss| loss.is_closed);
+        (readings[*at].is_there(), !is_damaged, *last)
+    };
+    (0..readings.len()).rev().max_by_key(rank).unwrap_or_default()
 }
 
 /// Retries a write that failed because another program has locked the database.
@@ -135,27 +217,16 @@ fn missing(error: StoreError, resumes: bool, session: &SessionId) -> StoreError 
     error
 }
 
-fn load(session: &SessionId, stores: &mut [(Store, Roles)]) -> Result<Box<Restored>, StoreError> {
-    let mut whole = Part::default();
-    for (store, roles) in stores {
-        let part = store.load(session, *roles)?;
-        if roles.turns {
-            check_found(session, &part)?;
-        }
-        whole.add(part);
-    }
-    Ok(Box::new(restored(session.clone(), whole)))
-}
-
-/// Checks that the turns of the session are in a store that is to go on with them.
-fn check_found(session: &SessionId, part: &Part) -> Result<(), StoreError> {
-    let session = session.as_str().to_owned();
-    match (part.is_there, &part.loss) {
-        (true, _) if part.is_without_turns => Err(StoreError::Elsewhere(session)),
-        (true, _) if part.ordinal > Ordinal::RESUMABLE_MAX => Err(StoreError::Exhausted(session)),
+/// Checks that the session is in a store that is to go on with it.
+fn check_found(session: &SessionId, reading: &Reading) -> Result<(), StoreError> {
+    let id = session.as_str().to_owned();
+    match (reading.is_there(), &reading.loss) {
+        (true, _) if reading.last > Ordinal::RESUMABLE_MAX => Err(StoreError::Exhausted(id)),
         (true, _) => Ok(()),
-        (false, None) => Err(StoreError::Missing(session)),
-        (false, Some(loss)) => Err(StoreError::Unreadable { session, reason: loss.reason.clone() }),
+        (false, None) => Err(StoreError::Missing(id)),
+        (false, Some(loss)) => {
+            Err(StoreError::Unreadable { session: id, reason: loss.reason.clone() })
+        }
     }
 }
 

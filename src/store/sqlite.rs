@@ -1,16 +1,24 @@
 //! A store in a file of SQLite.
 
 mod inspect;
+mod load;
+mod lock;
+mod network;
+pub(super) mod path;
+mod rows;
+mod schema;
+pub(super) mod sessions;
+mod wal;
+mod write;
 
 pub(super) use inspect::inspect;
+pub(super) use lock::own_name;
 
 use super::error::StoreError;
-use super::log_file::LogLoss;
-use super::part::has_turns_elsewhere;
-use super::{lock, log_file, network, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use crate::support::terminal::escape_control;
+use path as file_path;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -18,6 +26,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
+use wal::LogLoss;
 
 /// How long another process that writes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -74,7 +83,7 @@ impl Sqlite {
         fault: FailPoint,
     ) -> Result<Self, StoreError> {
         let path = &*file_path::resolve(path)?;
-        let log_loss = log_file::loss(path);
+        let log_loss = wal::loss(path);
         make(path, may_be_new)?;
         let journal = Journal::of(path);
         let until = Instant::now() + BUSY_WAIT_MAX;
@@ -121,23 +130,12 @@ impl Sqlite {
         Ok(found.optional()?)
     }
 
-    /// The session of this folder that was changed last, of those in which something was said and
-    /// which have their turns here.
+    /// The session of this folder that was changed last, of those in which something was said.
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, StoreError> {
-        let order = schema::order(&self.connection);
-        let sql = format!(
-            "SELECT id, preamble FROM sessions WHERE folder = ? AND turns > 0 \
-             ORDER BY {order} DESC, key DESC"
-        );
-        let mut statement = self.connection.prepare(&sql)?;
-        let mut rows = statement.query([folder])?;
-        while let Some(row) = rows.next()? {
-            let preamble = row.get_ref(1)?.as_blob().unwrap_or_default();
-            if !has_turns_elsewhere(preamble) {
-                return Ok(SessionId::new(&row.get::<_, String>(0)?));
-            }
-        }
-        Ok(None)
+        let sql = "SELECT id FROM sessions WHERE folder = ? AND turns > 0 \
+                   ORDER BY changed DESC, key DESC LIMIT 1";
+        let found = self.connection.query_row(sql, [folder], |row| row.get::<_, String>(0));
+        Ok(found.optional()?.and_then(|id| SessionId::new(&id)))
     }
 
     /// Checks that what was written is in the file of that name: SQLite also writes one that was
@@ -289,7 +287,7 @@ fn connect(path: &Path, journal: Journal, wait: Duration) -> Result<Connection, 
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    schema::migrate(&mut connection, path)?;
+    schema::create(&mut connection, path)?;
     connection.busy_timeout(BUSY_WAIT_MAX)?;
     Ok(connection)
 }

@@ -1,51 +1,28 @@
 //! For tests: a session that is loaded from the records that it wrote, without a database.
 
-use super::Roles;
-use super::batch::{Batch, Change};
-use super::part::{Part, SessionRow, restored};
-use super::turn::Blobs;
-use crate::chat::record::{Record, Restored};
+use super::batch::{Batch, Tail};
+use super::reading::{Reading, SessionRow, Sink};
+use super::row::StoredRow;
+use crate::chat::log::{Record, Restored};
 use crate::protocol::id::SessionId;
-use crate::protocol::proto::store::{StoredStep, StoredTurn};
-use prost::Message;
-use std::collections::BTreeMap;
 
-/// What a new process is given of the session that wrote `records`, as far as the model is sent it.
+/// What a new process is given of the session that wrote `records`.
 pub(crate) fn restore(session: SessionId, records: &[Record]) -> Restored {
-    let batch = Batch::of(records, Roles { turns: true, timeline: false });
-    let (mut turns, mut steps) = (BTreeMap::new(), Vec::new());
-    let mut blobs = Blobs::new();
-    for change in &batch.changes {
-        match change {
-            Change::Step { turn, content, .. } => {
-                let step = content.message().expect("a step");
-                steps.push((*turn, step.into_vec()));
-            }
-            Change::DropSteps { turn } => steps.retain(|(of, _)| of != turn),
-            Change::Turn { turn, content, .. } => {
-                drop(turns.insert(*turn, content.whole().into_vec()))
-            }
-            Change::Blob { sha256, data } => drop(blobs.insert(sha256.clone(), data.clone())),
-            Change::Event { .. } | Change::DropPatches { .. } | Change::State { .. } => {}
-        }
-    }
-    let mut part = Part::default();
-    let row = SessionRow {
-        ordinal: batch.last,
+    let batch = Batch::of(&mut Tail::default(), records.to_vec());
+    let mut reading = Reading::new(&session, "test".to_owned(), Sink::Fold(Box::default()));
+    reading.blobs = batch.blobs.clone();
+    reading.begin(&SessionRow {
+        last: batch.last,
         turns: batch.turns,
-        preamble: &batch.preamble,
-        ..SessionRow::default()
-    };
-    part.begin(&row).expect("a preamble");
-    for (name, payload) in &batch.messages {
-        part.message(name, payload).expect("a message");
+        start: batch.start.as_deref().expect("the start of a session"),
+        rows: batch.row_count,
+        head: batch.head.as_bytes(),
+    });
+    for row in &batch.rows {
+        let events = row.events.to_vec();
+        reading.row(&StoredRow { head: row.head, hash: row.hash, events: &events });
     }
-    for (turn, payload) in turns {
-        part.turn(turn, StoredTurn::decode(payload.as_slice()).expect("a turn"), &blobs);
-    }
-    for (turn, payload) in steps {
-        part.step(turn, StoredStep::decode(payload.as_slice()).expect("a step"));
-    }
-    part.end_turns(&blobs);
-    restored(session, part)
+    reading.end();
+    assert_eq!(reading.loss, None);
+    reading.restored().expect("a session")
 }

@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::place::StoreSettings;
 use super::session_stores::SessionStores;
-use crate::chat::record::{Record, Restored, StoreFailure, first_ordinal};
+use crate::chat::log::{Record, Restored, StoreFailure, first_ordinal};
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
 use crate::support::fail_point::{FailPoint, Place, Plan};
@@ -69,7 +69,10 @@ impl Worker {
 
     /// Waits for the next report. Cancel-safe.
     pub(crate) async fn report(&mut self) -> Report {
-        let ended = || Report::Written(Err(failure("its thread has ended".to_owned(), &[])));
+        let ended = || {
+            let reason = "its thread has ended".to_owned();
+            Report::Written(Err(StoreFailure { reason, first_missing: None }))
+        };
         self.reports.recv().await.unwrap_or_else(ended)
     }
 }
@@ -100,7 +103,7 @@ fn serve(
         let report = match request {
             Request::Prepare => Report::Opened(opened(|| stores.prepare().map(|()| None))),
             Request::Open(session) => Report::Opened(opened(|| stores.open(session))),
-            Request::Write(batch) => Report::Written(written(&mut stores, &batch, &mut fault)),
+            Request::Write(batch) => Report::Written(written(&mut stores, batch, &mut fault)),
             Request::Close => {
                 drop(stores);
                 // Who does not wait for it needs no answer.
@@ -119,10 +122,7 @@ fn serve(
 
 /// Whether a turn ends with the record.
 fn is_end(record: &Record) -> bool {
-    match record {
-        Record::Event(event) => event.state.is_some(),
-        Record::Start(_) | Record::Patch(_) => false,
-    }
+    record.event().is_some_and(|recorded| recorded.event.ends_turn())
 }
 
 type Opened = Option<Box<Restored>>;
@@ -144,19 +144,17 @@ fn opened(opening: impl FnOnce() -> Result<Opened, StoreError>) -> Result<Opened
 
 fn written(
     stores: &mut SessionStores,
-    batch: &[Record],
+    batch: Vec<Record>,
     fault: &mut FailPoint,
 ) -> Result<(), StoreFailure> {
+    let first_missing = first_ordinal(&batch);
+    let failure = |reason| StoreFailure { reason, first_missing };
     let writing = AssertUnwindSafe(|| {
         fault.step();
         stores.write(batch)
     });
     match catch_unwind(writing) {
-        Ok(written) => written.map_err(|error| failure(error.to_string(), batch)),
-        Err(_) => Err(failure("storing met a defect of this program".to_owned(), batch)),
+        Ok(written) => written.map_err(|error| failure(error.to_string())),
+        Err(_) => Err(failure("storing met a defect of this program".to_owned())),
     }
-}
-
-fn failure(reason: String, batch: &[Record]) -> StoreFailure {
-    StoreFailure { reason, first_missing: first_ordinal(batch) }
 }

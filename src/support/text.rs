@@ -14,6 +14,11 @@ impl Text {
         Arc::make_mut(&mut self.0).push_str(piece);
     }
 
+    /// The bytes of the text, in the buffer that its clones share.
+    pub(crate) fn shared(&self) -> Arc<dyn AsRef<[u8]> + Send + Sync> {
+        self.0.clone()
+    }
+
     /// The text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0

@@ -107,7 +107,7 @@ fn what_was_dropped_stays_dropped_in_the_next_process() {
     let events = events(&folder.path("store"));
     let stored: Vec<u64> = events.iter().map(|event| event.0).collect();
     assert_eq!(stored, kept(first.iter().chain(&second)));
-    assert_eq!(events.iter().filter(|event| event.1.ends_with(".TurnDropped")).count(), 5);
+    assert_eq!(events.iter().filter(|event| event.1 == "turn_dropped").count(), 5);
 }
 
 /// Kills at each moment of each kind of edit: what people see and what the model is sent stay the same

@@ -219,7 +219,7 @@ fn seen(frames: &[Frame]) -> BTreeMap<u64, Frame> {
 fn numbers(folder: &Folder) -> Vec<u64> {
     let place = folder.path("kept/store");
     let has_tables = rusqlite::Connection::open(&place)
-        .is_ok_and(|store| store.prepare("SELECT 1 FROM events").is_ok());
+        .is_ok_and(|store| store.prepare("SELECT 1 FROM log").is_ok());
     if !has_tables {
         return Vec::new();
     }

@@ -88,6 +88,7 @@ mod written_files;
 mod defects;
 
 // Ten thousand turns, and answers of many pieces.
+mod log_rows;
 mod long;
 
 // The session of the protocol's documentation, word for word.

@@ -7,7 +7,7 @@ use crate::oracle::Answers;
 use crate::postgres_server::{Database, PASSWORD, PostgresServer, USER};
 use crate::process::Process;
 use crate::server::{Folder, Launch, Server, echo};
-use crate::store::{kept, kill, wait_state};
+use crate::store::{events, kept, kill, wait_state};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -75,7 +75,7 @@ fn two_processes_take_turns_on_one_session() {
     let numbers: Vec<u64> = database.events().into_iter().map(|event| event.0).collect();
     assert_eq!(numbers, shown);
     assert_eq!(database.query("SELECT count(*) FROM duologue.leases"), "0", "freed at the end");
-    assert_eq!(database.query("SELECT count(*) FROM duologue.steps"), "0");
+    assert_eq!(database.query("SELECT count(*), bool_and(sealed) FROM duologue.log"), "4|t");
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn turns_and_timeline_may_be_in_places_of_two_kinds() {
         assert_eq!(second.turn("r1", "two"), "ok");
         assert!(patched_text(&second.finish().frames, "r1").contains("one"));
     }
-    let counts = "SELECT id, (SELECT count(*) > 0 FROM duologue.events WHERE session = key), \
-                  (SELECT count(*) FROM duologue.turns WHERE session = key) \
+    let counts = "SELECT id, (SELECT count(*) FROM duologue.log WHERE session = key) \
                   FROM duologue.sessions ORDER BY id";
-    assert_eq!(database.query(counts), "s0|f|2\ns1|t|0");
+    assert_eq!(database.query(counts), "s0|2\ns1|2");
+    assert_eq!(events(&folder.path("file")), database.events());
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn processes_that_make_the_tables_at_the_same_moment_do_not_disturb_each_other()
         assert_eq!(errors(&server.finish().frames, ""), [""; 0]);
     }
     let migrations = database.query("SELECT number, name FROM duologue.migrations ORDER BY number");
-    assert_eq!(migrations, "1|sessions\n2|session_rows\n3|session_order");
-    assert_eq!(database.query("SELECT count(*) FROM duologue.turns"), "6");
+    assert_eq!(migrations, "4|log");
+    assert_eq!(database.query("SELECT count(*) FROM duologue.log"), "6");
 }
 
 #[test]
@@ -313,8 +313,7 @@ fn sessions_are_listed_shown_exported_found_and_deleted() {
     assert_eq!(envelope(&folder, &dsn, &["delete", "old"]).1, 0);
     assert_eq!(blobs(), "1", "the other one has it");
     assert_eq!(envelope(&folder, &dsn, &["delete", "new", "none"]).1, 1);
-    let tables = ["sessions", "events", "states", "turns", "steps", "words", "blobs", "leases"];
-    for table in tables.into_iter().chain(["session_messages"]) {
+    for table in ["sessions", "log", "words", "blobs", "session_blobs", "leases"] {
         let rows = database.query(&format!("SELECT count(*) FROM duologue.{table}"));
         assert_eq!(rows, "0", "{table}");
     }

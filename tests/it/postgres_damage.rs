@@ -3,6 +3,7 @@
 use crate::chat::{Person, chat};
 use crate::frames::patched_text;
 use crate::once::{Ended, Once, duologue};
+use crate::oracle::Answers;
 use crate::postgres_server::{Database, PASSWORD, PostgresServer};
 use crate::server::{Folder, echo};
 use crate::sessions::WRITTEN;
@@ -43,27 +44,20 @@ fn go_on(database: &Database) -> (usize, String, bool) {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_record_that_can_not_be_read_does_not_hide_others() {
-    for (table, column, messages) in [("states", "ordinal", 6), ("turns", "turn", 8)] {
-        let database = talk(4);
-        database.query(&format!(
-            "UPDATE duologue.{table} SET payload = '\\xffff' WHERE {column} = \
-             (SELECT {column} FROM duologue.{table} ORDER BY {column} OFFSET 1 LIMIT 1)"
-        ));
-        let before = database.query("SELECT count(*), max(ordinal) FROM duologue.events");
-        let (shown, stderr, is_reported) = go_on(&database);
-        assert_eq!((shown, is_reported), (messages, true), "{table}");
-        assert!(stderr.contains("one of its records can't be read"), "{stderr}");
-        let after = database.query("SELECT count(*), max(ordinal) FROM duologue.events");
-        assert_eq!(before, after, "nothing is written to a damaged store");
-        let folder = Folder::new();
-        let dsn = database.bare_dsn();
-        if table == "states" {
-            for words in [&["show", "s"][..], &["export", "s"], &["search", "prompt"]] {
-                let ended = sessions(&folder, &[words, &["--store", &dsn]].concat());
-                assert_eq!(ended.status, 1, "{words:?}: {ended:?}");
-                assert!(ended.stdout.contains("prompt 4"), "{words:?}: {ended:?}");
-            }
-        }
+    let database = talk(4);
+    database.query("UPDATE duologue.log SET events = '\\xffff' WHERE number = 2");
+    let rows = "SELECT count(*), max(last) FROM duologue.log";
+    let before = database.query(rows);
+    let (shown, stderr, is_reported) = go_on(&database);
+    assert_eq!((shown, is_reported), (6, true));
+    assert!(stderr.contains("one of its records can't be read"), "{stderr}");
+    assert_eq!(before, database.query(rows), "nothing is written to a damaged store");
+    let folder = Folder::new();
+    let dsn = database.bare_dsn();
+    for words in [&["show", "s"][..], &["export", "s"], &["search", "prompt"]] {
+        let ended = sessions(&folder, &[words, &["--store", &dsn]].concat());
+        assert_eq!(ended.status, 1, "{words:?}: {ended:?}");
+        assert!(ended.stdout.contains("prompt 4"), "{words:?}: {ended:?}");
     }
 }
 
@@ -71,20 +65,16 @@ fn a_record_that_can_not_be_read_does_not_hide_others() {
 #[ignore = "needs PostgreSQL"]
 fn rows_that_another_program_has_deleted_are_missed() {
     for (sql, what) in [
-        ("DELETE FROM duologue.turns WHERE turn = 1", "the model may be sent less"),
-        (
-            "DELETE FROM duologue.states WHERE ordinal = \
-             (SELECT min(ordinal) FROM duologue.states)",
-            "what people see may lack",
-        ),
+        ("DELETE FROM duologue.log WHERE number = 1", "people may see"),
+        ("DELETE FROM duologue.log WHERE number = 2", "people may see"),
     ] {
         let database = talk(3);
         assert!(!go_on(&database).2, "nothing is missing");
         database.query(sql);
         let (_, stderr, is_reported) = go_on(&database);
         assert!(is_reported && stderr.contains(what), "{sql}: {stderr}");
-        let turns = database.query("SELECT count(*) FROM duologue.turns");
-        assert!(turns.parse::<usize>().expect("a number") > 3, "it is stored on");
+        let rows = database.query("SELECT count(*) FROM duologue.log");
+        assert!(rows.parse::<usize>().expect("a number") > 3, "it is stored on");
     }
     // In a run that was cut off.
     let database = Database::new();
@@ -94,55 +84,44 @@ fn rows_that_another_program_has_deleted_are_missed() {
         server.wait_event("ChatTextPatch");
     }
     kill(server);
-    database.query("DELETE FROM duologue.events WHERE ordinal = 3");
+    database.query("DELETE FROM duologue.log WHERE number = 2");
     let (_, stderr, is_reported) = go_on(&database);
     assert!(is_reported && stderr.contains("a record of the session is missing"), "{stderr}");
 }
 
-/// A crash, or a restore of one of them, can come between the turns and the timeline.
+/// A crash, or a restore of one of them, can come between the two.
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn turns_and_timeline_that_are_out_of_step_are_loaded_and_reported() {
-    for turns_are_ahead in [true, false] {
-        let (turns, timeline) = (Database::new(), Database::new());
-        let (of_turns, of_timeline) = (turns.dsn(), timeline.dsn());
-        let both = ["--turns-dsn", &*of_turns, "--timeline-dsn", &*of_timeline];
+fn a_store_that_is_behind_the_other_is_completed() {
+    for first_is_ahead in [true, false] {
+        let (one, two) = (Database::new(), Database::new());
+        let (of_one, of_two) = (one.dsn(), two.dsn());
+        let both = ["--turns-dsn", &*of_one, "--timeline-dsn", &*of_two];
         let session = [&both[..], &["--session-id", "s"]].concat();
         let mut server = echo(&session).start();
         assert_eq!(server.turn("r1", "one"), "ok");
         assert_eq!(server.turn("r2", "two"), "ok");
         server.finish();
         // One of them as it was after the first turn.
-        let behind = if turns_are_ahead { &timeline } else { &turns };
-        let first_end = "(SELECT ordinal FROM duologue.%s ORDER BY ordinal LIMIT 1)";
-        let table = if turns_are_ahead { "states" } else { "turns" };
-        let end = behind.query(&first_end.replace("%s", table).replace(['(', ')'], ""));
-        for table in ["events", "states", "turns", "steps"] {
-            behind.query(&format!("DELETE FROM duologue.{table} WHERE ordinal > {end}"));
-        }
-        behind.query(&format!(
-            "UPDATE duologue.sessions SET last_ordinal = {end}, turns = 1, \
-             turn_rows = least(turn_rows, 1), state_rows = least(state_rows, 1)"
-        ));
+        let behind = if first_is_ahead { &two } else { &one };
+        behind.query("DELETE FROM duologue.log WHERE number > 1; DELETE FROM duologue.words");
+        behind.query(
+            "UPDATE duologue.sessions SET turns = 1, rows = 1, \
+             last = (SELECT last FROM duologue.log), head = (SELECT hash FROM duologue.log)",
+        );
         let mut server =
             echo(&[&session[..], &["--resume", "--extensions", "store"]].concat()).start();
-        let shown = wait_state(&mut server).messages().len();
-        assert_eq!(shown, if turns_are_ahead { 2 } else { 4 });
+        assert_eq!(wait_state(&mut server).messages().len(), 4);
         assert_eq!(server.turn("r3", "three"), "ok");
         let ended = server.finish();
         let answer = patched_text(&ended.frames, "r3");
-        let before = if turns_are_ahead { "two" } else { "one" };
-        assert!(answer.contains("Turn 3") || answer.contains("Turn 2"), "{answer}");
-        assert!(answer.contains(before), "{answer}");
-        assert!(ended.stderr.contains("up to different events"), "{}", ended.stderr);
-        let ordinals: Vec<u64> =
-            ended.frames.iter().filter_map(crate::frames::Frame::ordinal).collect();
-        assert!(ordinals.windows(2).all(|pair| pair[0] <= pair[1]));
-        // Both have what came then.
+        assert!(answer.contains("Turn 3") && answer.contains("two"), "{answer}");
+        assert!(ended.stderr.contains("it was completed from"), "{}", ended.stderr);
+        assert_eq!(one.events(), two.events());
         let mut server = echo(&[&session[..], &["--resume"]].concat()).start();
-        assert_eq!(wait_state(&mut server).messages().len(), shown + 2);
+        assert_eq!(wait_state(&mut server).messages().len(), 6);
         let ended = server.finish();
-        assert!(!ended.stderr.contains("up to different events"), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("completed"), "{}", ended.stderr);
     }
 }
 
@@ -161,26 +140,19 @@ fn a_session_that_was_just_released_is_resumed_at_once() {
     }
 }
 
-/// The first version had no numbers of rows.
+/// No version with such a store was released.
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_store_of_format_1_is_brought_to_the_newest() {
+fn a_store_of_an_early_version_is_named_and_left_alone() {
     let database = talk(2);
-    database.query(
-        "DELETE FROM duologue.migrations WHERE number > 1; DROP TABLE duologue.session_messages; \
-         ALTER TABLE duologue.sessions DROP COLUMN dropped_turns, DROP COLUMN turn_rows, \
-             DROP COLUMN state_rows, DROP COLUMN tail_rows, DROP COLUMN step_rows, \
-             DROP COLUMN drop_rows, DROP COLUMN word_rules, DROP COLUMN changed; \
-         CREATE INDEX sessions_by_folder ON duologue.sessions(folder, updated_ms)",
-    );
-    let (messages, stderr, is_reported) = go_on(&database);
-    assert_eq!((messages, is_reported), (4, false), "{stderr}");
-    let rows = "SELECT turn_rows, state_rows, tail_rows, word_rules FROM duologue.sessions";
-    assert_eq!(database.query(rows), "3|3|0|0");
-    // Its words were split by other rules: it is read.
-    let (folder, dsn) = (Folder::new(), database.bare_dsn());
-    let found = sessions(&folder, &["search", "PROMPT 2", "--store", &dsn]);
-    assert!(found.status == 0 && found.stdout.contains("prompt 2"), "{found:?}");
+    database.query("UPDATE duologue.migrations SET number = 1, name = 'sessions'");
+    let launch = database.resumed(&[]);
+    let ended = launch.start().finish_with(2, Answers::AllAndFarewell);
+    let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    let why = error.text("/error/message");
+    assert!(why.contains("has format 1, of an early version"), "{why}");
+    database.query("UPDATE duologue.migrations SET number = 4, name = 'log'");
+    assert_eq!(go_on(&database).0, 4, "nothing was changed");
 }
 
 #[test]

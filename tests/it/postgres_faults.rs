@@ -50,7 +50,7 @@ fn a_process_that_lost_its_lease_can_not_write() {
     stopped.signal(Signal::STOP);
     let mut other = wait_free(&database, &[]);
     assert_eq!(other.turn("r3", "mine now"), "ok");
-    let before = database.query("SELECT writer, batch, last_ordinal FROM duologue.sessions");
+    let before = database.query("SELECT writer, batch, last FROM duologue.sessions");
     let fence = database.query("SELECT fence FROM duologue.leases");
     assert!(before.starts_with(&format!("{fence}|")), "{before}");
     stopped.signal(Signal::CONT);
@@ -60,7 +60,7 @@ fn a_process_that_lost_its_lease_can_not_write() {
     assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
     assert!(ended.stderr.contains("another process took over the session"), "{}", ended.stderr);
     assert!(ended.frames.iter().any(|frame| frame.is_event("StoreDegraded")));
-    let after = database.query("SELECT writer, batch, last_ordinal FROM duologue.sessions");
+    let after = database.query("SELECT writer, batch, last FROM duologue.sessions");
     assert_eq!(after, before, "nothing was written");
     assert_eq!(database.query("SELECT fence FROM duologue.leases"), fence, "nor freed");
     assert_eq!(other.turn("r5", "still mine"), "ok");
@@ -138,7 +138,7 @@ fn a_commit_of_other_content_is_not_taken_for_the_batch() {
     assert_eq!(server.turn("r1", "one"), "ok");
     database.query(
         "CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS \
-         'BEGIN NEW.digest = decode(''00'', ''hex''); RETURN NEW; END'; \
+         'BEGIN NEW.head = decode(''00'', ''hex''); RETURN NEW; END'; \
          CREATE TRIGGER other BEFORE UPDATE ON duologue.sessions \
          FOR EACH ROW EXECUTE FUNCTION other()",
     );
@@ -172,7 +172,7 @@ fn the_nth_write_fails_for_every_n() {
     let mut hits = 0;
     for nth in 1..=STATEMENTS {
         let database = Database::new();
-        let launch = database.stored(&["--extensions", "store"]);
+        let launch = database.stored(&["--extensions", "store", "--echo-delay-ms", "5"]);
         let mut server = launch.env("DUOLOGUE_FAULT", format!("store:{nth}")).start();
         assert_eq!(server.turn("r1", "two words"), "ok", "at write {nth}");
         let ended = server.finish();

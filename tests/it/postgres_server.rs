@@ -1,6 +1,7 @@
 //! PostgreSQL servers for tests: real ones, of Debian's package, each with a folder and a port of its
 //! own. A shell stays with each server and ends it when the tests end, however they end.
 
+use crate::log_rows::{StoredEvent, events_of};
 use crate::process::eventually;
 use crate::server::{Launch, echo};
 use std::fs;
@@ -222,19 +223,12 @@ impl Database {
         command
     }
 
-    /// The events that are stored, each with its ordinal and the name of its message.
+    /// The events that are stored.
     #[track_caller]
-    pub(crate) fn events(&self) -> Vec<(u64, String, Vec<u8>)> {
-        let sql =
-            "SELECT ordinal, name, encode(payload, 'hex') FROM duologue.events ORDER BY ordinal";
-        let event = |line: &str| {
-            let mut columns = line.split('|');
-            let mut column = || columns.next().expect("a column").to_owned();
-            let (ordinal, name, payload) = (column(), column(), column());
-            let payload = data_encoding::HEXLOWER.decode(payload.as_bytes()).expect("bytes");
-            (ordinal.parse().expect("a number"), name, payload)
-        };
-        self.query(sql).lines().map(event).collect()
+    pub(crate) fn events(&self) -> Vec<StoredEvent> {
+        let sql = "SELECT encode(events, 'hex') FROM duologue.log ORDER BY session, number";
+        let row = |line: &str| data_encoding::HEXLOWER.decode(line.as_bytes()).expect("bytes");
+        self.query(sql).lines().flat_map(|line| events_of(&row(line))).collect()
     }
 }
 

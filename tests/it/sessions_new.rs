@@ -285,17 +285,17 @@ fn the_bytes_of_attachments_survive_an_export() {
     server.finish();
     let asked = provider.wait_request(3).body.to_string();
     assert!(asked.contains("the first bytes") && asked.contains("bytes of the second"), "{asked}");
-    // Without the turns there are no bytes, and both commands say so.
-    let timeline = folder.name("timeline");
-    let turns = folder.name("turns");
-    let apart = ["--turns-db", &turns, "--timeline-db", &timeline];
-    let words = ["exec", "--engine", "echo", "hi", "--attach", "notes.txt", "--session-id", "t"];
-    assert_eq!(run(&folder, &[&words[..], &apart].concat()).status, 0);
-    let exported = run(&folder, &["sessions", "export", "t", "--timeline-db", &timeline]);
-    assert!(exported.stderr.contains("no bytes of 1 attachments"), "{exported:?}");
-    fs::write(folder.path("lines"), &exported.stdout).expect("a file");
-    let imported = sessions(&folder, &["import", "lines"]);
+    // Frames of a process have none.
+    let words = ["exec", "--rpc", "hi", "--engine", "echo", "--attach", "notes.txt"];
+    fs::write(folder.path("lines"), run(&folder, &words).stdout).expect("a file");
+    let imported = sessions(&folder, &["import", "lines", "--as", "shown"]);
     assert!(imported.stderr.contains("only an export has their bytes"), "{imported:?}");
+    // Bytes that another program has deleted are missed, and both commands say so.
+    let store = rusqlite::Connection::open(folder.path("store")).expect("a store");
+    store.execute("DELETE FROM blobs", []).expect("it is changed");
+    drop(store);
+    let exported = sessions(&folder, &["export", "s"]);
+    assert!(exported.stderr.contains("records of the session are missing"), "{exported:?}");
 }
 
 /// A prompt that was an image alone is sent as words where a recording has only its name.
@@ -448,7 +448,7 @@ fn a_session_whose_ordinals_are_used_up_is_not_resumed() {
     let folder = Folder::new();
     talk(&folder, &["one"]);
     let store = rusqlite::Connection::open(folder.path("store")).expect("a store");
-    let highest = "UPDATE sessions SET last_ordinal = 9223372036854775807";
+    let highest = "UPDATE sessions SET last = 9223372036854775807";
     store.execute(highest, []).expect("it is changed");
     drop(store);
     let place = folder.name("store");

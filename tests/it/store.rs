@@ -2,16 +2,17 @@
 
 use crate::client_tools::calls;
 use crate::frames::{Frame, cancel, errors, patched_text, snapshot, submit};
+pub(crate) use crate::log_rows::events;
+use crate::log_rows::member;
 use crate::oracle::Answers;
 use crate::process::Process;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Launch, Server, Transcript, echo, openai};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 /// As a shell reports a process that was ended by SIGKILL.
 const KILLED: i32 = 137;
@@ -32,19 +33,6 @@ pub(crate) fn resumed(folder: &Folder, args: &[&str]) -> Launch {
 pub(crate) fn kill(server: Server) -> Transcript {
     server.signal(Signal::KILL);
     server.finish_with(KILLED, Answers::Cut)
-}
-
-/// The events of the store, each with its ordinal and the name of its message.
-pub(crate) fn events(store: &Path) -> Vec<(u64, String, Vec<u8>)> {
-    let connection =
-        Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("a store");
-    let sql = "SELECT ordinal, name, payload FROM events ORDER BY ordinal";
-    let mut statement = connection.prepare(sql).expect("a table");
-    let rows = statement.query_map([], |row| {
-        let ordinal: i64 = row.get(0)?;
-        Ok((ordinal.cast_unsigned(), row.get(1)?, row.get(2)?))
-    });
-    rows.expect("rows").map(|row| row.expect("a row")).collect()
 }
 
 /// Ordinals of the events that were shown and are kept when their runs have ended: all but patches.
@@ -158,12 +146,14 @@ fn turns_and_timeline_may_be_in_files_of_their_own() {
     assert_eq!(second.turn("r1", "two"), "ok");
     let second = second.finish().frames;
     assert!(patched_text(&second, "r1").contains("one"));
-    assert!(events(&folder.path("turns")).is_empty());
-    // Without the timeline the model still knows what was said, and no ordinal is used again.
+    let logs = ["turns", "timeline"].map(|name| events(&folder.path(name)));
+    assert_eq!(logs[0], logs[1], "both hold the log");
+    // Each of them is enough, and no ordinal is used again.
     let last = second.iter().filter_map(Frame::ordinal).max().expect("events");
     let turns_only = ["--turns-db", &turns, "--session-id", "s", "--resume"];
     let mut third = echo(&turns_only).start();
-    assert_eq!(ordinal_of(&wait_state(&mut third)), last);
+    let state = wait_state(&mut third);
+    assert_eq!((ordinal_of(&state), state.messages().len()), (last, 4));
     assert_eq!(third.turn("r1", "three"), "ok");
     let third = third.finish().frames;
     assert!(patched_text(&third, "r1").contains("two"));
@@ -209,7 +199,7 @@ fn what_can_not_be_resumed_is_an_error_that_says_why() {
     let other = ["--session-id", "other", "--resume"];
     for (args, why) in [
         (["--resume", "--store", &place].to_vec(), "--session-id"),
-        (["--resume", "--session-id", "s"].to_vec(), "needs a store"),
+        (["--resume", "--session-id", "s"].to_vec(), "needs the store"),
         ([&["--store", &place], &other[..]].concat(), "nothing to resume"),
         ([&["--store", &empty], &other[..]].concat(), "nothing to resume"),
         (["--store", &foreign, "--session-id", "s"].to_vec(), "another program"),
@@ -295,12 +285,9 @@ fn each_stored_event_can_be_shown_before_what_is_made_of_it() {
     let (backend, shown) = (numbered("backendEvent"), numbered("uiEvent"));
     assert_eq!(backend, shown);
     let stored = events(&folder.path("store"));
-    let stored: Vec<_> = stored
-        .into_iter()
-        .map(|(ordinal, name, _)| (ordinal, name.rsplit('.').next().unwrap_or_default().to_owned()))
-        .collect();
+    let stored: Vec<_> = stored.iter().map(|(ordinal, name, _)| (*ordinal, &**name)).collect();
     let kept = backend.iter().filter(|(_, name)| !name.ends_with("Patch"));
-    assert_eq!(kept.cloned().collect::<Vec<_>>(), stored);
+    assert_eq!(kept.map(|(ordinal, name)| (*ordinal, member(name))).collect::<Vec<_>>(), stored);
     let mut before = None;
     for frame in &frames {
         if frame.event().is_some() {
@@ -348,10 +335,10 @@ fn a_call_without_a_result_is_reported_to_the_model_as_interrupted() {
     assert_eq!(messages[1]["tool_calls"][0]["id"], "call_1");
     assert!(messages[2]["content"].as_str().is_some_and(|text| text.contains("interrupted")));
     let names: Vec<_> = events(&folder.path("store")).into_iter().map(|event| event.1).collect();
-    assert!(names.iter().any(|name| name.ends_with(".ChatRunStopped")), "{names:?}");
+    assert!(names.iter().any(|name| name == "run_stopped"), "{names:?}");
 }
 
-/// Faults 20 and 22, after a kill: the model knows the partial answer and that it was cut off.
+/// After a kill the model knows the partial answer and that it was cut off.
 #[test]
 fn a_run_that_was_cut_off_is_stopped_once() {
     let folder = Folder::new();
@@ -372,7 +359,7 @@ fn a_run_that_was_cut_off_is_stopped_once() {
         assert!(frames.iter().all(|frame| frame.event().is_none()), "old events are not shown");
     }
     let stops = events(&folder.path("store"));
-    let stops = stops.iter().filter(|event| event.1.ends_with(".ChatRunStopped"));
+    let stops = stops.iter().filter(|event| event.1 == "run_stopped");
     let stops: Vec<_> = stops.map(|event| event.0).collect();
     assert_eq!(stops.len(), 1);
     assert!(stops[0] > seen);
@@ -385,76 +372,20 @@ fn a_run_that_was_cut_off_is_stopped_once() {
     assert!(partial.starts_with("Half an answer\n\n[This answer was interrupted"), "{partial}");
 }
 
-/// The statements that made the tables of a store.
-fn schema(store: &Path) -> Vec<String> {
-    let connection = Connection::open(store).expect("a store");
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare(sql).expect("a schema");
-    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
-    rows.map(|row| row.expect("a row")).collect()
-}
-
-/// `tests/data/store_format_1.db` was written by the first version with stores: a turn with reasoning, an
-/// attachment and a tool of the client, and one that was cut off by a kill.
+/// No version with a store was released before this format: such a store is named and left alone.
 #[test]
-fn a_store_of_format_1_can_be_resumed() {
-    let folder = Folder::new();
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store_format_1.db");
-    fs::copy(data, folder.path("store")).expect("a copy");
-    let provider = Provider::start(vec![says("Gladly.")]);
-    let place = folder.name("store");
-    let args = ["--store", &place, "--session-id", "s", "--resume"];
-    let mut server = openai(&provider, &args).start();
-    let expected = [
-        ("user", "I am Ada."),
-        ("thinking", "Easy."),
-        ("assistant", "Let me look."),
-        ("", ""),
-        ("", ""),
-        ("assistant", "It is noon."),
-        ("user", "Go on."),
-        ("thinking", "Easy."),
-        ("assistant", "Let me "),
-    ];
-    let state = wait_state(&mut server);
-    assert_eq!(state.messages(), expected);
-    assert_eq!(
-        state.text("/snapshot/entities/0/payload/attachments/0/filename"),
-        "notes.txt",
-        "what people see of an attachment"
-    );
-    assert_eq!(server.turn("r", "And then?"), "ok");
-    server.finish();
-    let body = provider.wait_request(1).body;
-    let messages = body["messages"].as_array().expect("messages");
-    let roles: Vec<_> = messages.iter().map(|it| it["role"].as_str().unwrap_or_default()).collect();
-    let turns = ["user", "assistant", "tool", "assistant", "user", "assistant"];
-    assert_eq!(roles, [&["system"], &turns[..], &["user"]].concat());
-    assert!(messages[6]["content"].as_str().is_some_and(|text| text.contains("interrupted")));
-    // What was brought to the newest format is as if it had been made so.
-    let new = Folder::new();
-    stored(&new, &[]).start().finish();
-    assert_eq!(schema(&folder.path("store")), schema(&new.path("store")));
-}
-
-/// `tests/data/store_format_2.db` was written by the second version with stores: a switch of the settings,
-/// three turns, of which the last was dropped, and one that was cut off by a kill.
-#[test]
-fn a_store_of_format_2_can_be_resumed() {
-    let folder = Folder::new();
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store_format_2.db");
-    fs::copy(data, folder.path("store")).expect("a copy");
-    let mut server = resumed(&folder, &["--extensions", "usage"]).start();
-    let state = wait_state(&mut server);
-    let roles: Vec<_> = state.messages().into_iter().map(|(role, _)| role.to_owned()).collect();
-    assert_eq!(roles, ["user", "assistant", "user", "assistant", "user", "assistant"]);
-    assert_eq!(server.turn("r", "And then?"), "ok");
-    let ended = server.finish();
-    assert!(!ended.stderr.contains("missing"), "{}", ended.stderr);
-    let totals = ended.frames.iter().rev().find(|frame| frame.is_event("UsageTotals"));
-    let calls = &totals.expect("totals").0["uiEvent"]["payload"]["session"]["uncountedCalls"];
-    assert_eq!(*calls, 5, "with those of the turns that were dropped and cut off");
-    let new = Folder::new();
-    stored(&new, &[]).start().finish();
-    assert_eq!(schema(&folder.path("store")), schema(&new.path("store")));
+fn a_store_of_an_early_version_is_an_error_that_says_so() {
+    for format in [1, 2] {
+        let folder = Folder::new();
+        let data = format!("{}/tests/data/store_format_{format}.db", env!("CARGO_MANIFEST_DIR"));
+        fs::copy(&data, folder.path("store")).expect("a copy");
+        for launch in [resumed(&folder, &[]), stored(&folder, &[])] {
+            let ended = launch.start().finish_with(2, Answers::AllAndFarewell);
+            let error = ended.frames.iter().find(|frame| frame.error().is_some());
+            let why = error.expect("an error").text("/error/message").to_owned();
+            assert!(why.contains(&format!("has format {format}, of an early version")), "{why}");
+        }
+        let after = fs::read(folder.path("store")).expect("a file");
+        assert_eq!(after, fs::read(&data).expect("a file"));
+    }
 }

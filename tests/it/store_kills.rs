@@ -1,10 +1,9 @@
 //! A process that is killed at any moment loses nothing that it has shown.
 
 use crate::frames::{Frame, submit};
+use crate::log_rows::{StoredEvent, member};
 use crate::server::{Folder, Server};
 use crate::store::{events, kill, resumed, stored, wait_state};
-use duologue::protocol::any::Any;
-use prost::Message;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -71,39 +70,45 @@ pub(crate) fn killed(mut server: Server, number: u64) -> Vec<Frame> {
     kill(server).frames
 }
 
-/// Each event that was shown is stored under its ordinal, with the same message. Patches that were written
+/// Each event that was shown is stored under its ordinal, with what it says. Patches that were written
 /// together are one, and the end of a segment stands for all of them: their text is stored at its place.
-pub(crate) fn check_events(stored: &[(u64, String, Vec<u8>)], seen: &BTreeMap<u64, Frame>) {
+pub(crate) fn check_events(stored: &[StoredEvent], seen: &BTreeMap<u64, Frame>) {
     assert!(stored.is_sorted_by(|one, two| one.0 < two.0), "no ordinal comes again");
-    let message = |(ordinal, name, value): &(u64, String, Vec<u8>)| {
-        let type_url = format!("type.googleapis.com/{name}");
-        let any = prost_types::Any { type_url, value: value.clone() };
-        let any = Any::decode(&*any.encode_to_vec()).expect("a message");
-        (*ordinal, serde_json::to_value(&any).expect("JSON"))
-    };
-    let stored: BTreeMap<u64, Value> = stored.iter().map(message).collect();
-    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-    for event in stored.values() {
-        let text = event["text"].as_str().unwrap_or_default();
-        let known = texts.entry(event["messageId"].as_str().unwrap_or_default()).or_default();
-        match event["@type"].as_str().and_then(|url| url.rsplit('.').next()) {
-            Some("ChatTextPatch") => known.push_str(text),
-            Some("ChatTextSegmentFinished") => text.clone_into(known),
+    // The text of each segment, by the ordinal of its beginning.
+    let mut texts: BTreeMap<u64, String> = BTreeMap::new();
+    for (ordinal, name, value) in stored {
+        let text = value["text"].as_str().unwrap_or_default();
+        let Some(mut open) = texts.last_entry().filter(|_| name != "segment_started") else {
+            if name == "segment_started" {
+                texts.insert(*ordinal, String::new());
+            }
+            continue;
+        };
+        match name.as_str() {
+            "segment_patched" => open.get_mut().push_str(text),
+            "segment_finished" => text.clone_into(open.get_mut()),
             _ => {}
         }
     }
+    let stored: BTreeMap<u64, (&str, &Value)> =
+        stored.iter().map(|(ordinal, name, value)| (*ordinal, (&**name, value))).collect();
     for (ordinal, frame) in seen {
         if frame.is_event("ChatTextPatch") {
-            let whole = texts.get(frame.payload("messageId")).expect("the text of its segment");
+            let (_, whole) = texts.range(..ordinal).next_back().expect("the text of its segment");
             let offset = frame.payload("offset").parse().unwrap_or(0);
             assert!(whole[offset..].starts_with(frame.payload("text")), "event {ordinal}");
             continue;
         }
-        let stored =
+        let (name, value) =
             stored.get(ordinal).unwrap_or_else(|| panic!("{ordinal} is missing: {frame:?}"));
-        for field in ["@type", "text", "messageId", "status"] {
-            let shown = &frame.0["uiEvent"]["payload"][field];
-            assert_eq!(stored[field], *shown, "event {ordinal}: {stored} {frame:?}");
+        assert_eq!(*name, member(frame.event().expect("an event")), "event {ordinal}");
+        for (field, pointer) in
+            [("text", "text"), ("status", "status"), ("stop_reason", "stopReason")]
+        {
+            let shown = &frame.0["uiEvent"]["payload"][pointer];
+            if let Some(text) = value[field].as_str() {
+                assert_eq!(text, shown.as_str().unwrap_or_default(), "event {ordinal}: {frame:?}");
+            }
         }
     }
 }

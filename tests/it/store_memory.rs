@@ -67,15 +67,9 @@ fn a_run_with_large_results_takes_about_as_much_memory_with_a_store_as_without()
     assert!(with < without + EXTRA_BYTES_MAX, "{with} bytes with a store, {without} without");
     // It was written piece by piece, and is whole.
     let store = Connection::open(folder.path("store")).expect("a store");
-    let size = |table| -> usize {
-        let sql = format!("SELECT sum(length(payload)) FROM {table}");
-        store
-            .query_row(&sql, [], |row| row.get::<_, i64>(0))
-            .expect("a size")
-            .try_into()
-            .expect("a size")
-    };
-    assert!(size("states") > CALLS * RESULT_BYTES && size("turns") > CALLS * RESULT_BYTES);
+    let sql = "SELECT sum(length(events)) FROM log";
+    let size = store.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a size");
+    assert!(usize::try_from(size).expect("a size") > CALLS * RESULT_BYTES);
     let shown = run(&folder, &["sessions", "show", "s", "--store", &place, "--output", "json"]);
     assert_eq!(shown.status, 0, "{}", shown.stderr);
     assert_eq!(shown.stdout.matches(r#""kind":"ChatToolResult""#).count(), CALLS);

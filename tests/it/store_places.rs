@@ -184,7 +184,7 @@ fn continue_goes_on_in_the_store_that_the_variable_names() {
     let mut command = duologue(&folder, &["exec", "--engine", "echo", "-c", "hello"]);
     command.env("DUOLOGUE_STORE", "");
     let ended = Once::start(command).finish();
-    assert!(ended.status == 2 && ended.stderr.contains("--continue needs a store"), "{ended:?}");
+    assert!(ended.status == 2 && ended.stderr.contains("--continue needs the store"), "{ended:?}");
 }
 
 /// A clock that was put back does not make what is newer older.

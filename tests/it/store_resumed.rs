@@ -2,12 +2,11 @@
 
 use crate::chat::{Person, chat};
 use crate::mcp_servers::{assert_gone, config, mark};
-use crate::once::{Ended, Once, duologue};
+use crate::once::{Ended, Once, duologue, run};
 use crate::provider::{Provider, says};
 use crate::server::{Folder, KEY};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 /// `duologue <words>` in an environment that leads to `provider`, with this key.
@@ -128,12 +127,14 @@ fn the_model_of_a_command_file_is_used_or_a_line_says_why_not() {
     assert_eq!(models(&provider), ["first", "m9", "m9"]);
 }
 
-/// `tests/data/store_format_1.db` was written before the provider was.
+/// As one that was imported: frames name no provider.
 #[test]
 fn a_session_that_does_not_say_its_provider_says_which_one_it_goes_on_with() {
     let folder = Folder::new();
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store_format_1.db");
-    fs::copy(data, folder.path("s.db")).expect("a copy");
+    let asked = ["exec", "--rpc", "hello", "--engine", "echo"];
+    fs::write(folder.path("lines"), run(&folder, &asked).stdout).expect("a file");
+    let imported = ["sessions", "import", "lines", "--as", "s", "--store", &folder.name("s.db")];
+    assert_eq!(run(&folder, &imported).status, 0);
     let provider = Provider::start(vec![says("a"), says("b")]);
     let words = ["exec", "again", "--session-id", "s", "--resume", "--output", "json"];
     let first = ended(at(&folder, &provider, KEY, &words));

@@ -1,10 +1,11 @@
 use super::*;
 use crate::chat::entities::Entities;
-use crate::chat::transcript::Step;
+use crate::chat::transcript::{Step, Turn, TurnState};
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The frames of each recorded conversation, with the name of its file.
 fn recorded() -> Vec<(String, Vec<RpcLine>)> {
@@ -58,10 +59,17 @@ fn events_alone_show_what_snapshots_show() {
     assert!(compared > 100, "{compared}");
 }
 
+fn imported(turn: &CopiedTurn) -> &ImportedTurn {
+    match &turn.content {
+        TurnContent::Shown(imported, _) => imported,
+        TurnContent::Events(_) => panic!("it is of no log"),
+    }
+}
+
 /// The turns that have an answer: of one without, a snapshot does not say whether it was stopped.
 fn answered(shown: Shown) -> Vec<(u32, Arc<Turn>)> {
     let turns = CopiedTurns::of_shown(shown).turns.into_iter();
-    let turns = turns.filter_map(|it| Some((it.number, it.turn?)));
+    let turns = turns.filter_map(|it| Some((it.number, imported(&it).turn.clone()?)));
     turns.filter(|(_, turn)| !turn.steps.is_empty()).collect()
 }
 
@@ -91,17 +99,18 @@ fn a_stream_that_is_cut_off_anywhere_gives_an_interrupted_turn() {
             let open = shown.open.clone();
             let copy = CopiedTurns::of_shown(shown);
             for turn in &copy.turns {
-                for entity in &turn.entities {
+                for entity in &imported(turn).entities {
                     let json = serde_json::to_string(entity).expect("JSON");
                     let is_open = [r#""streaming":true"#, r#""executing":true"#, "streaming_args"];
                     assert!(!is_open.iter().any(|it| json.contains(it)), "{name}: {json}");
                 }
-                let steps = turn.turn.iter().flat_map(|turn| &turn.steps);
+                let steps = imported(turn).turn.iter().flat_map(|turn| &turn.steps);
                 let unanswered = |step: &Step| matches!(step, Step::Called { result: None, .. });
                 assert!(!steps.into_iter().any(unanswered), "{name}");
             }
             if open.is_some() {
-                assert_eq!(copy.turns.last().map(|turn| &turn.end), Some(&End::Stopped), "{name}");
+                let last = copy.turns.last().and_then(|turn| imported(turn).turn.as_ref());
+                assert_eq!(last.map(|turn| turn.state), Some(TurnState::Interrupted), "{name}");
             }
         }
     }
@@ -114,17 +123,17 @@ fn records_rise_and_carry_the_new_session_everywhere() {
         let copy = CopiedTurns::of_shown(shown(&frames, |_| true));
         let turns = copy.turns.len();
         let records = copy.records(&session, &mut Ids::new(1));
-        assert_eq!(records.len(), 1 + 2 * turns, "{name}");
+        assert_eq!(records.len(), 1 + turns, "{name}");
         let mut last = 0;
         for record in &records {
             let Record::Event(event) = record else { continue };
             assert!(event.ordinal.0 > last, "{name}");
             last = event.ordinal.0;
-            let entities = event.state.iter().flat_map(|state| state.entities());
-            for entity in entities {
+            let Event::TurnImported(imported) = &event.event else { panic!("{event:?}") };
+            for entity in &imported.entities {
                 assert!(entity.created_ordinal <= entity.last_event_ordinal, "{name}");
                 assert!(entity.last_event_ordinal <= last, "{name}");
-                assert_eq!(ids_of(&entity).expect("ids").session_id, "other", "{name}");
+                assert_eq!(ids_of(entity).expect("ids").session_id, "other", "{name}");
             }
         }
         let json = format!("{records:?}");
@@ -161,15 +170,12 @@ fn entities_without_ids_are_turns_by_their_prompts() {
     let shown = Shown { entities, ..Entities::default().finish() };
     let copy = CopiedTurns::of_shown(shown);
     let numbers: Vec<_> =
-        copy.turns.iter().map(|turn| (turn.number, turn.entities.len())).collect();
+        copy.turns.iter().map(|turn| (turn.number, imported(turn).entities.len())).collect();
     assert_eq!(numbers, [(1, 2), (2, 2)]);
     let ordinals: Vec<_> = copy
         .records(&SessionId::new("s").expect("an id"), &mut Ids::new(1))
         .iter()
-        .filter_map(|record| match record {
-            Record::Event(event) => Some(event.ordinal.0),
-            Record::Start(_) | Record::Patch(_) => None,
-        })
+        .filter_map(|record| record.event().map(|recorded| recorded.ordinal.0))
         .collect();
-    assert_eq!(ordinals, [1, 2, 3, 4]);
+    assert_eq!(ordinals, [2, 3]);
 }

@@ -1,7 +1,6 @@
 //! Patches of texts, in every mode.
 
 use super::*;
-use crate::chat::record::PatchRecord;
 
 /// A patch on the wire: message, sequence, offset, text, mode.
 type Patch = (String, u64, u64, String, ChatStreamPatchMode);
@@ -9,7 +8,7 @@ type Patch = (String, u64, u64, String, ChatStreamPatchMode);
 #[expect(clippy::wildcard_enum_match_arm, reason = "only these two are looked for")]
 fn patches(mode: PatchMode, recorded: &[Recorded]) -> Vec<Patch> {
     let mut ui = Ui::new(session(), Patches { mode, ..Patches::default() });
-    let patch = |recorded: &Recorded| match ui.project(recorded.clone()) {
+    let patch = |recorded: &Recorded| match ui.project(recorded.clone())? {
         Any::ChatTextPatch(m) => {
             let mode = m.mode();
             Some((m.message_id, m.sequence, m.offset, m.text, mode))
@@ -94,21 +93,28 @@ fn a_lean_patch_has_no_other_fields_than_those_that_change() {
 }
 
 #[test]
-fn patches_of_one_text_are_joined_as_they_are_stored_and_others_are_not() {
+fn patches_of_one_text_are_coalesced_and_others_are_not() {
     let scope = Scope { run: Ids::new(1).run(), turn: 1, call: 1 };
     let patch = |ordinal: u64, number: u32, offset_bytes: u64, text: &str| {
         let segment = Segment { number, kind: SegmentKind::Text };
         let (sequence, text) = (ordinal, text.to_owned());
         let event = Event::SegmentPatched { segment, sequence, offset_bytes, text };
-        PatchRecord::of(&Recorded { ordinal: Ordinal(ordinal), scope, event }).expect("a patch")
+        Recorded { ordinal: Ordinal(ordinal), scope, event }
     };
     let mut open = patch(4, 1, 0, "one ");
-    assert!(open.join(&patch(5, 1, 4, "two")) && !open.join(&patch(6, 2, 0, "three")));
-    assert_eq!((open.first, open.ordinal, open.sequence), (Ordinal(4), Ordinal(5), 5));
-    assert_eq!((open.text.as_str(), open.is_answer()), ("one two", true));
-    let Any::ChatTextPatch(stored) = open.payload() else { panic!("a patch") };
-    assert_eq!((stored.offset, stored.text.as_str()), (0, "one two"));
-    assert!(stored.message_id.ends_with(":text:segment-1") && stored.role.is_empty());
-    let event = Event::CallStarted;
-    assert!(PatchRecord::of(&Recorded { ordinal: Ordinal(7), scope, event }).is_none());
+    assert!(open.coalesce(&patch(5, 1, 4, "two")) && !open.coalesce(&patch(6, 2, 0, "three")));
+    assert_eq!(open, patch(5, 1, 0, "one two"));
+    let elsewhere = Recorded { scope: Scope { call: 2, ..scope }, ..patch(6, 1, 7, "four") };
+    assert!(!open.coalesce(&elsewhere));
+    let other = Recorded { ordinal: Ordinal(7), scope, event: Event::CallStarted };
+    assert!(!open.coalesce(&other) && !other.clone().coalesce(&other));
+    let arguments = |id: &str, text: &str| {
+        let tool = ToolCall { id: ToolCallId(id.to_owned()), name: "sum".to_owned() };
+        let (sequence, offset_bytes, text) = (1, 0, text.to_owned());
+        let event = Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text };
+        Recorded { ordinal: Ordinal(8), scope, event }
+    };
+    let mut open = arguments("a", "{");
+    assert!(open.coalesce(&arguments("a", "}")) && !open.coalesce(&arguments("b", "{}")));
+    assert_eq!(open, arguments("a", "{}"));
 }

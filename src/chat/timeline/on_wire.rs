@@ -2,7 +2,7 @@
 
 use super::{Body, Entity, HISTORY_TURN, SegmentState, ToolState};
 use crate::chat::event::{Ending, Segment, SegmentKind, ToolCall, ToolResult};
-use crate::chat::replay::CUT_OFF;
+use crate::chat::log::CUT_OFF;
 use crate::chat::ui::{correlation, cut_off_text, message_id, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::SessionId;
@@ -13,6 +13,9 @@ use crate::support::text::Text;
 
 impl Entity {
     pub(super) fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
+        if let Body::Imported(entity) = &self.body {
+            return (**entity).clone();
+        }
         let (kind, id) = self.key();
         SnapshotEntity {
             kind: kind.to_owned(),
@@ -20,11 +23,11 @@ impl Entity {
             created_ordinal: self.created.0,
             last_event_ordinal: self.changed.0,
             tombstone: false,
-            payload: Some(self.payload(session)),
+            payload: self.payload(session),
         }
     }
 
-    fn payload(&self, session: &SessionId) -> Any {
+    fn payload(&self, session: &SessionId) -> Option<Any> {
         let root = self.scope.run.root();
         let ids = match self.scope.turn {
             // It is not from a run of this process.
@@ -33,7 +36,7 @@ impl Entity {
             }
             _ => correlation(session, self.scope),
         };
-        match &self.body {
+        Some(match &self.body {
             Body::Prompt { text, attachments, number, is_cut_off } => {
                 let mut message = prompt_message(ids, &root, *number);
                 message.attachments = attachments.to_vec();
@@ -52,7 +55,8 @@ impl Entity {
             }
             Body::Tool { tool, input, state } => tool_call(ids, root, tool, (input, *state)),
             Body::ToolResult { tool, result } => tool_result(ids, root, tool, result),
-        }
+            Body::Imported(entity) => return entity.payload.clone(),
+        })
     }
 }
 

@@ -8,20 +8,18 @@ use crate::protocol::proto::rpc::SnapshotEntity;
 
 /// An entity on its way into a page.
 enum Item<'a> {
-    Stored(&'a SnapshotEntity),
-    Live(&'a Entity),
+    Entity(&'a Entity),
+    Tombstone(&'a SnapshotEntity),
 }
 
 impl Timeline {
     /// The entities of a page, in the order of their creation. What was dropped is among them only for
     /// a client that asks for changes, as it may have them.
     pub(super) fn page(&self, session: &SessionId, page: &Page) -> Vec<SnapshotEntity> {
-        let stored = self.loaded.iter().map(Item::Stored);
-        let live = self.entities.iter().map(Item::Live);
         let wanted = |item: &Item<'_>| item.is_in(page);
-        let mut items: Vec<_> = stored.chain(live).filter(wanted).collect();
+        let mut items: Vec<_> = self.entities.iter().map(Item::Entity).filter(wanted).collect();
         if page.since.is_some() {
-            items.extend(self.dropped.iter().map(Item::Stored).filter(wanted));
+            items.extend(self.dropped.iter().map(Item::Tombstone).filter(wanted));
             items.sort_by_key(Item::created);
         }
         let start = start_of_last(&items, page);
@@ -43,15 +41,15 @@ fn start_of_last(items: &[Item<'_>], page: &Page) -> usize {
 impl Item<'_> {
     fn created(&self) -> u64 {
         match self {
-            Self::Stored(entity) => entity.created_ordinal,
-            Self::Live(entity) => entity.created.0,
+            Self::Tombstone(entity) => entity.created_ordinal,
+            Self::Entity(entity) => entity.created.0,
         }
     }
 
     fn changed(&self) -> u64 {
         match self {
-            Self::Stored(entity) => entity.last_event_ordinal,
-            Self::Live(entity) => entity.changed.0,
+            Self::Tombstone(entity) => entity.last_event_ordinal,
+            Self::Entity(entity) => entity.changed.0,
         }
     }
 
@@ -62,8 +60,8 @@ impl Item<'_> {
 
     fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
         match self {
-            Self::Stored(entity) => (*entity).clone(),
-            Self::Live(entity) => entity.on_wire(session),
+            Self::Tombstone(entity) => (*entity).clone(),
+            Self::Entity(entity) => entity.on_wire(session),
         }
     }
 }

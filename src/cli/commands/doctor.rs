@@ -133,17 +133,16 @@ fn check_store(args: &DoctorArgs, checks: &mut Vec<Check>) {
     }
 }
 
-fn of_place(Inspected { place, part, found }: Inspected) -> Check {
-    let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
+fn of_place(Inspected { place, found }: Inspected) -> Check {
     match found {
-        None => Check::note("store", format!("{place}{part}: not connected to (--offline)")),
-        Some(Err(why)) => Check::wrong("store", format!("{place}{part}: {why}")),
+        None => Check::note("store", format!("{place}: not connected to (--offline)")),
+        Some(Err(why)) => Check::wrong("store", format!("{place}: {why}")),
         Some(Ok(Inspection { tables, is_remote })) => {
             let tables = match tables {
                 None => "can be made; no conversation is stored there yet".to_owned(),
                 Some(tables) => shown(&tables),
             };
-            let found = format!("{place}{part}: {tables}");
+            let found = format!("{place}: {tables}");
             match is_remote {
                 true => Check::note(
                     "store",
@@ -158,20 +157,16 @@ fn of_place(Inspected { place, part, found }: Inspected) -> Check {
     }
 }
 
-fn shown(Tables { format, newest, sessions, held, holders }: &Tables) -> String {
+fn shown(Tables { format, sessions, held, holders }: &Tables) -> String {
     let sessions = match sessions {
         1 => "1 session".to_owned(),
         count => format!("{count} sessions"),
-    };
-    let format = match format == newest {
-        true => format!("format {format}"),
-        false => format!("format {format}, which the next conversation changes to {newest}"),
     };
     let held = match held {
         0 => "none of them is in use".to_owned(),
         held => format!("{held} of them in use by {}", holders.join("; ")),
     };
-    format!("can be read and written; {sessions}, {held}; {format}")
+    format!("can be read and written; {sessions}, {held}; format {format}")
 }
 
 /// Checks the servers: starts them, asks for their tools, and ends them.

@@ -118,8 +118,8 @@ pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
 
 /// The stored conversations, if there is a store.
 pub(crate) fn library(session: &SessionArgs) -> Option<Library> {
-    let (turns, timeline) = session.store.places().ok()?;
-    (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
+    let places = session.store.places().ok()?;
+    (!places.is_empty()).then(|| Library::new(places))
 }
 
 /// Lists the names of the profiles in all their files.
@@ -130,16 +130,15 @@ pub(crate) fn profiles(registries: ProfileFiles) -> ProfileNames {
     })
 }
 
-/// Copies conversations; `None` if a copy could not be resumed.
+/// Copies conversations; `None` without a store.
 pub(crate) fn forker(session: &SessionArgs) -> Option<Forker> {
-    let (turns, timeline) = session.store.places().ok()?;
+    let places = session.store.places().ok().filter(|places| !places.is_empty())?;
     let folder = std::env::current_dir().ok()?;
-    Some(Forker::new(turns?, timeline, folder.display().to_string()))
+    Some(Forker::new(places, folder.display().to_string()))
 }
 
-/// The command that resumes the session `id`; `None` if its turns are not stored.
+/// The command that resumes the session `id`; `None` if it is not stored.
 pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
-    store.turns_db.as_ref().or(store.turns_dsn.as_ref()).or(store.store.as_ref())?;
     let places = [
         ("--store", &store.store),
         ("--turns-db", &store.turns_db),
@@ -161,6 +160,9 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
                 .map_or_else(|| option.to_owned(), |part| format!("{part}-db"));
             words.extend([option, typed.text]);
         }
+    }
+    if places.iter().all(|(_, place)| place.is_none()) {
+        return None;
     }
     // A name that begins with a dash would be read as an option.
     match id.starts_with('-') {
@@ -222,6 +224,8 @@ mod tests {
             "--store 'postgres://ann@/?host=db.example.com'",
             true,
         );
-        assert_eq!(going_on(None, None, Some("host=db.example.com")), None, "no turns");
+        let options = "--timeline-dsn 'postgres://ann@/?host=db.example.com'";
+        check(None, None, Some("host=db.example.com user=ann"), options, false);
+        assert_eq!(going_on(None, None, None), None, "no store");
     }
 }

@@ -40,10 +40,9 @@ pub(super) fn go_on(
 ) -> Result<()> {
     let resumed = store.filter(|store| store.resumes && !args.provider.has_stored);
     let Some((store, session)) = resumed.zip(session) else { return Ok(()) };
-    let Some(place) = &store.turns else { return Ok(()) };
-    let Some(origin) = stored_choices(place, session).and_then(|choices| choices.origin) else {
-        return Ok(());
-    };
+    let of_place = |place: &_| stored_choices(place, session).and_then(|choices| choices.origin);
+    let found = store.places.iter().find_map(|place| Some((place, of_place(place)?)));
+    let Some((place, origin)) = found else { return Ok(()) };
     args.provider.has_stored = true;
     args.provider.settle_address();
     provider(&mut args.provider, &origin)?;

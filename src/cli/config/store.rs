@@ -14,21 +14,16 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     let named = session_id(args)?;
     let options = &args.store;
     let resumes = options.resume || options.continues;
-    let (turns, timeline) = options.places().map_err(|why| anyhow!(why))?;
+    let places = options.places().map_err(|why| anyhow!(why))?;
     if !resumes {
-        if turns.is_none() && timeline.is_none() {
+        if places.is_empty() {
             return Ok((None, named));
         }
         let folder = folder()?;
-        return Ok((Some(StoreSettings { turns, timeline, resumes, folder }), named));
+        return Ok((Some(StoreSettings { places, resumes, folder }), named));
     }
     let word = if options.resume { "--resume" } else { "--continue" };
-    let Some(place) = &turns else {
-        bail!(
-            "{word} needs a store with the turns of the session; name it with --store, --turns-db or \
-             --turns-dsn"
-        );
-    };
+    ensure!(!places.is_empty(), "{word} needs the store of the session; name it with --store");
     ensure!(
         args.history.is_none(),
         "{word} goes on with the messages that are stored, and --history begins with others; leave \
@@ -44,9 +39,9 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
             "--continue goes on with the last session of this folder, and --session-id names another; \
              leave one of them out, or use --resume with --session-id"
         ),
-        (false, None) => latest(place, &folder)?,
+        (false, None) => latest(&places, &folder)?,
     };
-    Ok((Some(StoreSettings { turns, timeline, resumes, folder }), Some(session)))
+    Ok((Some(StoreSettings { places, resumes, folder }), Some(session)))
 }
 
 /// Puts the whole id of the session to resume in the place of its beginning, if no other stored id begins
@@ -55,12 +50,11 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
 /// # Errors
 /// If several ids begin so.
 pub(super) fn complete_id(args: &mut SessionArgs) -> Result<()> {
-    let turns = args.store.places().ok().and_then(|(turns, _)| turns);
+    let places = args.store.places().unwrap_or_default();
     let named = session_id(args)?;
-    let Some((turns, named)) = turns.zip(named).filter(|_| args.store.resume) else {
-        return Ok(());
-    };
-    let library = Library::new(Some(turns), None);
+    let may_be_short = args.store.resume && !places.is_empty();
+    let Some(named) = named.filter(|_| may_be_short) else { return Ok(()) };
+    let library = Library::new(places);
     if library.has(&named) != Some(false) {
         return Ok(());
     }
@@ -79,14 +73,18 @@ pub(super) fn complete_id(args: &mut SessionArgs) -> Result<()> {
     Ok(())
 }
 
-fn latest(place: &StorePlace, folder: &str) -> Result<SessionId> {
-    let latest = latest_session(place, folder).map_err(|error| anyhow!(error))?;
-    latest.with_context(|| {
-        format!(
-            "there is no session of this folder in the store {place}; leave --continue out to begin \
-             one"
-        )
-    })
+/// The session of the folder in the first of these places that has one.
+fn latest(places: &[StorePlace], folder: &str) -> Result<SessionId> {
+    for place in places {
+        if let Some(latest) = latest_session(place, folder).map_err(|error| anyhow!(error))? {
+            return Ok(latest);
+        }
+    }
+    let names: Vec<_> = places.iter().map(StorePlace::to_string).collect();
+    bail!(
+        "there is no session of this folder in the store {}; leave --continue out to begin one",
+        names.join(" or ")
+    )
 }
 
 fn folder() -> Result<String> {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
-use crate::chat::record::StoreFailure;
+use crate::chat::log::StoreFailure;
 use crate::conformance::check::Checker;
 use crate::protocol::command::{self, Cancel, ClientToolResult, Command, Edit, Page, Prompt};
 use crate::protocol::id::{TaskId, ToolCallId};

@@ -4,7 +4,7 @@
 use super::{Any, Duration, FieldMask, Kind, Struct, Timestamp, read_message};
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::{
-    DESCRIPTORS, chat, extract, frontendtools, provider, rpc, session, store, tools,
+    DESCRIPTORS, chat, extract, frontendtools, provider, rpc, session, tools,
 };
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -86,9 +86,6 @@ messages! {
         SteeringAccepted StoreDegraded TokenCounts TurnDropped UsageTotals;
     provider in "duologue.provider.v1":
         AnswerTruncated CallTiming ModelSwitched RetryScheduled RetryStarted;
-    store in "duologue.store.v1":
-        StoredAttachment StoredChoices StoredDrop StoredMessage StoredModel StoredOrigin StoredPreamble
-        StoredPrompt StoredProviderData StoredStep StoredToolCall StoredToolResult StoredTurn;
 }
 
 #[test]
@@ -119,7 +116,10 @@ fn the_corpus_has_every_message() {
     let rows = CORPUS.lines().map(|line| serde_json::from_str::<Row>(line).expect("a row"));
     let seen: BTreeSet<String> = rows.map(|row| row.r#type).collect();
     let files = prost_types::FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
-    let ours = files.file.iter().filter(|file| !file.package().starts_with("google."));
+    // What a store keeps has no JSON form.
+    let has_json =
+        |package: &str| !package.starts_with("google.") && package != "duologue.store.v1";
+    let ours = files.file.iter().filter(|file| has_json(file.package()));
     let all: BTreeSet<String> = ours
         .flat_map(|file| {
             file.message_type.iter().map(|m| format!("{}.{}", file.package(), m.name()))

@@ -2,7 +2,6 @@
 //! of an answer.
 
 use super::Any;
-use crate::protocol::pieces::Pieces;
 use crate::protocol::proto::chat;
 use crate::support::text::Text;
 use serde::{Serialize, Serializer};
@@ -27,7 +26,7 @@ struct Head {
 }
 
 macro_rules! messages {
-    ($($name:ident: $($head:ident)*, $($tag:literal $field:ident = $text:ident)*;)*) => {
+    ($($name:ident: $($head:ident)*, $($field:ident = $text:ident)*;)*) => {
         /// A message without the fields before it.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(untagged)]
@@ -48,20 +47,6 @@ macro_rules! messages {
                 match &self.rest {
                     $(Rest::$name(_) => {
                         concat!("type.googleapis.com/pinocchio.chatapp.v1.", stringify!($name))
-                    })*
-                }
-            }
-
-            /// Its binary form. A text of more bytes than `twice_bytes_max` is in one field.
-            pub(super) fn pieces(&self, twice_bytes_max: usize) -> Pieces {
-                match &self.rest {
-                    $(Rest::$name(rest) => {
-                        let mut head = chat::$name::default();
-                        $(head.$head.clone_from(&self.head.$head);)*
-                        let mut pieces = Pieces::of(&head);
-                        self.add_texts(&[$(($tag, &self.$text)),*], twice_bytes_max, &mut pieces);
-                        pieces.fields(&**rest);
-                        pieces
                     })*
                 }
             }
@@ -94,13 +79,13 @@ macro_rules! messages {
     };
 }
 
-// The fields before the texts, and the texts with their numbers; the others come after them.
+// The fields before the texts, and the texts; the others come after them.
 messages! {
-    ChatUserMessageAccepted: message_id role, 3 prompt = prompt 4 text = text 5 content = text;
-    ChatTextSegmentStarted: message_id role, 3 prompt = prompt;
-    ChatTextSegmentFinished: message_id role, 3 prompt = prompt 4 text = text 5 content = text;
-    ChatReasoningSegmentFinished: message_id parent_message_id role, 4 text = text 5 content = text;
-    ChatMessageEntity: message_id role, 3 prompt = prompt 4 text = text 5 content = text;
+    ChatUserMessageAccepted: message_id role, prompt = prompt text = text content = text;
+    ChatTextSegmentStarted: message_id role, prompt = prompt;
+    ChatTextSegmentFinished: message_id role, prompt = prompt text = text content = text;
+    ChatReasoningSegmentFinished: message_id parent_message_id role, text = text content = text;
+    ChatMessageEntity: message_id role, prompt = prompt text = text content = text;
 }
 
 impl Shared {
@@ -108,17 +93,6 @@ impl Shared {
     /// one of the fields takes an empty text for it.
     pub(crate) fn payload(message: impl Into<Self>, prompt: Text, text: Text) -> Any {
         Any::Shared(Box::new(Self { prompt, text, ..message.into() }))
-    }
-
-    fn add_texts(&self, fields: &[(u32, &Text)], twice_bytes_max: usize, pieces: &mut Pieces) {
-        let mut last = None;
-        for (tag, text) in fields {
-            let is_second = last.is_some_and(|last| std::ptr::eq(last, *text));
-            if !is_second || text.len() <= twice_bytes_max {
-                pieces.text(*tag, text);
-            }
-            last = Some(*text);
-        }
     }
 
     /// The text that is both `text` and `content`; empty in a message without them.
@@ -227,11 +201,6 @@ mod tests {
             assert_eq!(any.name(), whole.name());
             assert_eq!(any.encode_to_vec(), whole.encode_to_vec());
             assert_eq!(any.encoded_len(), whole.encoded_len());
-            assert_eq!(any.pieces().into_vec(), whole.encode_to_vec());
-            let message = |any: &Any| {
-                any.to_message(usize::MAX).map(|(name, pieces)| (name, pieces.into_vec()))
-            };
-            assert_eq!(message(&any), message(&whole));
         }
     }
 }

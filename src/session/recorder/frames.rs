@@ -24,9 +24,9 @@ impl Recorder {
     /// A frame with the state of the conversation, and of the calls that wait for the client's
     /// approval.
     pub(in crate::session) fn state(&self, request: Option<&RequestId>, span: Span) -> Frame {
-        let mut snapshot = self.timeline.snapshot(&self.session, span);
+        let mut snapshot = self.projections.timeline.snapshot(&self.session, span);
         if self.is_on(Extension::Approvals) {
-            snapshot.entities.extend(self.timeline.approvals(&self.session, span));
+            snapshot.entities.extend(self.projections.timeline.approvals(&self.session, span));
         }
         wire::frame(&self.session, request, wire::snapshot(snapshot))
     }
@@ -34,7 +34,7 @@ impl Recorder {
     /// The snapshot that closes a run, as far as one is wanted.
     pub(in crate::session) fn final_snapshot(&mut self, request: &RequestId) {
         match self.final_snapshot {
-            _ if !self.keeps() => {}
+            _ if !self.keeps() || self.is_unseen => {}
             FinalSnapshot::FullUntilLong if self.is_long() => {
                 self.push(Output::Warning(long_session(self.hints).into()));
                 self.final_snapshot = FinalSnapshot::Turn;
@@ -50,7 +50,7 @@ impl Recorder {
 
     /// Whether the session is stored, and so long that a copy of it after each run is no help.
     fn is_long(&self) -> bool {
-        self.log.rules().is_stored && self.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
+        self.log.rules().is_stored && self.projections.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
     }
 
     pub(in crate::session) fn run_failed(&mut self, request: &RequestId, error: RunError) {

@@ -22,7 +22,7 @@ impl Recorder {
     ) -> TaskId {
         let task = self.new_task();
         let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
-        let available = Available { transcript: &self.transcript, tools, schema };
+        let available = Available { transcript: &self.projections.transcript, tools, schema };
         self.push(Output::StartCall(task, calls::spec(purpose, available, selection)));
         task
     }

@@ -8,7 +8,6 @@ use crate::protocol::command::Extension;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::words::REASON_OF_REASONING;
 use crate::session::recorder::Recorder;
-use crate::session::usage::Spent;
 use crate::support::text::Text;
 use crate::task::report::{EngineEvent, Retry};
 
@@ -80,13 +79,15 @@ impl Run {
             is_cut_off: end.class.cuts_off(),
         };
         self.close_segment(recorder, finish);
-        let Some(call) = self.call.take() else { return };
+        let Some(call) = self.call.clone() else { return };
         let CallFinish { stop_reason, class, provider_data, is_free, .. } = end;
         if let Some(usage) = call.usage {
             let stop_reason = stop_reason.clone();
             self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
         }
         self.cut_off = class.cuts_off().then(|| stop_reason.clone());
+        let model = (&*self.model.engine, self.model.name.as_str());
+        let spent = recorder.prices().spent(model, call.usage.as_ref(), is_free);
         let finished = Event::CallFinished {
             stop_reason,
             class,
@@ -94,25 +95,21 @@ impl Run {
             duration_ms: now.since(call.started),
             has_tool_calls: call.has_tool_calls,
             provider_data,
+            spent,
         };
         self.record(recorder, finished);
         self.report_truncation(recorder, class);
         let (first_byte_ms, first_token_ms) = (call.first_byte_ms, call.first_token_ms);
         let timed = CallReport::Timed { first_byte_ms, first_token_ms };
         self.report(recorder, Extension::Timing, timed);
-        self.count_usage(recorder, Spent::of(call.usage.as_ref(), is_free));
+        let counted = CallReport::Counted(recorder.projections.usage.counts().into());
+        self.report(recorder, Extension::Usage, counted);
     }
 
-    fn report_truncation(&self, recorder: &mut Recorder, class: FinishClass) {
+    fn report_truncation(&mut self, recorder: &mut Recorder, class: FinishClass) {
         let Some(stop_reason) = self.cut_off.clone() else { return };
         let truncated = CallReport::Truncated { stop_reason, class };
         self.report(recorder, Extension::Retries, truncated);
-    }
-
-    fn count_usage(&self, recorder: &mut Recorder, spent: Spent<'_>) {
-        let (engine, model) = (&*self.model.engine, self.model.name.as_str());
-        let counts = recorder.usage().call_ended(engine, model, spent);
-        self.report(recorder, Extension::Usage, CallReport::Counted(counts.into()));
     }
 
     /// Retries are of a call, and come before its answer: any other is not shown.
@@ -140,7 +137,7 @@ impl Run {
     }
 
     /// Shows an event of an extension, if that is on.
-    fn report(&self, recorder: &mut Recorder, extension: Extension, report: CallReport) {
+    fn report(&mut self, recorder: &mut Recorder, extension: Extension, report: CallReport) {
         if recorder.is_on(extension) {
             self.record(recorder, Event::Call(report));
         }
@@ -166,28 +163,22 @@ impl Run {
             self.close_segment(recorder, SegmentFinish::DEFAULT);
             self.open_segment(recorder, kind);
         }
-        let Some(open) = &mut self.segment else { return };
-        open.pieces += 1;
-        let offset_bytes = open.bytes;
-        open.bytes += text.len() as u64;
-        let (segment, sequence) = (open.segment, open.pieces);
+        let Some(open) = &self.segment else { return };
+        let (segment, sequence, offset_bytes) = (open.segment, open.pieces + 1, open.bytes);
         self.record(recorder, Event::SegmentPatched { segment, sequence, offset_bytes, text });
     }
 
     fn open_segment(&mut self, recorder: &mut Recorder, kind: SegmentKind) {
-        self.segments += 1;
-        let segment = Segment { number: self.segments, kind };
+        let segment = Segment { number: self.segments + 1, kind };
         let prompt = match kind {
             SegmentKind::Text => self.count.repeat(&self.prompt),
             SegmentKind::Thinking => Text::default(),
         };
-        let open = OpenSegment { segment, prompt: prompt.clone(), pieces: 0, bytes: 0 };
-        self.segment = Some(open);
         self.record(recorder, Event::SegmentStarted { segment, prompt });
     }
 
     fn close_segment(&mut self, recorder: &mut Recorder, finish: SegmentFinish<'_>) {
-        let Some(OpenSegment { segment, prompt, .. }) = self.segment.take() else { return };
+        let Some(OpenSegment { segment, prompt, .. }) = self.segment.clone() else { return };
         let SegmentFinish { status, reason, is_cut_off } = finish;
         let text = recorder.segment_text(self.id(), segment);
         let reason = match segment.kind {
@@ -208,39 +199,31 @@ impl Run {
         }
         self.need_call(recorder, now);
         self.close_segment(recorder, SegmentFinish::DEFAULT);
-        if let Some(call) = &mut self.call {
-            call.has_tool_calls = true;
-        }
-        let step = ToolStep::Started;
         let ToolCall { id: engine_id, name } = tool;
-        let tool = ToolCall { id: recorder.tool_call_id(&engine_id), name };
-        let (open, input) = (tool.clone(), String::new());
-        self.tools.push(OpenTool { engine_id, tool: open, pieces: 0, input, step });
+        let tool = ToolCall { id: recorder.projections.tool_calls.unique(&engine_id), name };
         self.record(recorder, Event::ToolCallStarted { tool });
+        if let Some(open) = self.tools.last_mut() {
+            open.engine_id = engine_id;
+        }
     }
 
     fn tool_arguments(&mut self, recorder: &mut Recorder, id: &ToolCallId, text: String) {
-        let Some(open) = self.tool(id, ToolStep::Started) else { return };
-        if text.is_empty() {
-            return;
-        }
-        open.pieces += 1;
-        let offset_bytes = open.input.len() as u64;
-        open.input += &text;
-        let (tool, sequence) = (open.tool.clone(), open.pieces);
+        let Some(open) = self.writing(id).filter(|_| !text.is_empty()) else { return };
+        let (sequence, offset_bytes) = (open.pieces + 1, open.input.len() as u64);
+        let tool = open.tool.clone();
         self.record(recorder, Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text });
     }
 
     fn tool_requested(&mut self, recorder: &mut Recorder, id: &ToolCallId) {
-        let Some(open) = self.tool(id, ToolStep::Started) else { return };
-        open.step = ToolStep::Requested;
+        let Some(open) = self.writing(id) else { return };
         let (tool, input) = (open.tool.clone(), open.input.clone());
         self.record(recorder, Event::ToolCallRequested { tool, input });
     }
 
-    /// The open call of that name, if it is at `step`. What an engine reports of any other
-    /// is ignored: a call would otherwise be shown out of order, or be made twice in the transcript.
-    fn tool(&mut self, id: &ToolCallId, step: ToolStep) -> Option<&mut OpenTool> {
-        self.tools.iter_mut().find(|open| open.engine_id == *id && open.step == step)
+    /// The call that the engine calls `id`, as long as its arguments are written. What an engine reports of
+    /// any other is ignored: a call would otherwise be shown out of order, or be made twice in the transcript.
+    fn writing(&self, id: &ToolCallId) -> Option<&OpenTool> {
+        let is_it = |open: &&OpenTool| open.engine_id == *id && open.step == ToolStep::Started;
+        self.tools.iter().find(is_it)
     }
 }

@@ -65,29 +65,27 @@ impl Run {
     /// Closes what was cut off. A call that the model has made gets a result, because the next
     /// request to the provider needs one.
     pub(super) fn close_tools(&mut self, recorder: &mut Recorder) {
-        for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
-            if let ToolStep::Approval { .. } = step {
+        for OpenTool { tool, step, input, is_asked, has_result, .. } in self.tools.clone() {
+            if is_asked {
                 let decision = Decision::Deny { reason: "the run has ended".to_owned() };
                 let tool = tool.clone();
                 self.record(recorder, Event::ApprovalResolved { tool, decision });
             }
-            if step != ToolStep::Started {
+            if step != ToolStep::Started && !has_result {
                 let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned()).into();
                 self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
             }
-            self.record(recorder, Event::ToolCallFinished { tool });
+            let partial_input = if step == ToolStep::Started { input } else { String::new() };
+            self.record(recorder, Event::ToolCallFinished { tool, partial_input });
         }
     }
 
     /// Closes the calls whose arguments never became whole.
     pub(super) fn drop_unfinished_tools(&mut self, recorder: &mut Recorder) {
-        let is_unfinished = |open: &OpenTool| open.step == ToolStep::Started;
-        let (unfinished, whole) =
-            std::mem::take(&mut self.tools).into_iter().partition(is_unfinished);
-        self.tools = whole;
-        let unfinished: Vec<OpenTool> = unfinished;
-        for OpenTool { tool, .. } in unfinished {
-            self.record(recorder, Event::ToolCallFinished { tool });
+        let unfinished = self.tools.iter().filter(|open| open.step == ToolStep::Started);
+        let unfinished = unfinished.map(|open| (open.tool.clone(), open.input.clone()));
+        for (tool, partial_input) in unfinished.collect::<Vec<_>>() {
+            self.record(recorder, Event::ToolCallFinished { tool, partial_input });
         }
     }
 }

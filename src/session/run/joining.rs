@@ -34,8 +34,7 @@ impl Run {
     /// Prompts that have come for this run become part of it. Their requests end here.
     pub(super) fn take_in_prompts(&mut self, context: &mut Context<'_>) {
         for Submit { request, prompt, attachments, .. } in std::mem::take(&mut self.joining) {
-            self.prompts += 1;
-            let number = self.prompts;
+            let number = self.prompts + 1;
             let prompt = Text::from(prompt.into_string());
             self.record(context.recorder, Event::PromptJoined { prompt, attachments, number });
             let accepted = SteeringAccepted {

@@ -1,7 +1,10 @@
 //! What a run has opened, and must close before it ends: a provider call, a segment, tool calls.
 
-use crate::chat::event::{Ending, FinishClass, ProviderData, Segment, ToolCall, Usage};
-use crate::protocol::id::{TaskId, ToolCallId};
+use super::Run;
+use crate::chat::event::{
+    Ending, Event, FinishClass, ProviderData, Recorded, Segment, ToolCall, Usage,
+};
+use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::session::Uptime;
 use crate::support::text::Text;
 use crate::task::report::Retry;
@@ -39,6 +42,9 @@ pub(super) struct OpenTool {
     pub(super) tool: ToolCall,
     pub(super) pieces: u64,
     pub(super) input: String,
+    /// The client is asked whether it may run.
+    pub(super) is_asked: bool,
+    pub(super) has_result: bool,
     pub(super) step: ToolStep,
 }
 
@@ -64,6 +70,105 @@ pub(super) struct CallFinish {
     pub(super) provider_data: Option<ProviderData>,
     /// The provider has done nothing for it.
     pub(super) is_free: bool,
+}
+
+impl Run {
+    /// The run among these events that has no end, as it was when the last of them happened.
+    pub(in crate::session) fn of_events(events: &[Recorded], request: RequestId) -> Option<Self> {
+        let mut open: Option<Self> = None;
+        for Recorded { scope, event, .. } in events {
+            if let Event::PromptAccepted { prompt, .. } = event {
+                let mut run = Self::new(scope.run, scope.turn, request.clone(), Uptime::default());
+                run.prompt = prompt.clone();
+                open = Some(run);
+            }
+            let Some(run) = open.as_mut().filter(|run| run.scope.run == scope.run) else {
+                continue;
+            };
+            run.scope = *scope;
+            run.apply(event);
+            open.take_if(|_| event.ends_run());
+        }
+        open
+    }
+
+    /// Applies an event of the run to what it has open. What only this process knows of a call, as its
+    /// deadline, is added to that.
+    pub(super) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::PromptJoined { number, .. } => self.prompts = *number,
+            Event::RepairRequested { number, .. } => self.repairs = *number,
+            Event::CallStarted => self.call = Some(OpenCall::new(Uptime::default())),
+            Event::CallFinished { .. } => self.call = None,
+            Event::SegmentStarted { segment, prompt } => {
+                self.segments = segment.number;
+                let (segment, prompt) = (*segment, prompt.clone());
+                self.segment = Some(OpenSegment { segment, prompt, pieces: 0, bytes: 0 });
+            }
+            Event::SegmentPatched { sequence, offset_bytes, text, .. } => {
+                if let Some(open) = &mut self.segment {
+                    open.pieces = *sequence;
+                    open.bytes = offset_bytes + text.len() as u64;
+                }
+            }
+            Event::SegmentFinished { .. } => self.segment = None,
+            Event::ToolCallStarted { tool } => {
+                if let Some(call) = &mut self.call {
+                    call.has_tool_calls = true;
+                }
+                self.tools.push(OpenTool::new(tool.clone()));
+            }
+            Event::ToolArgumentsPatched { tool, sequence, text, .. } => {
+                self.change(tool, |open| {
+                    open.pieces = *sequence;
+                    open.input += text;
+                });
+            }
+            Event::ToolCallRequested { tool, input } => self.change(tool, |open| {
+                open.input.clone_from(input);
+                open.step = ToolStep::Requested;
+            }),
+            Event::ApprovalRequested { tool, .. } => self.change(tool, |open| open.is_asked = true),
+            Event::ApprovalResolved { tool, .. } => self.change(tool, |open| open.is_asked = false),
+            Event::ToolResultReady { tool, .. } => self.change(tool, |open| open.has_result = true),
+            Event::ToolCallFinished { tool, .. } => {
+                self.tools.retain(|open| open.tool.id != tool.id)
+            }
+            Event::PromptAccepted { .. }
+            | Event::RunStarted { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
+            | Event::ToolExecutionStarted { .. }
+            | Event::CallMetadataUpdated { .. }
+            | Event::RunFinished { .. }
+            | Event::RunStopped { .. }
+            | Event::RunFailed { .. }
+            | Event::TurnDropped { .. }
+            | Event::TurnImported(_)
+            | Event::Call(_)
+            | Event::Session(_) => {}
+        }
+    }
+
+    fn change(&mut self, tool: &ToolCall, change: impl FnOnce(&mut OpenTool)) {
+        if let Some(open) = self.tools.iter_mut().find(|open| open.tool.id == tool.id) {
+            change(open);
+        }
+    }
+}
+
+impl OpenTool {
+    fn new(tool: ToolCall) -> Self {
+        Self {
+            engine_id: tool.id.clone(),
+            tool,
+            pieces: 0,
+            input: String::new(),
+            is_asked: false,
+            has_result: false,
+            step: ToolStep::Started,
+        }
+    }
 }
 
 impl OpenCall {

@@ -93,7 +93,7 @@ impl Run {
         self.execution_started(context, &tool, input);
     }
 
-    fn execution_started(&self, context: &mut Context<'_>, tool: &ToolCall, input: String) {
+    fn execution_started(&mut self, context: &mut Context<'_>, tool: &ToolCall, input: String) {
         let event = Event::ToolExecutionStarted { tool: tool.clone(), input };
         self.record(context.recorder, event);
     }
@@ -285,12 +285,12 @@ impl Run {
         id: &ToolCallId,
         result: ToolResult,
     ) {
-        let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
-        let tool = self.tools.remove(at).tool;
+        let Some(tool) = self.open_tool_mut(id).map(|open| open.tool.clone()) else { return };
         self.count.add_result(&result);
         let (of, result) = (tool.clone(), result.into());
         self.record(context.recorder, Event::ToolResultReady { tool: of, result });
-        self.record(context.recorder, Event::ToolCallFinished { tool });
+        let partial_input = String::new();
+        self.record(context.recorder, Event::ToolCallFinished { tool, partial_input });
     }
 
     /// The earliest time at which a call's time is up.

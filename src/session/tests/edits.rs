@@ -3,10 +3,12 @@
 
 use super::exhaustive::{Broken, explore};
 use super::scene::{Machine, Scene, Symbol, rules};
+use crate::chat::event::{Event, ImportedTurn, Recorded, Scope};
 use crate::chat::patch::PatchMode;
-use crate::chat::transcript::{Preamble, Transcript};
+use crate::chat::transcript::Transcript;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Page};
+use crate::protocol::id::Ordinal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
 use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Uptime};
@@ -183,9 +185,13 @@ impl Faulty {
             if let Output::StartCall(_, spec) = output {
                 let turns =
                     self.sent.iter().flat_map(|sent| sent.turns()).chain(spec.transcript.turns());
-                let turns = turns.cloned().collect();
-                self.sent = Some(spec.transcript.clone());
-                spec.transcript = Transcript::restored(Preamble::default(), turns);
+                let mut twice = Transcript::default();
+                for turn in turns {
+                    let imported = ImportedTurn { entities: Vec::new(), turn: Some(turn.clone()) };
+                    let event = Event::TurnImported(Box::new(imported));
+                    twice.apply(&Recorded { ordinal: Ordinal(1), scope: Scope::OUTSIDE, event });
+                }
+                self.sent = Some(std::mem::replace(&mut spec.transcript, twice));
             }
         }
     }

@@ -25,6 +25,12 @@ pub(in crate::store) enum PostgresError {
          newer version of this program"
     )]
     Newer { place: String, found: i64, known: i64 },
+    #[error(
+        "the store {place} has format {found}, of an early version that was not released, and this \
+         program reads format {known}; name another database, and keep this one for the version that \
+         made it"
+    )]
+    Older { place: String, found: i64, known: i64 },
     #[error("the schema `duologue` of {0} is of another program; name another database")]
     Foreign(String),
     #[error(

@@ -35,7 +35,7 @@ pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> 
     Reactor::new()?.run(async {
         let link = Link::open(&address).await?;
         check(&link, UNWRITABLE, &place).await?;
-        let Some((format, newest)) = schema::formats(&link, &address).await? else {
+        let Some(format) = schema::format(&link, &address).await? else {
             return Ok(Inspection::default());
         };
         let sessions = link.row(SESSIONS, &[]).await?;
@@ -46,7 +46,6 @@ pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> 
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let tables = Tables {
             format,
-            newest,
             sessions: sessions.map_or(0, |row| count(row.get(0))),
             held: holders.first().map_or(0, |row| count(row.get(0))),
             holders: holders.iter().map(|row| row.get(1)).collect(),

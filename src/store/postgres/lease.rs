@@ -9,7 +9,7 @@ use super::link::{BEGIN, Link, Reactor, Statement, Value};
 use super::machine;
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
-use crate::store::lock::own_name;
+use crate::store::sqlite::own_name;
 use crate::support::threads;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;

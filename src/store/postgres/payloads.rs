@@ -8,13 +8,13 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 
 /// Payloads of several rows, in their order.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Payloads(pub(super) Vec<Payload>);
 
 /// The payload of a row.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Payload {
-    Message(Pieces),
+    Message(Arc<Pieces>),
     Data(Arc<[u8]>),
 }
 
@@ -69,7 +69,7 @@ mod tests {
         for count in 0..=all.len() {
             let expected: Vec<&[u8]> = all[..count].to_vec();
             let payload = |(number, bytes): (usize, &&[u8])| match number % 2 {
-                0 => Payload::Message(Pieces::from(bytes.to_vec())),
+                0 => Payload::Message(Arc::new(Pieces::from(bytes.to_vec()))),
                 _ => Payload::Data((*bytes).into()),
             };
             let payloads = Payloads(expected.iter().enumerate().map(payload).collect());

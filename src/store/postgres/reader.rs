@@ -16,13 +16,8 @@ use tokio_postgres::types::Type;
 const DELETIONS_MAX: u32 = 5;
 
 const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, ( \
-     octet_length(preamble) \
-     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.events WHERE session = key) \
-     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.states WHERE session = key) \
-     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.turns WHERE session = key) \
-     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.steps WHERE session = key) \
-     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.session_messages \
-        WHERE session = key) \
+     octet_length(start) \
+     + (SELECT coalesce(sum(octet_length(events)), 0) FROM duologue.log WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(data)), 0) FROM duologue.session_blobs \
         JOIN duologue.blobs USING (sha256) WHERE session = key) \
      )::bigint, changed FROM duologue.sessions";
@@ -33,8 +28,7 @@ const WITH_WORDS: &str = "SELECT id FROM duologue.sessions s WHERE s.word_rules 
      NOT EXISTS (SELECT 1 FROM unnest($1) AS quoted(term) WHERE NOT EXISTS ( \
          SELECT 1 FROM duologue.words w \
          WHERE w.session = s.key AND w.terms @@ quoted.term::tsquery)) \
-     OR s.last_ordinal > (SELECT coalesce(max(ordinal), -1) FROM duologue.states st \
-                          WHERE st.session = s.key)";
+     OR EXISTS (SELECT 1 FROM duologue.log l WHERE l.session = s.key AND NOT l.sealed)";
 
 /// Attachments of the session. They are deleted with it unless another one has them.
 const BLOBS_OF: &str = "SELECT sha256 FROM duologue.session_blobs b \
@@ -47,14 +41,10 @@ const DELETE_BLOBS: &str = "DELETE FROM duologue.blobs WHERE sha256 = ANY($1) AN
      (SELECT 1 FROM duologue.session_blobs b WHERE b.sha256 = blobs.sha256)";
 
 /// The tables that a deletion leaves dead rows in.
-const VACUUM: [&str; 9] = [
+const VACUUM: [&str; 5] = [
     "VACUUM duologue.sessions",
-    "VACUUM duologue.events",
-    "VACUUM duologue.states",
-    "VACUUM duologue.turns",
-    "VACUUM duologue.steps",
+    "VACUUM duologue.log",
     "VACUUM duologue.words",
-    "VACUUM duologue.session_messages",
     "VACUUM duologue.session_blobs",
     "VACUUM duologue.blobs",
 ];

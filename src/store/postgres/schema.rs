@@ -1,5 +1,5 @@
-//! The tables of a store in PostgreSQL, as a list of changes that is only ever appended to. They are in
-//! a schema of their own, `duologue`, and no statement relies on the search path.
+//! The tables of a store in PostgreSQL. They are in a schema of their own, `duologue`, and no statement relies
+//! on the search path.
 
 use super::address::Address;
 use super::error::PostgresError;
@@ -7,21 +7,11 @@ use super::link::{BEGIN, Link};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-/// A change of the tables.
-struct Migration {
-    name: &'static str,
-    sql: &'static str,
-}
+/// The format of these tables. Those before it were of versions that were not released.
+const FORMAT: i64 = 4;
 
-/// All changes, oldest first. The format of a database is how many of them it has had.
-const MIGRATIONS: [Migration; 3] = [
-    Migration { name: "sessions", sql: SESSIONS },
-    Migration { name: "session_rows", sql: SESSION_ROWS },
-    Migration { name: "session_order", sql: SESSION_ORDER },
-];
-
-/// The newest format.
-const FORMAT: i64 = MIGRATIONS.len() as i64;
+/// The names of the formats, from the first on, in the table that has them.
+const NAMES: [&str; 4] = ["sessions", "session_rows", "session_order", "log"];
 
 /// Attempts to make the tables while another process makes them.
 const ATTEMPTS_MAX: u32 = 10;
@@ -34,9 +24,10 @@ const BEGINNING: &str = "CREATE SCHEMA IF NOT EXISTS duologue; \
      ); \
      LOCK TABLE duologue.migrations IN ACCESS EXCLUSIVE MODE";
 
-/// The row of a session names the last batch that was written: by which lease (`writer`), its number
-/// there, and a hash of its content. So a writer whose connection was cut knows what became of it.
-const SESSIONS: &str = "
+/// The row of a session names the last batch that was written: by which lease (`writer`) and its number
+/// there. So a writer whose connection was cut knows what became of it. `changed` orders sessions by their
+/// last write, with numbers of the sequence that also numbers leases. `choices` is a projection of the log.
+const TABLES: &str = "
 CREATE SEQUENCE duologue.fences;
 CREATE TABLE duologue.leases(
     session text PRIMARY KEY,
@@ -53,43 +44,29 @@ CREATE TABLE duologue.sessions(
     folder text NOT NULL,
     created_ms bigint NOT NULL,
     updated_ms bigint NOT NULL,
-    last_ordinal bigint NOT NULL,
+    changed bigint NOT NULL,
+    last bigint NOT NULL,
     turns bigint NOT NULL,
-    preamble bytea NOT NULL,
+    dropped_turns bigint NOT NULL,
+    start bytea NOT NULL,
+    choices bytea,
+    rows bigint NOT NULL,
+    head bytea NOT NULL,
     writer bigint NOT NULL,
     batch bigint NOT NULL,
-    digest bytea NOT NULL
+    word_rules bigint NOT NULL
 );
-CREATE INDEX sessions_by_folder ON duologue.sessions(folder, updated_ms);
-CREATE TABLE duologue.events(
+CREATE INDEX sessions_by_folder ON duologue.sessions(folder, changed);
+CREATE TABLE duologue.log(
     session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
-    ordinal bigint NOT NULL,
-    turn bigint,
-    call bigint,
-    name text NOT NULL,
-    payload bytea NOT NULL,
-    at_ms bigint NOT NULL,
-    PRIMARY KEY(session, ordinal)
-);
-CREATE TABLE duologue.states(
-    session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
-    ordinal bigint NOT NULL,
-    payload bytea NOT NULL,
-    PRIMARY KEY(session, ordinal)
-);
-CREATE TABLE duologue.turns(
-    session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
-    turn bigint NOT NULL,
-    ordinal bigint NOT NULL,
-    payload bytea NOT NULL,
-    PRIMARY KEY(session, turn)
-);
-CREATE TABLE duologue.steps(
-    session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
-    ordinal bigint NOT NULL,
-    turn bigint NOT NULL,
-    payload bytea NOT NULL,
-    PRIMARY KEY(session, ordinal)
+    number bigint NOT NULL,
+    first bigint NOT NULL,
+    last bigint NOT NULL,
+    sealed boolean NOT NULL,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
+    events bytea NOT NULL,
+    PRIMARY KEY(session, number)
 );
 CREATE TABLE duologue.blobs(
     sha256 text PRIMARY KEY,
@@ -103,52 +80,14 @@ CREATE TABLE duologue.session_blobs(
 CREATE INDEX session_blobs_by_hash ON duologue.session_blobs(sha256);
 CREATE TABLE duologue.words(
     session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
-    ordinal bigint NOT NULL,
+    number bigint NOT NULL,
     terms tsvector NOT NULL
 );
-CREATE INDEX words_by_session ON duologue.words(session, ordinal);
+CREATE INDEX words_by_session ON duologue.words(session, number);
 CREATE INDEX words_by_term ON duologue.words USING gin(terms);
 ";
 
-/// As in a file: numbers of rows, by which missing ones are known, and messages that a session has one
-/// of. Words of sessions from before (`word_rules` 0) were split in another way and are not kept.
-const SESSION_ROWS: &str = "
-ALTER TABLE duologue.sessions
-    ADD COLUMN dropped_turns bigint NOT NULL DEFAULT 0,
-    ADD COLUMN turn_rows bigint NOT NULL DEFAULT 0,
-    ADD COLUMN state_rows bigint NOT NULL DEFAULT 0,
-    ADD COLUMN tail_rows bigint NOT NULL DEFAULT 0,
-    ADD COLUMN step_rows bigint NOT NULL DEFAULT 0,
-    ADD COLUMN drop_rows bigint NOT NULL DEFAULT 0,
-    ADD COLUMN word_rules bigint NOT NULL DEFAULT 0;
-CREATE TABLE duologue.session_messages(
-    session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
-    name text NOT NULL,
-    payload bytea NOT NULL,
-    PRIMARY KEY(session, name)
-);
-UPDATE duologue.sessions s SET
-    turn_rows = (SELECT count(*) FROM duologue.turns WHERE session = s.key),
-    state_rows = (SELECT count(*) FROM duologue.states WHERE session = s.key),
-    tail_rows = (SELECT count(*) FROM duologue.events WHERE session = s.key AND ordinal >
-        (SELECT coalesce(max(ordinal), -1) FROM duologue.states WHERE session = s.key)),
-    step_rows = (SELECT count(*) FROM duologue.steps WHERE session = s.key AND turn <> 0),
-    drop_rows = (SELECT count(*) FROM duologue.steps WHERE session = s.key AND turn = 0);
-DELETE FROM duologue.words;
-";
-
-/// As in a file: `changed` orders sessions by their last write, with numbers of the sequence that also
-/// numbers leases. It has given more of them than there are sessions.
-const SESSION_ORDER: &str = "
-ALTER TABLE duologue.sessions ADD COLUMN changed bigint NOT NULL DEFAULT 0;
-UPDATE duologue.sessions s SET changed = it.place FROM
-    (SELECT key, row_number() OVER (ORDER BY updated_ms, key) AS place FROM duologue.sessions) it
-    WHERE s.key = it.key;
-DROP INDEX duologue.sessions_by_folder;
-CREATE INDEX sessions_by_folder ON duologue.sessions(folder, changed);
-";
-
-/// Checks that the database has the tables, in a format that is known; makes or changes them if needed.
+/// Checks that the database has the tables, in the format that is known; makes them if they may be new.
 pub(super) async fn prepare(
     link: &Link,
     address: &Address,
@@ -164,24 +103,16 @@ pub(super) async fn prepare(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let migrated = migrate(link, address).await;
-        if migrated.is_err() {
+        let created = create(link, address).await;
+        if created.is_err() {
             // If it is broken as well, so is the next attempt.
             link.run("ROLLBACK").await.ok();
         }
-        match migrated {
+        match created {
             Err(error) if attempts < ATTEMPTS_MAX && is_race(&error) => {}
-            migrated => return migrated,
+            created => return created,
         }
     }
-}
-
-/// The format of the database, and the newest that this program knows; `None` if there is no store.
-pub(super) async fn formats(
-    link: &Link,
-    address: &Address,
-) -> Result<Option<(i64, i64)>, PostgresError> {
-    Ok(format(link, address).await?.map(|found| (found, FORMAT)))
 }
 
 /// Another process has made the schema or the table at the same moment.
@@ -195,7 +126,7 @@ fn is_race(error: &PostgresError) -> bool {
 }
 
 /// The format of the database; `None` if there is no store in it.
-async fn format(link: &Link, address: &Address) -> Result<Option<i64>, PostgresError> {
+pub(super) async fn format(link: &Link, address: &Address) -> Result<Option<i64>, PostgresError> {
     let sql = "SELECT to_regclass('duologue.migrations') IS NOT NULL, \
                (SELECT count(*) FROM pg_tables WHERE schemaname = 'duologue')";
     let tables = link.row(sql, &[]).await?;
@@ -212,7 +143,7 @@ async fn format(link: &Link, address: &Address) -> Result<Option<i64>, PostgresE
         if is_other { foreign() } else { error }
     })?;
     let Some(last) = rows.last() else { return Ok(None) };
-    if rows[0].get::<_, &str>(1) != MIGRATIONS[0].name {
+    if !NAMES.contains(&rows[0].get::<_, &str>(1)) {
         return Err(foreign());
     }
     let found = last.get(0);
@@ -220,19 +151,22 @@ async fn format(link: &Link, address: &Address) -> Result<Option<i64>, PostgresE
         let place = address.to_string();
         return Err(PostgresError::Newer { place, found, known: FORMAT });
     }
+    if found < FORMAT {
+        let place = address.to_string();
+        return Err(PostgresError::Older { place, found, known: FORMAT });
+    }
     Ok(Some(found))
 }
 
-/// Makes the changes that the database has not had, all or none.
-async fn migrate(link: &Link, address: &Address) -> Result<(), PostgresError> {
+/// Makes the tables, all or none.
+async fn create(link: &Link, address: &Address) -> Result<(), PostgresError> {
     link.run(&format!("{BEGIN}{BEGINNING}")).await?;
     // Another process may have made them meanwhile.
-    let had = format(link, address).await?.unwrap_or_default();
-    for (number, migration) in (1_i64..).zip(&MIGRATIONS).filter(|(number, _)| *number > had) {
-        link.run(migration.sql).await?;
+    if format(link, address).await?.is_none() {
+        link.run(TABLES).await?;
         let applied = "INSERT INTO duologue.migrations(number, name) VALUES ($1, $2)";
-        let values = [(&number as _, Type::INT8), (&migration.name as _, Type::TEXT)];
-        link.execute(applied, &values).await?;
+        let name = NAMES.last().copied().unwrap_or_default();
+        link.execute(applied, &[(&FORMAT, Type::INT8), (&name, Type::TEXT)]).await?;
     }
     link.run("COMMIT").await
 }

@@ -1,8 +1,8 @@
 //! Writes batches into PostgreSQL: all of one or nothing, and none of them twice.
 //!
 //! All statements of a transaction are sent at once; it is committed if the lease, which the first of
-//! them locks, is still ours. The row of the session has the number of the batch and a hash of its
-//! content. So after a cut connection, or a crash of the server that undid what had not been synced, the
+//! them locks, is still ours. The row of the session has the number of the batch and the hash of the last
+//! row of the log. So after a cut connection, or a crash of the server that undid what had not been synced, the
 //! next connection sees which batches are there, and the others are written again.
 
 use super::Core;
@@ -24,14 +24,14 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Bytes of batches that are kept until they are synced; past it, one is synced that need not be.
 const UNSYNCED_BYTES_MAX: usize = 1024 * 1024;
 
-const LAST: &str = "SELECT writer, batch, digest FROM duologue.sessions WHERE id = $1";
+const LAST: &str = "SELECT writer, batch, head FROM duologue.sessions WHERE id = $1";
 
 impl Core {
     /// Writes a batch. While the server can't be reached it is tried again.
     pub(super) async fn write(
         &mut self,
         session: &SessionId,
-        batch: Batch<'_>,
+        batch: &Batch,
         folder: &str,
     ) -> Result<(), PostgresError> {
         let unsynced: usize = self.pending.iter().map(|it| it.bytes).sum();
@@ -115,14 +115,14 @@ impl Core {
         }
         let row = link.row(LAST, &[(&session.as_str(), Type::TEXT)]).await?;
         link.run("ROLLBACK").await?;
-        let (mut number, mut digest): (i64, Vec<u8>) = (0, Vec::new());
+        let (mut number, mut head): (i64, Vec<u8>) = (0, Vec::new());
         if let Some(row) = &row
             && row.get::<_, i64>(0) == lease.identity.fence
         {
-            (number, digest) = (row.get(1), row.get(2));
+            (number, head) = (row.get(1), row.get(2));
         }
         let is_known = number == self.synced
-            || self.pending.iter().any(|it| it.number == number && it.digest == digest);
+            || self.pending.iter().any(|it| it.number == number && it.head == head);
         if !is_known {
             return Err(PostgresError::Forgotten(self.address.to_string()));
         }

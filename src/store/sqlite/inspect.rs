@@ -1,8 +1,8 @@
 //! Whether a session could begin in a file: looks, and changes nothing in it.
 
+use super::{lock, network, path as file_path, schema, wal};
 use crate::store::error::StoreError;
 use crate::store::inspection::{HOLDERS_MAX, Inspection, Tables};
-use crate::store::{lock, log_file, network, path as file_path, schema};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, access};
 use std::io::{self, ErrorKind};
@@ -39,7 +39,7 @@ pub(in crate::store) fn inspect(path: &Path) -> Result<Inspection, StoreError> {
     }
     let held = lock::held(path, HOLDERS_MAX).map_err(failed("locked"))?;
     // A connection that may write would take what is left of a damaged log into the database.
-    if let Some(loss) = log_file::loss(path) {
+    if let Some(loss) = wal::loss(path) {
         let why = io::Error::other(format!("its log {loss}, so that changes are missing"));
         return Err(failed("used")(why));
     }
@@ -68,16 +68,14 @@ fn tables(path: &Path) -> Result<Option<Tables>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(LOCK_WAIT_MAX)?;
-    let format = schema::check(&connection, path)?;
-    let sessions = match format {
-        0 => None,
-        _ => Some(connection.query_row(SESSIONS, [], |row| row.get::<_, i64>(0))?),
+    let sessions = match schema::check(&connection, path)? {
+        false => None,
+        true => Some(connection.query_row(SESSIONS, [], |row| row.get::<_, i64>(0))?),
     };
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.rollback()?;
-    let newest = schema::FORMAT;
     Ok(sessions.map(|sessions| {
         let sessions = u64::try_from(sessions).unwrap_or_default();
-        Tables { format, newest, sessions, ..Tables::default() }
+        Tables { format: schema::FORMAT, sessions, ..Tables::default() }
     }))
 }

@@ -28,11 +28,10 @@ pub(super) fn is_segment(frame: &Frame) -> bool {
     matches!(payload, Any::Shared(shared) if shared.is_segment_end())
 }
 
-/// Bytes of the texts that a frame shares with the conversation, or that are read when it is written.
+/// Bytes of the texts that a frame shares with the conversation.
 pub(super) fn shared_bytes(frame: &Frame) -> usize {
     let bytes = |payload: Option<&Any>| match payload {
         Some(Any::Shared(shared)) => shared.text_bytes(),
-        Some(Any::Stored(stored)) => stored.len_bytes(),
         Some(_) | None => 0,
     };
     match &frame.frame {

@@ -12,9 +12,9 @@ pub(crate) struct Forker {
 
 impl Forker {
     /// Copies sessions of these stores, which are not opened yet. The copies belong to `folder`.
-    pub(crate) fn new(turns: StorePlace, timeline: Option<StorePlace>, folder: String) -> Self {
-        let library = Library::new(Some(turns.clone()), timeline.clone());
-        let settings = StoreSettings { turns: Some(turns), timeline, resumes: false, folder };
+    pub(crate) fn new(places: Vec<StorePlace>, folder: String) -> Self {
+        let library = Library::new(places.clone());
+        let settings = StoreSettings { places, resumes: false, folder };
         Self { library, settings }
     }
 

@@ -191,19 +191,19 @@ pub struct Places {
     #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH|DSN", value_parser = place, hide_env_values = true)]
     pub store: Option<StorePlace>,
 
-    /// The file with what the model is sent, if it is not in --store
+    /// A file that holds the sessions, instead of --store
     #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub turns_db: Option<StorePlace>,
 
-    /// The database with what the model is sent, if it is not in --store
+    /// A database that holds the sessions, instead of --store
     #[arg(long, env = "DUOLOGUE_TURNS_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
     pub turns_dsn: Option<StorePlace>,
 
-    /// The file with what people see, if it is not in --store
+    /// A file that holds the sessions beside --turns-db, instead of --store
     #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub timeline_db: Option<StorePlace>,
 
-    /// The database with what people see, if it is not in --store
+    /// A database that holds the sessions beside --turns-db, instead of --store
     #[arg(long, env = "DUOLOGUE_TIMELINE_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
     pub timeline_dsn: Option<StorePlace>,
 }
@@ -214,8 +214,8 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(crate) fn library(&self) -> Result<Option<Library>, String> {
-        let (turns, timeline) = self.roles()?;
-        Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
+        let places = self.all()?;
+        Ok((!places.is_empty()).then(|| Library::new(places)))
     }
 
     /// The stores of a new session of `folder`.
@@ -223,13 +223,12 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
-        let (turns, timeline) = self.roles()?;
-        Ok(StoreSettings { turns, timeline, resumes: false, folder })
+        Ok(StoreSettings { places: self.all()?, resumes: false, folder })
     }
 
-    fn roles(&self) -> Result<(Option<StorePlace>, Option<StorePlace>), String> {
+    fn all(&self) -> Result<Vec<StorePlace>, String> {
         let turns = chosen(&self.store, &self.turns_db, &self.turns_dsn, "turns")?;
         let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
-        Ok((turns, timeline))
+        Ok(StorePlace::distinct(turns, timeline))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::chat::copy::CopiedTurns;
 use crate::chat::entities::Entities;
-use crate::chat::record::Record;
+use crate::chat::log::{Record, Restored};
 use crate::chat::transcript::{HistoryMessage, Message, Preamble};
 use crate::engine::CallSpec;
 use crate::engine::dialects::{AnswerEnd, Dialect, Said};
@@ -222,8 +222,14 @@ impl Talk {
 
     fn crash(&mut self) {
         self.answer(AnswerEnd::Broken, false);
-        let session = self.session.id().clone();
-        let restored = restore(session, &self.records);
+        let restored = restore(self.session.id().clone(), &self.records);
+        if !self.records.is_empty() {
+            self.session.assert_projected(&restored.projections);
+        }
+        self.resume(restored);
+    }
+
+    fn resume(&mut self, restored: Restored) {
         (self.call, self.run) = (None, None);
         self.waiting.clear();
         self.session = Session::new(rules(&self.preamble, true), u128::from(self.steps) + 1);
@@ -234,8 +240,9 @@ impl Talk {
         self.answer(AnswerEnd::Broken, false);
         let copy = CopiedTurns::of_shown(std::mem::take(&mut self.shown).finish());
         let mut ids = Ids::new(u128::from(self.steps) << 64);
-        self.records = copy.records(&self.session.id().clone(), &mut ids);
-        self.crash();
+        let session = self.session.id().clone();
+        self.records = copy.records(&session, &mut ids);
+        self.resume(restore(session, &self.records));
     }
 
     fn feed(&mut self, input: Input) {

@@ -24,7 +24,7 @@ const READS_MAX: u32 = 3;
 
 /// What is missing in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogLoss {
+pub(in crate::store) enum LogLoss {
     /// It ends within a page.
     Cut,
     /// After a page that is damaged there are so many ends of transactions.

@@ -1,7 +1,7 @@
 //! Where the file of a store is: one path for one file, however it is named. SQLite and the locks of
 //! sessions keep files beside it, which must be the same for all processes.
 
-use super::error::StoreError;
+use crate::store::error::StoreError;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 /// Whether both name one file, which need not be there.
-pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+pub(in crate::store) fn is_same(one: &Path, other: &Path) -> bool {
     match (try_resolve(one), try_resolve(other)) {
         (Ok(one), Ok(other)) => one == other,
         // Neither can be opened.

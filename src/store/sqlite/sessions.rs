@@ -1,11 +1,10 @@
 //! Queries on all sessions of one file of SQLite, and the deletion of one.
 
-use super::error::StoreError;
-use super::library::Summary;
-use super::rows::Unread;
-use super::sqlite::Sqlite;
-use super::{log_file, path as file_path, schema};
+use super::{Sqlite, path as file_path, schema, wal};
 use crate::protocol::id::SessionId;
+use crate::store::error::StoreError;
+use crate::store::library::Summary;
+use crate::store::reading::Unread;
 use crate::support::fail_point::FailPoint;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
@@ -23,7 +22,7 @@ const IN_URI: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
 
 const SUMMARIES: &str =
-    "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, bytes, key";
+    "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, bytes, key, changed";
 
 /// The bytes that no other session has.
 const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \
@@ -33,17 +32,16 @@ const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \
 /// The rows of other tables go with it.
 const DELETE_SESSION: &str = "DELETE FROM sessions WHERE key = ?";
 
-/// Opens a store that there is, for reading only unless it has an older format.
-pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
+/// Opens a store that there is, for reading only.
+pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     let path = &*file_path::resolve(path)?;
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
     file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
     match read_only(path) {
-        Ok(Some(connection)) => Ok(of_reader(path, connection)),
+        Ok(connection) => Ok(of_reader(path, connection)),
         // What is damaged is read as far as it can be.
         Err(error) if error.is_damage() => Sqlite::open(path, false, FailPoint::default()),
         Err(error) if error.is_unwritable() => Ok(unlocked(path)?),
-        Ok(None) => Sqlite::open(path, false, FailPoint::default()),
         Err(error) => Err(error),
     }
 }
@@ -56,7 +54,7 @@ fn of_reader(path: &Path, connection: Connection) -> Sqlite {
         is_full: false,
         logged: 0,
         damage: None,
-        log_loss: log_file::loss(path),
+        log_loss: wal::loss(path),
         file: None,
         fault: FailPoint::default(),
         lock: None,
@@ -70,7 +68,7 @@ fn unlocked(path: &Path) -> Result<Sqlite, StoreError> {
         let source = io::Error::new(io::ErrorKind::ReadOnlyFilesystem, why);
         StoreError::Io { path: path.to_owned(), action: "read where it is", source }
     };
-    if log_file::is_used(path) {
+    if wal::is_used(path) {
         let why = "its newest part is in the log beside it, which can't be read in a folder in which \
                    nothing can be written; copy both to another folder";
         return Err(unreadable(why));
@@ -79,37 +77,32 @@ fn unlocked(path: &Path) -> Result<Sqlite, StoreError> {
     let uri = format!("file:{encoded}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    match schema::check(&connection, path)? == schema::FORMAT {
-        true => Ok(of_reader(path, connection)),
-        false => Err(unreadable(
-            "it has an older format, and can't be changed to the newest in a folder in which nothing \
-             can be written; copy it to another folder",
-        )),
-    }
+    schema::check(&connection, path)?;
+    Ok(of_reader(path, connection))
 }
 
 /// Whether there is a file without a byte, which is a store without a session.
-pub(super) fn is_empty(path: &Path) -> bool {
+pub(in crate::store) fn is_empty(path: &Path) -> bool {
     path.metadata().is_ok_and(|about| about.is_file() && about.len() == 0)
 }
 
-/// The file, if it has the newest format.
-fn read_only(path: &Path) -> Result<Option<Connection>, StoreError> {
+fn read_only(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT_MAX)?;
-    let format = schema::check(&connection, path)?;
-    Ok((format == schema::FORMAT).then_some(connection))
+    schema::check(&connection, path)?;
+    Ok(connection)
 }
 
 /// All sessions, in no order, and what could not be read of them.
-pub(super) fn summaries(sqlite: &Sqlite) -> Result<(Vec<Summary>, Option<String>), StoreError> {
+pub(in crate::store) fn summaries(
+    sqlite: &Sqlite,
+) -> Result<(Vec<Summary>, Option<String>), StoreError> {
     let mut unread = Unread::default();
     let (mut all, mut last) = (BTreeMap::new(), None);
     // In a damaged file, as far as they are found from either end.
-    let changed = schema::order(&sqlite.connection);
     for order in ["ORDER BY key", "ORDER BY key DESC"] {
-        let sql = format!("{SUMMARIES}, {changed} FROM sessions {order}");
+        let sql = format!("{SUMMARIES} FROM sessions {order}");
         match each_summary(sqlite, &sql, &mut all) {
             Ok(rows) => {
                 unread = rows;
@@ -147,7 +140,7 @@ fn each_summary(
             Ok((key, summary)) => {
                 all.insert(key, summary);
             }
-            Err(error) => unread.left_out(1, &error.into()),
+            Err(error) => unread.left_out(1, &error),
         }
     }
     Ok(unread)
@@ -174,7 +167,10 @@ fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
 
 /// Deletes a session that was claimed. `false`: another process reads the file, so that its log still
 /// has what it had before.
-pub(super) fn delete(sqlite: &mut Sqlite, session: &SessionId) -> Result<bool, StoreError> {
+pub(in crate::store) fn delete(
+    sqlite: &mut Sqlite,
+    session: &SessionId,
+) -> Result<bool, StoreError> {
     let Some(key) = sqlite.find(session)? else { return Ok(true) };
     sqlite.check_writable()?;
     sqlite.sync(true)?;

@@ -1,9 +1,41 @@
-//! What a process answered with, as a message of `duologue.store.v1`, and back. Pure.
+//! What a client has chosen and what a process answered with, as messages of `duologue.store.v1`, and back.
+//! Pure.
 
-use crate::chat::choices::{Origin, OriginAddress, OriginKey, OriginTools};
-use crate::protocol::proto::store::StoredOrigin;
+use crate::chat::choices::{Choices, ChosenModel, Origin, OriginAddress, OriginKey, OriginTools};
+use crate::protocol::proto::store::{StoredChoices, StoredModel, StoredOrigin};
+use serde_json::Value;
 
-pub(super) fn origin_message(origin: Origin) -> StoredOrigin {
+/// What the client has chosen.
+pub(in crate::store) fn choices_message(choices: &Choices) -> StoredChoices {
+    let Choices { model, tools, origin } = choices;
+    let model = model.clone().map(|it| StoredModel {
+        profile: it.profile,
+        engine: it.engine,
+        model: it.model,
+        settings: match it.settings.is_empty() {
+            true => String::new(),
+            false => Value::Object(it.settings).to_string(),
+        },
+        partial: it.is_partial,
+        host: it.host,
+    });
+    let origin = origin.clone().map(origin_message);
+    StoredChoices { model, tools: tools.clone(), origin }
+}
+
+pub(in crate::store) fn choices(stored: StoredChoices) -> Choices {
+    let model = stored.model.map(|it| ChosenModel {
+        profile: it.profile,
+        engine: it.engine,
+        host: it.host,
+        model: it.model,
+        settings: serde_json::from_str(&it.settings).unwrap_or_default(),
+        is_partial: it.partial,
+    });
+    Choices { model, tools: stored.tools, origin: stored.origin.map(origin) }
+}
+
+fn origin_message(origin: Origin) -> StoredOrigin {
     let Origin { profile, registries, engine, model, address, key, tools } = origin;
     let (key_mark, key_file, key_command) = match key {
         OriginKey::Nowhere => (String::new(), String::new(), false),
@@ -31,7 +63,7 @@ pub(super) fn origin_message(origin: Origin) -> StoredOrigin {
     }
 }
 
-pub(super) fn origin(stored: StoredOrigin) -> Origin {
+fn origin(stored: StoredOrigin) -> Origin {
     let key = match (stored.key_command, stored.key_file.is_empty(), stored.key_mark.is_empty()) {
         (true, ..) => OriginKey::Command,
         (false, false, _) => OriginKey::File(stored.key_file),

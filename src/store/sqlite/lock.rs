@@ -2,8 +2,8 @@
 //! with the process that holds it, however that ends. The file is never removed: another process might
 //! hold a lock on one that is no more. Its text only informs.
 
-use super::error::StoreError;
 use crate::protocol::id::SessionId;
+use crate::store::error::StoreError;
 use crate::support::terminal::escape_control;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
@@ -149,7 +149,7 @@ fn holder(file: &File) -> String {
 }
 
 /// This process, for people who look for the holder of a session.
-pub(super) fn own_name() -> String {
+pub(in crate::store) fn own_name() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
     let now = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default();

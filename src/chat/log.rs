@@ -1,0 +1,115 @@
+//! The log of a conversation: what it began with, and its events. What a session gives a store to append to
+//! it, and what a resumed session gets back.
+
+use super::choices::{Choices, ChosenModel};
+use super::event::{Event, Recorded};
+use super::projections::Projections;
+use super::transcript::Preamble;
+use crate::protocol::command::ModelChoice;
+use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::proto::rpc::SnapshotEntity;
+use prost::Message;
+
+/// Why a run that was cut off is stopped, for people.
+pub(crate) const CUT_OFF: &str = "the process ended before the run did";
+
+/// Something that a session has a store append. What is shown of it may be shown once it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record {
+    /// The session begins. Before its first event.
+    Start(Box<SessionStart>),
+    /// An event.
+    Event(Recorded),
+}
+
+/// What a session begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SessionStart {
+    /// The session.
+    pub session: SessionId,
+    /// What the model is sent before the first turn.
+    pub preamble: Preamble,
+    /// The earlier messages as people see them.
+    pub history: Vec<SnapshotEntity>,
+    /// What was chosen in a session of which this one is a copy.
+    pub choices: Choices,
+}
+
+/// A stored conversation.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    pub(crate) session: SessionId,
+    /// The folds of its log.
+    pub(crate) projections: Box<Projections>,
+    /// The events of the run that has no end, and what happened since: at most a turn.
+    pub(crate) open: Vec<Recorded>,
+    /// What could not be read.
+    pub(crate) loss: Option<Loss>,
+}
+
+/// What could not be read of a stored conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// What happened, and what it means, for people.
+    pub reason: String,
+    /// The store is damaged: nothing more is written to it.
+    pub is_closed: bool,
+}
+
+/// Why something is not stored, and from where on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreFailure {
+    /// What happened, for people.
+    pub reason: String,
+    /// The first event that is not stored; `None` if nothing is.
+    pub first_missing: Option<Ordinal>,
+}
+
+impl SessionStart {
+    /// That of a session which begins with nothing.
+    pub(crate) fn empty(session: SessionId) -> Self {
+        let (preamble, history, choices) = Default::default();
+        Self { session, preamble, history, choices }
+    }
+}
+
+impl Record {
+    /// Bytes of a tool's result or a patch, which nothing else shares with it; 0 in any other record.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let Self::Event(recorded) = self else { return 0 };
+        if let Event::SegmentPatched { text, .. } | Event::ToolArgumentsPatched { text, .. } =
+            &recorded.event
+        {
+            return text.len();
+        }
+        if let Event::ToolResultReady { result, .. } = &recorded.event {
+            return result.text().len();
+        }
+        if let Event::ClientResultReceived { result: Some(result), .. } = &recorded.event {
+            return result.encoded_len();
+        }
+        0
+    }
+
+    /// The event in it; `None` if it is the start of the session.
+    pub(crate) fn event(&self) -> Option<&Recorded> {
+        match self {
+            Self::Start(_) => None,
+            Self::Event(recorded) => Some(recorded),
+        }
+    }
+}
+
+/// Ordinal of the first event in a batch; `None` if it has none.
+pub(crate) fn first_ordinal(batch: &[Record]) -> Option<Ordinal> {
+    batch.iter().find_map(Record::event).map(|recorded| recorded.ordinal)
+}
+
+impl Restored {
+    /// The engine or the profile that the session was switched to, as a request names it.
+    pub(crate) fn choice(&self) -> Option<ModelChoice> {
+        let ChosenModel { profile, engine, .. } = self.projections.choices.model.as_ref()?;
+        let (profile, engine) = (profile.clone(), engine.clone());
+        Some(ModelChoice { profile, engine, ..ModelChoice::default() })
+    }
+}

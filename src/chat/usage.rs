@@ -1,0 +1,217 @@
+//! Token counts and costs of a call, of a run and of the session: a fold of the ends of provider calls. Pure.
+
+use super::event::{CallCounts, Event, Usage};
+use crate::protocol::proto::session::TokenCounts;
+use std::sync::Arc;
+
+/// Fraction digits of a cost that are written.
+const COST_DIGITS: usize = 6;
+
+/// Picos of a currency that the last of these digits stands for.
+const PICOS_PER_DIGIT: u128 = 1_000_000;
+
+/// A cost in 10^-12 of a currency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(pub(crate) u128);
+
+/// What a provider call used beside the counts that its provider reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// Nothing was sent, or the provider refused the request: without counts, nothing was used.
+    pub is_free: bool,
+    /// The cost and its currency, if the price of the model was known.
+    pub cost: Option<(Cost, Arc<str>)>,
+}
+
+/// The counts so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UsageTotals {
+    call: Totals,
+    run: Totals,
+    session: Totals,
+}
+
+impl UsageTotals {
+    /// Folds in an event.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        if let Event::PromptAccepted { .. } = event {
+            self.run = Totals::default();
+        } else if let Event::CallFinished { usage, spent, .. } = event {
+            self.call = Totals::of_call(usage.as_ref(), spent);
+            self.run.add(&self.call);
+            self.session.add(&self.call);
+        }
+    }
+
+    /// The counts up to the provider call that ended last.
+    pub(crate) fn counts(&self) -> CallCounts {
+        let Self { call, run, session } = self;
+        CallCounts { call: call.on_wire(), run: run.on_wire(), session: session.on_wire() }
+    }
+}
+
+/// Counts that add up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    calls: u32,
+    uncounted: u32,
+    input: u64,
+    output: u64,
+    cached: u64,
+    cache_creation: u64,
+    reasoning: u64,
+    cost: Cost,
+    /// That of `cost`; `None` as long as no call had a cost.
+    currency: Option<Arc<str>>,
+    /// There is a call whose cost is not known, or is in another currency.
+    has_unknown: bool,
+}
+
+impl Totals {
+    /// The counts of one call. One that was not counted, as it was cancelled, is not among `calls`.
+    fn of_call(usage: Option<&Usage>, spent: &Spent) -> Self {
+        if usage.is_none() && !spent.is_free {
+            return Self { uncounted: 1, ..Self::default() };
+        }
+        let usage = usage.copied().unwrap_or_default();
+        let count = |tokens: i32| u64::try_from(tokens).unwrap_or_default();
+        let (cost, currency) = spent.cost.clone().unzip();
+        Self {
+            calls: 1,
+            uncounted: 0,
+            input: count(usage.input_tokens),
+            output: count(usage.output_tokens),
+            cached: count(usage.cached_tokens),
+            cache_creation: count(usage.cache_creation_tokens),
+            reasoning: count(usage.reasoning_tokens.unwrap_or_default()),
+            has_unknown: cost.is_none(),
+            cost: cost.unwrap_or_default(),
+            currency,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let is_same = |own: &Arc<str>| other.currency.as_ref().is_none_or(|other| other == own);
+        self.has_unknown |= other.has_unknown || !self.currency.as_ref().is_none_or(is_same);
+        self.currency = self.currency.take().or_else(|| other.currency.clone());
+        self.calls = self.calls.saturating_add(other.calls);
+        self.uncounted = self.uncounted.saturating_add(other.uncounted);
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        self.cost = self.cost + other.cost;
+    }
+
+    /// The counts as an event has them; the cost only if that of every counted call is known, in one
+    /// currency. What the uncounted calls cost is not in it.
+    fn on_wire(&self) -> TokenCounts {
+        let currency = self.currency.as_ref().filter(|_| self.calls > 0 && !self.has_unknown);
+        TokenCounts {
+            provider_calls: self.calls,
+            uncounted_calls: self.uncounted,
+            input_tokens: self.input,
+            output_tokens: self.output,
+            cached_tokens: self.cached,
+            cache_creation_tokens: self.cache_creation,
+            reasoning_tokens: self.reasoning,
+            cost: currency.map_or(String::new(), |_| self.cost.to_string()),
+            currency: currency.map_or(String::new(), |currency| (**currency).to_owned()),
+        }
+    }
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::fmt::Display for Cost {
+    /// As a decimal number with six digits after the point, rounded to the nearest.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let millionths = self.0.saturating_add(PICOS_PER_DIGIT / 2) / PICOS_PER_DIGIT;
+        let (whole, fraction) = (millionths / 1_000_000, millionths % 1_000_000);
+        write!(f, "{whole}.{fraction:0COST_DIGITS$}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::event::FinishClass;
+
+    fn cost(millionths: u128, currency: &str) -> Option<(Cost, Arc<str>)> {
+        Some((Cost(millionths * PICOS_PER_DIGIT), currency.into()))
+    }
+
+    fn ended(totals: &mut UsageTotals, usage: Option<Usage>, spent: Spent) -> CallCounts {
+        totals.apply(&Event::CallFinished {
+            stop_reason: String::new(),
+            class: FinishClass::Completed,
+            usage,
+            duration_ms: 0,
+            has_tool_calls: false,
+            provider_data: None,
+            spent,
+        });
+        totals.counts()
+    }
+
+    fn call(totals: &mut UsageTotals, currency: &str) -> TokenCounts {
+        let usage = Usage { input_tokens: 1000, output_tokens: 500, ..Usage::default() };
+        let spent = Spent { is_free: false, cost: cost(6000, currency) };
+        ended(totals, Some(usage), spent).session
+    }
+
+    #[test]
+    fn a_refused_call_costs_nothing_and_an_uncounted_one_leaves_the_cost_of_the_others() {
+        let mut totals = UsageTotals::default();
+        let refused = Spent { is_free: true, cost: cost(0, "USD") };
+        let refused = ended(&mut totals, None, refused).call;
+        assert_eq!((refused.provider_calls, refused.uncounted_calls), (1, 0));
+        assert_eq!((refused.cost.as_str(), refused.input_tokens), ("0.000000", 0));
+        call(&mut totals, "USD");
+        let counts = ended(&mut totals, None, Spent::default());
+        assert_eq!((counts.call.provider_calls, counts.call.cost.as_str()), (0, ""));
+        let session = counts.session;
+        assert_eq!((session.provider_calls, session.uncounted_calls), (2, 1));
+        assert_eq!((session.cost.as_str(), session.currency.as_str()), ("0.006000", "USD"));
+        assert_eq!(call(&mut totals, "USD").cost, "0.012000");
+    }
+
+    #[test]
+    fn without_a_price_nothing_has_a_cost() {
+        let mut totals = UsageTotals::default();
+        let free = Spent { is_free: true, cost: None };
+        assert_eq!(ended(&mut totals, None, free).session.cost, "");
+        let mut totals = UsageTotals::default();
+        call(&mut totals, "USD");
+        let usage = Usage { input_tokens: 1, ..Usage::default() };
+        let counts = ended(&mut totals, Some(usage), Spent::default());
+        assert_eq!(counts.session.cost, "", "the price of a model is missing");
+    }
+
+    /// As where a session is resumed by a process with another list of prices.
+    #[test]
+    fn what_is_in_another_currency_can_not_be_added_up() {
+        let mut totals = UsageTotals::default();
+        call(&mut totals, "USD");
+        let counts = call(&mut totals, "EUR");
+        assert_eq!((counts.cost.as_str(), counts.input_tokens), ("", 2000));
+    }
+
+    #[test]
+    fn a_run_counts_from_its_first_prompt() {
+        let mut totals = UsageTotals::default();
+        call(&mut totals, "USD");
+        let prompt = "hi".into();
+        totals.apply(&Event::PromptAccepted { prompt, attachments: Default::default() });
+        call(&mut totals, "USD");
+        let counts = totals.counts();
+        assert_eq!((counts.run.provider_calls, counts.session.provider_calls), (1, 2));
+    }
+}

@@ -1,0 +1,295 @@
+//! The values in events: prompts and attachments, tool calls, token counts, turns of recordings. Pure.
+
+use super::Unreadable;
+use crate::chat::event::{
+    Attachments, Ending, Event, FinishClass, ProviderData, Segment, SegmentKind, ToolCall,
+    ToolResult, Usage,
+};
+use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
+use crate::chat::usage::{Cost, Spent};
+use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::command::Decision;
+use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::store as stored;
+use crate::protocol::proto::store::stored_step::Step as Kind;
+use crate::protocol::proto::tools::ApprovalDecision;
+use crate::protocol::words::role;
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Role of a message of the system.
+const SYSTEM: &str = "system";
+
+/// Names of engines that are remembered: far more than there are.
+const ENGINE_NAMES_MAX: usize = 64;
+
+/// Bytes by their hash.
+pub(in crate::store) type Blobs = BTreeMap<String, Arc<[u8]>>;
+
+/// Adds the bytes of attachments that an event needs.
+pub(in crate::store) fn add_blobs(event: &Event, blobs: &mut Blobs) {
+    if let Event::PromptAccepted { attachments, .. } | Event::PromptJoined { attachments, .. } =
+        event
+    {
+        add_data(attachments, blobs);
+    } else if let Event::TurnImported(imported) = event
+        && let Some(turn) = &imported.turn
+    {
+        add_data(&turn.attachments, blobs);
+        for step in &turn.steps {
+            if let Step::Prompt(_, attachments) = step {
+                add_data(attachments, blobs);
+            }
+        }
+    }
+}
+
+fn add_data(attachments: &[Attachment], blobs: &mut Blobs) {
+    for attachment in attachments {
+        if let Content::Data(data) = &attachment.content {
+            blobs.insert(hash(data), Arc::clone(data));
+        }
+    }
+}
+
+/// The name of bytes.
+fn hash(data: &[u8]) -> String {
+    HEXLOWER.encode(digest(&SHA256, data).as_ref())
+}
+
+pub(super) fn attachments_message(attachments: &[Attachment]) -> Vec<stored::StoredAttachment> {
+    let message = |attachment: &Attachment| {
+        let shown = Some(attachment.shown.clone());
+        let (sha256, url) = match &attachment.content {
+            Content::Data(data) => (hash(data), String::new()),
+            Content::Url(url) => (String::new(), url.clone()),
+            // Files are read before a session gets them.
+            Content::File(path) => (String::new(), path.display().to_string()),
+        };
+        stored::StoredAttachment { shown, sha256, url }
+    };
+    attachments.iter().map(message).collect()
+}
+
+pub(super) fn read_attachments(
+    stored: Vec<stored::StoredAttachment>,
+    blobs: &Blobs,
+) -> Attachments {
+    let attachment = |it: stored::StoredAttachment| {
+        let content = match it.sha256.as_str() {
+            "" => Content::Url(it.url),
+            // Bytes that are lost are an empty file.
+            hash => Content::Data(blobs.get(hash).cloned().unwrap_or_default()),
+        };
+        Attachment { shown: it.shown.unwrap_or_default(), content }
+    };
+    stored.into_iter().map(attachment).collect()
+}
+
+pub(super) fn history_message(message: &HistoryMessage) -> stored::StoredMessage {
+    let (role, text) = match message {
+        HistoryMessage::ByUser(text) => (role::USER, text),
+        HistoryMessage::ByModel(text) => (role::ASSISTANT, text),
+        HistoryMessage::BySystem(text) => (SYSTEM, text),
+    };
+    stored::StoredMessage { role: role.to_owned(), text: text.clone() }
+}
+
+pub(super) fn read_preamble(
+    system: Option<String>,
+    messages: Vec<stored::StoredMessage>,
+) -> Preamble {
+    let history = messages.into_iter().map(|message| match message.role.as_str() {
+        role::ASSISTANT => HistoryMessage::ByModel(message.text),
+        SYSTEM => HistoryMessage::BySystem(message.text),
+        _ => HistoryMessage::ByUser(message.text),
+    });
+    Preamble { system, history: history.collect() }
+}
+
+pub(super) fn segment_message(segment: Segment) -> stored::StoredSegment {
+    stored::StoredSegment {
+        number: segment.number,
+        is_thinking: segment.kind == SegmentKind::Thinking,
+        ..stored::StoredSegment::default()
+    }
+}
+
+pub(super) fn read_segment(number: u32, is_thinking: bool) -> Segment {
+    let kind = if is_thinking { SegmentKind::Thinking } else { SegmentKind::Text };
+    Segment { number, kind }
+}
+
+pub(super) fn read_ending(status: &str) -> Result<Ending, Unreadable> {
+    let endings = [Ending::Finished, Ending::Stopped, Ending::Failed];
+    let found = endings.into_iter().find(|ending| ending.as_str() == status);
+    found.ok_or(Unreadable::Value("the status of a segment"))
+}
+
+pub(super) fn read_class(class: &str) -> Result<FinishClass, Unreadable> {
+    let classes = [
+        FinishClass::Completed,
+        FinishClass::MaxTokens,
+        FinishClass::ToolCalls,
+        FinishClass::ContentFilter,
+        FinishClass::Cancelled,
+        FinishClass::Failed,
+        FinishClass::Other,
+    ];
+    let found = classes.into_iter().find(|it| it.as_str() == class);
+    found.ok_or(Unreadable::Value("the finish reason of a call"))
+}
+
+/// The tool call with its arguments.
+pub(super) fn with_input(tool: &ToolCall, input: &str) -> stored::StoredTool {
+    stored::StoredTool { input: input.to_owned(), ..super::tool_message(tool) }
+}
+
+/// The tool call, its arguments and its server.
+pub(super) fn read_tool(tool: stored::StoredTool) -> (ToolCall, String, String) {
+    let stored::StoredTool { id, name, input, server } = tool;
+    (ToolCall { id: ToolCallId(id), name }, input, server)
+}
+
+pub(super) fn decision_message(decision: &Decision) -> (i32, String) {
+    let (decision, reason) = match decision {
+        Decision::AllowOnce => (ApprovalDecision::AllowOnce, String::new()),
+        Decision::AllowSession => (ApprovalDecision::AllowSession, String::new()),
+        Decision::Deny { reason } => (ApprovalDecision::Deny, reason.clone()),
+    };
+    (decision.into(), reason)
+}
+
+pub(super) fn result_message(result: &ToolResult) -> stored::StoredToolResult {
+    let is_error = matches!(result, ToolResult::Error(_));
+    stored::StoredToolResult { text: result.text().to_owned(), tool: None, is_error }
+}
+
+pub(super) fn read_result(stored: stored::StoredToolResult) -> ToolResult {
+    match stored.is_error {
+        true => ToolResult::Error(stored.text),
+        false => ToolResult::Success(stored.text),
+    }
+}
+
+pub(super) fn usage_message(usage: &Usage) -> stored::StoredUsage {
+    stored::StoredUsage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cached_tokens: usage.cached_tokens,
+        cache_creation_tokens: usage.cache_creation_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        reasoning_tokens: usage.reasoning_tokens,
+    }
+}
+
+pub(super) fn read_usage(stored: &stored::StoredUsage) -> Usage {
+    Usage {
+        input_tokens: stored.input_tokens,
+        output_tokens: stored.output_tokens,
+        cached_tokens: stored.cached_tokens,
+        cache_creation_tokens: stored.cache_creation_tokens,
+        cache_read_tokens: stored.cache_read_tokens,
+        reasoning_tokens: stored.reasoning_tokens,
+    }
+}
+
+pub(super) fn cost_message((cost, currency): &(Cost, Arc<str>)) -> stored::StoredCost {
+    stored::StoredCost { picos: cost.0.to_string(), currency: (**currency).to_owned() }
+}
+
+pub(super) fn read_spent(
+    is_free: bool,
+    cost: Option<stored::StoredCost>,
+) -> Result<Spent, Unreadable> {
+    let cost = cost.map(|it| match it.picos.parse() {
+        Ok(picos) => Ok((Cost(picos), it.currency.into())),
+        Err(_) => Err(Unreadable::Value("a cost")),
+    });
+    Ok(Spent { is_free, cost: cost.transpose()? })
+}
+
+pub(super) fn provider_data_message(data: &ProviderData) -> stored::StoredProviderData {
+    let ProviderData { engine, host, model, json } = data;
+    stored::StoredProviderData {
+        engine: (*engine).to_owned(),
+        host: host.to_string(),
+        model: model.to_string(),
+        json: json.to_string(),
+    }
+}
+
+pub(super) fn read_provider_data(stored: stored::StoredProviderData) -> Option<ProviderData> {
+    let stored::StoredProviderData { engine, host, model, json } = stored;
+    let engine = engine_name(&engine)?;
+    Some(ProviderData { engine, host: host.into(), model: model.into(), json: json.into() })
+}
+
+pub(super) fn turn_message(turn: &Turn) -> stored::StoredTurn {
+    stored::StoredTurn {
+        prompt: turn.prompt.as_str().to_owned(),
+        attachments: attachments_message(&turn.attachments),
+        steps: turn.steps.iter().map(step_message).collect(),
+        interrupted: turn.state != TurnState::Finished,
+    }
+}
+
+fn step_message(step: &Step) -> stored::StoredStep {
+    let (kind, result) = match step {
+        Step::Text { text, .. } => (Kind::Text(text.as_str().to_owned()), None),
+        Step::Prompt(text, attachments) => {
+            let (text, attachments) = (text.as_str().to_owned(), attachments_message(attachments));
+            (Kind::Prompt(stored::StoredPrompt { text, attachments, number: 0 }), None)
+        }
+        Step::ProviderData(data) => (Kind::ProviderData(provider_data_message(data)), None),
+        Step::Called { tool, input, result, .. } => {
+            (Kind::Call(with_input(tool, input)), result.as_deref().map(result_message))
+        }
+    };
+    stored::StoredStep { step: Some(kind), round: step.round().unwrap_or(0), result }
+}
+
+pub(super) fn read_turn(number: u32, stored: stored::StoredTurn, blobs: &Blobs) -> Turn {
+    Turn {
+        number,
+        prompt: stored.prompt.into(),
+        attachments: read_attachments(stored.attachments, blobs),
+        steps: stored.steps.into_iter().filter_map(|it| read_step(it, blobs)).collect(),
+        state: if stored.interrupted { TurnState::Interrupted } else { TurnState::Finished },
+    }
+}
+
+fn read_step(stored: stored::StoredStep, blobs: &Blobs) -> Option<Step> {
+    let stored::StoredStep { step, round, result } = stored;
+    Some(match step? {
+        Kind::Text(text) => {
+            Step::Text { round: Some(round).filter(|round| *round > 0), text: text.into() }
+        }
+        Kind::Prompt(prompt) => {
+            Step::Prompt(prompt.text.into(), read_attachments(prompt.attachments, blobs))
+        }
+        Kind::ProviderData(data) => Step::ProviderData(read_provider_data(data)?),
+        Kind::Call(call) => {
+            let (tool, input, _) = read_tool(call);
+            Step::Called { round, tool, input, result: result.map(|it| read_result(it).into()) }
+        }
+    })
+}
+
+/// The name of an engine, as a text that lasts as long as the program: engines compare their data
+/// with names of their own. `None` past [`ENGINE_NAMES_MAX`].
+fn engine_name(name: &str) -> Option<&'static str> {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(name) {
+        return Some(known);
+    }
+    if known.len() >= ENGINE_NAMES_MAX {
+        return None;
+    }
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    known.insert(name);
+    Some(name)
+}

@@ -1,0 +1,121 @@
+//! Loads the log of a session from a file of SQLite: what can be read of it, in order, without what can't.
+
+use super::Sqlite;
+use crate::chat::choices::Choices;
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::store::StoredChoices;
+use crate::store::codec::choices;
+use crate::store::error::StoreError;
+use crate::store::reading::{Reading, SessionRow, Sink};
+use crate::store::row::{Hash, RowHead, StoredRow};
+use prost::Message;
+use rusqlite::{OptionalExtension, Row};
+
+const SESSION: &str = "SELECT key, last, turns, start, rows, head FROM sessions WHERE id = ?";
+const BLOBS: &str = "SELECT sha256, data FROM session_blobs LEFT JOIN blobs USING (sha256) \
+     WHERE session = ?";
+const CHOICES: &str = "SELECT choices FROM sessions WHERE id = ?";
+
+impl Sqlite {
+    pub(in crate::store) fn load(
+        &mut self,
+        session: &SessionId,
+        sink: Sink,
+    ) -> Result<Reading, StoreError> {
+        let place = self.path.display().to_string();
+        let mut reading = Reading::new(session, place, sink);
+        if let Some(damage) = &self.damage {
+            reading.lost(self.damaged(damage), true);
+        }
+        if let Some(loss) = self.log_loss {
+            let path = self.path.display();
+            let reason =
+                format!("the log of the store {path} {loss}: what was written last is missing");
+            reading.lost(reason, false);
+        }
+        // All of it as it was at one moment.
+        self.connection.execute_batch("BEGIN")?;
+        let read = self.read(session, &mut reading);
+        self.connection.execute_batch("COMMIT").ok();
+        match read {
+            // Nothing in a damaged file is as it should be.
+            Err(error) if error.is_damage() || self.damage.is_some() => {
+                reading.lost(self.damaged(&error.to_string()), true);
+            }
+            read => read?,
+        }
+        reading.end();
+        Ok(reading)
+    }
+
+    pub(super) fn damaged(&self, damage: &str) -> String {
+        let path = self.path.display();
+        format!(
+            "the store {path} is damaged: {damage}; what could be read was loaded, and the store is \
+             left as it is"
+        )
+    }
+
+    fn read(&mut self, session: &SessionId, reading: &mut Reading) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(SESSION)?;
+        let mut rows = statement.query([session.as_str()])?;
+        let Some(row) = rows.next()? else { return Ok(()) };
+        let key = row.get(0)?;
+        reading.begin(&SessionRow {
+            last: row.get(1)?,
+            turns: row.get(2)?,
+            start: blob(row, 3)?,
+            rows: row.get(4)?,
+            head: blob(row, 5)?,
+        });
+        drop(rows);
+        drop(statement);
+        self.key = Some(key);
+        if reading.wants_blobs() {
+            self.blobs(key, reading)?;
+        }
+        self.each_row(key, reading)
+    }
+
+    /// The bytes of the attachments.
+    fn blobs(&self, key: i64, reading: &mut Reading) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(BLOBS)?;
+        let mut rows = statement.query([key])?;
+        while let Some(row) = rows.next()? {
+            match row.get::<_, Option<Vec<u8>>>(1)? {
+                Some(data) => drop(reading.blobs.insert(row.get(0)?, data.into())),
+                None => reading.lost_blobs += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// What was chosen in a session; `None` if it is not there.
+    pub(in crate::store) fn choices(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Option<Choices>, StoreError> {
+        let mut statement = self.connection.prepare_cached(CHOICES)?;
+        let found = statement.query_row([session.as_str()], |row| row.get::<_, Option<Vec<u8>>>(0));
+        let found = found.optional()?;
+        let read = |stored: Vec<u8>| StoredChoices::decode(&*stored).map(choices).ok();
+        Ok(found.map(|stored| stored.and_then(read).unwrap_or_default()))
+    }
+}
+
+/// The row of the log in the columns from `number` on.
+pub(super) fn row_of<'a>(row: &'a Row<'_>) -> Result<StoredRow<'a>, StoreError> {
+    let hash = |column| Ok::<_, StoreError>(Hash::of_bytes(blob(row, column)?).unwrap_or_default());
+    let head = RowHead {
+        number: row.get(0)?,
+        first: row.get(1)?,
+        last: row.get(2)?,
+        is_sealed: row.get(3)?,
+        previous: hash(4)?,
+    };
+    Ok(StoredRow { head, hash: hash(5)?, events: blob(row, 6)? })
+}
+
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], StoreError> {
+    Ok(row.get_ref(column)?.as_blob().unwrap_or_default())
+}
