@@ -3,8 +3,8 @@
 //!
 //! `cargo run --example embed`
 
-use duologue::chat::event::FinishClass;
-use duologue::chat::transcript::Message;
+use duologue::conversation::event::FinishClass;
+use duologue::conversation::transcript::Message;
 use duologue::engine::echo::Echo;
 use duologue::engine::{CallEnd, CallSpec, Engine, EngineEvent, Engines, Running, Sink};
 use duologue::host::{HostSettings, memory::Conversation};

@@ -113,7 +113,7 @@ impl Sink {
 ///
 /// ```
 /// use duologue::engine::{CallEnd, CallSpec, Engine, EngineEvent, Running, Sink};
-/// use duologue::chat::event::FinishClass;
+/// use duologue::conversation::event::FinishClass;
 ///
 /// /// Gives the same answer to everything.
 /// #[derive(Debug)]

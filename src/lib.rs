@@ -50,7 +50,7 @@ pub mod protocol;
 
 pub(crate) mod yaml;
 
-pub mod chat;
+pub mod conversation;
 pub mod extract;
 pub mod template;
 

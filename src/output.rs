@@ -16,7 +16,7 @@ pub(crate) use stream::{Beginning, JsonStream};
 pub(crate) use text::{Shown, Text};
 pub(crate) use view::{cut_off, nothing_found, rejected};
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::protocol::json::{self, Error};
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};

@@ -21,7 +21,6 @@ pub mod id;
 pub(crate) mod pieces;
 
 pub(crate) mod constants;
-pub(crate) use constants as words;
 
 pub mod command;
 

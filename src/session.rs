@@ -84,9 +84,9 @@ pub(crate) use io::{Output, Warning};
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED, as_if_ended};
 
-use crate::chat::choices::Choices;
-use crate::chat::event::SessionEvent;
-use crate::chat::timeline::Span;
+use crate::conversation::choices::Choices;
+use crate::conversation::event::SessionEvent;
+use crate::conversation::timeline::Span;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId, TaskId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;

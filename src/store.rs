@@ -33,7 +33,7 @@ pub(crate) use session_stores::{latest_session, stored_choices};
 pub(crate) use words::Phrases;
 pub(crate) use worker::{Report, Request, Worker};
 
-use crate::chat::choices::Choices;
+use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use batch::Batch;

@@ -13,8 +13,8 @@ mod resume;
 mod store;
 mod typed;
 
-use crate::chat::transcript::{HistoryMessage, Preamble};
 use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs};
+use crate::conversation::transcript::{HistoryMessage, Preamble};
 use crate::engine::ErrorClass;
 use crate::engine::echo::Echo;
 use crate::extract::ResponseType;

@@ -11,12 +11,12 @@ mod prompt;
 mod shown;
 mod text;
 
-use crate::chat::transcript::Preamble;
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
 use crate::cli::{ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
+use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
 use crate::protocol::command::Prompt;
 use crate::session::Signal;

@@ -2,7 +2,7 @@
 
 use super::foreign::provider::{TypedAddresses, TypedKeys};
 use super::{EngineName, config};
-use crate::chat::choices::OriginKey;
+use crate::conversation::choices::OriginKey;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};

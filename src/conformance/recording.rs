@@ -2,7 +2,7 @@
 //! Pure.
 
 use super::check::{is_cut_off, read_frame};
-use crate::chat::entities::{Entities, Shown};
+use crate::conversation::entities::{Entities, Shown};
 use crate::protocol::any::read_message;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{RpcLine, RpcRequestLine};

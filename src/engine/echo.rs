@@ -8,8 +8,8 @@ use super::{
     CallEnd, CallSpec, Engine, EngineEvent, ErrorClass, RunError, Running, SettingNames, Sink,
     Stage,
 };
-use crate::chat::event::{FinishClass, ToolResult};
-use crate::chat::transcript::{Step, Turn, TurnState};
+use crate::conversation::event::{FinishClass, ToolResult};
+use crate::conversation::transcript::{Step, Turn, TurnState};
 use crate::protocol::attachment::Attachment;
 use pace::Pace;
 use script::ScriptedCall;

@@ -26,7 +26,7 @@ mod tests;
 pub use super::provider::settings::Settings;
 
 use super::{CallSettings, CallSpec};
-use crate::chat::tool::ToolSpec;
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::Failures;
 use crate::engine::provider::interface::{Interface, Refused};

@@ -1,6 +1,6 @@
 //! The effects of an input, for the front end.
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 

@@ -5,7 +5,7 @@
 //! that is slower than an engine writes larger batches, and not more of them.
 
 use super::Effects;
-use crate::chat::log::{Record, StoreFailure, first_ordinal};
+use crate::conversation::log::{Record, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::store::{Report, Request, StoreSettings, Worker};
 use crate::support::fail_point::Plan;

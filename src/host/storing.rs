@@ -1,10 +1,10 @@
 //! What follows from what the store reports: it was opened, has written, or has failed.
 
 use super::{CodedWarning, Effect, Effects, Host};
-use crate::chat::log::StoreFailure;
+use crate::conversation::log::StoreFailure;
+use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{ClientError, Code};
-use crate::protocol::words::code;
 use crate::session::Input;
 use crate::store::Report;
 

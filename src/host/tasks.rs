@@ -2,7 +2,7 @@
 //! the host has not handled yet, and the calls of tools. No task of the runtime is behind them: they
 //! go on while they are polled, and stop when they are dropped.
 
-use crate::chat::event::ToolResult;
+use crate::conversation::event::ToolResult;
 use crate::engine::{CallEnd, CallSpec, Engines, Running, Sink, TaggedEvent};
 use crate::protocol::id::TaskId;
 use crate::session::{TaskEvent, panic_text, run_defect};

@@ -3,7 +3,7 @@
 
 use super::Warning;
 use super::view::{CallBreaks, View, by_name, cut_off, error_document, nothing_found};
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::protocol::constants::tool_result;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};

@@ -5,7 +5,7 @@ use super::Warning;
 use super::view::{
     CallBreaks, View, by_name, class, cut_off, is_recoverable, nothing_found, rejected,
 };
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::engine::ErrorClass;
 use crate::protocol::constants::{SESSION_NOT_FOUND, finish, tool_result};
 use crate::protocol::json::{self, Error};

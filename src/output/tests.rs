@@ -1,7 +1,7 @@
 //! Runs with tools in every format for one answer.
 
 use super::{Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Text};
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatProviderCallStarted, ChatTextPatch, ChatToolCallRequested,
     ChatToolExecutionStarted, ChatToolResultReady, UsageInfo,

@@ -1,8 +1,8 @@
 //! Finds JSON in the answers of a session: a projection of the events, like the timeline.
 
 use super::client_error::invalid_answer;
-use crate::chat::event::{Event, Recorded, SegmentKind};
-use crate::chat::ui::correlation;
+use crate::conversation::event::{Event, Recorded, SegmentKind};
+use crate::conversation::ui::correlation;
 use crate::extract::{self, Extractor, Found, ResponseType, Schema};
 use crate::protocol::any::Any;
 use crate::protocol::id::SessionId;

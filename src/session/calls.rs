@@ -1,8 +1,8 @@
 //! Chooses the input of a provider call, by its purpose.
 
 use super::model::Selection;
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Transcript;
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::Transcript;
 use crate::task::call::{CallSpec, Purpose, ResponseSchema};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::transcript::{HistoryMessage, Message, Preamble};
+    use crate::conversation::transcript::{HistoryMessage, Message, Preamble};
     use crate::task::call::EngineRef;
     use serde_json::Map;
 

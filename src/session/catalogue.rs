@@ -1,6 +1,6 @@
 //! All tools that the model is offered, under names that every provider takes.
 
-use crate::chat::tool::ToolSpec;
+use crate::conversation::tool::ToolSpec;
 use crate::session::approval::{
     ApprovalRules, NamedTool, Ruling, SEPARATOR, ServerNames, ToolGlob,
 };

@@ -5,8 +5,8 @@ use super::client_error::{busy_for_edit, lost_attachments, too_many_attachments,
 use super::recorder::Recorder;
 use super::waiting::{Submit, TurnChoice};
 use super::{Phase, Session, Uptime};
-use crate::chat::event::{Attachments, Event, Scope};
-use crate::chat::timeline::LastTurns;
+use crate::conversation::event::{Attachments, Event, Scope};
+use crate::conversation::timeline::LastTurns;
 use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment};
 use crate::protocol::command::{Edit, Extension, Prompt, Replacement};
 use crate::protocol::id::{RequestId, RunId};

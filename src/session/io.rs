@@ -1,11 +1,11 @@
 //! The inputs, the outputs and the configuration of a session.
 
 use super::{ExitCode, Extraction, Hints, Signal};
-use crate::chat::choices::Origin;
-use crate::chat::event::ToolResult;
-use crate::chat::log::{Record, Restored, StoreFailure};
-use crate::chat::patch::Patches;
-use crate::chat::transcript::Preamble;
+use crate::conversation::choices::Origin;
+use crate::conversation::event::ToolResult;
+use crate::conversation::log::{Record, Restored, StoreFailure};
+use crate::conversation::patch::Patches;
+use crate::conversation::transcript::Preamble;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Extension, ModelChoice};
 use crate::protocol::id::{SessionId, TaskId};

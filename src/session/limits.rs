@@ -1,7 +1,7 @@
 //! Limits on the output of a run, and on how often it repeats its prompt.
 
 use super::client_error::{endless_answer, too_many_segments};
-use crate::chat::event::ToolResult;
+use crate::conversation::event::ToolResult;
 use crate::support::text::Text;
 use crate::task::limits::ANSWER_BYTES_MAX;
 use crate::task::report::{EngineEvent, RunError};

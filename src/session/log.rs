@@ -2,11 +2,11 @@
 //! shown.
 
 use super::LogRules;
-use crate::chat::choices::Choices;
-use crate::chat::event::Event;
-use crate::chat::log::{Record, SessionStart};
-use crate::chat::projections::Projections;
-use crate::chat::timeline::Span;
+use crate::conversation::choices::Choices;
+use crate::conversation::event::Event;
+use crate::conversation::log::{Record, SessionStart};
+use crate::conversation::projections::Projections;
+use crate::conversation::timeline::Span;
 use crate::protocol::id::SessionId;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The choice of engine, model and settings: that of the session, and that of a request.
 
-use crate::chat::choices::ChosenModel;
+use crate::conversation::choices::ChosenModel;
 use crate::protocol::command::ModelChoice;
 use crate::protocol::proto::provider::ModelSwitched;
 use crate::task::call::{EngineFacts, EngineRef};

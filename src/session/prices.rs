@@ -1,8 +1,8 @@
 //! The cost of tokens, by a price list of the user. There is none built in: it would be wrong soon.
 //! Pure.
 
-use crate::chat::event::Usage;
-use crate::chat::usage::{Cost, Spent};
+use crate::conversation::event::Usage;
+use crate::conversation::usage::{Cost, Spent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

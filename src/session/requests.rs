@@ -6,8 +6,8 @@ use super::client_error::{
 use super::closing::ExitCause;
 use super::run::{Context, Run, Stop};
 use super::{Binding, Phase, Session, Uptime};
-use crate::chat::event::SessionEvent;
-use crate::chat::timeline::Span;
+use crate::conversation::event::SessionEvent;
+use crate::conversation::timeline::Span;
 use crate::protocol::command::{Cancel, Command, Extension, ModelChoice, ToolManifest};
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;

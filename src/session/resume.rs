@@ -5,11 +5,11 @@ use super::recorder::Recorder;
 use super::run::{Outcome, Run, Stop};
 use super::{Output, Session, SessionMode, Warning};
 use super::{Rules, Uptime};
-use crate::chat::choices::{Choices, ChosenModel, Origin};
-use crate::chat::event::{Recorded, SessionEvent};
-use crate::chat::log::{CUT_OFF, Loss, Restored, StoreFailure};
-use crate::chat::projections::Projections;
-use crate::chat::timeline::Span;
+use crate::conversation::choices::{Choices, ChosenModel, Origin};
+use crate::conversation::event::{Recorded, SessionEvent};
+use crate::conversation::log::{CUT_OFF, Loss, Restored, StoreFailure};
+use crate::conversation::projections::Projections;
+use crate::conversation::timeline::Span;
 #[cfg(test)]
 use crate::protocol::any::Any;
 use crate::protocol::command::{Extension, ToolManifest};

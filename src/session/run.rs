@@ -16,7 +16,7 @@ use super::server_states::UNAVAILABLE;
 use super::toolbox::Toolbox;
 use super::waiting::Submit;
 use super::{Hint, Output, TaskEvent, Warning};
-use crate::chat::event::{Attachments, Ending, Event, FinishClass, Scope, SegmentKind};
+use crate::conversation::event::{Attachments, Ending, Event, FinishClass, Scope, SegmentKind};
 use crate::protocol::id::{RequestId, RunId, TaskId};
 use crate::protocol::wire::ClientError;
 use crate::support::text::Text;

@@ -1,7 +1,7 @@
 //! Events about tool servers, for a client with that extension.
 
 use super::{Binding, Output, Session, Uptime, Warning};
-use crate::chat::event::SessionEvent;
+use crate::conversation::event::SessionEvent;
 use crate::protocol::command::Extension;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::task::server::ServerName;

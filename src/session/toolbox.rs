@@ -3,8 +3,8 @@
 
 use super::hints::{Hint, Hints};
 use super::io::{ToolRules, Uptime};
-use crate::chat::event::ToolResult;
-use crate::chat::tool::ToolSpec;
+use crate::conversation::event::ToolResult;
+use crate::conversation::tool::ToolSpec;
 use crate::protocol::any::Struct;
 use crate::protocol::command;
 use crate::session::approval::{DenyingRule, Ruling, ServerNames, ToolGlob};

@@ -3,7 +3,7 @@
 use super::Extraction;
 use super::model::Selection;
 use super::run::Run;
-use crate::chat::event::Attachments;
+use crate::conversation::event::Attachments;
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::Prompt;
 use crate::protocol::id::RequestId;

@@ -3,9 +3,9 @@
 
 use super::codec::{Blobs, RowWriter, add_blobs, choices_message, start_message};
 use super::row::{Hash, NewRow, RowHead};
-use crate::chat::choices::Choices;
-use crate::chat::event::{Event, Recorded};
-use crate::chat::log::{Record, SessionStart};
+use crate::conversation::choices::Choices;
+use crate::conversation::event::{Event, Recorded};
+use crate::conversation::log::{Record, SessionStart};
 use crate::protocol::id::{Ordinal, ToolCallId};
 use crate::protocol::pieces::Pieces;
 use prost::Message;
@@ -218,7 +218,7 @@ fn signed(ordinal: Ordinal) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::event::{Scope, ToolCall, ToolResult};
+    use crate::conversation::event::{Scope, ToolCall, ToolResult};
     use crate::protocol::id::{Ids, SessionId};
     use crate::store::testing::restore;
 

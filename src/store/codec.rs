@@ -8,11 +8,11 @@ mod values;
 pub(super) use choices::{choices, choices_message};
 pub(super) use values::{Blobs, add_blobs};
 
-use crate::chat::event::{
+use crate::conversation::event::{
     Attachments, CallCounts, CallReport, Event, ImportedTurn, Recorded, Scope, SessionEvent,
     ToolCall, ToolResult,
 };
-use crate::chat::log::SessionStart;
+use crate::conversation::log::SessionStart;
 use crate::protocol::command::Decision;
 use crate::protocol::id::{Ordinal, RunId, SessionId};
 use crate::protocol::pieces::Pieces;

@@ -5,7 +5,7 @@ use super::library::Library;
 use super::place::StoreSettings;
 use super::reading::{Known, Sink};
 use super::session_stores::SessionStores;
-use crate::chat::copy::CopiedTurns;
+use crate::conversation::copy::CopiedTurns;
 use crate::protocol::id::{Ids, SessionId};
 use crate::support::fail_point::FailPoint;
 

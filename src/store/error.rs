@@ -1,8 +1,8 @@
 //! What can go wrong with a store.
 
 use super::postgres::PostgresError;
+use crate::protocol::constants::SESSION_NOT_FOUND;
 use crate::protocol::wire::{ClientError, Code};
-use crate::protocol::words::SESSION_NOT_FOUND;
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;

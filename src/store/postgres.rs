@@ -27,7 +27,7 @@ pub(super) use inspect::inspect;
 use super::batch::Batch;
 use super::error::StoreError;
 use super::reading::{Reading, Sink};
-use crate::chat::choices::Choices;
+use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use address::Address;

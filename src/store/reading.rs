@@ -5,9 +5,9 @@ use super::batch::Tail;
 use super::codec::{Blobs, RowReader, Unreadable, read_start};
 use super::row::{Hash, StoredRow};
 use super::search::Search;
-use crate::chat::event::Recorded;
-use crate::chat::log::{Loss, Restored, SessionStart};
-use crate::chat::projections::Projections;
+use crate::conversation::event::Recorded;
+use crate::conversation::log::{Loss, Restored, SessionStart};
+use crate::conversation::projections::Projections;
 use crate::protocol::id::{Ordinal, SessionId};
 use std::fmt;
 

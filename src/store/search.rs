@@ -1,8 +1,8 @@
 //! A search through a log, as its rows are read: only what is found stays in memory.
 
 use super::words::{Phrases, Said, said};
-use crate::chat::event::{Event, Recorded};
-use crate::chat::timeline::{Span, Timeline, turn_number};
+use crate::conversation::event::{Event, Recorded};
+use crate::conversation::timeline::{Span, Timeline, turn_number};
 use crate::protocol::any::Any;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::SnapshotEntity;

@@ -6,8 +6,8 @@ use super::batch::{Batch, Tail};
 use super::error::StoreError;
 use super::place::{StorePlace, StoreSettings};
 use super::reading::{Known, Reading, Sink};
-use crate::chat::choices::Choices;
-use crate::chat::log::{Record, Restored};
+use crate::conversation::choices::Choices;
+use crate::conversation::log::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 

@@ -3,7 +3,7 @@
 use super::batch::{Batch, Tail};
 use super::reading::{Reading, SessionRow, Sink};
 use super::row::StoredRow;
-use crate::chat::log::{Record, Restored};
+use crate::conversation::log::{Record, Restored};
 use crate::protocol::id::SessionId;
 
 /// What a new process is given of the session that wrote `records`.

@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::place::StoreSettings;
 use super::session_stores::SessionStores;
-use crate::chat::log::{Record, Restored, StoreFailure, first_ordinal};
+use crate::conversation::log::{Record, Restored, StoreFailure, first_ordinal};
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
 use crate::support::fail_point::{FailPoint, Place, Plan};

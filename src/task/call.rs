@@ -1,8 +1,8 @@
 //! The parameters of a provider call: its purpose, the conversation, the tools, the engine and model, settings
 //! and the schema of the answer.
 
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Transcript;
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::Transcript;
 use crate::task::settings::CallSettings;
 use serde_json::{Map, Value};
 use std::sync::Arc;

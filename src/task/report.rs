@@ -1,6 +1,6 @@
 //! The events of a provider call, and its end.
 
-use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
+use crate::conversation::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::constants::class;
 use crate::protocol::id::ToolCallId;
 

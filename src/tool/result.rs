@@ -1,6 +1,6 @@
 //! The result of a tool as text for the model.
 
-use crate::chat::event::ToolResult;
+use crate::conversation::event::ToolResult;
 use crate::tool::listing::cut;
 use serde_json::{Map, Value};
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! MCP servers. Tasks of the runtime start and supervise them; their states are in
 //! one table, which calls and [`ToolServers::changed`] read.
 
-use crate::chat::event::ToolResult;
+use crate::conversation::event::ToolResult;
 use crate::task::limits::ToolLimits;
 use crate::task::server::{ServerChange, ServerName};
 use crate::tool::config::ServerConfig;

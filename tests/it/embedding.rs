@@ -6,8 +6,8 @@
 mod embed;
 
 use crate::examples::CONVERSATION;
-use duologue::chat::event::{FinishClass, ToolCall};
-use duologue::chat::transcript::Message;
+use duologue::conversation::event::{FinishClass, ToolCall};
+use duologue::conversation::transcript::Message;
 use duologue::engine::echo::Echo;
 use duologue::engine::openai::{OpenAi, Settings};
 use duologue::engine::{

@@ -104,7 +104,7 @@ fn violations(order: &[&str], path: &Path, text: &str) -> Vec<String> {
 }
 
 /// Modules that front ends without options have, too: what they say names none.
-const WITHOUT_OPTIONS: [&str; 6] = ["chat", "task", "session", "engine", "tool", "host"];
+const WITHOUT_OPTIONS: [&str; 6] = ["conversation", "task", "session", "engine", "tool", "host"];
 
 /// The lines of `code` that name an option of the command line.
 fn named_options(code: &str) -> Vec<usize> {

@@ -1,7 +1,7 @@
 //! MCP servers over HTTP.
 
 use crate::process::DEADLINE;
-use duologue::chat::event::ToolResult;
+use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
 use duologue::task::server::ServerName;
 use duologue::task::server::ServerState;

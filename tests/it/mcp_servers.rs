@@ -2,7 +2,7 @@
 
 use crate::mcp_fixture::{FAULT_VARIABLE, LOG_VARIABLE, words};
 use crate::process::{DEADLINE, Process, eventually};
-use duologue::chat::event::ToolResult;
+use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
 use duologue::task::server::ServerName;
 use duologue::task::server::{ServerChange, ServerState};

@@ -2,9 +2,9 @@
 
 use super::store::{complete_id, store};
 use super::{Plan, PromptRequest, not_blank, profile, resume, stdin};
-use crate::chat::transcript::Preamble;
 use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
+use crate::conversation::transcript::Preamble;
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::QUEUE;

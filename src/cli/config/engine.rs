@@ -11,11 +11,11 @@ pub(super) use stored::{addresses, provider_of};
 
 use super::not_blank;
 use super::profile::ProfileValues;
-use crate::chat::choices::OriginKey;
 use crate::cli::foreign::provider::TypedKeys;
 use crate::cli::session::EngineArgs;
 use crate::cli::{self, EngineName, ProviderArgs};
 use crate::command_file::is_stdin;
+use crate::conversation::choices::OriginKey;
 use crate::engine::anthropic::{self, Anthropic};
 use crate::engine::echo::Echo;
 use crate::engine::gemini::{self, Gemini};

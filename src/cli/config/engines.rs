@@ -3,9 +3,9 @@
 use super::engine::{ProviderChoice, engine, without_additions};
 use super::profile::{self, ProfileValues};
 use super::resume;
-use crate::chat::choices::Origin;
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs, SessionArgs};
+use crate::conversation::choices::Origin;
 use crate::engine::{CallSettings, Engine, EngineRef, Engines, Unusable};
 use crate::profile::Profiles;
 use crate::session::SessionMode;

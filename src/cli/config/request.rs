@@ -1,8 +1,8 @@
 //! The prompt of a single run, with its attachments, history and schema.
 
-use crate::chat::transcript::Preamble;
 use crate::cli::Mode;
 use crate::cli::answer_options::AnswerSchema;
+use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Prompt;

@@ -3,9 +3,9 @@
 
 use super::engine::{ProviderChoice, addresses, provider_of};
 use super::profile;
-use crate::chat::choices::{Origin, OriginAddress, OriginKey, OriginTools};
 use crate::cli::tools::{Approval, ToolOptions};
 use crate::cli::{EngineName, ModelOfFile, ModelOption, ProviderArgs, SessionArgs};
+use crate::conversation::choices::{Origin, OriginAddress, OriginKey, OriginTools};
 use crate::engine::{Engine, shown_address};
 use crate::protocol::id::SessionId;
 use crate::store::{StorePlace, StoreSettings, stored_choices};

@@ -1,8 +1,8 @@
 //! Options whose meaning is a value of another module, and those that change nothing here.
 
-use crate::chat::patch::{PatchFields, PatchMode};
 use crate::cli::session::ForeignArgs;
 use crate::cli::{self, ProviderArgs};
+use crate::conversation::patch::{PatchFields, PatchMode};
 use crate::session::{FinalSnapshot, OnBusy};
 
 /// Warns of keys that others can see.

@@ -2,10 +2,10 @@
 
 use super::inputs::Inputs;
 use super::{Prepared, Reason, Terminal, attachments, history, prompt_of};
-use crate::chat::transcript::Preamble;
 use crate::cli::config;
 use crate::cli::log::{self, Flush};
 use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
+use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
 use crate::support::terminal::{has_colour, is_dumb};

@@ -4,7 +4,6 @@ use super::chat::{self, Opening};
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, attachments, history, text};
-use crate::chat::transcript::Preamble;
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
@@ -13,6 +12,7 @@ use crate::cli::{
     Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN_COMMAND, RunCommandArgs, SessionArgs,
 };
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
+use crate::conversation::transcript::Preamble;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::constants::capability::EXTRACT;

@@ -1,8 +1,8 @@
 //! Reads earlier messages of a conversation from a file of JSON Lines.
 
 use super::text;
-use crate::chat::transcript::HistoryMessage;
 use crate::command_file::{FileMessage, Role, is_stdin};
+use crate::conversation::transcript::HistoryMessage;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::names::shown;
 use super::rule::{Report, Rule};
-use crate::chat::timeline::approval_id;
+use crate::conversation::timeline::approval_id;
 use crate::protocol::any::Any;
 use crate::protocol::constants::{kind, message, role, segment_type};
 use crate::protocol::proto::chat::ChatMessageEntity;

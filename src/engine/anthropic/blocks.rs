@@ -2,7 +2,7 @@
 
 use super::event::{Block, Delta};
 use super::provider_data::DataBlock;
-use crate::chat::event::ToolCall;
+use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};

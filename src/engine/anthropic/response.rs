@@ -3,7 +3,7 @@
 use super::blocks::{BlockError, Blocks};
 use super::event::{Block, End, Event, decode};
 use super::usage::Counts;
-use crate::chat::event::FinishClass;
+use crate::conversation::event::FinishClass;
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};

@@ -1,6 +1,6 @@
 //! Token counts. Those at the end of an answer are totals, and replace those at its beginning.
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use serde_json::Value;
 
 /// The counts so far.

@@ -9,7 +9,7 @@
 //! After the last line the engine answers as without a script. Each turn begins with the first.
 
 use super::super::{ErrorClass, RunError, SettingNames, Stage};
-use crate::chat::event::ToolCall;
+use crate::conversation::event::ToolCall;
 use crate::protocol::id::ToolCallId;
 use serde::Deserialize;
 use serde_json::{Value, json};

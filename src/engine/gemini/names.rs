@@ -2,7 +2,7 @@
 //! (<https://ai.google.dev/api/caching#FunctionDeclaration>). Names of other providers and of clients may
 //! begin with a digit.
 
-use crate::chat::tool::ToolSpec;
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::tool;
 use crate::protocol::command::TOOL_NAME_BYTES_MAX;
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use super::event::{FunctionCall, Part};
 use super::provider_data::AnswerPart;
-use crate::chat::event::ToolCall;
+use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};

@@ -4,7 +4,7 @@ use super::event::{Chunk, Event, Part, decode, decode_list};
 use super::names::Names;
 use super::parts::{PartError, Parts};
 use super::usage;
-use crate::chat::event::{FinishClass, Usage};
+use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{self, BodyEnd};
 use crate::engine::provider::failure::{Failure, Failures};

@@ -1,6 +1,6 @@
 //! Token counts. Each object of an answer has them as far as they are known: the last ones count.
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use serde_json::Value;
 
 /// The counts in `usage`; `None` if it has none. The provider's count of the answer leaves out its

@@ -6,9 +6,9 @@
 
 use super::NAME;
 use super::response::Thinking;
-use crate::chat::event::ToolCall;
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Message;
+use crate::conversation::event::ToolCall;
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::Message;
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::provider_data::decode_value;
 use crate::engine::provider::schema;

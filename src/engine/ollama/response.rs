@@ -2,7 +2,7 @@
 
 use super::NAME;
 use super::event::{Call, Event, Message, Piece, decode};
-use crate::chat::event::{FinishClass, ToolCall, Usage};
+use crate::conversation::event::{FinishClass, ToolCall, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};

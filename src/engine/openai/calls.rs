@@ -1,7 +1,7 @@
 //! Tool calls, put together from their pieces.
 
 use super::chunk::ToolDelta;
-use crate::chat::event::ToolCall;
+use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::join::Joiner;
 use crate::engine::provider::tool::CALLS_MAX;

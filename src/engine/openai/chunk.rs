@@ -4,7 +4,7 @@
 //! (<https://platform.openai.com/docs/api-reference/chat-streaming>), with what other providers add
 //! to it. Fields that are not read here may hold anything.
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::engine::provider::json;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 //! it, and OpenRouter hands it on to the provider that signed it.
 
 use super::NAME;
-use crate::chat::event::ProviderData;
+use crate::conversation::event::ProviderData;
 use crate::engine::provider::provider_data::{DATA_BYTES_MAX, decode_value, encode_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

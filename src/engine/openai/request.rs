@@ -10,9 +10,9 @@ use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
     WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
 };
-use crate::chat::event::ToolCall;
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Message;
+use crate::conversation::event::ToolCall;
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::Message;
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::schema;

@@ -6,7 +6,7 @@ use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
 use super::provider_data::ProviderDataBuilder;
 use super::report::{WithoutChoice, in_list, is_error, without_choice};
-use crate::chat::event::{FinishClass, Usage};
+use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};

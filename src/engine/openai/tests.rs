@@ -11,8 +11,8 @@ mod times;
 mod tls;
 
 use super::*;
-use crate::chat::event::{Event, FinishClass, ProviderData, Recorded, Scope, Usage};
-use crate::chat::transcript::{Preamble, Transcript};
+use crate::conversation::event::{Event, FinishClass, ProviderData, Recorded, Scope, Usage};
+use crate::conversation::transcript::{Preamble, Transcript};
 use crate::engine::provider::post::ERROR_BODY_BYTES_MAX;
 use crate::engine::provider::remote::Remote;
 use crate::engine::rules;

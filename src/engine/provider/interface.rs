@@ -4,7 +4,7 @@ use super::body::BodyEnd;
 use super::failure::Failures;
 use super::models::ModelList;
 use super::response::ResponseReader;
-use crate::chat::tool::ToolSpec;
+use crate::conversation::tool::ToolSpec;
 use crate::engine::{CallSettings, CallSpec};
 use crate::protocol::attachment::Attachment;
 use crate::support::secret::Secret;

@@ -1,7 +1,7 @@
 //! Provider data: the parts of an answer beside its text and calls (signed reasoning, ids) that its provider
 //! must be sent back, as JSON of the engine's own. Pure.
 
-use crate::chat::event::ProviderData;
+use crate::conversation::event::ProviderData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

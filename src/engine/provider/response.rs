@@ -5,7 +5,7 @@ use super::body::{Body, BodyEnd, Ignored, Part};
 use super::failure::{Failure, Failures};
 use super::halves::Halves;
 use super::lines::Lines;
-use crate::chat::event::{FinishClass, ProviderData, Usage};
+use crate::conversation::event::{FinishClass, ProviderData, Usage};
 use crate::engine::EngineEvent;
 use std::borrow::Cow;
 use std::mem::take;

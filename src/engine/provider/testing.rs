@@ -4,9 +4,9 @@
 use super::failure::Failure;
 use super::interface::Refused;
 use super::response::ResponseReader;
-use crate::chat::event::{ProviderData, ToolCall};
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Message;
+use crate::conversation::event::{ProviderData, ToolCall};
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::Message;
 use crate::engine::{CallSettings, CallSpec, EngineEvent, ResponseSchema};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;

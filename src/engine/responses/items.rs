@@ -3,7 +3,7 @@
 use super::event::{Item, Part};
 use super::provider_data::DataItem;
 use super::reasoning::{ReasoningField, ShownReasoning};
-use crate::chat::event::ToolCall;
+use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};

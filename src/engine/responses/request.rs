@@ -7,9 +7,9 @@
 
 use super::provider_data::DataItem;
 use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool};
-use crate::chat::event::{ProviderData, ToolCall};
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Message;
+use crate::conversation::event::{ProviderData, ToolCall};
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::Message;
 use crate::engine::openai::model::{reasons, taken, takes_schemas};
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::media::{Media, media};

@@ -4,7 +4,7 @@ use super::event::{Event, Item, Response, decode, decode_whole};
 use super::items::{ItemError, Items};
 use super::reasoning::ReasoningField;
 use super::report;
-use crate::chat::event::{FinishClass, Usage};
+use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};

@@ -1,6 +1,6 @@
 //! Token counts. OpenAI's totals hold the cached and the reasoning tokens.
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use serde_json::Value;
 
 /// The counts in `usage`; `None` if there are none.

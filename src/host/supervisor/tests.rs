@@ -2,14 +2,14 @@
 //! was written is a stream that keeps the contract.
 
 use super::*;
-use crate::chat::event::{FinishClass, ToolCall, Usage};
-use crate::chat::log::StoreFailure;
 use crate::conformance::check::Checker;
+use crate::conversation::event::{FinishClass, ToolCall, Usage};
+use crate::conversation::log::StoreFailure;
 use crate::protocol::command::{self, Cancel, ClientToolResult, Command, Edit, Page, Prompt};
+use crate::protocol::constants::capability::{ALWAYS, OF_STDIN};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::json;
 use crate::protocol::wire::{BadLine, Request, RequestFault};
-use crate::protocol::words::capability::{ALWAYS, OF_STDIN};
 use crate::session::tests::scene::client_tools;
 use crate::session::{OnBusy, Rules, Signal, TaskEvent};
 use crate::support::fail_point::{Place, Plan};

@@ -4,7 +4,7 @@
 
 mod talk;
 
-use crate::chat::transcript::{HistoryMessage, NO_TEXT, Preamble};
+use crate::conversation::transcript::{HistoryMessage, NO_TEXT, Preamble};
 use crate::engine::dialects::{AnswerEnd, Dialect, Said};
 use proptest::collection::vec;
 use proptest::prelude::*;

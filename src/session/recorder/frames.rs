@@ -1,7 +1,7 @@
 //! The frames that are no events: snapshots, errors, and the `done` of each request.
 
 use super::Recorder;
-use crate::chat::timeline::Span;
+use crate::conversation::timeline::Span;
 use crate::protocol::command::Extension;
 use crate::protocol::id::RequestId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;

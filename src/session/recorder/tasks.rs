@@ -1,7 +1,7 @@
 //! The tasks of a session: provider calls and tool calls that were started and have not ended.
 
 use super::Recorder;
-use crate::chat::tool::ToolSpec;
+use crate::conversation::tool::ToolSpec;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::TaskId;
 use crate::session::Output;

@@ -3,10 +3,12 @@
 
 use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolStep};
 use super::{Run, Uptime};
-use crate::chat::event::{CallReport, Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
+use crate::conversation::event::{
+    CallReport, Ending, Event, FinishClass, Segment, SegmentKind, ToolCall,
+};
 use crate::protocol::command::Extension;
+use crate::protocol::constants::REASON_OF_REASONING;
 use crate::protocol::id::ToolCallId;
-use crate::protocol::words::REASON_OF_REASONING;
 use crate::session::recorder::Recorder;
 use crate::support::text::Text;
 use crate::task::report::{EngineEvent, Retry};

@@ -2,11 +2,11 @@
 
 use super::open::{CallFinish, OpenTool, ToolStep};
 use super::{Outcome, Run, Step, Stop, Uptime};
-use crate::chat::event::{Ending, Event, FinishClass, ToolResult};
-use crate::chat::transcript::INTERRUPTED_TOOL;
+use crate::conversation::event::{Ending, Event, FinishClass, ToolResult};
+use crate::conversation::transcript::INTERRUPTED_TOOL;
 use crate::protocol::command::Decision;
+use crate::protocol::constants::{REASON_OF_FAILED, finish};
 use crate::protocol::wire::Done;
-use crate::protocol::words::{REASON_OF_FAILED, finish};
 use crate::session::recorder::Recorder;
 use crate::task::report::Stage;
 

@@ -1,8 +1,8 @@
 //! Prompts that come while a run goes on, and become part of it at its next boundary.
 
 use super::{Context, Run};
-use crate::chat::event::Event;
-use crate::chat::ui::{correlation, user_message_id};
+use crate::conversation::event::Event;
+use crate::conversation::ui::{correlation, user_message_id};
 use crate::protocol::id::RequestId;
 use crate::protocol::proto::session::SteeringAccepted;
 use crate::protocol::wire::Done;

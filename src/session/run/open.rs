@@ -1,7 +1,7 @@
 //! What a run has opened, and must close before it ends: a provider call, a segment, tool calls.
 
 use super::Run;
-use crate::chat::event::{
+use crate::conversation::event::{
     Ending, Event, FinishClass, ProviderData, Recorded, Segment, ToolCall, Usage,
 };
 use crate::protocol::id::{RequestId, TaskId, ToolCallId};

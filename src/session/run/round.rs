@@ -3,7 +3,7 @@
 
 use super::open::{OpenTool, ToolStep};
 use super::{Context, Run, Step};
-use crate::chat::event::{Event, ToolCall, ToolResult};
+use crate::conversation::event::{Event, ToolCall, ToolResult};
 use crate::protocol::command::{Approve, ClientToolResult, Decision};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;

@@ -3,7 +3,7 @@
 
 use super::exhaustive::{Broken, explore};
 use super::scene::{Machine, Scene, Symbol, rules};
-use crate::chat::patch::PatchMode;
+use crate::conversation::patch::PatchMode;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Extension};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;

@@ -3,9 +3,9 @@
 
 use super::exhaustive::{Broken, explore};
 use super::scene::{Machine, Scene, Symbol, rules};
-use crate::chat::event::{Event, ImportedTurn, Recorded, Scope};
-use crate::chat::patch::PatchMode;
-use crate::chat::transcript::Transcript;
+use crate::conversation::event::{Event, ImportedTurn, Recorded, Scope};
+use crate::conversation::patch::PatchMode;
+use crate::conversation::transcript::Transcript;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Page};
 use crate::protocol::id::Ordinal;

@@ -1,6 +1,6 @@
 //! An answer that never ends: the run does, and what came until then is kept.
 
-use crate::chat::transcript::TurnState;
+use crate::conversation::transcript::TurnState;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};

@@ -1,7 +1,7 @@
 //! Every sequence of inputs up to a depth.
 
 use super::scene::{Machine, Scene, Symbol, rules};
-use crate::chat::patch::PatchMode;
+use crate::conversation::patch::PatchMode;
 use crate::protocol::command::Extension;
 use crate::session::{FinalSnapshot, OnBusy, Rules, Signal};
 

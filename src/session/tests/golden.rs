@@ -16,9 +16,9 @@
 //! and `=` lines anew; look at the difference before it is kept.
 
 use super::scene::{server, server_tools};
-use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
-use crate::chat::patch::{PatchFields, PatchMode};
-use crate::chat::transcript::{Message, Transcript};
+use crate::conversation::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::conversation::patch::{PatchFields, PatchMode};
+use crate::conversation::transcript::{Message, Transcript};
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::LEAN_PATCHES;
 use crate::protocol::id::{Ids, TaskId, ToolCallId};

@@ -2,7 +2,7 @@
 //! second time and more simply, to hold the session against.
 
 use super::scene::{GHOST, JSON};
-use crate::chat::event::FinishClass;
+use crate::conversation::event::FinishClass;
 use crate::protocol::command::{Command, Edit, ModelChoice};
 use crate::protocol::id::{SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;

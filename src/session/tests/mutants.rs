@@ -3,7 +3,7 @@
 
 use super::scene::{self, Scene, Symbol};
 use super::tool_loop;
-use crate::chat::patch::PatchMode;
+use crate::conversation::patch::PatchMode;
 use crate::protocol::command::Extension;
 use crate::protocol::json;
 use crate::protocol::wire::Frame;

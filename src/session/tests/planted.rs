@@ -3,7 +3,7 @@
 
 use super::exhaustive::{everything, explore};
 use super::scene::{Machine, Scene, rules};
-use crate::chat::patch::PatchMode;
+use crate::conversation::patch::PatchMode;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Cancel, Command, Page};
 use crate::protocol::id::TaskId;

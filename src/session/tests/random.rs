@@ -1,7 +1,7 @@
 //! Long random conversations: thousands of inputs, in both patch modes.
 
 use super::scene::{Scene, Symbol, rules};
-use crate::chat::patch::PatchMode;
+use crate::conversation::patch::PatchMode;
 use crate::session::{FinalSnapshot, OnBusy, Rules, Signal};
 use proptest::collection::vec;
 use proptest::prelude::*;

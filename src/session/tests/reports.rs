@@ -1,7 +1,7 @@
 //! What extensions report of provider calls and of the model, held against what engines and clients
 //! have said: retries, cut-off answers, token counts, repairs, and which model is called.
 
-use crate::chat::event::Usage;
+use crate::conversation::event::Usage;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Extension, ModelChoice};
 use crate::protocol::proto::session::TokenCounts;

@@ -2,8 +2,8 @@
 
 use super::choices::retry;
 use super::contract::Contract;
-use crate::chat::event::{FinishClass, ToolCall, Usage};
-use crate::chat::patch::{PatchMode, Patches};
+use crate::conversation::event::{FinishClass, ToolCall, Usage};
+use crate::conversation::patch::{PatchMode, Patches};
 use crate::protocol::any::Any;
 use crate::protocol::command::{
     Cancel, ClientTool, Command, CommandFault, Edit, ModelChoice, Page, Prompt, Replacement,

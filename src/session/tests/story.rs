@@ -3,8 +3,8 @@
 //! for. What must be true of any stream is checked by [`Checker`].
 
 use super::reports::Reports;
-use crate::chat::patch::PatchMode;
 use crate::conformance::check::Checker;
+use crate::conversation::patch::PatchMode;
 use crate::protocol::any::Any;
 use crate::protocol::command::Command;
 use crate::protocol::constants::capability::{ALWAYS, OF_STDIN};

@@ -1,7 +1,9 @@
 //! What a client has chosen and what a process answered with, as messages of `duologue.store.v1`, and back.
 //! Pure.
 
-use crate::chat::choices::{Choices, ChosenModel, Origin, OriginAddress, OriginKey, OriginTools};
+use crate::conversation::choices::{
+    Choices, ChosenModel, Origin, OriginAddress, OriginKey, OriginTools,
+};
 use crate::protocol::proto::store::{StoredChoices, StoredModel, StoredOrigin};
 use serde_json::Value;
 

@@ -1,12 +1,12 @@
 //! Every event comes back equal.
 
 use super::*;
-use crate::chat::choices::{Choices, ChosenModel};
-use crate::chat::event::{
+use crate::conversation::choices::{Choices, ChosenModel};
+use crate::conversation::event::{
     Attachments, Ending, FinishClass, ProviderData, Segment, SegmentKind, ToolResult, Usage,
 };
-use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
-use crate::chat::usage::{Cost, Spent};
+use crate::conversation::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
+use crate::conversation::usage::{Cost, Spent};
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::{Ids, ToolCallId};

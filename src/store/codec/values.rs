@@ -1,19 +1,19 @@
 //! The values in events: prompts and attachments, tool calls, token counts, turns of recordings. Pure.
 
 use super::Unreadable;
-use crate::chat::event::{
+use crate::conversation::event::{
     Attachments, Ending, Event, FinishClass, ProviderData, Segment, SegmentKind, ToolCall,
     ToolResult, Usage,
 };
-use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
-use crate::chat::usage::{Cost, Spent};
+use crate::conversation::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
+use crate::conversation::usage::{Cost, Spent};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::Decision;
+use crate::protocol::constants::role;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::store as stored;
 use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::tools::ApprovalDecision;
-use crate::protocol::words::role;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, BTreeSet};

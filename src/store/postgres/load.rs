@@ -3,7 +3,7 @@
 use super::Core;
 use super::error::PostgresError;
 use super::link::{LIMITS, Link};
-use crate::chat::choices::Choices;
+use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::StoredChoices;
 use crate::store::codec::choices;

@@ -1,7 +1,7 @@
 //! Loads the log of a session from a file of SQLite: what can be read of it, in order, without what can't.
 
 use super::Sqlite;
-use crate::chat::choices::Choices;
+use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::StoredChoices;
 use crate::store::codec::choices;

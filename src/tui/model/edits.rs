@@ -2,7 +2,7 @@
 //! words.
 
 use super::{Action, Note, Outgoing, Piece, State};
-use crate::chat::ui::{FIRST_PROMPT, user_message_id};
+use crate::conversation::ui::{FIRST_PROMPT, user_message_id};
 use crate::protocol::command::Edit;
 use crate::protocol::constants::code;
 use crate::protocol::proto::chat::ChatAttachment;

@@ -1,7 +1,7 @@
 //! A conversation that was stored, as its snapshot shows it.
 
 use super::{Note, Piece, State, ToolCall};
-use crate::chat::endings::{Endings, mark};
+use crate::conversation::endings::{Endings, mark};
 use crate::protocol::any::Any;
 use crate::protocol::constants::{message, role};
 use crate::protocol::proto::chat::{ChatMessageEntity, ToolCallEntity, ToolResultEntity};

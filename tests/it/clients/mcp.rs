@@ -7,7 +7,7 @@ use crate::process::{DEADLINE, Process, eventually};
 use crate::provider::{Provider, says};
 use crate::server::{Folder, openai};
 use anyhow::{Context, Result, bail, ensure};
-use duologue::chat::event::ToolResult;
+use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
 use duologue::task::server::ServerName;
 use duologue::task::server::ServerState;

@@ -3,10 +3,10 @@
 use super::args::ImportArgs;
 use super::new::{Maker, typed_id};
 use super::{Failure, library, message};
-use crate::chat::copy::CopiedTurns;
 use crate::cli::commands::LINE_BYTES_MAX;
 use crate::cli::commands::lines::{self, Input, Piece, StreamLines, Unread};
 use crate::conformance::recording::{Recorded, Recording, Repeats, SkippedLine};
+use crate::conversation::copy::CopiedTurns;
 use crate::protocol::id::SessionId;
 use crate::support::terminal::escape_control;
 use std::io::Read;

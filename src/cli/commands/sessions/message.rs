@@ -1,8 +1,8 @@
 //! A conversation as a list of what was said and called, in order. Pure.
 
-use crate::chat::endings::{Endings, Unanswered, mark};
-use crate::chat::timeline::turn_number;
-use crate::chat::transcript::TurnState;
+use crate::conversation::endings::{Endings, Unanswered, mark};
+use crate::conversation::timeline::turn_number;
+use crate::conversation::transcript::TurnState;
 use crate::protocol::any::Any;
 use crate::protocol::constants::tool_result;
 use crate::store::Conversation;

@@ -3,9 +3,9 @@
 
 use super::args::{ForkArgs, Places};
 use super::{Failure, Out, library, message, named};
-use crate::chat::copy::CopiedTurns;
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
+use crate::conversation::copy::CopiedTurns;
 use crate::protocol::id::{Ids, SessionId};
 use crate::store::{NotAdded, add_session};
 use crate::support::terminal::escape_control;

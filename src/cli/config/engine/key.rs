@@ -5,8 +5,8 @@ use super::{
     ANTHROPIC_VARIABLES, CommonVariables, GEMINI_VARIABLES, KeyChoice, OLLAMA_VARIABLES,
     OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, variable,
 };
-use crate::chat::choices::OriginKey;
 use crate::cli::{EngineName, ProviderArgs};
+use crate::conversation::choices::OriginKey;
 use crate::engine::{Engine, KeySource};
 use crate::profile::KeyFrom;
 use crate::support::secret::Secret;

@@ -5,10 +5,10 @@ use super::{
     OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, not_blank, ollama_settings, settings,
     variable,
 };
-use crate::chat::choices::OriginKey;
 use crate::cli::EngineName;
 use crate::cli::config::resume::is_marked;
 use crate::cli::session::EngineArgs;
+use crate::conversation::choices::OriginKey;
 use crate::engine::{is_same_address, ollama, shown_address};
 use crate::support::secret::Secret;
 use anyhow::{Result, ensure};

@@ -1,7 +1,7 @@
 //! What a conversation becomes in a request.
 
 use super::*;
-use crate::chat::event::{ProviderData, ToolCall};
+use crate::conversation::event::{ProviderData, ToolCall};
 use crate::engine::anthropic::generation::ignored_settings;
 use crate::engine::provider::testing::{
     attachment, call, conversation, data, look, refusal, says, spec, user,

@@ -1,7 +1,7 @@
 //! What a conversation becomes in a request.
 
 use super::*;
-use crate::chat::event::ProviderData;
+use crate::conversation::event::ProviderData;
 use crate::engine::provider::testing::{attachment, call, refusal, spec, user};
 use crate::protocol::attachment::Content as Source;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What a conversation becomes in a request.
 
 use super::*;
-use crate::chat::event::{ProviderData, ToolCall};
+use crate::conversation::event::{ProviderData, ToolCall};
 use crate::engine::provider::media::{attached, linked};
 use crate::engine::provider::testing::{self, says, user};
 use crate::protocol::id::ToolCallId;

@@ -1,10 +1,10 @@
 //! A session whose provider calls are answered by models of six dialects, and whose every request is
 //! checked in all of them.
 
-use crate::chat::copy::CopiedTurns;
-use crate::chat::entities::Entities;
-use crate::chat::log::{Record, Restored};
-use crate::chat::transcript::{HistoryMessage, Message, Preamble};
+use crate::conversation::copy::CopiedTurns;
+use crate::conversation::entities::Entities;
+use crate::conversation::log::{Record, Restored};
+use crate::conversation::transcript::{HistoryMessage, Message, Preamble};
 use crate::engine::CallSpec;
 use crate::engine::dialects::{AnswerEnd, Dialect, Said};
 use crate::protocol::any::Any;

@@ -1,6 +1,6 @@
 //! A single run and its inputs, checked step by step by rules of its own.
 
-use crate::chat::event::{FinishClass, Usage};
+use crate::conversation::event::{FinishClass, Usage};
 use crate::extract::{ResponseType, Schema};
 use crate::protocol::command::{Command, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};

@@ -1,8 +1,8 @@
 //! Short names for what can happen around tools, and a session that they are made into inputs for.
 
 use super::contract::{Call, Contract};
-use crate::chat::event::{FinishClass, ToolCall, ToolResult};
-use crate::chat::patch::PatchMode;
+use crate::conversation::event::{FinishClass, ToolCall, ToolResult};
+use crate::conversation::patch::PatchMode;
 use crate::protocol::command::{
     Approve, Cancel, ClientToolResult, Command, Decision, Extension, ModelChoice, Page, Prompt,
     Submit,

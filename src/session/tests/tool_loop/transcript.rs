@@ -1,6 +1,6 @@
 //! What every provider wants of the messages that it is sent.
 
-use crate::chat::transcript::Message;
+use crate::conversation::transcript::Message;
 use anyhow::{Result, bail, ensure};
 use std::collections::{HashMap, VecDeque};
 
@@ -48,7 +48,7 @@ pub(super) fn check(messages: &[Message<'_>], results: &HashMap<String, String>)
 
 #[test]
 fn wrong_messages_are_seen() {
-    use crate::chat::event::ToolCall;
+    use crate::conversation::event::ToolCall;
     use crate::protocol::id::ToolCallId;
     let call = |id: &str| ToolCall { id: ToolCallId(id.to_owned()), name: "read".to_owned() };
     let (a, b) = (call("a"), call("b"));

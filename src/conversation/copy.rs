@@ -8,10 +8,10 @@ use super::event::{Event, ImportedTurn, Recorded, Scope};
 use super::log::{Record, SessionStart};
 use super::transcript::{HistoryMessage, Preamble};
 use crate::protocol::any::Any;
+use crate::protocol::constants::role;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::{ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::words::role;
 use std::collections::HashMap;
 use std::sync::Arc;
 

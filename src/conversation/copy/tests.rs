@@ -1,6 +1,6 @@
 use super::*;
-use crate::chat::entities::Entities;
-use crate::chat::transcript::{Step, Turn, TurnState};
+use crate::conversation::entities::Entities;
+use crate::conversation::transcript::{Step, Turn, TurnState};
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use std::fs;

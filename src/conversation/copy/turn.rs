@@ -6,12 +6,12 @@ use super::super::event::{Attachments, ToolCall, ToolResult};
 use super::super::transcript::{INTERRUPTED_TOOL, LOST_ATTACHMENTS, Step, Turn, TurnState};
 use crate::protocol::any::Any;
 use crate::protocol::attachment::Attachment;
+use crate::protocol::constants::{kind, message, role, tool_call, tool_result};
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::{
     ChatAttachment, ChatMessageEntity, CorrelationInfo, ToolCallEntity, ToolResultEntity,
 };
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::words::{kind, message, role, tool_call, tool_result};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -142,7 +142,7 @@ impl std::fmt::Display for Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::event::FinishClass;
+    use crate::conversation::event::FinishClass;
 
     fn cost(millionths: u128, currency: &str) -> Option<(Cost, Arc<str>)> {
         Some((Cost(millionths * PICOS_PER_DIGIT), currency.into()))

@@ -1,7 +1,7 @@
 //! Entities of a recording, which stay as frames have shown them: other programs may have written them.
 
 use super::{Body, Entity, HISTORY_TURN, Timeline};
-use crate::chat::event::Scope;
+use crate::conversation::event::Scope;
 use crate::protocol::id::{Ordinal, RunId};
 use crate::protocol::proto::rpc::SnapshotEntity;
 

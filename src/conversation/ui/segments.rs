@@ -1,11 +1,11 @@
 //! UI events of text and reasoning: their segments, and the patches that stream them.
 
 use super::Ui;
-use crate::chat::event::{Ending, Segment, SegmentKind};
-use crate::chat::patch::{PatchFields, PatchMode, Piece, lean_patch};
+use crate::conversation::event::{Ending, Segment, SegmentKind};
+use crate::conversation::patch::{PatchFields, PatchMode, Piece, lean_patch};
 use crate::protocol::any::{Any, Shared};
+use crate::protocol::constants::{SOURCE, SOURCE_AT_START, message, role};
 use crate::protocol::proto::chat;
-use crate::protocol::words::{SOURCE, SOURCE_AT_START, message, role};
 use crate::support::text::Text;
 
 impl Ui {

@@ -2,11 +2,11 @@
 //! in the middle is ever missing.
 
 use super::{Body, Entity, Timeline};
-use crate::chat::ui::{FIRST_PROMPT, message_id, user_message_id};
+use crate::conversation::ui::{FIRST_PROMPT, message_id, user_message_id};
 use crate::protocol::any::Any;
+use crate::protocol::constants::kind;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::words::kind;
 use crate::support::text::Text;
 use std::collections::BTreeSet;
 
@@ -162,10 +162,10 @@ fn tombstone(kind: String, id: String, created: Ordinal, dropped: Ordinal) -> Sn
 mod tests {
     use super::super::Span;
     use super::*;
-    use crate::chat::event::{
+    use crate::conversation::event::{
         Attachments, Event, ImportedTurn, Recorded, Scope, ToolCall, ToolResult,
     };
-    use crate::chat::transcript::HistoryMessage;
+    use crate::conversation::transcript::HistoryMessage;
     use crate::protocol::id::{Ids, SessionId, ToolCallId};
 
     /// A conversation after an earlier message.

@@ -2,9 +2,9 @@
 
 use super::Entities;
 use crate::protocol::any::Any;
+use crate::protocol::constants::kind;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::words::kind;
 use std::collections::HashSet;
 
 /// Frames that no conversation can have: what is made of them would be another one than was held.

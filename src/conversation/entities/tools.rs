@@ -3,8 +3,8 @@
 use super::super::patch::apply_piece;
 use super::Entities;
 use crate::protocol::any::Any;
+use crate::protocol::constants::{kind, tool_call};
 use crate::protocol::proto::chat::{CorrelationInfo, ToolCallEntity, ToolResultEntity};
-use crate::protocol::words::{kind, tool_call};
 
 /// A step of a tool call whose event comes once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,7 +99,7 @@ impl Entities {
 }
 
 /// Id of the entity with a tool's result.
-pub(in crate::chat) fn result_id(tool_call_id: &str) -> String {
+pub(in crate::conversation) fn result_id(tool_call_id: &str) -> String {
     format!("{tool_call_id}:result")
 }
 

@@ -10,10 +10,10 @@ pub(super) use tools::result_id;
 use super::patch::apply_piece;
 use super::ui::cut_off_text;
 use crate::protocol::any::Any;
+use crate::protocol::constants::{SEGMENT_REASONING, SEGMENT_TEXT, finish, kind, message, role};
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::proto::session::TurnDropped;
-use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, finish, kind, message, role};
 use std::collections::{HashMap, HashSet};
 
 /// Entities, as far as the frames so far show them.

@@ -2,11 +2,13 @@
 
 use super::names::{Names, user_message_id};
 use super::{cut_off_text, shown};
-use crate::chat::event::{Attachments, CallReport, Ending, FinishClass, SessionEvent, Usage};
-use crate::chat::timeline::turn_id;
+use crate::conversation::event::{
+    Attachments, CallReport, Ending, FinishClass, SessionEvent, Usage,
+};
+use crate::conversation::timeline::turn_id;
 use crate::protocol::any::{Any, Shared};
+use crate::protocol::constants::{message, role};
 use crate::protocol::proto::{chat, extract, provider, session};
-use crate::protocol::words::{message, role};
 use crate::support::text::Text;
 
 impl Names {

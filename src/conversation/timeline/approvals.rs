@@ -2,13 +2,13 @@
 //! only clients that can decide are shown them.
 
 use super::{Span, Timeline};
-use crate::chat::event::{Recorded, Scope, ToolCall};
-use crate::chat::ui::correlation;
+use crate::conversation::event::{Recorded, Scope, ToolCall};
+use crate::conversation::ui::correlation;
+use crate::protocol::constants::kind;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::tools::ToolApprovalRequested;
-use crate::protocol::words::kind;
 
 /// A call that waits for approval.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,9 +6,9 @@ use super::timeline::turn_number;
 use super::transcript::{Step, Turn};
 use crate::protocol::any::Any;
 use crate::protocol::attachment::Attachment;
+use crate::protocol::constants::role;
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::words::role;
 use std::collections::HashMap;
 use std::sync::Arc;
 

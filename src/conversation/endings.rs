@@ -1,8 +1,8 @@
 //! How the messages and the runs of a conversation ended, for people: as its entities show it. Pure.
 
 use crate::protocol::any::Any;
+use crate::protocol::constants::{message, role};
 use crate::protocol::proto::chat::{ChatMessageEntity, CorrelationInfo};
-use crate::protocol::words::{message, role};
 
 /// What people read of a run that has an end and no answer.
 pub(crate) const UNANSWERED: &str = "stopped before an answer";

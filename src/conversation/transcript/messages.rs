@@ -1,7 +1,7 @@
 //! The messages of a provider request, made of the turns. Every tool call in them has a result.
 
 use super::{HistoryMessage, Step, Transcript, Turn, TurnState};
-use crate::chat::event::{ProviderData, ToolCall, ToolResult};
+use crate::conversation::event::{ProviderData, ToolCall, ToolResult};
 use crate::protocol::attachment::Attachment;
 use std::borrow::Cow;
 

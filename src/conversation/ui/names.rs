@@ -1,7 +1,7 @@
 //! The ids of messages, and the ids that tell to which run, turn, call and segment an event belongs.
 
-use crate::chat::event::{Scope, Segment, SegmentKind, ToolCall};
-use crate::chat::timeline::turn_id;
+use crate::conversation::event::{Scope, Segment, SegmentKind, ToolCall};
+use crate::conversation::timeline::turn_id;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::CorrelationInfo;
 

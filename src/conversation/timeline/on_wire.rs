@@ -1,14 +1,14 @@
 //! Entities as messages of a snapshot.
 
 use super::{Body, Entity, HISTORY_TURN, SegmentState, ToolState};
-use crate::chat::event::{Ending, Segment, SegmentKind, ToolCall, ToolResult};
-use crate::chat::log::CUT_OFF;
-use crate::chat::ui::{correlation, cut_off_text, message_id, user_message_id};
+use crate::conversation::event::{Ending, Segment, SegmentKind, ToolCall, ToolResult};
+use crate::conversation::log::CUT_OFF;
+use crate::conversation::ui::{correlation, cut_off_text, message_id, user_message_id};
 use crate::protocol::any::{Any, Shared};
+use crate::protocol::constants::{SEGMENT_REASONING, SEGMENT_TEXT, message, role, tool_call};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, message, role, tool_call};
 use crate::support::text::Text;
 
 impl Entity {

@@ -2,14 +2,14 @@
 //! which run, which call and which tool.
 
 use super::names::Names;
-use crate::chat::event::{ToolCall, ToolResult};
-use crate::chat::patch::{PatchFields, Piece, lean_arguments_patch};
+use crate::conversation::event::{ToolCall, ToolResult};
+use crate::conversation::patch::{PatchFields, Piece, lean_arguments_patch};
 use crate::protocol::any::{Any, Struct};
 use crate::protocol::command::Decision;
+use crate::protocol::constants::{tool_call, tool_result};
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode};
 use crate::protocol::proto::frontendtools::{self, ToolExecutionMode};
 use crate::protocol::proto::tools::{self, ApprovalDecision};
-use crate::protocol::words::{tool_call, tool_result};
 
 /// A message about the call `$tool`, with the fields that are its own.
 macro_rules! about {
