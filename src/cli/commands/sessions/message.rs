@@ -29,8 +29,8 @@ pub(super) enum Said {
     Ended(String),
 }
 
-/// The conversation as it is stored. A turn of which only the timeline is stored has no answer if it shows
-/// none.
+/// The conversation as it is stored. A turn that ended without an answer shows how it ended, unless it
+/// finished.
 pub(super) fn entries(found: &Conversation) -> Vec<Said> {
     let finished = found.turns.iter().filter(|turn| turn.state == TurnState::Finished);
     let finished: HashSet<u32> = finished.map(|turn| turn.number).collect();
