@@ -253,9 +253,11 @@ fn full() -> Stdio {
 /// Long streams take time in proportion, and no more memory.
 #[test]
 fn a_long_stream_is_checked() {
-    let words = "word ".repeat(2_000);
-    let turns: Vec<_> = (0..5).map(|turn| submit(&format!("r{turn}"), &words)).collect();
-    let long = stream(&["--on-busy", "queue", "--final-snapshot", "turn"], &turns);
+    // Answers of which none is coalesced, however slowly they are read.
+    let part = |number| json!({ "requestId": format!("s{number}"), "snapshot": { "limit": 1 } });
+    let parts = (0..5_001).map(|number| part(number).to_string());
+    let lines: Vec<_> = [submit("r", "hello")].into_iter().chain(parts).collect();
+    let long = stream(&["--final-snapshot", "turn"], &lines);
     let output = run(&["check"], &long);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     assert!(text(&long).lines().count() > 10_000);
