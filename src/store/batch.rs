@@ -33,6 +33,8 @@ pub(super) struct Tail {
     open: RowWriter,
     /// Ordinal of the first of them; 0 if there is none.
     open_first: i64,
+    /// Number of the last turn.
+    turns: u32,
     /// Texts that are not followed by the whole yet: a segment (`None`) and arguments of tool calls.
     unfinished: BTreeSet<Option<ToolCallId>>,
 }
@@ -42,6 +44,19 @@ impl Tail {
     pub(super) fn of_start(start: &[u8]) -> Self {
         let head = Hash::of_start(start);
         Self { head, sealed_head: head, ..Self::default() }
+    }
+
+    /// Notes how many rows and turns there must be, and the hash of the last row: where rows are missing at
+    /// the end, those that are appended come after them, so that the gap stays.
+    pub(super) fn end(&mut self, rows: i64, head: Hash, turns: u32) {
+        self.turns = turns;
+        if self.rows >= rows {
+            return;
+        }
+        if self.open_first == 0 {
+            (self.sealed_rows, self.sealed_head) = (rows, head);
+        }
+        (self.rows, self.head) = (rows, head);
     }
 
     /// Number and hash of the last sealed row.
@@ -68,6 +83,13 @@ impl Tail {
                 self.open_first = signed(recorded.ordinal);
             }
         }
+    }
+
+    /// How many numbers of turns are skipped before the event, as of turns that were dropped before a copy.
+    fn skipped(&mut self, recorded: &Recorded) -> i64 {
+        let before = self.turns;
+        self.turns = before.max(recorded.scope.turn);
+        i64::from(self.turns.saturating_sub(before).saturating_sub(1))
     }
 
     /// Whether the open events are to be sealed after that one.
@@ -126,6 +148,7 @@ impl Batch {
                 Record::Start(start) => *tail = batch.begin(&start),
                 Record::Event(recorded) => {
                     batch.note(&recorded);
+                    batch.dropped_turns += tail.skipped(&recorded);
                     tail.open(&recorded);
                     if tail.is_due(&recorded) {
                         batch.seal(tail);

@@ -211,9 +211,7 @@ impl Reading {
                 self.unread.left_out(1, &Unreadable::Checksum);
             }
         }
-        if self.tail.rows < rows {
-            (self.tail.rows, self.tail.head) = (rows, head);
-        }
+        self.tail.end(rows, head, self.turns);
         if let Sink::Fold(projections) = &mut self.sink {
             projections.ordinal = projections.ordinal.max(self.last);
             projections.turns = projections.turns.max(self.turns);

@@ -186,12 +186,12 @@ impl OpenStore {
     }
 }
 
-/// Which of these has the most events, and is not damaged.
+/// Which of these is whole, or else not damaged, and has the most events.
 fn best(readings: &[Reading]) -> usize {
     let rank = |at: &usize| {
         let Reading { last, loss, .. } = &readings[*at];
         let is_damaged = loss.as_ref().is_some_and(|loss| loss.is_closed);
-        (readings[*at].is_there(), !is_damaged, *last)
+        (readings[*at].is_there(), !is_damaged, loss.is_none(), *last)
     };
     (0..readings.len()).rev().max_by_key(rank).unwrap_or_default()
 }

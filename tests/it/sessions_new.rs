@@ -458,3 +458,34 @@ fn a_session_whose_ordinals_are_used_up_is_not_resumed() {
     assert_eq!((refused.status, &*refused.stdout), (2, ""), "{refused:?}");
     assert!(refused.stderr.contains("no room for more"), "{refused:?}");
 }
+
+/// Numbers of turns are never used again; what is counted are the turns that there are.
+#[test]
+fn turns_that_were_dropped_are_not_counted_in_copies() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--extensions", "edit"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.send(json!({ "requestId": "e", "edit": { "regenerate": {} } }).to_string());
+    assert_eq!(server.wait_done("e"), "ok");
+    assert_eq!(server.turn("r2", "two"), "ok");
+    server.finish();
+    let exported = sessions(&folder, &["export", "s"]).stdout;
+    fs::write(folder.path("lines"), exported).expect("a file");
+    assert_eq!(sessions(&folder, &["import", "lines", "--as", "imported"]).status, 0);
+    for (turns, id) in [("1", "first"), ("2", "both")] {
+        assert_eq!(sessions(&folder, &["fork", "s", "--turns", turns, "--as", id]).status, 0);
+    }
+    let refused = sessions(&folder, &["fork", "s", "--turns", "3", "--as", "none"]);
+    assert!(refused.status == 1 && refused.stderr.contains("last one is 2"), "{refused:?}");
+    let listed = sessions(&folder, &["list", "--output", "json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let turns = |id: &str| {
+        let all = listed["data"].as_array().expect("a list");
+        all.iter().find(|it| it["id"] == id).map(|it| it["turns"].clone())
+    };
+    for (id, expected) in [("s", 2), ("imported", 2), ("first", 1), ("both", 2)] {
+        assert_eq!(turns(id), Some(json!(expected)), "{id}: {listed}");
+    }
+    let shown = sessions(&folder, &["show", "first"]).stdout;
+    assert!(shown.contains("user: one") && !shown.contains("two"), "{shown}");
+}

@@ -200,3 +200,36 @@ fn a_damaged_store_does_not_stop_the_other() {
     assert_eq!(fs::read(folder.path("turns")).expect("a file"), damaged);
     assert!(events(&folder.path("timeline")).len() > 10);
 }
+
+/// Another program has deleted rows of the one: the other is whole, whichever of them is the first.
+#[test]
+fn the_whole_one_of_two_stores_is_resumed_from() {
+    for (name, rows) in [
+        ("turns", "number = 3"),
+        ("turns", "number = 2"),
+        ("turns", "1"),
+        ("timeline", "number = 3"),
+    ] {
+        let folder = Folder::new();
+        let options = options(&folder);
+        let mut first = echo(&args(&options, &[])).start();
+        for prompt in ["p1", "p2", "p3"] {
+            assert_eq!(first.turn(prompt, prompt), "ok");
+        }
+        first.finish();
+        let store = Connection::open(folder.path(name)).expect("a store");
+        assert!(store.execute(&format!("DELETE FROM log WHERE {rows}"), []).expect("rows") > 0);
+        drop(store);
+        for turns in [3, 4] {
+            let mut next = echo(&args(&options, &["--resume"])).start();
+            assert_eq!(wait_state(&mut next).messages().len(), 2 * turns, "{name} {rows}");
+            assert_eq!(next.turn("new", "new"), "ok");
+            let ended = next.finish();
+            assert!(
+                ended.stderr.contains("missing in the store"),
+                "{name} {rows}: {}",
+                ended.stderr
+            );
+        }
+    }
+}

@@ -320,3 +320,38 @@ fn a_damaged_session_that_goes_on_is_reported_to_its_client_as_not_stored() {
     assert_eq!(next.turn("r2", "go on"), "ok");
     next.finish();
 }
+
+/// As long as the rows are missing, also after others were written.
+#[test]
+fn rows_that_are_missing_are_reported_each_time() {
+    for rows in ["number = 6", "number = 3", "number > 4"] {
+        let folder = Folder::new();
+        conversation(&folder, false);
+        let store = Connection::open(folder.path("store")).expect("a store");
+        assert!(store.execute(&format!("DELETE FROM log WHERE {rows}"), []).expect("rows") > 0);
+        drop(store);
+        for _ in 0..3 {
+            let mut next = resumed(&folder, &[]).start();
+            wait_state(&mut next);
+            assert_eq!(next.turn("r", "go on"), "ok");
+            let ended = next.finish();
+            assert!(ended.stderr.contains("missing in the store"), "{rows}: {}", ended.stderr);
+        }
+        assert_eq!(shown(&folder, "store").0, 1, "{rows}");
+    }
+}
+
+/// A program that does not check references leaves the rows of a session that it deletes.
+#[test]
+fn rows_without_their_session_are_in_nobodys_way() {
+    let folder = Folder::new();
+    conversation(&folder, false);
+    let store = Connection::open(folder.path("store")).expect("a store");
+    store.pragma_update(None, "foreign_keys", false).expect("a setting");
+    assert_eq!(store.execute("DELETE FROM sessions", []).expect("a row"), 1);
+    drop(store);
+    let mut next = stored(&folder, &[]).start();
+    assert_eq!(next.turn("r", "hello"), "ok");
+    assert_eq!(next.finish().stderr.matches("not stored").count(), 0);
+    assert_eq!(shown(&folder, "store").1.len(), 2);
+}

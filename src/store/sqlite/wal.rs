@@ -20,7 +20,7 @@ const PAGE_BYTES_MAX: usize = 65_536;
 const MAGIC: u32 = 0x377f_0682;
 
 /// Times that a log is read again because another process wrote it meanwhile.
-const READS_MAX: u32 = 3;
+const READS_MAX: u32 = 5;
 
 /// What is missing in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +44,20 @@ impl fmt::Display for LogLoss {
 /// What is missing in the log of the database at `path`, as far as it can be proved.
 pub(super) fn loss(path: &Path) -> Option<LogLoss> {
     let log = log_of(path);
+    let mut last = None;
     for _ in 0..READS_MAX {
         // One that can't be read is reported by SQLite.
-        let before = header_of(&log).ok()?;
+        let before = (header_of(&log).ok()?, log.metadata().ok()?.len());
         let found = File::open(&log).ok().and_then(|file| scan(BufReader::new(file)).ok())?;
         found?;
-        // A log that another process begins anew has old pages after its new ones.
-        if header_of(&log).ok()? == before {
+        let after = (header_of(&log).ok()?, log.metadata().ok()?.len());
+        // A log that another process begins anew has old pages after its new ones, and one that it writes has
+        // a part of a page: only what is there twice is a loss.
+        let this = (found, before);
+        if this.1 == after && last.as_ref() == Some(&this) {
             return found;
         }
+        last = Some(this);
     }
     None
 }

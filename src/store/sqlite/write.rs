@@ -18,6 +18,8 @@ const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updat
      last, turns, dropped_turns, bytes, start, rows, head) \
      VALUES (?1, '', ?2, ?3, ?3, (SELECT coalesce(max(changed), 0) + 1 FROM sessions), \
      0, 0, 0, 0, ?4, 0, x'')";
+const ORPHANS: &str = "DELETE FROM log WHERE session = ?";
+const ORPHAN_BLOBS: &str = "DELETE FROM session_blobs WHERE session = ?";
 const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
      changed = CASE WHEN changed < (SELECT max(changed) FROM sessions) \
      THEN (SELECT max(changed) + 1 FROM sessions) ELSE changed END, \
@@ -109,6 +111,9 @@ impl Writing<'_> {
         self.grows(start.len());
         self.run(SESSION, (session.as_str(), folder, at_ms, start))?;
         self.session = self.transaction.last_insert_rowid();
+        // A program that does not check references may have left rows of a session that had this key.
+        self.run(ORPHANS, [self.session])?;
+        self.run(ORPHAN_BLOBS, [self.session])?;
         Ok(())
     }
 

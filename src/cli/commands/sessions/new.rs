@@ -97,20 +97,20 @@ pub(super) fn fork(args: &ForkArgs) -> Result<u8, Failure> {
         maker.is_partial = true;
         maker.warn("store_degraded", loss);
     }
-    let last = found.copy.turns.last().map_or(0, |turn| turn.number);
-    if let Some(wanted) = args.turns.filter(|wanted| *wanted > last) {
-        return maker.refuse(no_turn(&args.id, wanted, last));
+    let count = u32::try_from(found.copy.turns.len()).unwrap_or(u32::MAX);
+    if let Some(wanted) = args.turns.filter(|wanted| *wanted > count) {
+        return maker.refuse(no_turn(&args.id, wanted, count));
     }
-    let until = args.turns.unwrap_or(last);
-    found.copy.turns.retain(|turn| turn.number <= until);
+    let wanted = args.turns.and_then(|wanted| usize::try_from(wanted).ok());
+    found.copy.turns.truncate(wanted.unwrap_or(usize::MAX));
     maker.make(&new, found.copy)
 }
 
-fn no_turn(id: &str, wanted: u32, last: u32) -> Error {
+fn no_turn(id: &str, wanted: u32, count: u32) -> Error {
     let id = escape_control(id);
     let message = format!(
-        "the session {id} has no turn {wanted} that has ended; the last one is {last}, so choose a \
-         number up to that, or leave --turns out"
+        "the session {id} has no turn {wanted} that has ended, as the last one is {count}; choose a number \
+         up to that, or leave --turns out"
     );
     Error { code: "no_such_turn", class: None, detail: message.clone(), message }
 }
