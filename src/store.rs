@@ -146,7 +146,7 @@ impl Store {
         }
     }
 
-    /// What was chosen in a session; `None` if it is not there.
+    /// What was chosen in a session, as far as that is cached.
     fn choices(&mut self, session: &SessionId) -> Result<Option<Choices>, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.choices(session),

@@ -192,8 +192,10 @@ impl Recorder {
         if !self.log.rules().is_stored {
             return;
         }
-        // Most lists of outputs are a patch and its frame.
-        self.outputs.reserve_exact(2);
+        if self.outputs.is_empty() {
+            // Most lists of outputs are a patch and its frame.
+            self.outputs.reserve_exact(2);
+        }
         let start = self.log.begin(&self.session, &self.projections);
         self.outputs.extend(start.map(Output::Persist));
         self.outputs.push(Output::Persist(Record::Event(recorded.clone())));

@@ -3,7 +3,6 @@
 
 use super::codec::{Blobs, RowWriter, add_blobs, choices_message, start_message};
 use super::row::{Hash, NewRow, RowHead};
-use crate::conversation::choices::Choices;
 use crate::conversation::event::{Event, Recorded};
 use crate::conversation::log::{Record, SessionStart};
 use crate::protocol::id::{Ordinal, ToolCallId};
@@ -177,9 +176,7 @@ impl Batch {
         let bytes = start_message(start).encode_to_vec();
         let tail = Tail::of_start(&bytes);
         self.start = Some(bytes);
-        if start.choices != Choices::default() {
-            self.choices = Some(choices_message(&start.choices).encode_to_vec());
-        }
+        self.choices = Some(choices_message(&start.choices).encode_to_vec());
         tail
     }
 

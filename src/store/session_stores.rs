@@ -246,10 +246,16 @@ pub(crate) fn latest_session(
     }
 }
 
-/// What was chosen in a session, without the rest of it; `None` if the store can't say: it reports why
-/// when the session is opened.
+/// What was chosen in a session; `None` if the store can't say: it reports why when the session is opened. The
+/// store has it apart from the log, of which it is made where it is not there.
 pub(crate) fn stored_choices(place: &StorePlace, session: &SessionId) -> Option<Choices> {
-    let read = Store::look(place).and_then(|mut store| store.choices(session));
+    let read = Store::look(place).and_then(|mut store| match store.choices(session)? {
+        Some(cached) => Ok(Some(cached)),
+        None => {
+            let folded = store.load(session, Sink::Fold(Box::default()))?.restored();
+            Ok(folded.map(|restored| (*restored.projections.choices).clone()))
+        }
+    });
     read.inspect_err(|error| tracing::debug!(%error, "what was chosen is not known yet")).ok()?
 }
 

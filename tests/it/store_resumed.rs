@@ -277,3 +277,20 @@ fn a_person_is_asked_before_an_imported_conversation_goes_to_a_host() {
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
+
+/// What was chosen is beside the log for speed alone: without it, it is made of the log.
+#[test]
+fn what_was_chosen_is_in_the_log() {
+    for gone in ["NULL", "X'FF'"] {
+        let folder = Folder::new();
+        let provider = Provider::start(vec![says("a"), says("b")]);
+        begun(&folder, &provider);
+        let store = rusqlite::Connection::open(folder.path("s.db")).expect("a store");
+        let sql = format!("UPDATE sessions SET choices = {gone}");
+        assert_eq!(store.execute(&sql, []).expect("a row"), 1);
+        drop(store);
+        let again = ended(at(&folder, &provider, KEY, &["exec", "again", "--continue"]));
+        assert_eq!((again.status, again.stderr.as_str()), (0, ""), "{again:?}");
+        assert_eq!(models(&provider), ["first", "first"], "{gone}");
+    }
+}

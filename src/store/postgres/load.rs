@@ -54,7 +54,7 @@ impl Core {
         Ok(reading)
     }
 
-    /// What was chosen in a session; `None` if it is not there.
+    /// What was chosen in a session, as far as that is cached.
     pub(super) async fn choices(
         &mut self,
         session: &SessionId,
@@ -62,7 +62,7 @@ impl Core {
         let link = self.link().await?;
         let row = link.row(CHOICES, &[(&session.as_str(), Type::TEXT)]).await?;
         let read = |stored: &[u8]| StoredChoices::decode(stored).map(choices).ok();
-        Ok(row.map(|row| row.get::<_, Option<&[u8]>>(0).and_then(read).unwrap_or_default()))
+        Ok(row.and_then(|row| row.get::<_, Option<&[u8]>>(0).and_then(read)))
     }
 }
 

@@ -90,7 +90,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// What was chosen in a session; `None` if it is not there.
+    /// What was chosen in a session, as far as that is cached.
     pub(in crate::store) fn choices(
         &mut self,
         session: &SessionId,
@@ -99,7 +99,7 @@ impl Sqlite {
         let found = statement.query_row([session.as_str()], |row| row.get::<_, Option<Vec<u8>>>(0));
         let found = found.optional()?;
         let read = |stored: Vec<u8>| StoredChoices::decode(&*stored).map(choices).ok();
-        Ok(found.map(|stored| stored.and_then(read).unwrap_or_default()))
+        Ok(found.flatten().and_then(read))
     }
 }
 
