@@ -18,6 +18,7 @@ const PACED_ROUNDS: usize = 9;
 const PACE_MILLIS: u64 = 5;
 
 const FAST_MAX: f64 = 1.5;
+const FAST_PROVIDER_MAX: f64 = 1.5;
 const PACED_MAX: f64 = 1.6;
 
 const OURS: &[&str] = &["rpc", "--engine", "echo"];
@@ -30,8 +31,18 @@ pub(crate) fn measure() -> io::Result<()> {
     }
     let what = format!("processor time of {FAST_DELTAS} deltas");
     row(&what, Unit::Millis, least(&ours), Some(least(&minimal)), Aim::Ratio(FAST_MAX));
+    provider_at_full_speed()?;
     echo_at_a_pace()?;
     provider_at_a_pace()
+}
+
+fn provider_at_full_speed() -> io::Result<()> {
+    let provider = Provider::start(Manner::AtOnce { deltas: FAST_DELTAS })?;
+    let (ours, minimal) = of_provider(&provider, FAST_ROUNDS)?;
+    let what = format!("processor time of {FAST_DELTAS} deltas of a provider");
+    let aim = Aim::Ratio(FAST_PROVIDER_MAX);
+    row(&what, Unit::Millis, least(&ours), Some(least(&minimal)), aim);
+    Ok(())
 }
 
 fn echo_at_a_pace() -> io::Result<()> {
@@ -50,17 +61,23 @@ fn echo_at_a_pace() -> io::Result<()> {
 fn provider_at_a_pace() -> io::Result<()> {
     let pace = Duration::from_millis(PACE_MILLIS);
     let provider = Provider::start(Manner::Paced { deltas: PACED_DELTAS, pace })?;
-    let (base_url, address) = (provider.base_url(), provider.address());
-    let our_args = ["rpc", "--engine", "openai", "--base-url", &base_url, "--model", "model"];
-    let (mut ours, mut minimal) = (Vec::new(), Vec::new());
-    for _ in 0..PACED_ROUNDS {
-        ours.push(of_second_run(&provider, Program::Duologue, &our_args)?);
-        minimal.push(of_second_run(&provider, Program::MinimalLoop, &["--provider", &address])?);
-    }
+    let (ours, minimal) = of_provider(&provider, PACED_ROUNDS)?;
     let what =
         format!("processor time of {PACED_DELTAS} deltas of a provider at a {PACE_MILLIS} ms pace");
     row(&what, Unit::Millis, median(&ours), Some(median(&minimal)), Aim::None);
     Ok(())
+}
+
+/// Of `rounds` answers of `provider`, of both programs in turns.
+fn of_provider(provider: &Provider, rounds: usize) -> io::Result<(Vec<f64>, Vec<f64>)> {
+    let (base_url, address) = (provider.base_url(), provider.address());
+    let our_args = ["rpc", "--engine", "openai", "--base-url", &base_url, "--model", "model"];
+    let (mut ours, mut minimal) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        ours.push(of_second_run(provider, Program::Duologue, &our_args)?);
+        minimal.push(of_second_run(provider, Program::MinimalLoop, &["--provider", &address])?);
+    }
+    Ok((ours, minimal))
 }
 
 fn of_answer(program: Program, args: &[&str], deltas: usize) -> io::Result<f64> {
@@ -75,11 +92,11 @@ fn of_answer(program: Program, args: &[&str], deltas: usize) -> io::Result<f64> 
 fn of_second_run(provider: &Provider, program: Program, args: &[&str]) -> io::Result<f64> {
     let mut child = Child::greeted(program, args)?;
     child.send(&submit("hi"))?;
-    child.line_with("\"done\":{")?;
+    child.count()?;
     provider.said()?;
     let before = child.cpu_millis()?;
     child.send(&submit("again"))?;
-    child.line_with("\"done\":{")?;
+    child.count()?;
     provider.said()?;
     Ok(child.cpu_millis()? - before)
 }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Manner {
     /// With this many deltas, this long apart.
     Paced { deltas: usize, pace: Duration },
+    /// With this many deltas, in one write.
+    AtOnce { deltas: usize },
     /// Not at all.
     Silent,
 }
@@ -44,7 +46,7 @@ impl Provider {
         format!("http://{}/v1", self.address)
     }
 
-    /// When each delta of the last answer was said.
+    /// When each delta of the last answer was said; nothing of an answer in one write.
     pub(crate) fn said(&self) -> io::Result<Vec<Instant>> {
         self.said.recv().map_err(io::Error::other)
     }
@@ -59,11 +61,13 @@ fn serve(
     let mut requests = BufReader::new(connection);
     loop {
         read_request(&mut requests)?;
-        if let Manner::Paced { deltas, pace } = manner {
-            let said = answer(connection, deltas, pace)?;
-            if report.send(said).is_err() {
-                return Ok(());
-            }
+        let said = match manner {
+            Manner::Paced { deltas, pace } => paced(connection, deltas, pace)?,
+            Manner::AtOnce { deltas } => at_once(connection, deltas)?,
+            Manner::Silent => continue,
+        };
+        if report.send(said).is_err() {
+            return Ok(());
         }
     }
 }
@@ -86,21 +90,35 @@ fn read_request(requests: &mut BufReader<&TcpStream>) -> io::Result<()> {
     }
 }
 
-fn answer(mut connection: &TcpStream, deltas: usize, pace: Duration) -> io::Result<Vec<Instant>> {
-    connection.write_all(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-    )?;
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn paced(mut connection: &TcpStream, deltas: usize, pace: Duration) -> io::Result<Vec<Instant>> {
+    connection.write_all(HEAD)?;
     let mut said = Vec::with_capacity(deltas);
     for _ in 0..deltas {
         thread::sleep(pace);
-        let event = event("{\"content\":\"conversation \"}", "null");
+        let event = delta();
         said.push(Instant::now());
         connection.write_all(event.as_bytes())?;
     }
-    connection.write_all(event("{}", "\"stop\"").as_bytes())?;
-    connection.write_all(chunk("data: [DONE]\n\n").as_bytes())?;
-    connection.write_all(b"0\r\n\r\n")?;
+    connection.write_all(end().as_bytes())?;
     Ok(said)
+}
+
+/// Written before anybody waits for it, so that a delta costs the provider next to nothing.
+fn at_once(mut connection: &TcpStream, deltas: usize) -> io::Result<Vec<Instant>> {
+    let answer = [HEAD, delta().repeat(deltas).as_bytes(), end().as_bytes()].concat();
+    connection.write_all(&answer)?;
+    Ok(Vec::new())
+}
+
+fn delta() -> String {
+    event("{\"content\":\"conversation \"}", "null")
+}
+
+fn end() -> String {
+    event("{}", "\"stop\"") + &chunk("data: [DONE]\n\n") + "0\r\n\r\n"
 }
 
 fn event(delta: &str, finish_reason: &str) -> String {
