@@ -2,6 +2,7 @@
 //! every frame, in order, and then the end of the process; it appends bytes. Pure.
 
 mod envelope;
+mod lines;
 mod objects;
 mod stream;
 mod text;
@@ -11,6 +12,7 @@ mod view;
 mod tests;
 
 pub(crate) use envelope::{Envelope, EnvelopeData, Layout};
+pub(crate) use lines::Lines;
 pub(crate) use objects::Objects;
 pub(crate) use stream::{Beginning, JsonStream};
 pub(crate) use text::{Shown, Text};
@@ -33,11 +35,10 @@ pub(crate) struct Warning {
 }
 
 /// A format of standard output.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) enum Format {
     /// The protocol itself: protobuf JSON, one frame a line.
-    #[default]
-    Protocol,
+    Protocol(Lines),
     /// The answer, as the model writes it.
     Text(Text),
     /// The values extracted from the answer, one JSON value a line.
@@ -46,6 +47,12 @@ pub(crate) enum Format {
     Envelope(Box<Envelope>),
     /// Events for programs that don't know the protocol, one JSON object a line.
     JsonStream(Box<JsonStream>),
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self::Protocol(Lines::default())
+    }
 }
 
 impl Format {
@@ -60,7 +67,7 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         match self {
-            Self::Protocol => json::write_line(frame, out),
+            Self::Protocol(lines) => lines.frame(frame, out),
             Self::Text(text) => {
                 text.frame(frame, out);
                 Ok(())
@@ -84,7 +91,7 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         match self {
-            Self::Protocol | Self::Objects(_) => json::write_line(data, out),
+            Self::Protocol(_) | Self::Objects(_) => json::write_line(data, out),
             Self::Text(to) => {
                 to.prompt(text, out);
                 Ok(())
@@ -97,7 +104,7 @@ impl Format {
     /// Records token counts that frames have no field for.
     pub(crate) fn usage(&mut self, usage: Usage) {
         match self {
-            Self::Protocol | Self::Text(_) | Self::Objects(_) => {}
+            Self::Protocol(_) | Self::Text(_) | Self::Objects(_) => {}
             Self::Envelope(envelope) => envelope.usage(usage),
             Self::JsonStream(stream) => stream.usage(usage),
         }
@@ -114,7 +121,7 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         match self {
-            Self::Protocol | Self::Text(_) | Self::Objects(_) => Ok(()),
+            Self::Protocol(_) | Self::Text(_) | Self::Objects(_) => Ok(()),
             Self::Envelope(envelope) => {
                 envelope.coded_warning(code, message);
                 Ok(())
@@ -134,7 +141,7 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         match self {
-            Self::Protocol => Ok(()),
+            Self::Protocol(_) => Ok(()),
             Self::Text(text) => {
                 text.end(out);
                 Ok(())
@@ -148,7 +155,7 @@ impl Format {
     /// Escapes control characters in what is written to a terminal.
     pub(crate) fn escapes(&self) -> Escapes {
         match self {
-            Self::Protocol | Self::Objects(_) | Self::JsonStream(_) => Escapes::Json,
+            Self::Protocol(_) | Self::Objects(_) | Self::JsonStream(_) => Escapes::Json,
             Self::Text(_) => Escapes::Text,
             Self::Envelope(envelope) => envelope.escapes(),
         }
@@ -158,7 +165,9 @@ impl Format {
     pub(crate) fn status(&self, code: ExitCode) -> u8 {
         match self {
             Self::JsonStream(_) => stream::status(code),
-            Self::Protocol | Self::Text(_) | Self::Objects(_) | Self::Envelope(_) => code.number(),
+            Self::Protocol(_) | Self::Text(_) | Self::Objects(_) | Self::Envelope(_) => {
+                code.number()
+            }
         }
     }
 
@@ -166,14 +175,14 @@ impl Format {
     pub(crate) fn reports_status(&self) -> bool {
         match self {
             Self::Envelope(_) | Self::JsonStream(_) => true,
-            Self::Protocol | Self::Text(_) | Self::Objects(_) => false,
+            Self::Protocol(_) | Self::Text(_) | Self::Objects(_) => false,
         }
     }
 
     /// Whether warnings are part of the output, so that they need not be logged.
     pub(crate) fn reports_warnings(&self) -> bool {
         match self {
-            Self::Protocol | Self::Envelope(_) | Self::JsonStream(_) => true,
+            Self::Protocol(_) | Self::Envelope(_) | Self::JsonStream(_) => true,
             Self::Text(_) | Self::Objects(_) => false,
         }
     }

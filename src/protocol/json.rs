@@ -70,6 +70,13 @@ pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
+/// Appends the content of a string, as `write_line` has it between its quotes.
+pub(crate) fn write_escaped(text: &str, line: &mut Vec<u8>) {
+    let before = line.len();
+    writer::escaped(text, line);
+    escape_separators(line, before);
+}
+
 /// Appends JSON text that is on one line already, and a line feed.
 pub(crate) fn write_raw_line(json: &str, lines: &mut Vec<u8>) {
     let before = lines.len();

@@ -49,6 +49,6 @@ impl Codec for Printed {
 
     fn is_stateless(&self) -> bool {
         // The other formats write each frame according to those before it.
-        matches!(self.format, Format::Protocol)
+        matches!(self.format, Format::Protocol(_))
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn format(
         Format::Envelope(Box::new(envelope.with_warnings(&known.warnings)))
     };
     match mode {
-        Mode::Server | Mode::OneShot => Format::Protocol,
+        Mode::Server | Mode::OneShot => Format::default(),
         Mode::Text => Format::Text(Text::new(shown)),
         Mode::Json => envelope(Layout::Json, answer),
         Mode::Yaml => envelope(Layout::Yaml, answer),
