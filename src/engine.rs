@@ -93,6 +93,15 @@ impl Sink {
         }
     }
 
+    /// Sends one event if there is room for it now; gives it back if there is not.
+    pub(crate) fn try_send(&self, event: EngineEvent) -> Result<(), EngineEvent> {
+        if event.text_bytes() > Self::SMALL_BYTES_MAX {
+            return Err(event);
+        }
+        let tagged = TaggedEvent { call: self.call, event, _room: None };
+        self.events.try_send(tagged).map_err(|unsent| unsent.into_inner().event)
+    }
+
     async fn room(&self, bytes: usize) -> OwnedSemaphorePermit {
         // No more permits are requested than there are, and the semaphore is never closed.
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX);

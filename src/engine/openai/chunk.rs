@@ -32,8 +32,9 @@ pub(super) struct Chunk {
 #[serde(default)]
 pub(super) struct Choice {
     index: Value,
-    delta: Option<Delta>,
-    message: Option<Delta>,
+    // Boxed, like what is rare below: each level of the reader moves what it has read.
+    delta: Option<Box<Delta>>,
+    message: Option<Box<Delta>>,
     /// As the older "completions" have it.
     text: Text,
     finish_reason: Value,
@@ -54,7 +55,7 @@ pub(super) struct Delta {
     reasoning_details: Value,
     tool_calls: Option<Vec<ToolDelta>>,
     /// What `tool_calls` replaced: one call, without an id.
-    function_call: Option<Function>,
+    function_call: Option<Box<Function>>,
 }
 
 /// The next piece of a tool call.
@@ -95,7 +96,7 @@ impl Chunk {
     /// The token counts, if there are any. Each is read where OpenAI has it, or else where DeepSeek,
     /// Anthropic or a proxy before them has it.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let usage = &self.usage;
+        let usage = Some(&self.usage).filter(|usage| usage.is_object())?;
         let count = |places: &[&str]| {
             let counts = places.iter().filter_map(|place| usage.pointer(place)?.as_u64());
             counts.map(|count| i32::try_from(count).unwrap_or(i32::MAX)).next()
@@ -128,14 +129,14 @@ impl Choice {
     /// The piece of the answer in it. A streamed choice has it in `delta`; some servers send `message`
     /// or `text` instead, and some repeat the text of the deltas there: those are read only if no
     /// delta had any text, which `by_delta` records.
-    pub(super) fn piece(self, shape: Shape, by_delta: &mut bool) -> Delta {
+    pub(super) fn piece(self, shape: Shape, by_delta: &mut bool) -> Box<Delta> {
         let delta = self.delta.unwrap_or_default();
         *by_delta |= shape == Shape::Piece && !delta.is_empty();
         if *by_delta {
             return delta;
         }
         let text = Delta { content: self.text.into(), ..Delta::default() };
-        let others = [self.message.unwrap_or_default(), text, delta];
+        let others = [self.message.unwrap_or_default(), Box::new(text), delta];
         others.into_iter().find(|piece| !piece.is_empty()).unwrap_or_default()
     }
 
@@ -180,7 +181,7 @@ impl Delta {
         let calls = self.tool_calls.unwrap_or_default();
         match self.function_call {
             Some(function) if calls.is_empty() => {
-                vec![ToolDelta { index: 0.into(), id: Value::Null, function: Some(function) }]
+                vec![ToolDelta { index: 0.into(), id: Value::Null, function: Some(*function) }]
             }
             Some(_) | None => calls,
         }

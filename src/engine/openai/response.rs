@@ -166,7 +166,11 @@ impl<'a> OpenAiReader<'a> {
         Ok(())
     }
 
-    fn piece(&mut self, mut piece: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+    fn piece(
+        &mut self,
+        mut piece: Box<Delta>,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
         self.provider_data.push_details(piece.take_details());
         let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {

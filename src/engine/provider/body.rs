@@ -76,10 +76,7 @@ impl Body {
         match self {
             Self::Blank => Ok(()),
             Self::Events(parser) => {
-                let mut events = Vec::new();
-                let pushed = parser.push(bytes, &mut events);
-                parts.extend(events.into_iter().map(Part::Event));
-                pushed.map_err(|sse::TooLong| TooLong::Event)
+                parser.push(bytes, parts).map_err(|sse::TooLong| TooLong::Event)
             }
             Self::Lines(reader) => {
                 let mut lines = Vec::new();
@@ -124,6 +121,12 @@ impl Body {
             Self::Lines(mut reader) => reader.end().map(line),
             Self::Whole(whole) => Some(Part::Whole(whole)),
         }
+    }
+}
+
+impl From<SseEvent> for Part {
+    fn from(event: SseEvent) -> Self {
+        Self::Event(event)
     }
 }
 

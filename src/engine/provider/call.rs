@@ -156,7 +156,10 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
     async fn give(&self, events: &mut Vec<EngineEvent>, has_output: &mut bool, clock: &mut Clock) {
         *has_output |= !events.is_empty();
         for event in events.drain(..) {
-            clock.apart(self.sink.send(event)).await;
+            // There mostly is room, and then no time to count.
+            if let Err(event) = self.sink.try_send(event) {
+                clock.apart(self.sink.send(event)).await;
+            }
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The time that a provider takes, apart from the time that the reader of its answer takes.
 
 use super::failure::Elapsed;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::task::coop::unconstrained;
+use tokio::task::coop::{consume_budget, unconstrained};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A wait for the reader that is not longer is no pause of the reader's: it counts. Otherwise a
@@ -47,7 +49,7 @@ impl Clock {
         let limit_now = limit.min(self.left());
         let done = match limit_now.is_zero() {
             true => None,
-            false => self.within(Instant::now() + limit_now, future).await,
+            false => self.within(limit_now, future).await,
         };
         done.ok_or_else(|| match self.left().is_zero() {
             true => Elapsed::Total(self.total),
@@ -64,9 +66,18 @@ impl Clock {
         output
     }
 
-    /// The output of `future`, unless `deadline` comes first. A future that is ready at once is let
+    /// The output of `future`, unless it takes longer than `limit`. A future that is ready at once is let
     /// through, however little time is left.
-    async fn within<T>(&mut self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
+    async fn within<T>(&mut self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        // A provider that floods the connection must not starve other tasks.
+        consume_budget().await;
+        // What has come already needs no timer.
+        let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+        if let Poll::Ready(output) = polled {
+            return Some(output);
+        }
+        let deadline = Instant::now() + limit;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         timer.as_mut().reset(deadline);
         // A future that is always ready must not starve the deadline.

@@ -15,7 +15,8 @@ impl Halves {
     /// `json`, the next event, with each cut character whole in the text that has its second half.
     /// A first half whose second one never comes is left out; other halves stay as they are.
     pub(in crate::engine) fn join<'j>(&mut self, json: &'j [u8]) -> Cow<'j, [u8]> {
-        if !json.windows(3).any(|bytes| matches!(bytes, [b'\\', b'u', b'd' | b'D'])) {
+        let begins = |at: usize| matches!(&json[at..], [_, b'u', b'd' | b'D', ..]);
+        if !memchr::memchr_iter(b'\\', json).any(begins) {
             return Cow::Borrowed(json);
         }
         let mut joined = Vec::with_capacity(json.len() + ESCAPE_BYTES);

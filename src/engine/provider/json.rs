@@ -9,8 +9,12 @@ pub(super) const ESCAPE_BYTES: usize = 6;
 /// Reads one JSON document. Invalid text is replaced only where `T` can't take it: a `T` that
 /// takes its strings as bytes still gets them as they are, unless another string is at fault.
 pub(in crate::engine) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(json)
-        .or_else(|why| serde_json::from_str(&repaired(json)).map_err(|_| why))
+    // Text is checked once, and not each of its strings.
+    let read = match str::from_utf8(json) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(json),
+    };
+    read.or_else(|why| serde_json::from_str(&repaired(json)).map_err(|_| why))
 }
 
 /// `json` with U+FFFD for each half of a surrogate pair that stands alone, and for other bytes that

@@ -24,7 +24,7 @@ impl Lines {
         lines: &mut Vec<Vec<u8>>,
     ) -> Result<(), TooLong> {
         let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', rest) {
             self.extend(&rest[..end])?;
             lines.extend(self.take());
             rest = &rest[end + 1..];

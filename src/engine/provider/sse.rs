@@ -42,10 +42,10 @@ pub(in crate::engine) struct Parser {
 
 impl Parser {
     /// Takes the next bytes; adds the events that they complete to `events`.
-    pub(in crate::engine) fn push(
+    pub(in crate::engine) fn push<E: From<SseEvent>>(
         &mut self,
         bytes: &[u8],
-        events: &mut Vec<SseEvent>,
+        events: &mut Vec<E>,
     ) -> Result<(), TooLong> {
         let mut rest = bytes;
         while let [first, after @ ..] = rest {
@@ -54,7 +54,7 @@ impl Parser {
                 rest = after;
                 continue;
             }
-            let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            let end = memchr::memchr2(b'\r', b'\n', rest);
             let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
             self.held_bytes += line.len() + usize::from(end.is_some());
             if self.held_bytes > EVENT_BYTES_MAX {
@@ -65,7 +65,7 @@ impl Parser {
             if let [end, after @ ..] = after {
                 self.after_cr = *end == b'\r';
                 rest = after;
-                events.extend(self.end_line());
+                events.extend(self.end_line().map(E::from));
             }
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Parser {
             self.is_bare = true;
             return self.data(line);
         }
-        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let colon = memchr::memchr(b':', line).unwrap_or(line.len());
         let (name, value) = line.split_at(colon);
         let value = value.strip_prefix(b":").unwrap_or(value);
         let value = value.strip_prefix(b" ").unwrap_or(value);
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn an_event_is_bounded_in_one_line_or_in_many() {
         let fits = vec![b'x'; EVENT_BYTES_MAX - "data:\n\n".len()];
-        let mut events = Vec::new();
+        let mut events = Vec::<SseEvent>::new();
         let mut parser = Parser::default();
         // Twice: the limit is for each event, not for the stream.
         for _ in 0..2 {
