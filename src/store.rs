@@ -1,49 +1,53 @@
-//! Keeps conversations: one plain thread owns the databases, writes what sessions record, and loads
-//! what they go on with.
+//! Stores conversations. A database is open once in a process, however many conversations store in it.
 //!
-//! `Worker` is the thread as the host sees it; what it does with a request is in `session_stores`. A
-//! `Store` is one database of one kind: another kind is another variant.
+//! `session_store` is the store as the host of one conversation sees it. A `database` has one thread that writes it
+//! (`writer`), batches of several sessions in one transaction; `opening` locks and loads sessions, in a few
+//! threads (`loader`) that read beside it. A `Store` is one connection to one kind of database: another kind is
+//! another variant.
 
 mod batch;
 mod codec;
 mod copies;
+mod database;
 mod error;
 mod file_url;
 mod inspection;
 mod library;
+mod loader;
+mod opening;
 mod place;
 mod postgres;
 mod reading;
 mod row;
 mod search;
-mod session_stores;
+mod session_store;
 mod sqlite;
 #[cfg(test)]
 pub(crate) mod testing;
 mod words;
-mod worker;
+mod writer;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
 pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary, ambiguous, shown_ids};
+pub(crate) use opening::{latest_session, stored_choices};
 pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
 pub(crate) use search::Hit;
-pub(crate) use session_stores::{latest_session, stored_choices};
+pub(crate) use session_store::{Report, Request, SessionStore};
 pub(crate) use words::Phrases;
-pub(crate) use worker::{Report, Request, Worker};
 
 use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use batch::Batch;
 use error::StoreError;
-use postgres::Postgres;
+use postgres::{LeasedSession, OwnProcess, Postgres, PostgresError};
 use reading::{Reading, Sink};
-use sqlite::{Sqlite, sessions};
+use sqlite::{LockedSession, LogLoss, Sqlite, sessions};
 use std::collections::BTreeSet;
 
-/// A database that keeps conversations.
+/// A connection to a database that stores conversations.
 #[derive(Debug)]
 enum Store {
     /// A file.
@@ -52,15 +56,62 @@ enum Store {
     Postgres(Box<Postgres>),
 }
 
+/// What the first connection to a file finds, and one that is opened later can't find out any more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Condition {
+    /// What is missing in its log.
+    log_loss: Option<LogLoss>,
+    /// The device and the number of the file.
+    file: Option<(u64, u64)>,
+}
+
+/// A session that this process holds, so that no other one writes it.
+#[derive(Debug)]
+enum Claim {
+    Locked(LockedSession),
+    Leased(Box<LeasedSession>),
+}
+
+/// A batch of a session that was claimed.
+#[derive(Debug)]
+struct Item<'a> {
+    session: &'a SessionId,
+    /// The folder that a new session belongs to.
+    folder: &'a str,
+    batch: &'a Batch,
+    claim: &'a mut Claim,
+}
+
+impl Item<'_> {
+    fn locked(&mut self) -> Option<&mut LockedSession> {
+        match self.claim {
+            Claim::Locked(locked) => Some(locked),
+            Claim::Leased(_) => None,
+        }
+    }
+
+    fn leased(&mut self) -> Option<&mut LeasedSession> {
+        match self.claim {
+            Claim::Leased(leased) => Some(leased),
+            Claim::Locked(_) => None,
+        }
+    }
+}
+
 impl Store {
     /// Opens the store, and makes it if it may be new.
-    fn open(place: &StorePlace, may_be_new: bool, fault: FailPoint) -> Result<Self, StoreError> {
+    fn open(
+        place: &StorePlace,
+        may_be_new: bool,
+        process: &OwnProcess,
+        fault: FailPoint,
+    ) -> Result<Self, StoreError> {
         match place {
             StorePlace::Sqlite(path) => {
                 Ok(Self::Sqlite(Box::new(Sqlite::open(path, may_be_new, fault)?)))
             }
             StorePlace::Postgres(dsn) => {
-                let opened = Postgres::open(dsn, may_be_new, fault)?;
+                let opened = Postgres::open(dsn, may_be_new, process.clone(), fault)?;
                 Ok(Self::Postgres(Box::new(opened)))
             }
         }
@@ -75,11 +126,50 @@ impl Store {
         }
     }
 
-    /// Locks the session, until the store is dropped.
-    fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
+    fn condition(&self) -> Condition {
         match self {
-            Self::Sqlite(sqlite) => sqlite.claim(session),
-            Self::Postgres(postgres) => postgres.claim(session),
+            Self::Sqlite(sqlite) => Condition { log_loss: sqlite.log_loss, file: sqlite.file },
+            Self::Postgres(_) => Condition::default(),
+        }
+    }
+
+    /// Takes over what the first connection has found.
+    fn note(&mut self, condition: Condition) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.log_loss = condition.log_loss,
+            Self::Postgres(_) => {}
+        }
+    }
+
+    /// Claims the session for this process.
+    fn claim(&mut self, session: &SessionId) -> Result<Claim, StoreError> {
+        Ok(match self {
+            Self::Sqlite(sqlite) => Claim::Locked(sqlite.claim(session)?),
+            Self::Postgres(postgres) => Claim::Leased(Box::new(postgres.claim(session)?)),
+        })
+    }
+
+    /// Releases sessions, so that other processes can claim them.
+    fn release(&mut self, claims: Vec<Claim>) {
+        let mut all = Vec::new();
+        for claim in claims {
+            match claim {
+                // Unlocked by being dropped.
+                Claim::Locked(_) => {}
+                Claim::Leased(leased) => all.push(*leased),
+            }
+        }
+        match self {
+            Self::Sqlite(_) => {}
+            Self::Postgres(postgres) => postgres.release(&all),
+        }
+    }
+
+    /// This process has no session in the store any more.
+    fn leave(&mut self) {
+        match self {
+            Self::Sqlite(_) => {}
+            Self::Postgres(postgres) => postgres.leave(),
         }
     }
 
@@ -99,16 +189,25 @@ impl Store {
         }
     }
 
-    /// Writes `batch` atomically; syncs it (fsync) if it ends a turn.
-    fn write(
-        &mut self,
-        session: &SessionId,
-        batch: &Batch,
-        folder: &str,
-    ) -> Result<(), StoreError> {
+    /// Takes the next batch of a session, which `write` then writes.
+    fn stage(&mut self, item: &mut Item<'_>) {
         match self {
-            Self::Sqlite(sqlite) => sqlite.write(session, batch, folder),
-            Self::Postgres(postgres) => Ok(postgres.write(session, batch, folder)?),
+            Self::Sqlite(_) => {}
+            Self::Postgres(postgres) => {
+                let Item { session, folder, batch, .. } = *item;
+                if let Some(leased) = item.leased() {
+                    postgres.stage(leased, session, batch, folder);
+                }
+            }
+        }
+    }
+
+    /// Writes batches that were staged, each atomically; syncs (fsync) those that end a turn. Together they are
+    /// one transaction; a session that can't be written fails alone.
+    fn write(&mut self, all: &mut [Item<'_>]) -> Vec<Result<(), StoreError>> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.write(all),
+            Self::Postgres(postgres) => postgres.write(all),
         }
     }
 
@@ -142,7 +241,9 @@ impl Store {
     fn look(place: &StorePlace) -> Result<Self, StoreError> {
         match place {
             StorePlace::Sqlite(path) => Ok(Self::Sqlite(Box::new(sessions::open(path)?))),
-            StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
+            StorePlace::Postgres(_) => {
+                Self::open(place, false, &OwnProcess::default(), FailPoint::default())
+            }
         }
     }
 
@@ -171,13 +272,14 @@ impl Store {
     }
 
     /// Deletes a session that was claimed. `false`: the store still has text of it.
-    fn delete(&mut self, session: &SessionId) -> Result<bool, StoreError> {
-        match self {
-            Self::Sqlite(sqlite) => sessions::delete(sqlite, session),
-            Self::Postgres(postgres) => {
-                postgres.delete(session)?;
+    fn delete(&mut self, session: &SessionId, claim: &Claim) -> Result<bool, StoreError> {
+        match (self, claim) {
+            (Self::Sqlite(sqlite), _) => sessions::delete(sqlite, session),
+            (Self::Postgres(postgres), Claim::Leased(leased)) => {
+                postgres.delete(leased)?;
                 Ok(true)
             }
+            (Self::Postgres(_), Claim::Locked(_)) => Err(PostgresError::Unclaimed.into()),
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::Effects;
 use crate::conversation::log::{Record, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
-use crate::store::{Report, Request, StoreSettings, Worker};
+use crate::store::{Report, Request, SessionStore, StoreSettings};
 use crate::support::fail_point::Plan;
 use crate::support::threads::NoThread;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ pub(super) struct PersistGate {
     is_resumed: bool,
     settings: Option<StoreSettings>,
     faults: Plan,
-    worker: Option<Worker>,
+    store: Option<SessionStore>,
     /// Records that the store was not given yet.
     unsent: Vec<Record>,
     /// Records so far, and of those the ones that the store was given.
@@ -175,22 +175,20 @@ impl PersistGate {
     }
 
     fn ask(&mut self, request: Request) -> Result<(), NoThread> {
-        if self.worker.is_none()
-            && let Some(settings) = self.settings.take()
-        {
-            self.worker = Some(Worker::start(settings, &self.faults)?);
+        if let Some(settings) = self.settings.take() {
+            self.store = Some(SessionStore::new(settings, &self.faults));
         }
-        if let Some(worker) = &self.worker {
-            worker.ask(request);
+        match &mut self.store {
+            Some(store) => store.ask(request),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Waits for the store to report; for ever if it has nothing to do.
     pub(super) async fn report(&mut self) -> Report {
         let is_asked = self.in_flight.is_some() || self.state == State::Opening { is_asked: true };
-        match &mut self.worker {
-            Some(worker) if is_asked => worker.report().await,
+        match &mut self.store {
+            Some(store) if is_asked => store.report().await,
             Some(_) | None => pending().await,
         }
     }
@@ -278,9 +276,10 @@ impl PersistGate {
                     Report::Written(Err(_)) | Report::Opened(_) | Report::Closed => break,
                 }
             }
-            if let Some(worker) = &mut self.worker {
-                worker.ask(Request::Close);
-                while !matches!(worker.report().await, Report::Closed | Report::Written(Err(_))) {}
+            if let Some(store) = &mut self.store
+                && store.ask(Request::Close).is_ok()
+            {
+                while !matches!(store.report().await, Report::Closed) {}
             }
         };
         if timeout(limit, closing).await.is_err() {

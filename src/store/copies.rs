@@ -4,10 +4,9 @@ use super::error::StoreError;
 use super::library::Library;
 use super::place::StoreSettings;
 use super::reading::{Known, Sink};
-use super::session_stores::SessionStores;
+use super::session_store::SessionStore;
 use crate::conversation::copy::CopiedTurns;
 use crate::protocol::id::{Ids, SessionId};
-use crate::support::fail_point::FailPoint;
 
 /// The turns of a session that have ended.
 #[derive(Debug)]
@@ -56,9 +55,7 @@ pub(crate) fn add_session(
     copy: CopiedTurns,
     ids: &mut Ids,
 ) -> Result<(), NotAdded> {
-    let mut stores = SessionStores::new(settings, FailPoint::default());
-    let opened = stores.open(session.clone());
-    let written = opened.and_then(|_| stores.write(copy.records(session, ids)));
+    let written = SessionStore::add(settings, session, copy.records(session, ids));
     written.map_err(|error| match matches!(error, StoreError::Exists(_)) {
         true => NotAdded::Exists,
         false => NotAdded::Failed(error.to_string()),

@@ -3,6 +3,7 @@
 use super::postgres::PostgresError;
 use crate::protocol::constants::SESSION_NOT_FOUND;
 use crate::protocol::wire::{ClientError, Code};
+use crate::support::threads::NoThread;
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;
@@ -50,6 +51,12 @@ pub(super) enum StoreError {
     Older { path: PathBuf, found: i64, known: i64 },
     #[error("{} is a database of another program; name another file", .0.display())]
     NotAStore(PathBuf),
+    #[error("{0}")]
+    Failed(String),
+    #[error("the store met a defect of this program; please report it")]
+    Defect,
+    #[error("the conversation can't be stored: {0}")]
+    NoThread(NoThread),
     #[error("the store {} can't be {action}: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: io::Error },
     #[error("the store can't be read or written: {}", explained(.0))]
@@ -61,8 +68,13 @@ pub(super) enum StoreError {
 impl StoreError {
     /// The error of a client whose session can't begin because of this.
     pub(super) fn client_error(&self) -> ClientError {
-        let is_locked = matches!(self, Self::Locked(_));
-        let code = if is_locked { Code::SessionLocked } else { Code::StoreFailed };
+        let code = if let Self::Locked(_) = self {
+            Code::SessionLocked
+        } else if let Self::Defect = self {
+            Code::Internal
+        } else {
+            Code::StoreFailed
+        };
         let detail =
             if let Self::Missing(_) = self { SESSION_NOT_FOUND.to_owned() } else { String::new() };
         ClientError { code, message: self.to_string(), detail, terminal: true }

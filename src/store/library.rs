@@ -4,6 +4,7 @@
 use super::error::StoreError;
 use super::inspection::{Inspected, inspect};
 use super::place::StorePlace;
+use super::postgres::OwnProcess;
 use super::reading::{Reading, Sink};
 use super::search::{Hit, Search};
 use super::words::Phrases;
@@ -264,17 +265,31 @@ impl Library {
 
     fn try_delete(&self, session: &SessionId) -> Result<Deleted, StoreError> {
         let mut open = Vec::new();
+        let deleted = self.delete_claimed(session, &mut open);
+        open.iter_mut().for_each(Store::leave);
+        deleted
+    }
+
+    /// Deletes a session from the stores that have it, which are added to `open`.
+    fn delete_claimed(
+        &self,
+        session: &SessionId,
+        open: &mut Vec<Store>,
+    ) -> Result<Deleted, StoreError> {
+        let mut claims = Vec::new();
         // All of them are locked before one is changed.
         for place in &self.places {
-            let mut store = Store::open(place, false, FailPoint::default())?;
+            let process = OwnProcess::default();
+            let mut store = Store::open(place, false, &process, FailPoint::default())?;
             if store.has(session)? {
-                store.claim(session)?;
+                let claim = store.claim(session);
                 open.push(store);
+                claims.push(claim?);
             }
         }
         let mut deleted = if open.is_empty() { Deleted::Missing } else { Deleted::Whole };
-        for mut store in open {
-            if !store.delete(session)? {
+        for (store, claim) in open.iter_mut().zip(&claims) {
+            if !store.delete(session, claim)? {
                 deleted = Deleted::ButLog;
             }
         }

@@ -1,7 +1,8 @@
 //! A store in a database of PostgreSQL, which processes on several machines can share.
 //!
-//! A writer needs the `lease` of its session, and has two connections: its own, and that of the lease.
-//! One that is cut is made anew; what became of the batch that was being written is found out first.
+//! A session is written under a `lease`, which is valid as long as the `process` has a heartbeat. All sessions of a
+//! process are written over one connection, and the heartbeat has another. One that is cut is made anew; what
+//! became of the batches that were being written is found out first.
 
 mod address;
 mod certificate;
@@ -11,10 +12,10 @@ mod inspect;
 mod lease;
 mod link;
 mod load;
-mod machine;
 mod passfile;
 mod payloads;
 mod pending;
+mod process;
 mod reader;
 mod schema;
 mod tls;
@@ -24,6 +25,7 @@ pub use dsn::Dsn;
 pub(super) use error::PostgresError;
 pub(super) use inspect::inspect;
 
+use super::Item;
 use super::batch::Batch;
 use super::error::StoreError;
 use super::reading::{Reading, Sink};
@@ -31,14 +33,16 @@ use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use address::Address;
-use lease::Lease;
+pub(super) use lease::LeasedSession;
+use lease::Leases;
 use link::{Link, Reactor};
-use pending::Pending;
+pub(super) use process::OwnProcess;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
+use write::Synced;
 
-/// How long the end of a session waits for its lease to be freed.
+/// How long the release of leases is waited for. Where it fails they end with the heartbeat.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
 /// Attempts to get an answer while connections are cut, and the time between two of them.
@@ -58,15 +62,14 @@ struct Core {
     address: Address,
     /// The connection, if it works.
     link: Option<Link>,
-    lease: Option<Lease>,
-    /// The session has a row.
-    is_there: bool,
-    /// Batches that a crash of the server might still undo, oldest first, and the one that is written.
-    pending: Vec<Pending>,
-    /// Number of the last batch that was written under the lease.
-    written: i64,
-    /// Number of the last one that survives a crash of the server.
-    synced: i64,
+    /// How many connections were made.
+    links: u64,
+    process: OwnProcess,
+    /// Transactions that were committed.
+    commits: u64,
+    synced: Synced,
+    /// Bytes of the batches that were staged since.
+    unsynced_bytes: usize,
     fault: FailPoint,
 }
 
@@ -75,20 +78,15 @@ impl Postgres {
     pub(super) fn open(
         dsn: &Dsn,
         may_be_new: bool,
+        process: OwnProcess,
         fault: FailPoint,
     ) -> Result<Self, PostgresError> {
         let address = addressed(dsn)?;
         let reactor = Reactor::new()?;
-        let mut core = Core {
-            address,
-            link: None,
-            lease: None,
-            is_there: false,
-            pending: Vec::new(),
-            written: 0,
-            synced: 0,
-            fault,
-        };
+        let (synced, unsynced_bytes) = Default::default();
+        let (link, links, commits) = Default::default();
+        let mut core =
+            Core { address, link, links, process, commits, synced, unsynced_bytes, fault };
         reactor.run(core.retried(async |core| {
             let address = core.address.clone();
             schema::prepare(core.link().await?, &address, may_be_new).await
@@ -96,10 +94,32 @@ impl Postgres {
         Ok(Self { core, reactor })
     }
 
-    pub(super) fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
+    pub(super) fn claim(&mut self, session: &SessionId) -> Result<LeasedSession, StoreError> {
         check_id(session)?;
         let Self { core, reactor } = self;
         reactor.run(core.claim(session))?
+    }
+
+    /// Releases sessions at once. Where that can't be done their leases end by themselves.
+    pub(super) fn release(&mut self, leased: &[LeasedSession]) {
+        self.last(async |link, _| Leases::of(leased.iter()).release(link).await);
+    }
+
+    /// Releases all that this process has leased.
+    pub(super) fn leave(&mut self) {
+        self.last(async |link, process| process.leave(link).await);
+    }
+
+    /// Asks the server for something for which nothing waits long.
+    fn last(&mut self, ask: impl AsyncFnOnce(&Link, &OwnProcess) -> Result<(), PostgresError>) {
+        let Self { core: Core { link, process, .. }, reactor } = self;
+        if let Some(link) = link {
+            let asking = async {
+                timeout(RELEASE_MAX, ask(link, process)).await.ok();
+                Ok(())
+            };
+            reactor.run(asking).ok();
+        }
     }
 
     pub(super) fn has(&mut self, session: &SessionId) -> Result<bool, PostgresError> {
@@ -125,14 +145,25 @@ impl Postgres {
         self.reactor.run(self.core.choices(session))
     }
 
-    /// Writes a batch for a session that was claimed.
-    pub(super) fn write(
+    /// Notes a batch of a session as the next one that is written.
+    pub(super) fn stage(
         &mut self,
+        leased: &mut LeasedSession,
         session: &SessionId,
         batch: &Batch,
         folder: &str,
-    ) -> Result<(), PostgresError> {
-        self.reactor.run(self.core.write(session, batch, folder))
+    ) {
+        self.core.stage(leased, session, batch, folder);
+    }
+
+    /// Writes the batches that were staged.
+    pub(super) fn write(&mut self, all: &mut [Item<'_>]) -> Vec<Result<(), StoreError>> {
+        let mut leased: Vec<_> = all.iter_mut().filter_map(Item::leased).collect();
+        let Self { core, reactor } = self;
+        match reactor.run(async { Ok(core.write(&mut leased).await) }) {
+            Ok(results) => results.into_iter().map(|it| it.map_err(StoreError::from)).collect(),
+            Err(error) => vec![Err(error.into())],
+        }
     }
 
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
@@ -162,7 +193,11 @@ impl Core {
     async fn link(&mut self) -> Result<&Link, PostgresError> {
         match &mut self.link {
             Some(link) => Ok(link),
-            none => Ok(none.insert(Link::open(&self.address).await?)),
+            none => {
+                let link = none.insert(Link::open(&self.address).await?);
+                self.links += 1;
+                Ok(link)
+            }
         }
     }
 
@@ -188,24 +223,25 @@ impl Core {
     async fn claim(
         &mut self,
         session: &SessionId,
-    ) -> Result<Result<(), StoreError>, PostgresError> {
-        let address = self.address.clone();
+    ) -> Result<Result<LeasedSession, StoreError>, PostgresError> {
         // The same for each attempt: one whose answer was lost may have succeeded.
         let token = lease::new_token();
-        let acquired = self.retried(async |core| {
-            match lease::acquire(core.link().await?, &address, session, &token).await {
+        self.retried(async |core| {
+            let (address, process) = (core.address.clone(), core.process.clone());
+            let link = core.link().await?;
+            process.join(link, &address).await?;
+            match lease::acquire(link, &process, session, &token).await {
                 Err(StoreError::Postgres(error)) => Err(error),
                 acquired => Ok(acquired),
             }
-        });
-        Ok(acquired.await?.map(|lease| self.lease = Some(lease)))
+        })
+        .await
     }
 
     async fn has(&mut self, session: &SessionId) -> Result<bool, PostgresError> {
         let sql = "SELECT 1 FROM duologue.sessions WHERE id = $1";
         let row = self.link().await?.row(sql, &[(&session.as_str(), Type::TEXT)]).await?;
-        self.is_there = row.is_some();
-        Ok(self.is_there)
+        Ok(row.is_some())
     }
 
     async fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
@@ -213,19 +249,5 @@ impl Core {
                    ORDER BY changed DESC, key DESC LIMIT 1";
         let row = self.link().await?.row(sql, &[(&folder, Type::TEXT)]).await?;
         Ok(row.and_then(|row| SessionId::new(row.get(0))))
-    }
-}
-
-impl Drop for Postgres {
-    /// Frees the session at once. Where that can't be done its lease ends by itself.
-    fn drop(&mut self) {
-        let Self { core: Core { link, lease, .. }, reactor } = self;
-        if let (Some(lease), Some(link)) = (lease.take(), &link) {
-            let releasing = async {
-                timeout(RELEASE_MAX, lease.identity.release(link)).await.ok();
-                Ok(())
-            };
-            reactor.run(releasing).ok();
-        }
     }
 }

@@ -26,7 +26,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
-use wal::LogLoss;
+pub(super) use wal::LogLoss;
 
 /// How long another process that writes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -58,8 +58,6 @@ const STATEMENTS_MAX: usize = 32;
 pub(super) struct Sqlite {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
-    /// Row of the session that is written, if there is one.
-    pub(super) key: Option<i64>,
     /// Each commit is synced (fsync), and so survives a loss of power.
     pub(super) is_full: bool,
     /// About how many bytes are in the write-ahead log.
@@ -71,8 +69,14 @@ pub(super) struct Sqlite {
     /// The device and the number of the file, by which it is known whether it is still there.
     pub(super) file: Option<(u64, u64)>,
     pub(super) fault: FailPoint,
-    /// Holds the session; last, so that it is freed after the database is closed.
-    pub(super) lock: Option<File>,
+}
+
+/// A session that this process holds in a file.
+#[derive(Debug)]
+pub(super) struct LockedSession {
+    /// The row of the session, if there is one.
+    key: Option<i64>,
+    _lock: File,
 }
 
 impl Sqlite {
@@ -102,9 +106,8 @@ impl Sqlite {
         };
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let path = path.to_owned();
-        let (key, is_full, lock) = (None, false, None);
-        let (file, logged) = (file_path::identity(&path), 0);
-        Ok(Self { connection, path, key, is_full, logged, damage, log_loss, file, fault, lock })
+        let (file, is_full, logged) = (file_path::identity(&path), false, 0);
+        Ok(Self { connection, path, is_full, logged, damage, log_loss, file, fault })
     }
 
     /// Checks that the file is not damaged: a damaged one is only read.
@@ -114,20 +117,12 @@ impl Sqlite {
         Err(StoreError::Io { path: self.path.clone(), action: "written", source })
     }
 
-    pub(super) fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
-        self.lock = Some(lock::lock(&self.path, session)?);
-        Ok(())
+    pub(super) fn claim(&self, session: &SessionId) -> Result<LockedSession, StoreError> {
+        Ok(LockedSession { key: None, _lock: lock::lock(&self.path, session)? })
     }
 
     pub(super) fn has(&mut self, session: &SessionId) -> Result<bool, StoreError> {
-        Ok(self.find(session)?.is_some())
-    }
-
-    /// The row of a session.
-    pub(super) fn find(&self, session: &SessionId) -> Result<Option<i64>, StoreError> {
-        let sql = "SELECT key FROM sessions WHERE id = ?";
-        let found = self.connection.query_row(sql, [session.as_str()], |row| row.get(0));
-        Ok(found.optional()?)
+        Ok(find(&self.connection, session)?.is_some())
     }
 
     /// The session of this folder that was changed last, of those in which something was said.
@@ -185,6 +180,13 @@ impl Sqlite {
         }
         Ok(())
     }
+}
+
+/// The row of a session.
+fn find(connection: &Connection, session: &SessionId) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT key FROM sessions WHERE id = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([session.as_str()], |row| row.get(0)).optional()?)
 }
 
 /// Milliseconds since 1970.

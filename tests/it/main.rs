@@ -163,6 +163,7 @@ mod store_long;
 mod store_memory;
 mod store_places;
 mod store_resumed;
+mod store_shared;
 mod store_stopped;
 
 // Sessions that are made of others, and of recorded lines.

@@ -137,7 +137,7 @@ fn processes_that_make_the_tables_at_the_same_moment_do_not_disturb_each_other()
         assert_eq!(errors(&server.finish().frames, ""), [""; 0]);
     }
     let migrations = database.query("SELECT number, name FROM duologue.migrations ORDER BY number");
-    assert_eq!(migrations, "4|log");
+    assert_eq!(migrations, "5|processes");
     assert_eq!(database.query("SELECT count(*) FROM duologue.log"), "6");
 }
 
@@ -162,7 +162,7 @@ fn one_process_holds_a_session_until_it_ends() {
     let mut next = database.resumed(&[]).start();
     assert_eq!(wait_state(&mut next).messages().len(), 2);
     // Where that is not known, its lease ends.
-    database.query("UPDATE duologue.leases SET machine = 'another one'");
+    database.query("UPDATE duologue.processes SET machine = 'another one'");
     kill(next);
     let since = Instant::now();
     let last = wait_free(&database, &[]);
@@ -313,7 +313,7 @@ fn sessions_are_listed_shown_exported_found_and_deleted() {
     assert_eq!(envelope(&folder, &dsn, &["delete", "old"]).1, 0);
     assert_eq!(blobs(), "1", "the other one has it");
     assert_eq!(envelope(&folder, &dsn, &["delete", "new", "none"]).1, 1);
-    for table in ["sessions", "log", "words", "blobs", "session_blobs", "leases"] {
+    for table in ["sessions", "log", "words", "blobs", "session_blobs", "leases", "processes"] {
         let rows = database.query(&format!("SELECT count(*) FROM duologue.{table}"));
         assert_eq!(rows, "0", "{table}");
     }

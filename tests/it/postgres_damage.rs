@@ -151,7 +151,7 @@ fn a_store_of_an_early_version_is_named_and_left_alone() {
     let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
     let why = error.text("/error/message");
     assert!(why.contains("has format 1, of an early version"), "{why}");
-    database.query("UPDATE duologue.migrations SET number = 4, name = 'log'");
+    database.query("UPDATE duologue.migrations SET number = 5, name = 'processes'");
     assert_eq!(go_on(&database).0, 4, "nothing was changed");
 }
 

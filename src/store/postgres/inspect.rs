@@ -2,6 +2,7 @@
 
 use super::error::PostgresError;
 use super::link::{Link, Reactor, Value};
+use super::process::heartbeat_max_ms;
 use super::{Dsn, addressed, schema};
 use crate::store::inspection::{HOLDERS_MAX, Inspection, Tables};
 use tokio_postgres::types::Type;
@@ -25,8 +26,11 @@ const TABLES_UNWRITABLE: &str = "SELECT CASE \
 
 const SESSIONS: &str = "SELECT count(*) FROM duologue.sessions";
 
-const HOLDERS: &str = "SELECT count(*) OVER (), holder FROM duologue.leases \
-     WHERE expires_at > clock_timestamp() ORDER BY holder LIMIT $1";
+/// Each process once, with all sessions that are held.
+const HOLDERS: &str = "SELECT sum(count(*)) OVER ()::bigint, p.holder FROM duologue.leases l \
+     JOIN duologue.processes p ON p.id = l.process \
+     WHERE p.heartbeat_at > clock_timestamp() - $2 * interval '1 millisecond' \
+     GROUP BY p.id, p.holder ORDER BY p.holder LIMIT $1";
 
 /// Looks whether a session could begin in the database that `dsn` names.
 pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> {
@@ -41,7 +45,8 @@ pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> 
         let sessions = link.row(SESSIONS, &[]).await?;
         check(&link, TABLES_UNWRITABLE, &place).await?;
         let limit = i64::try_from(HOLDERS_MAX).unwrap_or(i64::MAX);
-        let values: [Value<'_>; 1] = [(&limit, Type::INT8)];
+        let heartbeat = heartbeat_max_ms();
+        let values: [Value<'_>; 2] = [(&limit, Type::INT8), (&heartbeat, Type::FLOAT8)];
         let holders = link.rows(HOLDERS, &values).await?;
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let tables = Tables {

@@ -33,7 +33,7 @@ pub(super) const LIMITS: &str = "SET LOCAL statement_timeout = 10000; \
      SET LOCAL idle_in_transaction_session_timeout = 10000; ";
 
 /// Begins a transaction that writes. It has the default isolation of PostgreSQL, whatever the server's
-/// configuration says: with a stricter one the renewal of a lease would be in the way of each batch.
+/// configuration says: with a stricter one a heartbeat would be in the way of each batch.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SET LOCAL statement_timeout = 10000; \
      SET LOCAL idle_in_transaction_session_timeout = 10000; ";
@@ -68,6 +68,11 @@ impl Link {
         // What ends it is reported to the caller that waits for an answer.
         let connection = tokio::spawn(async move { drop(connection.await) });
         Ok(Self { client, address: address.clone(), connection })
+    }
+
+    /// The database, for people.
+    pub(super) fn place(&self) -> String {
+        self.address.to_string()
     }
 
     /// Runs statements without values.

@@ -49,7 +49,6 @@ impl Core {
             rows(link, key, &mut reading).await?;
         }
         link.run("COMMIT").await?;
-        self.is_there |= row.is_some();
         reading.end();
         Ok(reading)
     }

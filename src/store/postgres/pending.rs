@@ -38,13 +38,16 @@ const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(update
 /// A batch that a crash of the server might still undo.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Its place among the batches of the lease, from 1.
+    /// Its place among the batches of its lease, from 1.
     pub(super) number: i64,
     /// The hash of the last row of the log with it: it makes a write that is tried again idempotent.
     pub(super) head: Vec<u8>,
     /// The server syncs it before it confirms it.
     pub(super) is_synced: bool,
     pub(super) bytes: usize,
+    /// The number of the transaction that wrote it, or of the next one where an earlier connection did; `None`
+    /// if it is not written.
+    pub(super) commit: Option<u64>,
     session: String,
     folder: String,
     start: Vec<u8>,
@@ -95,6 +98,7 @@ impl Pending {
             head: batch.head.as_bytes().to_vec(),
             is_synced: batch.ends_turn,
             bytes: bytes + start.len(),
+            commit: None,
             session: session.as_str().to_owned(),
             // PostgreSQL has no text with a zero character.
             folder: folder.replace('\0', ""),
@@ -114,14 +118,10 @@ impl Pending {
         }
     }
 
-    /// Whether it is synced. What is not synced survives a crash of this process; what a crash of the
-    /// server undoes of it is written again.
-    pub(super) fn durability(&self) -> &'static str {
-        match self.is_synced {
-            true => "SET LOCAL synchronous_commit = on",
-            false => "SET LOCAL synchronous_commit = off",
-        }
-    }
+    /// A transaction that is synced, and one that is not. What is not synced survives a crash of this process;
+    /// what a crash of the server undoes of it is written again.
+    pub(super) const SYNCED: &str = "SET LOCAL synchronous_commit = on";
+    pub(super) const UNSYNCED: &str = "SET LOCAL synchronous_commit = off";
 
     /// The statements that write it, for the lease with this number. The last one changes the row of
     /// the session.

@@ -1,10 +1,10 @@
 //! Queries on all sessions of a database of PostgreSQL, and the deletion of one.
 
 use super::error::PostgresError;
+use super::lease::{LeasedSession, Leases};
 use super::link::{BEGIN, Statement};
 use super::load::small;
 use super::{Core, Postgres};
-use crate::protocol::id::SessionId;
 use crate::store::library::Summary;
 use crate::store::words;
 use std::collections::BTreeSet;
@@ -75,8 +75,8 @@ impl Postgres {
     }
 
     /// Deletes a session that was claimed.
-    pub(in crate::store) fn delete(&mut self, session: &SessionId) -> Result<(), PostgresError> {
-        self.reactor.run(self.core.delete(session))
+    pub(in crate::store) fn delete(&mut self, leased: &LeasedSession) -> Result<(), PostgresError> {
+        self.reactor.run(self.core.delete(leased))
     }
 }
 
@@ -95,11 +95,11 @@ fn summary(row: &Row) -> Summary {
 }
 
 impl Core {
-    async fn delete(&mut self, session: &SessionId) -> Result<(), PostgresError> {
+    async fn delete(&mut self, leased: &LeasedSession) -> Result<(), PostgresError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let deleted = self.delete_once(session).await;
+            let deleted = self.delete_once(leased).await;
             let Err(error) = deleted else { break };
             self.link = None;
             // Another session began to use an attachment while it was deleted.
@@ -120,24 +120,23 @@ impl Core {
         Ok(())
     }
 
-    async fn delete_once(&mut self, session: &SessionId) -> Result<(), PostgresError> {
-        let Some(lease) = &self.lease else { return Err(PostgresError::Unclaimed) };
-        let identity = lease.identity.clone();
+    async fn delete_once(&mut self, leased: &LeasedSession) -> Result<(), PostgresError> {
         let link = self.link().await?;
-        let id = session.as_str();
+        let id = &*leased.session;
+        let lease = Leases::of([leased].into_iter());
         let hashes: Vec<String> = {
             let rows = link.rows(BLOBS_OF, &[(&id, Type::TEXT)]).await?;
             rows.iter().map(|row| row.get(0)).collect()
         };
         let statements = [
-            identity.held(),
+            lease.held(),
             Statement { sql: DELETE_SESSION, values: vec![(&id, Type::TEXT)] },
             Statement { sql: DELETE_BLOBS, values: vec![(&hashes, Type::TEXT_ARRAY)] },
         ];
         let begin = format!("{BEGIN}SET LOCAL synchronous_commit = on");
         let counts = link.send(&begin, &statements, 0).await?;
         if counts.first() != Some(&1) {
-            return Err(identity.lost(link).await);
+            return Err(leased.lost(link).await);
         }
         link.run("COMMIT").await
     }

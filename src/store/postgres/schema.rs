@@ -8,10 +8,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 /// The format of these tables. Those before it were of versions that were not released.
-const FORMAT: i64 = 4;
+const FORMAT: i64 = 5;
 
 /// The names of the formats, from the first on, in the table that has them.
-const NAMES: [&str; 4] = ["sessions", "session_rows", "session_order", "log"];
+const NAMES: [&str; 5] = ["sessions", "session_rows", "session_order", "log", "processes"];
 
 /// Attempts to make the tables while another process makes them.
 const ATTEMPTS_MAX: u32 = 10;
@@ -26,17 +26,26 @@ const BEGINNING: &str = "CREATE SCHEMA IF NOT EXISTS duologue; \
 
 /// The row of a session names the last batch that was written: by which lease (`writer`) and its number
 /// there. So a writer whose connection was cut knows what became of it. `changed` orders sessions by their
-/// last write, with numbers of the sequence that also numbers leases. `choices` is a projection of the log.
+/// last write, with numbers of the sequence that also numbers leases. `choices` is a projection of the log. A
+/// lease belongs to a process, which has an address if it can be reached at one.
 const TABLES: &str = "
 CREATE SEQUENCE duologue.fences;
+CREATE TABLE duologue.processes(
+    id text PRIMARY KEY,
+    generation bigint NOT NULL,
+    address text NOT NULL,
+    holder text NOT NULL,
+    machine text NOT NULL,
+    started_at timestamptz NOT NULL,
+    heartbeat_at timestamptz NOT NULL
+);
 CREATE TABLE duologue.leases(
     session text PRIMARY KEY,
     fence bigint NOT NULL,
     token text NOT NULL,
-    holder text NOT NULL,
-    machine text NOT NULL,
-    expires_at timestamptz NOT NULL
+    process text NOT NULL
 );
+CREATE INDEX leases_by_process ON duologue.leases(process);
 CREATE TABLE duologue.sessions(
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id text NOT NULL UNIQUE,

@@ -1,16 +1,19 @@
-//! Writes batches into PostgreSQL: all of one or nothing, and none of them twice.
+//! Writes batches into PostgreSQL: those of several sessions in one transaction, all of a batch or nothing, and
+//! none of them twice.
 //!
-//! All statements of a transaction are sent at once; it is committed if the lease, which the first of
-//! them locks, is still ours. The row of the session has the number of the batch and the hash of the last
+//! All statements of a transaction are sent at once; it is committed if the leases, which the first of
+//! them locks, are still ours. The row of a session has the number of the batch and the hash of the last
 //! row of the log. So after a cut connection, or a crash of the server that undid what had not been synced, the
 //! next connection sees which batches are there, and the others are written again.
 
 use super::Core;
 use super::error::PostgresError;
+use super::lease::{LeasedSession, Leases};
 use super::link::{BEGIN, Link};
 use super::pending::Pending;
 use crate::protocol::id::SessionId;
 use crate::store::batch::Batch;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
@@ -24,23 +27,57 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Bytes of batches that are kept until they are synced; past it, one is synced that need not be.
 const UNSYNCED_BYTES_MAX: usize = 1024 * 1024;
 
-const LAST: &str = "SELECT writer, batch, head FROM duologue.sessions WHERE id = $1";
+const LAST: &str = "SELECT id, writer, batch, head FROM duologue.sessions WHERE id = ANY($1)";
+
+/// The last transaction that was synced, and with it all before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Synced {
+    /// The connection it was sent over, and its number there.
+    pub(super) link: u64,
+    pub(super) commit: u64,
+}
 
 impl Core {
-    /// Writes a batch. While the server can't be reached it is tried again.
-    pub(super) async fn write(
+    /// Notes a batch as the next one of its session.
+    pub(super) fn stage(
         &mut self,
+        leased: &mut LeasedSession,
         session: &SessionId,
         batch: &Batch,
         folder: &str,
-    ) -> Result<(), PostgresError> {
-        let unsynced: usize = self.pending.iter().map(|it| it.bytes).sum();
-        let mut pending = Pending::new(session, self.written + 1, batch, folder);
-        pending.is_synced |= unsynced + pending.bytes > UNSYNCED_BYTES_MAX;
-        self.pending.push(pending);
+    ) {
+        let number = leased.pending.last().map_or(leased.written, |it| it.number) + 1;
+        let mut pending = Pending::new(session, number, batch, folder);
+        self.unsynced_bytes += pending.bytes;
+        pending.is_synced |= self.unsynced_bytes > UNSYNCED_BYTES_MAX;
+        leased.pending.push(pending);
+    }
+
+    /// Writes the batches that were staged. While the server can't be reached it is tried again. Where the
+    /// sessions can't be written together each is written alone: what one of them suffers, as a lost lease,
+    /// is no other's.
+    pub(super) async fn write(
+        &mut self,
+        all: &mut [&mut LeasedSession],
+    ) -> Vec<Result<(), PostgresError>> {
         let until = Instant::now() + RETRY_MAX;
+        if all.len() > 1 && self.write_until(all, until).await.is_ok() {
+            return all.iter().map(|_| Ok(())).collect();
+        }
+        let mut results = Vec::new();
+        for one in all.chunks_mut(1) {
+            results.push(self.write_until(one, until).await);
+        }
+        results
+    }
+
+    async fn write_until(
+        &mut self,
+        all: &mut [&mut LeasedSession],
+        until: Instant,
+    ) -> Result<(), PostgresError> {
         let result = loop {
-            match self.write_pending(session).await {
+            match self.write_staged(all).await {
                 Err(error) if error.is_passing() && Instant::now() < until => {
                     tracing::debug!(%error, "the store is tried again");
                     self.link = None;
@@ -56,77 +93,129 @@ impl Core {
         result
     }
 
-    /// Writes the batches that are not written.
-    async fn write_pending(&mut self, session: &SessionId) -> Result<(), PostgresError> {
-        if self.link.is_none() {
-            let link = Link::open(&self.address).await?;
-            self.find_written(&link, session).await?;
-            self.link = Some(link);
-        }
-        let (Some(link), Some(lease)) = (&self.link, &self.lease) else {
+    async fn write_staged(&mut self, all: &mut [&mut LeasedSession]) -> Result<(), PostgresError> {
+        self.link().await?;
+        let Self { link: Some(link), links, commits, fault, address, .. } = self else {
             return Err(PostgresError::Unclaimed);
         };
-        let first = self.pending.partition_point(|it| it.number <= self.written);
-        for pending in &self.pending[first..] {
-            let statements = pending.statements(&lease.identity.fence, self.is_there);
-            for _ in &statements {
-                if self.fault.is_tripped() {
-                    return Err(PostgresError::Planted);
+        find_written(link, (*links, *commits + 1), all).await?;
+        let leases = Leases::of(all.iter().map(|it| &**it));
+        let (mut statements, mut ends) = (vec![leases.held()], Vec::new());
+        let (mut durability, mut bytes) = (Pending::UNSYNCED, 0);
+        for leased in all.iter() {
+            let mut is_there = leased.is_there;
+            for pending in leased.unwritten() {
+                statements.extend(pending.statements(&leased.fence, is_there));
+                // The last one changes the row of the session.
+                ends.push(statements.len() - 1);
+                bytes += pending.bytes;
+                is_there = true;
+                if pending.is_synced {
+                    durability = Pending::SYNCED;
                 }
             }
-            let mut all = vec![lease.identity.held()];
-            all.extend(statements);
-            let begin = format!("{BEGIN}{}", pending.durability());
-            let sent = link.send(&begin, &all, pending.bytes).await;
-            let is_ours = match &sent {
-                Ok(counts) => counts.first() == Some(&1),
-                Err(error) if error.is_passing() => true,
-                // What is in the way may be rows of the process that has the session now.
-                Err(_) => lease.identity.is_held(link).await?,
-            };
-            if !is_ours {
-                return Err(lease.identity.lost(link).await);
-            }
-            // The last one changes the row of the session.
-            if sent?.last() != Some(&1) {
-                return Err(PostgresError::Forgotten(self.address.to_string()));
-            }
-            link.run("COMMIT").await?;
-            (self.written, self.is_there) = (pending.number, true);
-            if pending.is_synced {
-                self.synced = pending.number;
+        }
+        for _ in &statements[1..] {
+            if fault.is_tripped() {
+                return Err(PostgresError::Planted);
             }
         }
-        self.pending.retain(|it| it.number > self.synced);
+        let sent = link.send(&format!("{BEGIN}{durability}"), &statements, bytes).await;
+        drop(statements);
+        let are_ours = match &sent {
+            Ok(counts) => leases.are_all(counts.first().copied().unwrap_or_default()),
+            Err(error) if error.is_passing() => true,
+            // What is in the way may be rows of the process that has the session now.
+            Err(_) => all.len() > 1 || all[0].is_held(link).await?,
+        };
+        if !are_ours {
+            return Err(all[0].lost(link).await);
+        }
+        let counts = sent?;
+        if ends.iter().any(|end| counts.get(*end) != Some(&1)) {
+            return Err(PostgresError::Forgotten(address.to_string()));
+        }
+        link.run("COMMIT").await?;
+        self.committed(all, durability == Pending::SYNCED);
         Ok(())
     }
 
-    /// Finds out, with a new connection, which batches the server has. A transaction of the old one
-    /// that goes on has the lease locked, so that its end is waited for.
-    async fn find_written(
-        &mut self,
-        link: &Link,
-        session: &SessionId,
-    ) -> Result<(), PostgresError> {
-        let Some(lease) = &self.lease else { return Err(PostgresError::Unclaimed) };
-        let held = lease.identity.held();
-        if link.send(BEGIN, &[held], 0).await? != [1] {
-            return Err(lease.identity.lost(link).await);
+    /// Notes that what was staged is written.
+    fn committed(&mut self, all: &mut [&mut LeasedSession], is_synced: bool) {
+        self.commits += 1;
+        if is_synced {
+            self.synced = Synced { link: self.links, commit: self.commits };
+            self.unsynced_bytes = 0;
         }
-        let row = link.row(LAST, &[(&session.as_str(), Type::TEXT)]).await?;
-        link.run("ROLLBACK").await?;
-        let (mut number, mut head): (i64, Vec<u8>) = (0, Vec::new());
-        if let Some(row) = &row
-            && row.get::<_, i64>(0) == lease.identity.fence
+        for leased in all.iter_mut() {
+            leased.written = leased.pending.last().map_or(leased.written, |it| it.number);
+            leased.is_there = true;
+            for pending in &mut leased.pending {
+                pending.commit.get_or_insert(self.commits);
+            }
+            leased.forget_synced(self.synced);
+        }
+    }
+}
+
+/// Finds out, with a new connection, which batches the server has. A transaction of the old one
+/// that goes on has the leases locked, so that its end is waited for.
+async fn find_written(
+    link: &Link,
+    (link_number, next_commit): (u64, u64),
+    all: &mut [&mut LeasedSession],
+) -> Result<(), PostgresError> {
+    let mut unknown: Vec<&mut LeasedSession> =
+        all.iter_mut().map(|it| &mut **it).filter(|it| it.link != link_number).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let leases = Leases::of(unknown.iter().map(|it| &**it));
+    let held = link.send(BEGIN, &[leases.held()], 0).await?;
+    if !leases.are_all(held.first().copied().unwrap_or_default()) {
+        return Err(unknown[0].lost(link).await);
+    }
+    let rows = link.rows(LAST, &[(leases.sessions(), Type::TEXT_ARRAY)]).await?;
+    link.run("ROLLBACK").await?;
+    let rows: HashMap<&str, _> = rows.iter().map(|row| (row.get(0), row)).collect();
+    for leased in &mut unknown {
+        let (mut number, mut head): (i64, &[u8]) = (0, &[]);
+        let row = rows.get(&*leased.session);
+        if let Some(row) = row
+            && row.get::<_, i64>(1) == leased.fence
         {
-            (number, head) = (row.get(1), row.get(2));
+            (number, head) = (row.get(2), row.get(3));
         }
-        let is_known = number == self.synced
-            || self.pending.iter().any(|it| it.number == number && it.head == head);
+        let is_known = number == leased.synced
+            || leased.pending.iter().any(|it| it.number == number && it.head == head);
         if !is_known {
-            return Err(PostgresError::Forgotten(self.address.to_string()));
+            return Err(PostgresError::Forgotten(link.place()));
         }
-        (self.written, self.is_there) = (number, row.is_some());
-        Ok(())
+        (leased.written, leased.is_there, leased.link) = (number, row.is_some(), link_number);
+        // What is there is synced with a transaction to come; the rest is written again.
+        for pending in &mut leased.pending {
+            pending.commit = (pending.number <= number).then_some(next_commit);
+        }
+    }
+    Ok(())
+}
+
+impl LeasedSession {
+    /// The batches that are not written.
+    fn unwritten(&self) -> &[Pending] {
+        let first = self.pending.partition_point(|it| it.number <= self.written);
+        &self.pending[first..]
+    }
+
+    /// Drops the batches that survive a crash of the server.
+    fn forget_synced(&mut self, synced: Synced) {
+        if synced.link != self.link {
+            return;
+        }
+        let is_synced = |it: &Pending| it.commit.is_some_and(|commit| commit <= synced.commit);
+        if let Some(last) = self.pending.iter().rev().find(|it| is_synced(it)) {
+            self.synced = last.number;
+        }
+        self.pending.retain(|it| !is_synced(it));
     }
 }

@@ -70,7 +70,6 @@ impl Sqlite {
         });
         drop(rows);
         drop(statement);
-        self.key = Some(key);
         if reading.wants_blobs() {
             self.blobs(key, reading)?;
         }

@@ -11,7 +11,7 @@ use std::path::{self, Path, PathBuf};
 const LINKS_MAX: u32 = 40;
 
 /// The absolute path of the file, without symbolic links. The file and its folders need not be there.
-pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
+pub(in crate::store) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
     try_resolve(path).map_err(|source| unusable(path, source))
 }
 
@@ -70,7 +70,7 @@ pub(super) fn check_names(path: &Path, about: &Metadata) -> Result<(), StoreErro
 
 /// What makes the file at `path` another one than one that had its name before: its device and its
 /// number.
-pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(in crate::store) fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|about| (about.dev(), about.ino()))
 }
 

@@ -1,6 +1,6 @@
 //! Queries on all sessions of one file of SQLite, and the deletion of one.
 
-use super::{Sqlite, path as file_path, schema, wal};
+use super::{Sqlite, find, path as file_path, schema, wal};
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::library::Summary;
@@ -50,14 +50,12 @@ fn of_reader(path: &Path, connection: Connection) -> Sqlite {
     Sqlite {
         connection,
         path: path.to_owned(),
-        key: None,
         is_full: false,
         logged: 0,
         damage: None,
         log_loss: wal::loss(path),
         file: None,
         fault: FailPoint::default(),
-        lock: None,
     }
 }
 
@@ -171,7 +169,7 @@ pub(in crate::store) fn delete(
     sqlite: &mut Sqlite,
     session: &SessionId,
 ) -> Result<bool, StoreError> {
-    let Some(key) = sqlite.find(session)? else { return Ok(true) };
+    let Some(key) = find(&sqlite.connection, session)? else { return Ok(true) };
     sqlite.check_writable()?;
     sqlite.sync(true)?;
     let connection = &mut sqlite.connection;

@@ -1,7 +1,8 @@
 //! Writes batches into a file of SQLite: all of one or nothing.
 
-use super::{Sqlite, TRANSACTION_BYTES, now_ms};
+use super::{Sqlite, TRANSACTION_BYTES, find, now_ms};
 use crate::protocol::id::SessionId;
+use crate::store::Item;
 use crate::store::batch::Batch;
 use crate::store::error::StoreError;
 use crate::store::row::NewRow;
@@ -31,42 +32,74 @@ const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
 /// Bytes of a value above which no copy of it is made to write it.
 const WHOLE_BYTES_MAX: usize = 1024 * 1024;
 
+/// Attempts to write to a database that another program has locked. Each attempt lasts for the
+/// database's own timeout, so that a backup or a vacuum of half a minute does not end the storing.
+const WRITES_MAX: u32 = 6;
+
 impl Sqlite {
-    /// Writes a batch for a session that was claimed; syncs it (fsync) if it ends a turn.
-    pub(in crate::store) fn write(
-        &mut self,
-        session: &SessionId,
-        batch: &Batch,
-        folder: &str,
-    ) -> Result<(), StoreError> {
+    /// Writes batches of sessions that were claimed, in one transaction; syncs it (fsync) if one of them ends a
+    /// turn. Where they can't be written together each is written alone.
+    pub(in crate::store) fn write(&mut self, all: &mut [Item<'_>]) -> Vec<Result<(), StoreError>> {
+        if all.len() > 1 {
+            match patiently(|| self.write_once(all)) {
+                Ok(()) => return all.iter().map(|_| Ok(())).collect(),
+                Err(error) => tracing::debug!(%error, "sessions are written one by one"),
+            }
+        }
+        all.chunks_mut(1).map(|one| patiently(|| self.write_once(one))).collect()
+    }
+
+    fn write_once(&mut self, all: &mut [Item<'_>]) -> Result<(), StoreError> {
+        let ends_turn = all.iter().any(|it| it.batch.ends_turn);
         // The end of a turn survives a loss of power, and with it all that was written before.
-        self.sync(batch.ends_turn)?;
-        let key = match self.key {
-            Some(key) => Some(key),
-            None => self.find(session)?,
-        };
+        self.sync(ends_turn)?;
         let behavior = TransactionBehavior::Immediate;
         let Self { connection, fault, .. } = self;
         let transaction = connection.transaction_with_behavior(behavior)?;
-        let (session_key, at_ms) = (key.unwrap_or_default(), now_ms());
-        let mut writing = Writing {
-            transaction: &transaction,
-            fault,
-            session: session_key,
-            at_ms,
-            bytes: 0,
-            grown: 0,
-        };
-        if key.is_none() {
-            writing.begin(session, batch, folder)?;
+        let (mut keys, mut grown) = (Vec::new(), TRANSACTION_BYTES);
+        for item in &mut *all {
+            let Item { session, folder, batch, .. } = *item;
+            let key = match item.locked().and_then(|it| it.key) {
+                Some(key) => Some(key),
+                None => find(&transaction, session)?,
+            };
+            let mut writing = Writing {
+                transaction: &transaction,
+                fault,
+                session: key.unwrap_or_default(),
+                at_ms: now_ms(),
+                bytes: 0,
+                grown: 0,
+            };
+            if key.is_none() {
+                writing.begin(session, batch, folder)?;
+            }
+            writing.write(batch)?;
+            keys.push(writing.session);
+            grown += writing.grown;
         }
-        writing.write(batch)?;
-        let (key, grown) = (writing.session, writing.grown);
         transaction.commit()?;
-        self.key = Some(key);
-        self.logged += grown + TRANSACTION_BYTES;
-        if batch.ends_turn { self.check_place() } else { Ok(()) }
+        for (item, key) in all.iter_mut().zip(keys) {
+            if let Some(locked) = item.locked() {
+                locked.key = Some(key);
+            }
+        }
+        self.logged += grown;
+        if ends_turn { self.check_place() } else { Ok(()) }
     }
+}
+
+/// Retries a write that failed because another program has locked the database.
+fn patiently(mut write: impl FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    for _ in 1..WRITES_MAX {
+        match write() {
+            Err(error) if error.is_busy() => {
+                tracing::warn!("another program has locked the store, so what is new waits");
+            }
+            written => return written,
+        }
+    }
+    write()
 }
 
 /// A batch on its way into the database.
@@ -200,5 +233,35 @@ impl Writing<'_> {
     fn place(&self, (table, column): (&str, &str)) -> Result<Blob<'_>, StoreError> {
         let row = self.transaction.last_insert_rowid();
         Ok(self.transaction.blob_open(MAIN_DB, table, column, row, false)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    /// What SQLite reports, with the number of attempts until it does not.
+    fn tried(code: i32, failures: u32) -> (Result<(), String>, u32) {
+        let mut attempts = 0;
+        let result = patiently(|| {
+            attempts += 1;
+            match attempts > failures {
+                true => Ok(()),
+                false => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into()),
+            }
+        });
+        (result.map_err(|error| error.to_string()), attempts)
+    }
+
+    #[test]
+    fn a_lock_is_waited_for_and_nothing_else() {
+        assert_eq!(tried(ffi::SQLITE_BUSY, 0), (Ok(()), 1));
+        assert_eq!(tried(ffi::SQLITE_BUSY, WRITES_MAX - 1), (Ok(()), WRITES_MAX));
+        let (result, attempts) = tried(ffi::SQLITE_BUSY, u32::MAX);
+        let why = result.expect_err("it stays locked");
+        assert!(attempts == WRITES_MAX && why.contains("another program keeps it locked"), "{why}");
+        let (result, attempts) = tried(ffi::SQLITE_FULL, 1);
+        assert!(attempts == 1 && !result.expect_err("no room").contains("locked"));
     }
 }

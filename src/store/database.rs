@@ -1,0 +1,119 @@
+//! The databases that this process stores in. Each is open once: one thread writes it, for all conversations of
+//! the process.
+
+use super::Condition;
+use super::error::StoreError;
+use super::place::StorePlace;
+use super::postgres::OwnProcess;
+use super::sqlite::path;
+use super::writer::{Attached, Command, Writer};
+use crate::conversation::log::Record;
+use crate::support::fail_point::FailPoint;
+use crate::support::threads;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use tokio::sync::oneshot;
+
+/// The databases that are open. Conversations share nothing else; the lock is held for a moment.
+static OPEN: Mutex<Vec<Weak<Database>>> = Mutex::new(Vec::new());
+
+/// A conversation of this process, in the databases that store it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SessionNumber(u64);
+
+/// A reply, which is dropped where the thread that owes it met a defect.
+pub(super) type Reply<T> = oneshot::Sender<T>;
+
+/// A database that this process has open; its thread ends, and closes it, when this is dropped.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) place: StorePlace,
+    pub(super) process: OwnProcess,
+    /// What the connection of the writer has found.
+    condition: OnceLock<Condition>,
+    /// Unbounded: a conversation has one command at a time.
+    commands: Sender<Command>,
+}
+
+impl SessionNumber {
+    pub(super) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Database {
+    /// The database at `place`; starts its thread if it is not open yet. May block, as it looks for the file.
+    pub(super) fn of(place: &StorePlace) -> Result<Arc<Self>, StoreError> {
+        let place = match place {
+            StorePlace::Sqlite(file) => StorePlace::Sqlite(path::resolve(file)?),
+            StorePlace::Postgres(dsn) => StorePlace::Postgres(dsn.clone()),
+        };
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|it| it.strong_count() > 0);
+        let found = open.iter().filter_map(Weak::upgrade);
+        let found = found.filter(|it| it.place == place).find(|it| it.is_current());
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let (commands, to_do) = channel();
+        let process = OwnProcess::default();
+        let writer = Writer::new(place.clone(), process.clone());
+        threads::spawn("store-writer", move || writer.serve(&to_do))
+            .map_err(StoreError::NoThread)?;
+        let database = Arc::new(Self { place, process, condition: OnceLock::new(), commands });
+        open.push(Arc::downgrade(&database));
+        Ok(database)
+    }
+
+    /// Whether it is still what is found at its place: a file may have been replaced.
+    fn is_current(&self) -> bool {
+        match (&self.place, self.condition.get()) {
+            (StorePlace::Sqlite(file), Some(known)) => known.file == path::identity(file),
+            (StorePlace::Sqlite(_), None) | (StorePlace::Postgres(_), _) => true,
+        }
+    }
+
+    /// Opens the database, so that it is known whether it can be used.
+    pub(super) fn prepare(
+        &self,
+        may_be_new: bool,
+        is_written: bool,
+        fault: FailPoint,
+    ) -> Result<Condition, StoreError> {
+        let (reply, replied) = oneshot::channel();
+        self.command(Command::Prepare { may_be_new, is_written, fault, reply });
+        let condition = replied.blocking_recv().unwrap_or(Err(StoreError::Defect))?;
+        Ok(*self.condition.get_or_init(|| condition))
+    }
+
+    /// From here on the session is written under this number.
+    pub(super) fn attach(&self, number: SessionNumber, session: Attached) {
+        self.command(Command::Attach { number, session: Box::new(session) });
+    }
+
+    /// Appends records to the log of a session, and then to its log in `other`.
+    pub(super) fn write(
+        &self,
+        number: SessionNumber,
+        records: Vec<Record>,
+        other: Option<Arc<Self>>,
+        reply: Reply<Result<(), String>>,
+    ) {
+        self.command(Command::Write { number, records, other, reply });
+    }
+
+    /// Releases a session. The reply comes once that is done, and after the database is closed if nobody else
+    /// has it.
+    pub(super) fn detach(self: Arc<Self>, number: SessionNumber, reply: Option<Reply<()>>) {
+        let commands = self.commands.clone();
+        // If the thread has ended, there is nothing to release.
+        drop(commands.send(Command::Detach { number, database: self, reply }));
+    }
+
+    fn command(&self, command: Command) {
+        // If the thread has ended, the reply is dropped with the command.
+        drop(self.commands.send(command));
+    }
+}

@@ -1,0 +1,200 @@
+//! The row of this process in a database: who it is, and its heartbeat. The leases of all its sessions are valid
+//! as long as it has one, so that thousands of them are renewed with one statement. A thread with a connection
+//! of its own writes the heartbeat, so that nothing else can delay it.
+//!
+//! Another process of the same machine can see that a process has ended. Where that can't be known its leases
+//! end with its heartbeat.
+
+use super::address::Address;
+use super::error::PostgresError;
+use super::link::{BEGIN, Link, Reactor, Value};
+use crate::store::sqlite::own_name;
+use crate::support::threads;
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
+use std::fs;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+/// How long the leases of a process are valid after its last heartbeat.
+pub(super) const HEARTBEAT_MAX: Duration = Duration::from_secs(10);
+
+/// Time between two heartbeats.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Time between two attempts once a heartbeat has failed.
+const HEARTBEAT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+const BEAT: &str = "UPDATE duologue.processes SET heartbeat_at = clock_timestamp() WHERE id = $1";
+
+/// Also where the row is gone. The generation is greater than that of any process before.
+const JOIN: &str = "INSERT INTO duologue.processes \
+     (id, generation, address, holder, machine, started_at, heartbeat_at) \
+     VALUES ($1, nextval('duologue.fences'), '', $2, $3, clock_timestamp(), clock_timestamp()) \
+     ON CONFLICT (id) DO NOTHING";
+
+/// The rows of processes that have ended and hold nothing.
+const FORGET: &str = "DELETE FROM duologue.processes p \
+     WHERE heartbeat_at < clock_timestamp() - interval '1 hour' \
+     AND NOT EXISTS (SELECT 1 FROM duologue.leases l WHERE l.process = p.id)";
+
+const LEAVE: [&str; 2] = [
+    "DELETE FROM duologue.leases WHERE process = $1",
+    "DELETE FROM duologue.processes WHERE id = $1",
+];
+
+/// This process in a database. It has a row, and a heartbeat, once it has acquired a lease.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct OwnProcess {
+    id: Arc<str>,
+    /// Ends the thread of the heartbeat when it is dropped.
+    heartbeat: Arc<Mutex<Option<SyncSender<()>>>>,
+}
+
+impl Default for OwnProcess {
+    fn default() -> Self {
+        Self { id: Uuid::new_v4().to_string().into(), heartbeat: Arc::default() }
+    }
+}
+
+impl OwnProcess {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn thread(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<()>>> {
+        self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the row of this process, and starts its heartbeat, before its first lease.
+    pub(super) async fn join(&self, link: &Link, address: &Address) -> Result<(), PostgresError> {
+        if self.thread().is_some() {
+            return Ok(());
+        }
+        beat(link, &self.id).await?;
+        link.execute(FORGET, &[]).await?;
+        let mut thread = self.thread();
+        if thread.is_none() {
+            let (running, ended) = sync_channel(0);
+            let (id, address) = (self.id.clone(), address.clone());
+            threads::spawn("store-heartbeat", move || keep_alive(&id, &address, &ended))
+                .map_err(|error| PostgresError::Runtime(std::io::Error::other(error)))?;
+            *thread = Some(running);
+        }
+        Ok(())
+    }
+
+    /// Ends the heartbeat, and releases all leases of this process.
+    pub(super) async fn leave(&self, link: &Link) -> Result<(), PostgresError> {
+        if self.thread().take().is_some() {
+            for sql in LEAVE {
+                link.execute(sql, &[(&self.id(), Type::TEXT)]).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn beat(link: &Link, id: &str) -> Result<(), PostgresError> {
+    link.run(&format!("{BEGIN}SET LOCAL synchronous_commit = off")).await?;
+    if link.execute(BEAT, &[(&id, Type::TEXT)]).await? == 0 {
+        let (holder, machine) = (own_name(), own());
+        let values: [Value<'_>; 3] =
+            [(&id, Type::TEXT), (&holder, Type::TEXT), (&machine, Type::TEXT)];
+        link.execute(JOIN, &values).await?;
+    }
+    link.run("COMMIT").await
+}
+
+/// Writes the heartbeat until `ended` is closed.
+fn keep_alive(id: &str, address: &Address, ended: &Receiver<()>) {
+    // Without it the leases end, and each write finds out whether its lease is still ours.
+    let Ok(reactor) = Reactor::new() else { return };
+    let mut link = None;
+    let mut interval = HEARTBEAT_INTERVAL;
+    while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        interval = HEARTBEAT_INTERVAL;
+        let beating = async {
+            let link = match &mut link {
+                Some(link) => link,
+                none => none.insert(Link::open(address).await?),
+            };
+            beat(link, id).await
+        };
+        if let Err(error) = reactor.run(beating) {
+            tracing::debug!(%error, "the heartbeat of this process could not be written");
+            link = None;
+            interval = HEARTBEAT_RETRY_INTERVAL;
+        }
+    }
+}
+
+pub(super) fn heartbeat_max_ms() -> f64 {
+    HEARTBEAT_MAX.as_secs_f64() * 1000.0
+}
+
+/// The machine since its start, the group of processes whose numbers mean the same, the number of this
+/// process, and when it was started; empty if the system does not say.
+fn own() -> String {
+    let pid = getpid();
+    let started = started(pid);
+    match (here(), started) {
+        (Some(here), Some(started)) => format!("{here} {} {started}", pid.as_raw_nonzero()),
+        (_, _) => String::new(),
+    }
+}
+
+/// Whether the process of [`own`] text `of` ran on this machine and has ended.
+pub(super) fn has_ended(of: &str) -> bool {
+    let Some(here) = here() else { return false };
+    let Some(process) = of.strip_prefix(&here) else { return false };
+    let mut words = process.split_whitespace();
+    let (Some(pid), Some(start)) = (words.next(), words.next()) else { return false };
+    let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) else { return false };
+    match test_kill_process(pid) {
+        Err(Errno::SRCH) => true,
+        // Its number may be that of another process by now.
+        Ok(()) | Err(_) => {
+            state_and_start(pid).is_some_and(|(state, now)| now != start || state == 'Z')
+        }
+    }
+}
+
+fn here() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let group = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), group.display()))
+}
+
+fn started(pid: Pid) -> Option<String> {
+    state_and_start(pid).map(|(_, start)| start)
+}
+
+/// The state of a process, and the time of its start in ticks of the machine (proc(5), `stat`).
+fn state_and_start(pid: Pid) -> Option<(char, String)> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name before may contain anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_ended_only_if_that_is_certain() {
+        let own = own();
+        assert!(!own.is_empty() && !has_ended(&own), "{own}");
+        assert!(!has_ended("") && !has_ended("another machine 1 2"));
+        let here = here().expect("a machine");
+        assert!(has_ended(&format!("{here} {} 1", getpid().as_raw_nonzero())), "another start");
+        assert!(has_ended(&format!("{here} {} 1", i32::MAX)), "no such process");
+        assert!(!has_ended(&format!("{here} x 1")) && !has_ended(&here));
+    }
+}

@@ -1,0 +1,266 @@
+//! The thread that writes a database, for all conversations of this process that store in it: group commit. The
+//! batches that have come while it wrote are written in one transaction. A session that can't be written fails
+//! alone, and is not written again.
+
+use super::batch::{Batch, Tail};
+use super::database::{Database, Reply, SessionNumber};
+use super::error::StoreError;
+use super::place::StorePlace;
+use super::postgres::OwnProcess;
+use super::{Claim, Condition, Item, Store};
+use crate::conversation::log::Record;
+use crate::protocol::id::SessionId;
+use crate::support::fail_point::FailPoint;
+use std::collections::HashMap;
+use std::iter::once;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// Commands that are taken at once; of them, those that write are one transaction.
+const COMMANDS_AT_ONCE_MAX: usize = 64;
+
+/// Bytes of texts after which a transaction takes no more sessions.
+const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Idle time after which the write-ahead log is checkpointed and truncated.
+const IDLE_MIN: Duration = Duration::from_secs(2);
+
+/// What the writer is to do.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Open the database; check that it can be written, if something is to begin in it.
+    Prepare {
+        may_be_new: bool,
+        is_written: bool,
+        fault: FailPoint,
+        reply: Reply<Result<Condition, StoreError>>,
+    },
+    /// Write a session that was claimed.
+    Attach { number: SessionNumber, session: Box<Attached> },
+    /// Append records to the log of a session, all or none, and then to that in another database.
+    Write {
+        number: SessionNumber,
+        records: Vec<Record>,
+        other: Option<Arc<Database>>,
+        reply: Reply<Result<(), String>>,
+    },
+    /// Release a session. The database is closed if nobody else has it; the reply comes after that.
+    Detach { number: SessionNumber, database: Arc<Database>, reply: Option<Reply<()>> },
+}
+
+/// A session that is written.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) session: SessionId,
+    /// The folder that it belongs to, if it is new.
+    pub(super) folder: String,
+    pub(super) claim: Claim,
+    /// The end of its log.
+    pub(super) tail: Tail,
+    /// Trips where a batch is taken, for tests.
+    pub(super) fault: FailPoint,
+    /// It could not be written, and so is not written again.
+    pub(super) is_failed: bool,
+}
+
+/// A batch that is to be written.
+struct Job {
+    number: SessionNumber,
+    session: Box<Attached>,
+    batch: Batch,
+    next: Option<(Arc<Database>, Vec<Record>)>,
+    reply: Reply<Result<(), String>>,
+}
+
+/// The writer of a database.
+#[derive(Debug)]
+pub(super) struct Writer {
+    place: StorePlace,
+    process: OwnProcess,
+    /// The connection, once it was asked for.
+    store: Option<Store>,
+    sessions: HashMap<SessionNumber, Box<Attached>>,
+    /// Dropped once the database is closed, which those wait for who had the last sessions.
+    closing: Vec<Reply<()>>,
+}
+
+impl Writer {
+    pub(super) fn new(place: StorePlace, process: OwnProcess) -> Self {
+        Self { place, process, store: None, sessions: HashMap::new(), closing: Vec::new() }
+    }
+
+    /// Carries out commands until nobody can give any more; then closes the database.
+    pub(super) fn serve(mut self, to_do: &Receiver<Command>) {
+        let mut is_tidy = true;
+        loop {
+            let wait = if is_tidy { Duration::MAX } else { IDLE_MIN };
+            match to_do.recv_timeout(wait) {
+                Ok(first) => {
+                    let more = to_do.try_iter().take(COMMANDS_AT_ONCE_MAX - 1);
+                    self.perform(once(first).chain(more));
+                    is_tidy = false;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.store.iter_mut().for_each(Store::tidy);
+                    is_tidy = true;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        if let Some(mut store) = self.store {
+            store.leave();
+        }
+        drop(self.closing);
+    }
+
+    fn perform(&mut self, commands: impl Iterator<Item = Command>) {
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        let (mut released, mut leaving) = (Vec::new(), Vec::new());
+        for command in commands {
+            match command {
+                Command::Prepare { may_be_new, is_written, fault, reply } => {
+                    // The database is not closed yet, so nobody waits for that any more.
+                    self.closing.clear();
+                    let prepare = AssertUnwindSafe(|| self.prepare(may_be_new, is_written, fault));
+                    let prepared = catch_unwind(prepare).unwrap_or(Err(StoreError::Defect));
+                    drop(reply.send(prepared));
+                }
+                Command::Attach { number, session } => drop(self.sessions.insert(number, session)),
+                Command::Write { number, records, other, reply } => {
+                    bytes += records.iter().map(Record::text_bytes).sum::<usize>();
+                    jobs.extend(self.job(number, records, other, reply));
+                    if bytes >= GROUP_BYTES_MAX {
+                        self.write(std::mem::take(&mut jobs));
+                        bytes = 0;
+                    }
+                }
+                Command::Detach { number, database, reply } => {
+                    // What the session has still to write comes first.
+                    self.write(std::mem::take(&mut jobs));
+                    released.extend(self.sessions.remove(&number).map(|it| it.claim));
+                    leaving.push((database, reply));
+                }
+            }
+        }
+        self.write(jobs);
+        if let Some(store) = self.store.as_mut().filter(|_| !released.is_empty()) {
+            store.release(released);
+        }
+        for (database, reply) in leaving {
+            if Arc::strong_count(&database) == 1 {
+                self.closing.extend(reply);
+            }
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        may_be_new: bool,
+        is_written: bool,
+        fault: FailPoint,
+    ) -> Result<Condition, StoreError> {
+        let Self { place, process, store, .. } = self;
+        let store = match store {
+            Some(store) => store,
+            none => none.insert(Store::open(place, may_be_new, process, fault)?),
+        };
+        if is_written {
+            store.check_writable()?;
+        }
+        Ok(store.condition())
+    }
+
+    /// Makes the batch of these records. The session is put aside until it is written.
+    fn job(
+        &mut self,
+        number: SessionNumber,
+        records: Vec<Record>,
+        other: Option<Arc<Database>>,
+        reply: Reply<Result<(), String>>,
+    ) -> Option<Job> {
+        // The reply is dropped if there is no such session, or it has failed: its conversation knows that.
+        if self.sessions.get(&number)?.is_failed {
+            return None;
+        }
+        let mut session = self.sessions.remove(&number)?;
+        let next = other.map(|other| (other, records.clone()));
+        let making = AssertUnwindSafe(|| {
+            session.fault.step();
+            let batch = Batch::of(&mut session.tail, records);
+            let Attached { session, folder, claim, .. } = &mut *session;
+            let mut item = Item { session, folder, batch: &batch, claim };
+            if !batch.is_empty()
+                && let Some(store) = &mut self.store
+            {
+                store.stage(&mut item);
+            }
+            batch
+        });
+        match catch_unwind(making) {
+            Ok(batch) => Some(Job { number, session, batch, next, reply }),
+            Err(_) => {
+                // Its state may be half-changed. The reply is dropped, which reports the defect.
+                session.is_failed = true;
+                self.sessions.insert(number, session);
+                None
+            }
+        }
+    }
+
+    fn write(&mut self, mut jobs: Vec<Job>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let writing = AssertUnwindSafe(|| self.try_write(&mut jobs));
+        let results = catch_unwind(writing).unwrap_or_else(|_| {
+            // The connection may be half-changed too: the next write opens another.
+            self.store = None;
+            Vec::new()
+        });
+        let ends_turn = jobs.iter().any(|job| job.batch.ends_turn);
+        let mut results = results.into_iter();
+        for job in jobs {
+            let Job { number, mut session, next, reply, .. } = job;
+            let result = results.next().unwrap_or(Err(StoreError::Defect));
+            session.is_failed = result.is_err();
+            self.sessions.insert(number, session);
+            match (result, next) {
+                (Ok(()), Some((other, records))) => other.write(number, records, None, reply),
+                (result, _) => {
+                    drop(reply.send(result.map_err(|error| error.to_string())));
+                }
+            }
+        }
+        if let Some(store) = self.store.as_mut().filter(|_| ends_turn) {
+            store.settle();
+        }
+    }
+
+    /// Writes what is not empty; one result for each.
+    fn try_write(&mut self, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
+        let Self { place, process, store, .. } = self;
+        let store = match store {
+            Some(store) => store,
+            none => match Store::open(place, false, process, FailPoint::default()) {
+                Ok(store) => none.insert(store),
+                Err(error) => return vec![Err(error)],
+            },
+        };
+        let mut items: Vec<_> = jobs
+            .iter_mut()
+            .filter(|job| !job.batch.is_empty())
+            .map(|Job { session, batch, .. }| {
+                let Attached { session, folder, claim, .. } = &mut **session;
+                Item { session, folder, batch, claim }
+            })
+            .collect();
+        let mut written = store.write(&mut items).into_iter();
+        let result = |job: &Job| match job.batch.is_empty() {
+            true => Ok(()),
+            false => written.next().unwrap_or(Err(StoreError::Defect)),
+        };
+        jobs.iter().map(result).collect()
+    }
+}
