@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the ignored tests of tests/it/clients.rs need, below target/clients/. Needs python3
+# Installs what tests need that talk to programs of others, below target/clients/. Needs python3
 # with venv, node with npm, and go. Running it again is cheap and repairs what is broken.
 set -eu
 

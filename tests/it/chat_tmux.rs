@@ -108,8 +108,8 @@ impl Drop for Tmux {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_chat_streams_and_is_cancelled() {
+    needs!(Tmux);
     let folder = Folder::new();
     let tmux = Tmux::start(&folder, 60, 15);
     tmux.chat("--echo-delay-ms 50 --echo-reasoning");
@@ -127,8 +127,8 @@ fn a_chat_streams_and_is_cancelled() {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_suspended_chat_comes_back_whole() {
+    needs!(Tmux);
     let folder = Folder::new();
     let tmux = Tmux::start(&folder, 60, 15);
     tmux.chat("--echo-delay-ms 20");
@@ -154,8 +154,8 @@ fn a_suspended_chat_comes_back_whole() {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_narrower_window_loses_and_doubles_nothing() {
+    needs!(Tmux);
     let folder = Folder::new();
     let tmux = Tmux::start(&folder, 80, 20);
     tmux.chat("--echo-delay-ms 30");
@@ -176,8 +176,8 @@ fn a_narrower_window_loses_and_doubles_nothing() {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_question_is_there_once_in_any_window() {
+    needs!(Tmux);
     let (folder, mark) = (Folder::new(), mark());
     fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
     let call = json!({"name": "act", "arguments": {"text": "word ".repeat(120)}});
@@ -272,32 +272,32 @@ fn resized(drags: &[&[(u16, u16)]]) {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_narrower_window_in_mid_stream_shows_everything_once() {
+    needs!(Tmux);
     resized(&[&[(60, 24)], &[(44, 24)], &[(30, 24)]]);
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_wider_window_in_mid_stream_shows_everything_once() {
+    needs!(Tmux);
     resized(&[&[(50, 24)], &[(70, 24)], &[(120, 24)]]);
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_lower_window_in_mid_stream_shows_everything_once() {
+    needs!(Tmux);
     resized(&[&[(80, 18)], &[(80, 14)]]);
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_higher_window_in_mid_stream_shows_everything_once() {
+    needs!(Tmux);
     resized(&[&[(80, 16)], &[(80, 24)], &[(80, 40)]]);
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_window_that_is_dragged_in_mid_stream_shows_everything_once() {
+    needs!(Tmux);
     let drag: Vec<_> = (0..12).map(|step| (80 - step * 3, 24 - step / 3)).collect();
     let back: Vec<_> = drag.iter().rev().copied().collect();
     resized(&[&drag, &back, &[(50, 20), (80, 24)], &drag]);
@@ -357,20 +357,20 @@ fn resized_words(draft: usize) {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn each_word_is_there_once_however_often_the_window_is_resized() {
+    needs!(Tmux);
     resized_words(1);
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn each_word_is_there_once_with_a_long_draft() {
+    needs!(Tmux);
     resized_words(120);
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_screen_that_is_drawn_again_leaves_nothing_in_the_scrollback() {
+    needs!(Tmux);
     let folder = Folder::new();
     let tmux = Tmux::start(&folder, 60, 15);
     tmux.chat("--echo-delay-ms 5");
@@ -391,8 +391,8 @@ fn a_screen_that_is_drawn_again_leaves_nothing_in_the_scrollback() {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_paste_of_100_kb_is_one_prompt() {
+    needs!(Tmux);
     let folder = Folder::new();
     let text: String =
         (0..4_000).map(|number| format!("line {number:05} of what was pasted\n")).collect();
@@ -414,8 +414,8 @@ fn a_paste_of_100_kb_is_one_prompt() {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_stored_chat_is_resumed_from_the_list() {
+    needs!(Tmux);
     let folder = Folder::new();
     let tmux = Tmux::start(&folder, 70, 15);
     for prompt in ["about ports", "about ships"] {
@@ -438,8 +438,8 @@ fn a_stored_chat_is_resumed_from_the_list() {
 }
 
 #[test]
-#[ignore = "needs tmux"]
 fn a_killed_chat_can_be_cleaned_up_by_the_shell() {
+    needs!(Tmux);
     let folder = Folder::new();
     let tmux = Tmux::start(&folder, 70, 15);
     tmux.chat("--store chat.db --fullscreen");

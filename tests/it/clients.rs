@@ -26,20 +26,20 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 const ODD_LETTERS: &str = "a\u{2028}b\u{2029}c\u{85}d\0e\rf\ng\u{b}h\u{1f}i\u{1F600}\u{1F468}\u{200D}\u{1F469}\u{FEFF}\u{FFFD}\"\\/";
 
 #[test]
-#[ignore = "needs python3 with protobuf; .ci/run installs it"]
 fn the_python_client_reads_every_frame() -> Result<()> {
+    needs!(PythonProtobuf);
     read_every_frame(python_client)
 }
 
 #[test]
-#[ignore = "needs node with @bufbuild/protobuf; .ci/run installs it"]
 fn the_node_client_reads_every_frame() -> Result<()> {
+    needs!(NodeProtobuf);
     read_every_frame(node_client)
 }
 
 #[test]
-#[ignore = "needs go with google.golang.org/protobuf; .ci/run installs it"]
 fn the_go_client_reads_every_frame() -> Result<()> {
+    needs!(GoProtobuf);
     read_every_frame(go_client)
 }
 
@@ -142,10 +142,7 @@ fn go_client() -> Command {
 }
 
 fn python(script: &str) -> Command {
-    let in_venv = installed("python/bin/python");
-    let default = if in_venv.exists() { in_venv } else { "python3".into() };
-    let mut command =
-        Command::new(std::env::var_os("DUOLOGUE_TEST_PYTHON").map_or(default, PathBuf::from));
+    let mut command = Command::new(python_with_protobuf());
     command.arg(format!("{SOURCES}/python/{script}"));
     command
 }
@@ -163,7 +160,13 @@ fn go(package: &str) -> Command {
     command
 }
 
+/// A Python that has the packages of `python/requirements.txt`, if they are installed.
+pub(crate) fn python_with_protobuf() -> PathBuf {
+    let named = std::env::var_os("DUOLOGUE_TEST_PYTHON").map(PathBuf::from);
+    named.unwrap_or_else(|| installed("python/bin/python"))
+}
+
 /// `target/clients`, where `install.sh` puts things.
-fn installed(name: &str) -> PathBuf {
+pub(crate) fn installed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("clients").join(name)
 }

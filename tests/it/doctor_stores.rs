@@ -140,8 +140,8 @@ fn a_store_that_another_program_has_locked_is_wrong() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_database_on_a_server_is_checked() {
+    needs!(Postgres);
     let database = Database::new();
     let folder = Folder::new();
     let dsn = database.bare_dsn();

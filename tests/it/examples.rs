@@ -12,20 +12,20 @@ Before that you said: What is a duologue?
 ";
 
 #[test]
-#[ignore = "needs python3"]
 fn the_python_client_holds_a_conversation() {
+    needs!(Python);
     check("python3", "examples/client.py");
 }
 
 #[test]
-#[ignore = "needs node"]
 fn the_node_client_holds_a_conversation() {
+    needs!(Node);
     check("node", "examples/client.mjs");
 }
 
 #[test]
-#[ignore = "needs python3"]
 fn the_minimal_client_prints_an_answer() {
+    needs!(Python);
     let program = Path::new(env!("CARGO_BIN_EXE_duologue"));
     let folder = program.parent().expect("a program is in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -41,8 +41,8 @@ fn the_minimal_client_prints_an_answer() {
 }
 
 #[test]
-#[ignore = "needs python3"]
 fn the_python_client_runs_a_tool() {
+    needs!(Python);
     runs_a_tool(
         "python3",
         "examples/tool_client.py",
@@ -54,8 +54,8 @@ fn the_python_client_runs_a_tool() {
 }
 
 #[test]
-#[ignore = "needs node"]
 fn the_node_client_runs_a_tool() {
+    needs!(Node);
     runs_a_tool(
         "node",
         "examples/tool_client.mjs",

@@ -1,5 +1,9 @@
 //! The program as its users meet it: the real binary over real pipes.
 
+// Programs of others that tests need.
+#[macro_use]
+mod needs;
+
 // The harness: starts the binary, collects what it says, and asks the oracle at the end.
 mod server;
 

@@ -244,8 +244,8 @@ fn a_template_walks_maps_in_the_order_of_their_keys() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_database_keeps_the_order() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let script = json!({ "tools": [call("ask")] }).to_string() + "\n{\"text\":\"done\"}\n";
     fs::write(folder.path("script"), script).expect("a file");

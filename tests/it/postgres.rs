@@ -51,8 +51,8 @@ pub(crate) fn wait_free(database: &Database, args: &[&str]) -> Server {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn two_processes_take_turns_on_one_session() {
+    needs!(Postgres);
     let database = Database::new();
     let mut first = database.stored(&[]).start();
     assert_eq!(first.turn("r1", "one"), "ok");
@@ -79,8 +79,8 @@ fn two_processes_take_turns_on_one_session() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_turn_that_was_dropped_stays_dropped() {
+    needs!(Postgres);
     let database = Database::new();
     let mut first = database.stored(&["--extensions", "edit"]).start();
     for (id, prompt) in [("r1", "one"), ("r2", "two")] {
@@ -97,8 +97,8 @@ fn a_turn_that_was_dropped_stays_dropped() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn turns_and_timeline_may_be_in_places_of_two_kinds() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let (dsn, file) = (database.dsn(), folder.name("file"));
     for (number, places) in [
@@ -125,8 +125,8 @@ fn turns_and_timeline_may_be_in_places_of_two_kinds() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn processes_that_make_the_tables_at_the_same_moment_do_not_disturb_each_other() {
+    needs!(Postgres);
     let database = Database::new();
     let dsn = database.dsn();
     let ids: Vec<String> = (0..6).map(|number| format!("s{number}")).collect();
@@ -142,8 +142,8 @@ fn processes_that_make_the_tables_at_the_same_moment_do_not_disturb_each_other()
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn one_process_holds_a_session_until_it_ends() {
+    needs!(Postgres);
     let database = Database::new();
     let mut holder = database.stored(&[]).start();
     assert_eq!(holder.turn("r1", "one"), "ok");
@@ -171,8 +171,8 @@ fn one_process_holds_a_session_until_it_ends() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn what_can_not_be_used_is_an_error_that_says_why() {
+    needs!(Postgres);
     let database = Database::new();
     let foreign = Database::new();
     foreign.query("CREATE SCHEMA duologue; CREATE TABLE duologue.notes(text text)");
@@ -212,8 +212,8 @@ fn what_can_not_be_used_is_an_error_that_says_why() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn the_password_is_shown_nowhere() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let dsn = database.dsn();
     let log = folder.name("log");
@@ -236,8 +236,8 @@ fn the_password_is_shown_nowhere() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn the_password_may_be_in_a_file_of_its_owner() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let path = folder.path("passwords");
     std::fs::write(&path, format!("*:*:{}:*:{PASSWORD}\n", database.name)).expect("a file");
@@ -265,8 +265,8 @@ fn envelope(folder: &Folder, dsn: &str, words: &[&str]) -> (Value, i32) {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn sessions_are_listed_shown_exported_found_and_deleted() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let dsn = database.bare_dsn();
     std::fs::write(folder.path("notes.txt"), "shared bytes").expect("a file");
@@ -321,8 +321,8 @@ fn sessions_are_listed_shown_exported_found_and_deleted() {
 
 /// What is not in the index yet is found as well.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn words_of_a_run_that_was_cut_off_are_found() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let mut server = database.stored(&["--echo-delay-ms", "1000"]).start();
     server.send(submit("r1", "a rare word"));
@@ -336,8 +336,8 @@ fn words_of_a_run_that_was_cut_off_are_found() {
 
 /// The certificate of a server that is not this machine is checked, and its name.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn the_certificate_of_a_server_is_verified() {
+    needs!(Postgres);
     let postgres = PostgresServer::start_with_tls();
     let database = postgres.database();
     let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/ca.pem");
@@ -382,8 +382,8 @@ fn the_certificate_of_a_server_is_verified() {
 
 /// As with libpq, which knows it by its common name where it has no other.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_certificate_that_its_server_has_signed_is_its_own_authority() {
+    needs!(Postgres);
     let postgres = PostgresServer::start_with_own_certificate();
     let database = postgres.database();
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");

@@ -42,8 +42,8 @@ fn go_on(database: &Database) -> (usize, String, bool) {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_record_that_can_not_be_read_does_not_hide_others() {
+    needs!(Postgres);
     let database = talk(4);
     database.query("UPDATE duologue.log SET events = '\\xffff' WHERE number = 2");
     let rows = "SELECT count(*), max(last) FROM duologue.log";
@@ -62,8 +62,8 @@ fn a_record_that_can_not_be_read_does_not_hide_others() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn rows_that_another_program_has_deleted_are_missed() {
+    needs!(Postgres);
     for (sql, what) in [
         ("DELETE FROM duologue.log WHERE number = 1", "people may see"),
         ("DELETE FROM duologue.log WHERE number = 2", "people may see"),
@@ -91,8 +91,8 @@ fn rows_that_another_program_has_deleted_are_missed() {
 
 /// A crash, or a restore of one of them, can come between the two.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_store_that_is_behind_the_other_is_completed() {
+    needs!(Postgres);
     for first_is_ahead in [true, false] {
         let (one, two) = (Database::new(), Database::new());
         let (of_one, of_two) = (one.dsn(), two.dsn());
@@ -126,8 +126,8 @@ fn a_store_that_is_behind_the_other_is_completed() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_session_that_was_just_released_is_resumed_at_once() {
+    needs!(Postgres);
     let database = talk(1);
     for turn in 2..6 {
         let mut server = database.resumed(&[]).start();
@@ -142,8 +142,8 @@ fn a_session_that_was_just_released_is_resumed_at_once() {
 
 /// No version with such a store was released.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_store_of_an_early_version_is_named_and_left_alone() {
+    needs!(Postgres);
     let database = talk(2);
     database.query("UPDATE duologue.migrations SET number = 1, name = 'sessions'");
     let launch = database.resumed(&[]);
@@ -156,8 +156,8 @@ fn a_store_of_an_early_version_is_named_and_left_alone() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_search_finds_what_it_finds_in_a_file() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let (dsn, file) = (database.bare_dsn(), folder.name("store"));
     for (number, (prompt, _)) in WRITTEN.iter().enumerate() {
@@ -183,8 +183,8 @@ fn a_search_finds_what_it_finds_in_a_file() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_chat_resumes_and_copies_its_conversations() {
+    needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());
     let dsn = database.bare_dsn();
     let begin = |options: &[&str]| {
@@ -220,8 +220,8 @@ fn a_chat_resumes_and_copies_its_conversations() {
 
 /// A client that is known by a certificate needs no password.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_client_with_a_certificate_is_let_in() {
+    needs!(Postgres);
     let postgres = PostgresServer::start_with_clients();
     let database = postgres.database();
     database.query(&format!(

@@ -39,8 +39,8 @@ fn check_resumes(database: &Database) {
 
 /// A process that is stopped loses its lease. When it goes on it can't write.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_process_that_lost_its_lease_can_not_write() {
+    needs!(Postgres);
     let database = Database::new();
     let args = ["--echo-delay-ms", "20", "--extensions", "store"];
     let mut stopped = database.stored(&args).start();
@@ -70,8 +70,8 @@ fn a_process_that_lost_its_lease_can_not_write() {
 
 /// A server that ends in mid-turn, in order or not, and starts again.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_turn_goes_on_after_the_server_was_started_again() {
+    needs!(Postgres);
     let mut postgres = PostgresServer::start();
     let database = postgres.database();
     let mut shown = Vec::new();
@@ -112,8 +112,8 @@ fn lose(nth: u32, how: Loss) -> Option<(Database, Transcript)> {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_batch_is_stored_once_when_the_answer_to_its_commit_is_lost() {
+    needs!(Postgres);
     let mut lost = 0;
     for how in [Loss::Answer, Loss::Request] {
         for nth in 1..=8 {
@@ -129,8 +129,8 @@ fn a_batch_is_stored_once_when_the_answer_to_its_commit_is_lost() {
 
 /// What somebody else changed meanwhile is not taken for the batch.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_commit_of_other_content_is_not_taken_for_the_batch() {
+    needs!(Postgres);
     let database = Database::new();
     let proxy = Proxy::start(database.port);
     let dsn = database.dsn_at(proxy.port);
@@ -152,8 +152,8 @@ fn a_commit_of_other_content_is_not_taken_for_the_batch() {
 
 /// A server that does not come back: the conversation goes on without it.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_server_that_stays_away_ends_only_the_storing() {
+    needs!(Postgres);
     let postgres = PostgresServer::start();
     let database = postgres.database();
     let mut server = database.stored(&["--extensions", "store"]).start();
@@ -167,8 +167,8 @@ fn a_server_that_stays_away_ends_only_the_storing() {
 
 #[cfg(debug_assertions)]
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn the_nth_write_fails_for_every_n() {
+    needs!(Postgres);
     let mut hits = 0;
     for nth in 1..=STATEMENTS {
         let database = Database::new();
@@ -192,8 +192,8 @@ fn the_nth_write_fails_for_every_n() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn what_was_shown_before_a_kill_is_stored() {
+    needs!(Postgres);
     let database = Database::new();
     let mut seen: BTreeMap<u64, Frame> = BTreeMap::new();
     for number in 0..KILLS {
@@ -217,8 +217,8 @@ fn what_was_shown_before_a_kill_is_stored() {
 
 /// What is lost while the store is opened and the session is locked is asked again.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_connection_that_is_cut_while_the_store_is_opened_is_made_again() {
+    needs!(Postgres);
     let database = Database::new();
     database.stored(&[]).start().finish();
     for how in [Loss::Answer, Loss::Request] {
@@ -238,8 +238,8 @@ fn a_connection_that_is_cut_while_the_store_is_opened_is_made_again() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_signal_ends_a_process_whose_server_hangs() {
+    needs!(Postgres);
     let database = Database::new();
     let proxy = Proxy::start(database.port);
     let dsn = database.dsn_at(proxy.port);
@@ -265,8 +265,8 @@ fn a_signal_ends_a_process_whose_server_hangs() {
 
 /// The last run is over, and its frames wait for the server.
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_signal_after_the_last_run_leaves_a_server_that_hangs_its_time() {
+    needs!(Postgres);
     for is_second in [false, true] {
         let database = Database::new();
         let proxy = Proxy::start(database.port);
@@ -294,8 +294,8 @@ fn a_signal_after_the_last_run_leaves_a_server_that_hangs_its_time() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn an_id_that_can_not_be_stored_is_refused() {
+    needs!(Postgres);
     let database = Database::new();
     let dsn = database.dsn();
     let mut server = echo(&["--store", &dsn]).start();

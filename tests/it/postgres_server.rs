@@ -77,12 +77,14 @@ pub(crate) struct Database {
     pub(crate) port: u16,
 }
 
-/// The folder of the newest server's programs.
-fn programs() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").expect("the package postgresql");
-    let mut versions: Vec<_> = versions.map(|it| it.expect("a folder").path()).collect();
-    versions.sort_by_key(|path| path.to_string_lossy().rsplit('/').next().map(str::len));
-    versions.pop().expect("a version").join("bin")
+/// The folder of the newest server's programs, where Debian's package has them; `None` if it is not
+/// installed.
+pub(crate) fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let mut folders: Vec<_> = folders.filter(|folder| folder.join("initdb").exists()).collect();
+    folders.sort_by_key(|path| path.to_string_lossy().len());
+    folders.pop()
 }
 
 /// A port of this machine that nothing uses.
@@ -129,7 +131,7 @@ impl PostgresServer {
         let port = free_port();
         let mut shell = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "sh"])
-            .args([programs().as_path(), &folder])
+            .args([programs().expect("PostgreSQL").as_path(), &folder])
             .args([port.to_string().as_str(), USER])
             .stdin(Stdio::piped())
             .spawn()
@@ -217,7 +219,7 @@ impl Database {
     }
 
     fn psql(&self, sql: &str) -> Command {
-        let mut command = Command::new(programs().join("psql"));
+        let mut command = Command::new(programs().expect("PostgreSQL").join("psql"));
         command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql]);
         command.arg(self.bare_dsn()).env("PGPASSWORD", PASSWORD).stdin(Stdio::null());
         command

@@ -36,8 +36,8 @@ fn transcripts_are_what_their_commands_print() {
 }
 
 #[test]
-#[ignore = "needs jq and python3"]
 fn transcripts_with_other_programs_are_what_their_commands_print() {
+    needs!(Jq, Python);
     for (text, _, least) in TEXTS {
         check(text, needs_tools, least);
     }

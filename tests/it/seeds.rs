@@ -74,8 +74,8 @@ fn every_line_of_the_event_stream_is_as_documented() {
 }
 
 #[test]
-#[ignore = "needs jq"]
 fn the_examples_of_the_event_stream_work() {
+    needs!(Jq);
     let lines = values(&prints(r#"duologue exec --json-stream "list all API routes" | jq ."#));
     assert_eq!(lines.first().map(|line| &line["type"]), Some(&json!("start")));
     assert_eq!(lines.last().map(|line| &line["type"]), Some(&json!("done")));
@@ -305,8 +305,8 @@ fn the_variable_of_outputs_leaves_conversations_alone() {
 }
 
 #[test]
-#[ignore = "needs python3"]
 fn output_that_is_not_streamed_is_one_json_document() {
+    needs!(Python);
     let parse = r#"python3 -c "import sys,json; json.loads(sys.stdin.read())""#;
     for command in [
         r#"duologue exec --no-stream "x""#,
@@ -361,8 +361,8 @@ fn text_is_printed_while_the_frames_are_copied() {
 
 /// The recipes of the protocol's documentation.
 #[test]
-#[ignore = "needs jq"]
 fn the_recipes_of_the_protocol_work() {
+    needs!(Jq);
     let recipe = |jq: &str| {
         prints(&format!("duologue run-command ./my-command.yaml --output jsonl \\\n  | {jq}"))
     };

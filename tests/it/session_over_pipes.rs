@@ -116,8 +116,8 @@ fn jq(args: &str, filter: &str) -> String {
 }
 
 #[test]
-#[ignore = "needs jq"]
 fn the_documented_recipes_work() {
+    needs!(Jq);
     let ordinals = jq("", "select(.uiEvent) | .uiEvent.ordinal | tonumber");
     let ordinals: Vec<u64> = ordinals.lines().map(|line| line.parse().expect("a number")).collect();
     assert!(ordinals.len() > 10 && ordinals.is_sorted());

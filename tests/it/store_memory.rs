@@ -135,8 +135,8 @@ fn a_long_answer_takes_about_as_much_memory_with_a_store_as_without() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_long_answer_is_copied_for_one_message_to_a_server_at_a_time() {
+    needs!(Postgres);
     let database = Database::new();
     let store = database.bare_dsn();
     let without = long_answer_bytes(&[]);

@@ -194,8 +194,8 @@ print("fine")
 "#;
 
 #[test]
-#[ignore = "needs python3"]
 fn an_agent_reads_a_listing_either_way() {
+    needs!(Python);
     let folder = crate::server::Folder::new();
     let path = folder.name("stream");
     fs::write(&path, turn()).expect("a file");

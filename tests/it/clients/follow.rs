@@ -31,20 +31,20 @@ fn the_document_quotes_the_programs() {
 }
 
 #[test]
-#[ignore = "needs python3 with protobuf; .ci/run installs it"]
 fn the_python_program_follows_a_conversation() -> Result<()> {
+    needs!(PythonProtobuf);
     follow(|| python("follow.py"))
 }
 
 #[test]
-#[ignore = "needs node with @bufbuild/protobuf; .ci/run installs it"]
 fn the_node_program_follows_a_conversation() -> Result<()> {
+    needs!(NodeProtobuf);
     follow(|| node("follow.mjs"))
 }
 
 #[test]
-#[ignore = "needs go with google.golang.org/protobuf; .ci/run installs it"]
 fn the_go_program_follows_a_conversation() -> Result<()> {
+    needs!(GoProtobuf);
     follow(|| go("./follow"))
 }
 

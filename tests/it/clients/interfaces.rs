@@ -100,8 +100,8 @@ fn over_each(check: impl Fn(&Interface, &Provider, &mut Server) -> Result<()>) -
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn text_reasoning_and_counts_arrive_over_every_interface() -> Result<()> {
+    needs!(Aimock);
     over_each(|interface, _, server| {
         let frames = server.turn("r1", "introduce yourself")?;
         ensure!(status_of(&frames, "r1") == "ok", "{frames:#?}");
@@ -128,8 +128,8 @@ fn text_reasoning_and_counts_arrive_over_every_interface() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn tools_are_called_in_two_rounds_over_every_interface() -> Result<()> {
+    needs!(Aimock);
     over_each(|interface, provider, server| {
         let frames = weather(server)?;
         let finished: Vec<&Value> = events(&frames, "ChatProviderCallFinished").collect();
@@ -159,8 +159,8 @@ fn tools_are_called_in_two_rounds_over_every_interface() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn every_interface_takes_an_image() -> Result<()> {
+    needs!(Aimock);
     over_each(|_, provider, server| {
         server.send(&look_at_image("r1"))?;
         let frames = server.frames_until(|frame| is_done(frame, "r1"))?;
@@ -175,8 +175,8 @@ fn every_interface_takes_an_image() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn a_cancel_stops_an_answer_over_every_interface() -> Result<()> {
+    needs!(Aimock);
     over_each(|_, provider, server| {
         server.send(&submit("r1", "count slowly"))?;
         let mut frames = server.frames_until(|frame| event_name(frame) == "ChatTextPatch")?;
@@ -196,8 +196,8 @@ fn a_cancel_stops_an_answer_over_every_interface() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn what_fails_over_any_interface_is_a_typed_error_and_what_passes_is_tried_again() -> Result<()> {
+    needs!(Aimock);
     over_each(|_, _, server| {
         let failures = [
             ("refuse my key", "auth: status 401"),
@@ -223,8 +223,8 @@ fn what_fails_over_any_interface_is_a_typed_error_and_what_passes_is_tried_again
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn models_are_listed_where_the_provider_lists_them() -> Result<()> {
+    needs!(Aimock);
     let provider = Provider::start()?;
     for interface in &INTERFACES {
         let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
@@ -242,8 +242,8 @@ fn models_are_listed_where_the_provider_lists_them() -> Result<()> {
 /// From each interface of one provider to the next interface of another, with calls of tools, an
 /// image, and reasoning that only the first can read.
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn a_conversation_goes_on_at_another_provider() -> Result<()> {
+    needs!(Aimock);
     for (index, from) in INTERFACES.iter().enumerate() {
         let to = &INTERFACES[(index + 1) % INTERFACES.len()];
         // OpenAI's two interfaces have one address.

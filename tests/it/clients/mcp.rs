@@ -85,8 +85,8 @@ impl Running {
 /// Three rounds of a conversation whose provider is scripted: it converts a time, writes the result
 /// into a file and reads that, each with a server of others.
 #[test]
-#[ignore = "needs node and python3 with MCP servers; tests/clients/install.sh installs them"]
 fn a_conversation_uses_the_servers_of_others() {
+    needs!(McpServers);
     let folder = Folder::new();
     let note = folder.name("note.txt");
     let list = json!({ "mcpServers": {
@@ -148,8 +148,8 @@ fn everything() -> Value {
 }
 
 #[tokio::test]
-#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
 async fn the_servers_of_others_do_real_work() -> Result<()> {
+    needs!(McpServers);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("duologue-mcp-clients-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -185,16 +185,16 @@ async fn the_servers_of_others_do_real_work() -> Result<()> {
 }
 
 #[tokio::test]
-#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
 async fn every_kind_of_result_arrives() -> Result<()> {
+    needs!(McpServers);
     let running = Running::start("kinds", json!({"all": everything()})).await?;
     every_kind(&running).await?;
     running.close().await
 }
 
 #[tokio::test]
-#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
 async fn every_kind_of_result_arrives_over_http() -> Result<()> {
+    needs!(McpServers);
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut command = Command::new("node");
     command.arg(node_server("mcp-server-everything")).arg("streamableHttp");
@@ -254,8 +254,8 @@ async fn every_kind(running: &Running) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
 fn a_server_behind_wrappers_ends_with_us() -> Result<()> {
+    needs!(McpServers);
     let mark = format!("wrapped-{}", std::process::id());
     // As npx does it: a wrapper that waits for a shell that waits for node.
     let inner = format!("node {}; true", node_server("mcp-server-everything"));

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 /// Tools with reasoning, an image, settings and a schema, each on top of what was before.
 #[test]
-#[ignore = "needs node with @copilotkit/aimock and python3 with the libraries of providers; tests/clients/install.sh installs them"]
 fn every_request_has_the_types_of_the_providers_library() -> Result<()> {
+    needs!(Aimock, ProviderSdks);
     for interface in &INTERFACES {
         let provider = Provider::start()?;
         let proxy = Proxy::start(&provider)?;
@@ -26,8 +26,8 @@ fn every_request_has_the_types_of_the_providers_library() -> Result<()> {
 
 /// The proxy can refuse: the same interface, with a member that no library has.
 #[test]
-#[ignore = "needs node with @copilotkit/aimock and python3 with the libraries of providers; tests/clients/install.sh installs them"]
 fn a_request_with_an_odd_member_is_refused() -> Result<()> {
+    needs!(Aimock, ProviderSdks);
     for interface in &INTERFACES {
         let provider = Provider::start()?;
         let proxy = Proxy::start(&provider)?;

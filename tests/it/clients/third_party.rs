@@ -14,8 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn an_answer_of_a_third_party_arrives_as_it_was_streamed() -> Result<()> {
+    needs!(Aimock);
     let provider = Provider::start()?;
     let mut server = provider.serve()?;
     let frames = server.turn("r1", "introduce yourself")?;
@@ -29,8 +29,8 @@ fn an_answer_of_a_third_party_arrives_as_it_was_streamed() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn a_third_party_gets_the_turns_before() -> Result<()> {
+    needs!(Aimock);
     let provider = Provider::start()?;
     let mut server = provider.serve()?;
     server.turn("r1", "my name is Ada")?;
@@ -46,8 +46,8 @@ fn a_third_party_gets_the_turns_before() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn a_cancel_stops_a_third_partys_answer_and_the_next_turn_knows_what_came_of_it() -> Result<()> {
+    needs!(Aimock);
     let provider = Provider::start()?;
     let mut server = provider.serve()?;
     server.send(&submit("r1", "count slowly"))?;
@@ -72,8 +72,8 @@ fn a_cancel_stops_a_third_partys_answer_and_the_next_turn_knows_what_came_of_it(
 
 /// This provider cuts an emoji into two deltas, each with half a surrogate pair.
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn odd_letters_of_a_third_party_arrive_whole() -> Result<()> {
+    needs!(Aimock);
     let provider = Provider::start()?;
     let mut server = provider.serve()?;
     let frames = server.turn("r1", "write odd letters")?;
@@ -83,8 +83,8 @@ fn odd_letters_of_a_third_party_arrive_whole() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
 fn what_fails_at_a_third_party_is_one_error_and_the_session_lives() -> Result<()> {
+    needs!(Aimock);
     let provider = Provider::start()?;
     let mut server = provider.serve()?;
     let failures: [(&str, &[&str]); 2] =
