@@ -8,7 +8,7 @@
 //! | [`log`], `projections` | the log of events, which a store is given and gives back; everything that is known of a conversation, as folds of its log |
 //! | [`patch`], `ui` | patches; the conversation as a stream of changes |
 //! | `timeline`, [`transcript`] | the conversation as a person sees it, and as the model sees it |
-//! | `usage` | token counts and costs |
+//! | `usage`, `summaries` | token counts and costs; what answered in each turn, and what it took |
 //! | `endings` | how messages and runs ended, as their entities show it |
 //! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the log with which such a session begins |
 
@@ -21,6 +21,7 @@ pub mod event;
 pub mod log;
 pub mod patch;
 pub(crate) mod projections;
+pub(crate) mod summaries;
 pub(crate) mod timeline;
 pub mod tool;
 pub mod transcript;

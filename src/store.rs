@@ -35,6 +35,7 @@ pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
 pub(crate) use search::Hit;
 pub(crate) use session_store::{Report, Request, SessionStore};
+pub(crate) use sqlite::now_ms;
 pub(crate) use words::Phrases;
 
 use crate::conversation::choices::Choices;

@@ -77,6 +77,8 @@ pub(crate) enum Event {
         prompt: Text,
         /// What is chosen, if the log has other choices so far.
         choices: Option<Arc<Choices>>,
+        /// What answers.
+        answerer: Answerer,
     },
     /// A call to the provider began.
     CallStarted,
@@ -257,6 +259,18 @@ pub(crate) struct ImportedTurn {
     pub entities: Vec<SnapshotEntity>,
     /// It as the model is sent it; `None` if it is not sent it.
     pub turn: Option<Arc<Turn>>,
+}
+
+/// What answers in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answerer {
+    /// The engine.
+    pub engine: Arc<str>,
+    /// The model; empty if the engine has none.
+    pub model: String,
+    /// When the run began, in milliseconds since 1970. Noted when the event is stored: a session has no
+    /// calendar.
+    pub started_ms: Option<i64>,
 }
 
 /// What is reported about a provider call to clients that follow it.

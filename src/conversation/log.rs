@@ -91,6 +91,13 @@ impl Record {
         0
     }
 
+    /// Notes when a run began, if this is its beginning.
+    pub(crate) fn note_start(&mut self, now_ms: impl FnOnce() -> i64) {
+        if let Self::Event(Recorded { event: Event::RunStarted { answerer, .. }, .. }) = self {
+            answerer.started_ms = Some(now_ms());
+        }
+    }
+
     /// The event in it; `None` if it is the start of the session.
     pub(crate) fn event(&self) -> Option<&Recorded> {
         match self {

@@ -4,6 +4,7 @@
 use super::choices::Choices;
 use super::event::{Event, Recorded};
 use super::log::SessionStart;
+use super::summaries::Summaries;
 use super::timeline::Timeline;
 use super::transcript::{Preamble, Transcript};
 use super::usage::UsageTotals;
@@ -30,6 +31,8 @@ pub(crate) struct Projections {
     pub choices: Arc<Choices>,
     /// The ids of the session's tool calls.
     pub tool_calls: ToolCallIds,
+    /// What answered in each turn, if that is wanted.
+    pub summaries: Option<Summaries>,
 }
 
 /// The ids of tool calls, each with how many calls of the engines had it.
@@ -50,6 +53,11 @@ impl Projections {
         }
     }
 
+    /// Those of a conversation that is to be exported, before its first event.
+    pub(crate) fn of_export(start: &SessionStart) -> Self {
+        Self { summaries: Some(Summaries::new(&start.session)), ..Self::of_start(start) }
+    }
+
     /// Applies an event. Events must come in the order of their ordinals. `with_timeline`: what people see
     /// is remembered.
     pub(crate) fn apply(&mut self, recorded: &Recorded, with_timeline: bool) {
@@ -60,6 +68,9 @@ impl Projections {
         }
         self.transcript.apply(recorded);
         self.usage.apply(&recorded.event);
+        if let Some(summaries) = &mut self.summaries {
+            summaries.apply(recorded, &self.usage);
+        }
         if let Some(choices) = recorded.event.choices() {
             self.choices = Arc::clone(choices);
         }

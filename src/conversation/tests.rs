@@ -5,7 +5,8 @@ mod timeline;
 mod transcript;
 
 use super::event::{
-    Ending, Event, FinishClass, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
+    Answerer, Ending, Event, FinishClass, Recorded, Scope, Segment, SegmentKind, ToolCall,
+    ToolResult, Usage,
 };
 use super::patch::{PatchFields, PatchMode, Patches};
 use super::timeline::{Span, Timeline};
@@ -42,7 +43,11 @@ impl Recorder {
     fn turn(&mut self, prompt: &str, said: &[ModelStep]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
         self.event(Event::PromptAccepted { prompt: prompt.into(), attachments: Arc::new([]) });
-        self.event(Event::RunStarted { prompt: prompt.into(), choices: None });
+        self.event(Event::RunStarted {
+            prompt: prompt.into(),
+            choices: None,
+            answerer: Answerer::default(),
+        });
         self.scope.call = 1;
         self.event(Event::CallStarted);
         for (at, said) in said.iter().enumerate() {

@@ -7,7 +7,7 @@
 use super::Effects;
 use crate::conversation::log::{Record, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
-use crate::store::{Report, Request, SessionStore, StoreSettings};
+use crate::store::{Report, Request, SessionStore, StoreSettings, now_ms};
 use crate::support::fail_point::Plan;
 use crate::support::threads::NoThread;
 use std::collections::VecDeque;
@@ -105,10 +105,11 @@ impl PersistGate {
     }
 
     /// Has a record stored.
-    pub(super) fn record(&mut self, record: Record) {
+    pub(super) fn record(&mut self, mut record: Record) {
         if self.state != State::On {
             return;
         }
+        record.note_start(now_ms);
         self.recorded += 1;
         self.unsent_bytes += record.text_bytes();
         // Coalesced here, so that the thread of the store does not get each of them to free.

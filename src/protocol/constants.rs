@@ -225,6 +225,9 @@ pub(crate) mod capability {
     /// Extension: events report how soon provider calls were answered.
     pub(crate) const TIMING: &str = "timing";
 
+    /// Extension of exports: events report what answered in each turn, and what it took.
+    pub(crate) const TURN_SUMMARIES: &str = "turn-summaries";
+
     /// Extension: events report token counts and costs.
     pub(crate) const USAGE: &str = "usage";
 
@@ -250,6 +253,7 @@ pub(crate) fn extension_of(full_name: &str) -> Option<&str> {
         "duologue.session.v1.UsageTotals" => Some(capability::USAGE),
         "duologue.session.v1.StoreDegraded" => Some(capability::STORE),
         "duologue.session.v1.TurnDropped" => Some(capability::EDIT),
+        "duologue.session.v1.TurnSummary" => Some(capability::TURN_SUMMARIES),
         "duologue.provider.v1.RetryScheduled"
         | "duologue.provider.v1.RetryStarted"
         | "duologue.provider.v1.AnswerTruncated" => Some(capability::RETRIES),

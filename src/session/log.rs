@@ -46,9 +46,9 @@ impl Log {
 
     /// The event with what is chosen, if it is the start of a run and the log has other choices so far.
     pub(super) fn complete(&mut self, event: Event) -> Event {
-        if let Event::RunStarted { prompt, choices: None } = event {
+        if let Event::RunStarted { prompt, choices: None, answerer } = event {
             let choices = self.next_choices.take().filter(|_| self.rules.is_stored);
-            return Event::RunStarted { prompt, choices };
+            return Event::RunStarted { prompt, choices, answerer };
         }
         if event.choices().is_some() {
             self.next_choices = None;

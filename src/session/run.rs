@@ -16,7 +16,9 @@ use super::server_states::UNAVAILABLE;
 use super::toolbox::Toolbox;
 use super::waiting::Submit;
 use super::{Hint, Output, TaskEvent, Warning};
-use crate::conversation::event::{Attachments, Ending, Event, FinishClass, Scope, SegmentKind};
+use crate::conversation::event::{
+    Answerer, Attachments, Ending, Event, FinishClass, Scope, SegmentKind,
+};
 use crate::protocol::id::{RequestId, RunId, TaskId};
 use crate::protocol::wire::ClientError;
 use crate::support::text::Text;
@@ -152,7 +154,10 @@ impl Run {
         let prompt = self.prompt.clone();
         let accepted = Event::PromptAccepted { prompt: prompt.clone(), attachments };
         self.record(context.recorder, accepted);
-        self.record(context.recorder, Event::RunStarted { prompt, choices: None });
+        let CallModel { engine, name, .. } = &self.model;
+        let answerer =
+            Answerer { engine: Arc::clone(engine), model: name.clone(), started_ms: None };
+        self.record(context.recorder, Event::RunStarted { prompt, choices: None, answerer });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.step = Step::Preparing { deadline },
             None => self.start_call(context),

@@ -9,8 +9,8 @@ pub(super) use choices::{choices, choices_message};
 pub(super) use values::{Blobs, add_blobs};
 
 use crate::conversation::event::{
-    Attachments, CallCounts, CallReport, Event, ImportedTurn, Recorded, Scope, SessionEvent,
-    ToolCall, ToolResult,
+    Answerer, Attachments, CallCounts, CallReport, Event, ImportedTurn, Recorded, Scope,
+    SessionEvent, ToolCall, ToolResult,
 };
 use crate::conversation::log::SessionStart;
 use crate::protocol::command::Decision;
@@ -120,11 +120,16 @@ impl RowWriter {
         } else if let Event::PromptJoined { prompt, attachments, number } = event {
             add_prompt(&mut pieces, prompt, attachments, *number);
             tag::PROMPT_JOINED
-        } else if let Event::RunStarted { prompt, choices } = event {
+        } else if let Event::RunStarted { prompt, choices, answerer } = event {
             pieces.message(tag::PROMPT_OF_RUN, self.repeat(prompt));
             pieces.fields(&stored::StoredRunStarted {
                 prompt: None,
                 choices: choices.as_deref().map(choices_message),
+                answerer: Some(stored::StoredAnswerer {
+                    engine: answerer.engine.to_string(),
+                    model: answerer.model.clone(),
+                    started_ms: answerer.started_ms,
+                }),
             });
             tag::RUN_STARTED
         } else if let Event::SegmentStarted { segment, prompt } = event {
@@ -374,9 +379,12 @@ impl<'a> RowReader<'a> {
             Kind::RepairRequested(stored::StoredRepair { reason, number, max }) => {
                 Event::RepairRequested { reason, number, max }
             }
-            Kind::RunStarted(stored::StoredRunStarted { prompt, choices: chosen }) => {
+            Kind::RunStarted(stored::StoredRunStarted { prompt, choices: chosen, answerer }) => {
                 let chosen = chosen.map(|chosen| choices(chosen).into());
-                Event::RunStarted { prompt: self.repeated(prompt), choices: chosen }
+                let stored::StoredAnswerer { engine, model, started_ms } =
+                    answerer.unwrap_or_default();
+                let answerer = Answerer { engine: engine.into(), model, started_ms };
+                Event::RunStarted { prompt: self.repeated(prompt), choices: chosen, answerer }
             }
             Kind::CallStarted(stored::StoredNothing {}) => Event::CallStarted,
             Kind::SegmentStarted(it) => {

@@ -9,6 +9,7 @@ use super::reading::{Reading, Sink};
 use super::search::{Hit, Search};
 use super::words::Phrases;
 use super::{Store, sessions, words};
+use crate::conversation::summaries::Summaries;
 use crate::conversation::timeline::Span;
 use crate::conversation::transcript::Turn;
 use crate::protocol::id::SessionId;
@@ -49,6 +50,8 @@ pub(crate) struct Summary {
 pub(crate) struct Conversation {
     pub(crate) session: SessionId,
     pub(crate) state: SnapshotFrame,
+    /// What answered in each turn, and what it took.
+    pub(crate) summaries: Summaries,
     /// The turns as the model is sent them, if they are stored here.
     pub(crate) turns: Vec<Arc<Turn>>,
     /// What could not be read, for people.
@@ -214,7 +217,7 @@ impl Library {
     /// # Errors
     /// If a store can't be read, for a person.
     pub(crate) fn conversation(&self, session: &SessionId) -> Result<Option<Conversation>, String> {
-        let reading = self.read(session, || Sink::Fold(Box::default()));
+        let reading = self.read(session, || Sink::Export(Box::default()));
         let reading = reading.map_err(|error| error.to_string())?;
         if !reading.is_there() && reading.loss.is_none() {
             return Ok(None);
@@ -224,7 +227,8 @@ impl Library {
         let ended = as_if_ended(restored);
         let state = ended.timeline.snapshot(session, Span::Conversation);
         let turns = ended.transcript.turns().to_vec();
-        Ok(Some(Conversation { session: session.clone(), state, turns, loss }))
+        let summaries = ended.summaries.unwrap_or_default();
+        Ok(Some(Conversation { session: session.clone(), state, summaries, turns, loss }))
     }
 
     /// Reads the log of a session from the store that has most of it.

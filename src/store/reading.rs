@@ -16,6 +16,8 @@ use std::fmt;
 pub(super) enum Sink {
     /// Its projections.
     Fold(Box<Projections>),
+    /// Its projections, with what is exported beside the conversation.
+    Export(Box<Projections>),
     /// Its events after what another store has.
     Events(Known, Vec<Recorded>),
     /// Where words are in it.
@@ -120,6 +122,7 @@ impl Reading {
         });
         match &mut self.sink {
             Sink::Fold(projections) => **projections = Projections::of_start(&start),
+            Sink::Export(projections) => **projections = Projections::of_export(&start),
             Sink::Events(..) => {}
             Sink::Search(search) => search.begin(&start.history),
         }
@@ -129,7 +132,7 @@ impl Reading {
     /// Whether the bytes of attachments are wanted.
     pub(super) fn wants_blobs(&self) -> bool {
         match &self.sink {
-            Sink::Fold(_) | Sink::Events(..) => true,
+            Sink::Fold(_) | Sink::Export(_) | Sink::Events(..) => true,
             Sink::Search(_) => false,
         }
     }
@@ -178,7 +181,7 @@ impl Reading {
         // A large turn may be sealed in parts.
         let ends_turn = events.last().is_some_and(|recorded| recorded.event.ends_turn());
         match &mut self.sink {
-            Sink::Fold(projections) => {
+            Sink::Fold(projections) | Sink::Export(projections) => {
                 events.iter().for_each(|recorded| projections.apply(recorded, true));
             }
             Sink::Events(known, all) => {
@@ -212,7 +215,7 @@ impl Reading {
             }
         }
         self.tail.end(rows, head, self.turns);
-        if let Sink::Fold(projections) = &mut self.sink {
+        if let Sink::Fold(projections) | Sink::Export(projections) = &mut self.sink {
             projections.ordinal = projections.ordinal.max(self.last);
             projections.turns = projections.turns.max(self.turns);
         }
@@ -236,7 +239,7 @@ impl Reading {
     /// The session as a process continues it; `None` if its projections were not wanted.
     pub(super) fn restored(self) -> Option<Restored> {
         let Self { session, open, loss, sink, .. } = self;
-        let Sink::Fold(projections) = sink else { return None };
+        let (Sink::Fold(projections) | Sink::Export(projections)) = sink else { return None };
         Some(Restored { session, projections, open, loss })
     }
 }

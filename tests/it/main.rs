@@ -157,6 +157,7 @@ mod wire_fields;
 mod edits;
 mod sessions;
 mod sessions_damage;
+mod sessions_export;
 mod store;
 mod store_apart;
 mod store_choices;

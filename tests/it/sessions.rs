@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Asks one prompt of a new session.
 #[track_caller]
-fn ask(folder: &Folder, id: &str, prompt: &str) {
+pub(crate) fn ask(folder: &Folder, id: &str, prompt: &str) {
     let place = folder.name("store");
     let words = ["exec", "--engine", "echo", "--store", &place, "--session-id", id, prompt];
     let ended = run(folder, &words);
@@ -20,14 +20,14 @@ fn ask(folder: &Folder, id: &str, prompt: &str) {
 
 /// `duologue sessions <words> --store …`.
 #[track_caller]
-fn sessions(folder: &Folder, words: &[&str]) -> Ended {
+pub(crate) fn sessions(folder: &Folder, words: &[&str]) -> Ended {
     let place = folder.name("store");
     run(folder, &[&["sessions"], words, &["--store", &place]].concat())
 }
 
 /// The envelope of `words` with `--output json`, and the status.
 #[track_caller]
-fn envelope(folder: &Folder, words: &[&str]) -> (Value, i32) {
+pub(crate) fn envelope(folder: &Folder, words: &[&str]) -> (Value, i32) {
     let ended = sessions(folder, &[words, &["--output", "json"]].concat());
     (serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")), ended.status)
 }
@@ -190,53 +190,6 @@ fn control_characters_are_escaped_on_a_terminal() {
     }
     let exported = sessions(&folder, &["export", "s", "--format", "markdown"]);
     assert!(exported.stdout.contains('\u{1b}'), "a file has the text as it is");
-}
-
-#[test]
-fn what_is_exported_has_the_whole_conversation() {
-    let folder = Folder::new();
-    ask(&folder, "s", "a <b>bold</b> & ```fenced``` prompt");
-    let lines = sessions(&folder, &["export", "s"]);
-    assert_eq!(lines.stdout.lines().count(), 2, "{lines:?}");
-    fs::write(folder.path("lines"), &lines.stdout).expect("a file");
-    let checked = run(&folder, &["check", "lines"]);
-    assert_eq!(checked.status, 0, "{checked:?}");
-    let object = sessions(&folder, &["export", "s", "--format", "json"]);
-    let object: Value = serde_json::from_str(&object.stdout).expect("JSON");
-    let snapshot: Value =
-        serde_json::from_str(lines.stdout.lines().nth(1).expect("a line")).expect("JSON");
-    assert_eq!(object["entities"], snapshot["snapshot"]["entities"]);
-    assert_eq!(object["sessionId"], "s");
-    let markdown = sessions(&folder, &["export", "s", "--format", "markdown"]).stdout;
-    assert!(
-        markdown.contains("\n## User\n\na <b>bold</b>") && markdown.contains("\n## Assistant\n")
-    );
-    let html = sessions(&folder, &["export", "s", "--format", "html"]).stdout;
-    assert!(html.contains("a &lt;b&gt;bold&lt;/b&gt; &amp;") && !html.contains("<b>"), "{html}");
-}
-
-#[test]
-fn an_export_is_one_json_object_where_that_is_asked_for() {
-    let folder = Folder::new();
-    ask(&folder, "s", "hello");
-    let plain = |format: &str| sessions(&folder, &["export", "s", "--format", format]).stdout;
-    let data = |format: &str| {
-        let (whole, status) = envelope(&folder, &["export", "s", "--format", format]);
-        assert_eq!((status, &whole["ok"], &whole["error"]), (0, &json!(true), &Value::Null));
-        whole["data"].clone()
-    };
-    let frames: Vec<Value> =
-        plain("jsonl").lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
-    assert_eq!(data("jsonl"), json!(frames));
-    assert_eq!(data("json"), serde_json::from_str::<Value>(&plain("json")).expect("JSON"));
-    assert_eq!(data("markdown"), json!(plain("markdown")));
-    assert_eq!(data("html"), json!(plain("html")));
-    let (missing, status) = envelope(&folder, &["export", "other"]);
-    assert_eq!((status, &missing["error"]["code"]), (1, &json!("session_not_found")));
-    assert_eq!((&missing["ok"], &missing["data"]), (&json!(false), &Value::Null));
-    let ended = run(&folder, &["sessions", "export", "s", "--output", "json"]);
-    assert_eq!(ended.status, 2, "{ended:?}");
-    assert!(ended.stdout.contains("no store is named"), "{ended:?}");
 }
 
 #[test]

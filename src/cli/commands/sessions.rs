@@ -4,6 +4,7 @@
 pub(crate) mod args;
 mod delete;
 mod export;
+mod html;
 mod import;
 mod list;
 mod markdown;
@@ -11,6 +12,7 @@ mod message;
 mod new;
 mod search;
 mod show;
+mod words;
 
 use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};

@@ -124,6 +124,7 @@ impl<'a> Fields<'a> {
             RetryStarted: ;
             CallTiming: ;
             UsageTotals: ;
+            TurnSummary: ;
         }
         fields.take_others(payload);
         fields

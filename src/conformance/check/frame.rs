@@ -233,7 +233,11 @@ fn is_of_process(body: &Body) -> bool {
         Body::Error(error) => return error.code == code::STORE_FAILED && !error.terminal,
         Body::Hello(_) | Body::Snapshot(_) | Body::Done(_) => None,
     };
-    let is_of_process = matches!(payload, Some(Any::ToolServerChanged(_) | Any::StoreDegraded(_)));
+    let is_of_process = matches!(
+        payload,
+        // The last one is in an export, before the snapshot.
+        Some(Any::ToolServerChanged(_) | Any::StoreDegraded(_) | Any::TurnSummary(_))
+    );
     // What a client of an earlier process chose, as the session goes on with it.
     let goes_on =
         matches!(payload, Some(Any::ModelSwitched(_) | Any::FrontendToolManifestUpdated(_)));

@@ -83,7 +83,7 @@ messages! {
     tools in "duologue.tools.v1":
         ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
     session in "duologue.session.v1":
-        SteeringAccepted StoreDegraded TokenCounts TurnDropped UsageTotals;
+        SteeringAccepted StoreDegraded TokenCounts TurnDropped TurnSummary UsageTotals;
     provider in "duologue.provider.v1":
         AnswerTruncated CallTiming ModelSwitched RetryScheduled RetryStarted;
 }

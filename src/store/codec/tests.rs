@@ -3,7 +3,8 @@
 use super::*;
 use crate::conversation::choices::{Choices, ChosenModel};
 use crate::conversation::event::{
-    Attachments, Ending, FinishClass, ProviderData, Segment, SegmentKind, ToolResult, Usage,
+    Answerer, Attachments, Ending, FinishClass, ProviderData, Segment, SegmentKind, ToolResult,
+    Usage,
 };
 use crate::conversation::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::conversation::usage::{Cost, Spent};
@@ -149,7 +150,12 @@ fn of_prompts() -> impl Strategy<Value = Event> {
         }),
         (text(), any::<u32>(), any::<u32>())
             .prop_map(|(reason, number, max)| Event::RepairRequested { reason, number, max }),
-        (shared(), chosen()).prop_map(|(prompt, choices)| Event::RunStarted { prompt, choices }),
+        (shared(), chosen(), text(), any::<Option<i64>>()).prop_map(
+            |(prompt, choices, model, started_ms)| {
+                let answerer = Answerer { engine: model.as_str().into(), model, started_ms };
+                Event::RunStarted { prompt, choices, answerer }
+            }
+        ),
         (segment(), shared())
             .prop_map(|(segment, prompt)| Event::SegmentStarted { segment, prompt }),
         (segment(), any::<u64>(), any::<u64>(), text()).prop_map(
@@ -360,7 +366,7 @@ fn a_prompt_is_in_a_row_once() {
     };
     let events = [
         Event::PromptAccepted { prompt: prompt(), attachments: Attachments::default() },
-        Event::RunStarted { prompt: prompt(), choices: None },
+        Event::RunStarted { prompt: prompt(), choices: None, answerer: Answerer::default() },
         Event::SegmentStarted { segment, prompt: prompt() },
         finished,
     ];

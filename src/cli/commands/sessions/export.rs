@@ -1,26 +1,23 @@
 //! `duologue sessions export`: a conversation as protocol lines, Markdown, JSON or HTML.
 
 use super::args::{ExportArgs, ExportFormat};
-use super::markdown::contained;
-use super::message::{Said, entries};
+use super::html::{html, role_name};
+use super::markdown::{contained, literal};
+use super::message::{Said, summarized};
+use super::words::session_words;
 use super::{Failure, Out, conversation, message, status_of};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::conversation::attached::show_bytes;
-use crate::protocol::constants::capability::ALWAYS;
+use crate::protocol::constants::capability::{ALWAYS, TURN_SUMMARIES};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::SnapshotEntity;
+use crate::protocol::proto::session::{TokenCounts, TurnSummary};
 use crate::protocol::wire::{self, Frame};
 use crate::store::Conversation;
 use crate::support::terminal::{Escapes, make_visible};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
-
-/// The style of the page, and its beginning. It loads nothing and runs nothing.
-const PAGE_START: &str = "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
-     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-     <style>body{max-width:50em;margin:auto;font-family:sans-serif}\
-     pre{white-space:pre-wrap;overflow-wrap:anywhere}</style>\n";
 
 /// A conversation as one JSON object.
 #[derive(Serialize)]
@@ -29,6 +26,8 @@ struct Whole<'a> {
     session_id: &'a str,
     snapshot_ordinal: String,
     entities: &'a [SnapshotEntity],
+    turns: Vec<&'a TurnSummary>,
+    usage: &'a TokenCounts,
 }
 
 /// Prints a conversation in the format that `args` name.
@@ -101,11 +100,16 @@ fn without_bytes(lost: usize) -> String {
     format!("the export has no bytes of {lost} attachments, which are not in the store")
 }
 
-/// The lines of a process that resumes the conversation and ends at once.
-fn frames(found: Conversation) -> [Frame; 2] {
-    let capabilities = ALWAYS.iter().map(|&word| word.to_owned()).collect();
-    [wire::hello(capabilities), wire::snapshot(found.state)]
-        .map(|body| wire::frame(&found.session, None, body))
+/// The lines of a process that resumes the conversation and ends at once, with a summary of each turn
+/// before the snapshot.
+fn frames(found: Conversation) -> Vec<Frame> {
+    let Conversation { session, state, summaries, .. } = found;
+    let turns = summaries.turns();
+    let words = ALWAYS.iter().chain((!turns.is_empty()).then_some(&TURN_SUMMARIES));
+    let mut bodies = vec![wire::hello(words.map(|&word| word.to_owned()).collect())];
+    bodies.extend(turns.iter().map(|it| wire::ui_event(it.ordinal, it.summary.clone().into())));
+    bodies.push(wire::snapshot(state));
+    bodies.into_iter().map(|body| wire::frame(&session, None, body)).collect()
 }
 
 fn lines(found: Conversation) -> Result<Vec<u8>, Failure> {
@@ -128,6 +132,8 @@ impl<'a> Whole<'a> {
             session_id: found.session.as_str(),
             snapshot_ordinal: found.state.snapshot_ordinal.to_string(),
             entities: &found.state.entities,
+            turns: found.summaries.turns().iter().map(|turn| &turn.summary).collect(),
+            usage: found.summaries.totals(),
         }
     }
 }
@@ -138,17 +144,22 @@ fn write(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {
 }
 
 fn markdown(found: &Conversation) -> String {
+    let (turns, totals) = (found.summaries.turns().len(), found.summaries.totals());
     let mut text = format!("# Conversation {}\n", found.session.as_str());
-    for said in entries(found) {
+    if turns > 0 {
+        text += &format!("\n*{}*\n", literal(&session_words(turns, totals)));
+    }
+    for said in summarized(found) {
         text += &match said {
             Said::Message { role, text, files, mark } => {
                 let files: String = files.iter().map(|name| format!("\n- file: {name}")).collect();
                 let mark = mark.map_or(String::new(), |mark| format!("\n\n*({mark})*"));
                 let text = contained(&text);
-                format!("\n## {}\n\n{text}\n{files}{mark}\n", heading(&role))
+                format!("\n## {}\n\n{text}\n{files}{mark}\n", role_name(&role))
             }
             Said::Ended(how) if text.ends_with("\n\n") => format!("*({how})*\n"),
             Said::Ended(how) => format!("\n*({how})*\n"),
+            Said::Summary(words) => format!("\n*{}*\n", literal(&words)),
             Said::Call { tool, input } => format!("\n### Call of {tool}\n\n{}\n", fenced(&input)),
             Said::Result { tool, text, is_error } => {
                 let what = if is_error { "Error" } else { "Result" };
@@ -166,63 +177,13 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
-fn html(found: &Conversation) -> String {
-    let title = escaped(found.session.as_str());
-    let mut page =
-        format!("{PAGE_START}<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n");
-    for said in entries(found) {
-        let (head, text, mark) = match said {
-            Said::Message { role, text, files, mark } => {
-                let files = files.iter().map(|name| format!("file: {name}"));
-                let notes = files.chain(mark).collect::<Vec<_>>().join(", ");
-                (heading(&role).to_owned(), text, notes)
-            }
-            Said::Ended(how) => {
-                page += &format!("<p><em>{}</em></p>\n", escaped(&how));
-                continue;
-            }
-            Said::Call { tool, input } => (format!("Call of {tool}"), input, String::new()),
-            Said::Result { tool, text, is_error: false } => {
-                (format!("Result of {tool}"), text, String::new())
-            }
-            Said::Result { tool, text, is_error: true } => {
-                (format!("Error of {tool}"), text, String::new())
-            }
-        };
-        let [head, text, mark] = [head, text, mark].map(|it| escaped(&it));
-        page += &format!("<h2>{head}</h2>\n<pre>{text}</pre>\n");
-        if !mark.is_empty() {
-            page += &format!("<p><em>{mark}</em></p>\n");
-        }
-    }
-    page + "</body>\n</html>\n"
-}
-
-/// The name of a role for people.
-fn heading(role: &str) -> &str {
-    match role {
-        "user" => "User",
-        "assistant" => "Assistant",
-        "thinking" => "Reasoning",
-        "warning" => "Warning",
-        "error" => "Error",
-        other => other,
-    }
-}
-
-/// `text` without characters that mean something in HTML.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_can_not_end_its_fence_or_its_element() {
+    fn what_was_said_can_not_end_its_fence() {
         assert_eq!(fenced("a"), "```\na\n```");
         assert_eq!(fenced("````\n"), "`````\n````\n`````");
-        assert_eq!(escaped("<b a=\"&\">"), "&lt;b a=&quot;&amp;&quot;&gt;");
     }
 }

@@ -33,9 +33,26 @@ pub(super) fn contained(text: &str) -> String {
     contained
 }
 
+/// `text` on one line, with nothing in it that means something in Markdown.
+pub(super) fn literal(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len());
+    for char in text.chars().map(|char| if char == '\n' { ' ' } else { char }) {
+        if matches!(char, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~') {
+            literal.push('\\');
+        }
+        literal.push(char);
+    }
+    literal
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_means_nothing_in_markdown() {
+        assert_eq!(literal("a_*b*\n<c>"), "a\\_\\*b\\* \\<c\\>");
+    }
 
     #[test]
     fn a_message_ends_where_it_ends() {

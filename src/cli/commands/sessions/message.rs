@@ -1,12 +1,15 @@
 //! A conversation as a list of what was said and called, in order. Pure.
 
+use super::words::turn_words;
 use crate::conversation::endings::{Endings, Unanswered, mark};
+use crate::conversation::summaries::Summarized;
 use crate::conversation::timeline::turn_number;
 use crate::conversation::transcript::TurnState;
 use crate::protocol::any::Any;
 use crate::protocol::constants::tool_result;
+use crate::protocol::proto::session::TurnSummary;
 use crate::store::Conversation;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A part of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,25 +30,57 @@ pub(super) enum Said {
     Result { tool: String, text: String, is_error: bool },
     /// How a prompt ended that has no answer.
     Ended(String),
+    /// What answered in the turn before it, and what it took.
+    Summary(String),
+}
+
+/// The conversation as it is exported: with a summary after each turn.
+pub(super) fn summarized(found: &Conversation) -> Vec<Said> {
+    parts(found, found.summaries.turns())
 }
 
 /// The conversation as it is stored. A turn that ended without an answer shows how it ended, unless it
 /// finished.
 pub(super) fn entries(found: &Conversation) -> Vec<Said> {
+    parts(found, &[])
+}
+
+fn parts(found: &Conversation, summaries: &[Summarized]) -> Vec<Said> {
     let finished = found.turns.iter().filter(|turn| turn.state == TurnState::Finished);
     let finished: HashSet<u32> = finished.map(|turn| turn.number).collect();
     let is_stopped =
         |it: &Unanswered| turn_number(&it.turn).is_none_or(|turn| !finished.contains(&turn));
     let ended = |run: Option<Unanswered>| run.filter(is_stopped).map(|run| Said::Ended(run.how));
+    let summaries: HashMap<u32, &TurnSummary> =
+        summaries.iter().map(|it| (it.turn, &it.summary)).collect();
+    let summary = |turn: u32| Some(Said::Summary(turn_words(summaries.get(&turn)?)));
     let mut said = Vec::new();
+    let mut turn = None;
     let mut endings = Endings::default();
     for entity in &found.state.entities {
         let Some(payload) = entity.payload.clone().map(Any::into_whole) else { continue };
         said.extend(ended(endings.next(&payload)));
+        let before = std::mem::replace(&mut turn, turn_of(&payload));
+        said.extend(before.filter(|_| before != turn).and_then(summary));
         said.extend(entry(payload));
     }
     said.extend(ended(endings.finish()));
+    said.extend(turn.and_then(summary));
     said
+}
+
+/// The number of the turn that an entity belongs to.
+fn turn_of(payload: &Any) -> Option<u32> {
+    let ids = if let Any::ChatMessageEntity(it) = payload {
+        it.correlation.as_ref()
+    } else if let Any::ToolCallEntity(it) = payload {
+        it.correlation.as_ref()
+    } else if let Any::ToolResultEntity(it) = payload {
+        it.correlation.as_ref()
+    } else {
+        None
+    };
+    turn_number(&ids?.turn_id)
 }
 
 fn entry(payload: Any) -> Option<Said> {

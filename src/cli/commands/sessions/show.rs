@@ -58,7 +58,7 @@ fn line(said: &Said) -> String {
             }
             shown
         }
-        Said::Ended(how) => format!("    [{}]", escape_control(how)),
+        Said::Ended(how) | Said::Summary(how) => format!("    [{}]", escape_control(how)),
         Said::Call { tool, input } => format!("    {}({})", escape_control(tool), short(input)),
         Said::Result { tool, text, is_error: false } => {
             format!("    {} -> {}", escape_control(tool), short(text))

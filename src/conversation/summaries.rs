@@ -1,0 +1,88 @@
+//! What answered in each turn, when it began, and what it took: a fold of the log, for exports. Pure.
+
+use super::event::{Answerer, Event, Recorded, Scope};
+use super::timeline::turn_id;
+use super::usage::UsageTotals;
+use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::session::{TokenCounts, TurnSummary};
+use jiff::Timestamp;
+
+/// The summaries of the turns of a session, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summaries {
+    session: String,
+    turns: Vec<Summarized>,
+    /// Those of the session, dropped turns included.
+    totals: TokenCounts,
+}
+
+/// A turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Summarized {
+    pub(crate) turn: u32,
+    /// Ordinal of its last event.
+    pub(crate) ordinal: Ordinal,
+    pub(crate) summary: TurnSummary,
+}
+
+impl Summaries {
+    pub(crate) fn new(session: &SessionId) -> Self {
+        Self { session: session.as_str().to_owned(), ..Self::default() }
+    }
+
+    /// Folds in an event; `usage` has it already.
+    pub(crate) fn apply(&mut self, recorded: &Recorded, usage: &UsageTotals) {
+        let Recorded { ordinal, scope, event } = recorded;
+        if let Event::RunStarted { answerer, .. } = event {
+            let summary = self.begun(*scope, answerer);
+            self.turns.push(Summarized { turn: scope.turn, ordinal: *ordinal, summary });
+        } else if let Event::TurnDropped { turns, .. } = event {
+            self.turns.retain(|it| !turns.contains(&it.turn));
+        }
+        let of_turn =
+            |last: &&mut Summarized| scope.of_run().is_some_and(|it| it.turn == last.turn);
+        let Some(last) = self.turns.last_mut().filter(of_turn) else { return };
+        last.ordinal = *ordinal;
+        if let Event::CallFinished { duration_ms, .. } = event {
+            let counts = usage.counts();
+            let before = last.summary.duration_ms.unwrap_or_default();
+            last.summary.duration_ms = Some(before.saturating_add(signed(*duration_ms)));
+            last.summary.usage = Some(counts.run);
+            self.totals = counts.session;
+        } else if let Event::RunFinished { duration_ms, .. } = event {
+            last.summary.duration_ms = Some(signed(*duration_ms));
+        }
+    }
+
+    /// Each turn that is still part of the conversation; those that were imported have no summary.
+    pub(crate) fn turns(&self) -> &[Summarized] {
+        &self.turns
+    }
+
+    /// The counts of the session, turns that were dropped included.
+    pub(crate) fn totals(&self) -> &TokenCounts {
+        &self.totals
+    }
+
+    fn begun(&self, scope: Scope, answerer: &Answerer) -> TurnSummary {
+        let Answerer { engine, model, started_ms } = answerer;
+        let started = started_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        TurnSummary {
+            engine: engine.to_string(),
+            model: model.clone(),
+            started_at: started.map_or_else(String::new, |time| format!("{time:.0}")),
+            correlation: Some(CorrelationInfo {
+                session_id: self.session.clone(),
+                run_id: scope.run.to_string(),
+                turn_id: turn_id(scope.turn),
+                ..CorrelationInfo::default()
+            }),
+            ..TurnSummary::default()
+        }
+    }
+}
+
+fn signed(duration_ms: u64) -> i64 {
+    i64::try_from(duration_ms).unwrap_or(i64::MAX)
+}
