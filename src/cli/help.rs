@@ -12,7 +12,8 @@ One process is one conversation. It reads one JSON request per line on standard 
 JSON frame per line on standard output. Without a command it does what `duologue rpc` does.
 
 `duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files,
-cookbook, guarantees, outputs, profile-guide, protocol, providers, session-guide or tool-guide.";
+cookbook, guarantees, options, outputs, profile-guide, protocol, providers, session-guide or
+tool-guide.";
 
 pub(super) const RPC_ABOUT: &str =
     "Hold one conversation over standard input and output; streams JSON Lines";

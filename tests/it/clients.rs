@@ -7,6 +7,7 @@ mod descriptors;
 mod follow;
 mod interfaces;
 mod mcp;
+mod schema;
 mod sdks;
 mod server;
 mod third_party;
@@ -55,6 +56,11 @@ fn read_every_frame(client: fn() -> Command) -> Result<()> {
 /// Gives what the client prints.
 fn run_client(mut command: Command, arguments: &[&str], input: &[u8]) -> Result<String> {
     command.arg(&*DESCRIPTORS_FILE).args(arguments);
+    run_with(command, input)
+}
+
+/// Gives what a program prints that succeeds.
+fn run_with(mut command: Command, input: &[u8]) -> Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut client =
         command.spawn().with_context(|| format!("{command:?}: see tests/clients/README.md"))?;

@@ -214,7 +214,8 @@ mod command_memory;
 // Conversations that something was said in before.
 mod history;
 
-// The transcripts of the README.
+// The transcripts of the README and the documents, and what the documents have to name.
+mod documents;
 mod readme;
 
 // What the tests of the tools share.

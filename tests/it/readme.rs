@@ -7,14 +7,15 @@ use std::process::Command;
 const README: &str = include_str!("../../README.md");
 
 /// Each text with transcripts, and how many it has at least: without jq, and with it.
-const TEXTS: [(&str, usize, usize); 9] = [
+const TEXTS: [(&str, usize, usize); 10] = [
     (README, 3, 2),
     (include_str!("../../docs/protocol.md"), 2, 2),
     (include_str!("../../docs/command-files.md"), 2, 0),
     (include_str!("../../docs/outputs.md"), 2, 1),
-    (include_str!("../../docs/clients.md"), 1, 0),
+    (include_str!("../../docs/clients.md"), 1, 1),
     (include_str!("../../docs/profiles.md"), 4, 0),
-    (include_str!("../../docs/cookbook.md"), 0, 20),
+    (include_str!("../../docs/cookbook.md"), 1, 28),
+    (include_str!("../../docs/options.md"), 1, 0),
     (include_str!("../../docs/sessions.md"), 1, 0),
     (include_str!("../../docs/tools.md"), 0, 1),
 ];
@@ -70,14 +71,15 @@ fn check(text: &str, wanted: impl Fn(&str) -> bool, least: usize) {
 
 /// Whether it needs a program that not every machine has.
 fn needs_tools(command: &str) -> bool {
-    ["jq ", "python3 "].iter().any(|program| command.contains(program))
+    ["jq ", "python3 ", "bash "].iter().any(|program| command.contains(program))
 }
 
 fn run(command: &str) -> String {
     let command = command.replace(FROM_A_CLONE, "duologue ");
     let program = Path::new(env!("CARGO_BIN_EXE_duologue"));
     let folder = program.parent().expect("a program is in a folder");
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+    let own = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{own}", folder.display());
     let output = Command::new("sh")
         .args(["-c", &command])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

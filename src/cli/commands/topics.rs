@@ -5,12 +5,13 @@ use std::ffi::OsString;
 
 /// Topics and their pages. The last three have Pinocchio's names. Where a command has the name of a
 /// page, `help` is about the command.
-const TOPICS: [(&str, &str); 14] = [
+const TOPICS: [(&str, &str); 15] = [
     ("chat-guide", include_str!("../../../docs/chat.md")),
     ("clients", include_str!("../../../docs/clients.md")),
     ("command-files", include_str!("../../../docs/command-files.md")),
     ("cookbook", include_str!("../../../docs/cookbook.md")),
     ("guarantees", include_str!("../../../docs/guarantees.md")),
+    ("options", include_str!("../../../docs/options.md")),
     ("outputs", include_str!("../../../docs/outputs.md")),
     ("profile-guide", include_str!("../../../docs/profiles.md")),
     ("protocol", include_str!("../../../docs/protocol.md")),
@@ -53,7 +54,7 @@ mod tests {
         for (name, _) in TOPICS {
             assert!(command.find_subcommand(name).is_none(), "{name}");
         }
-        let (own, others) = TOPICS.split_at(11);
+        let (own, others) = TOPICS.split_at(12);
         let help = command.get_long_about().expect("a text").to_string();
         assert!(own.iter().all(|(name, _)| help.contains(name)));
         assert!(others.iter().all(|(name, _)| !help.contains(name)));

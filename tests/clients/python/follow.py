@@ -16,6 +16,12 @@ APPEND = 1  # CHAT_STREAM_PATCH_MODE_APPEND; 0, unspecified, means the same
 pool = descriptor_pool.DescriptorPool()
 
 
+def load(descriptors):
+    """Makes the types of a file that `duologue schema descriptors` has printed."""
+    for file in descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path(descriptors).read_bytes()).file:
+        pool.Add(file)
+
+
 def message_class(name):
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
@@ -87,9 +93,7 @@ class View:
 
 
 def main():
-    descriptors = pathlib.Path(sys.argv[1]).read_bytes()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
-        pool.Add(file)
+    load(sys.argv[1])
     view = View()
     for line in sys.stdin.buffer:
         view.apply(line)

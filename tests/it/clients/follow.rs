@@ -2,7 +2,7 @@
 //! of a newer server.
 
 use super::server::Server;
-use super::{ODD_LETTERS, SOURCES, go, node, python, run_client};
+use super::{ODD_LETTERS, SOURCES, go, node, python, run_client, run_with};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -11,7 +11,14 @@ const DOCUMENT: &str = include_str!("../../../docs/clients.md");
 
 /// The programs, by the name of their language in the document.
 const PROGRAMS: [(&str, &str); 3] = [
-    ("python", include_str!("../../clients/python/follow.py")),
+    (
+        "python",
+        concat!(
+            include_str!("../../../examples/editor.py"),
+            include_str!("../../clients/python/editor_pb.py"),
+            include_str!("../../clients/python/follow.py")
+        ),
+    ),
     ("js", include_str!("../../clients/node/follow.mjs")),
     ("go", include_str!("../../clients/go/follow/main.go")),
 ];
@@ -63,6 +70,27 @@ fn follow(program: impl Fn() -> Command) -> Result<()> {
         ensure!(view(&events)? == from_snapshot, "{options:?}: {}", view(&events)?);
         ensure!(view(&all)? == from_snapshot, "{options:?}: {}", view(&all)?);
     }
+    Ok(())
+}
+
+/// A view with tools, approvals and a crash, as the client in plain JSON has it.
+#[test]
+fn the_python_editor_prints_what_the_one_without_a_library_does() -> Result<()> {
+    needs!(PythonProtobuf, Python);
+    let words =
+        ["--echo-script", "examples/tool_calls.jsonl", "--mcp", "python3 examples/clock.py"];
+    let words = [&[env!("CARGO_BIN_EXE_duologue"), "rpc", "--engine", "echo"], &words[..]].concat();
+    let started = |mut command: Command| {
+        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        command
+    };
+    let printed = run_client(started(python("editor_pb.py")), &words, b"")?;
+    let mut plain = started(Command::new("python3"));
+    plain.arg("examples/editor.py").args(&words);
+    ensure!(
+        printed == run_with(plain, b"")? && printed.ends_with("('shutdown', 0)\n"),
+        "{printed}"
+    );
     Ok(())
 }
 

@@ -1,0 +1,108 @@
+//! The documents name what there is: each option and variable, and each event.
+
+use clap::{Command, CommandFactory};
+use duologue::cli::Cli;
+use duologue::protocol::proto::DESCRIPTORS;
+use prost::Message;
+use prost_types::{DescriptorProto, FileDescriptorSet};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const README: &str = include_str!("../../README.md");
+const CLIENTS: &str = include_str!("../../docs/clients.md");
+
+/// What a person sees first.
+const FIRST_LINES: usize = 80;
+
+/// Payloads that no event has.
+const ENTITY: &str = "Entity";
+
+#[test]
+fn every_option_and_variable_is_named_in_a_document() {
+    let mut names = BTreeSet::new();
+    let mut command = Cli::command();
+    command.build();
+    add_names(&command, &mut names);
+    assert!(names.len() > 130, "only {} names", names.len());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let mut documents = README.to_owned();
+    for file in fs::read_dir(folder).expect("the folder") {
+        documents += &fs::read_to_string(file.expect("a file").path()).expect("a text");
+    }
+    let missing: Vec<_> = names.iter().filter(|name| !has_word(&documents, name)).collect();
+    assert!(missing.is_empty(), "not in README.md and docs/ (see docs/options.md): {missing:?}");
+}
+
+fn add_names(command: &Command, names: &mut BTreeSet<String>) {
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        names.extend(argument.get_long().map(|long| format!("--{long}")));
+        names.extend(argument.get_env().map(|name| name.to_string_lossy().into_owned()));
+    }
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.for_each(|command| add_names(command, names));
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+#[test]
+fn the_readme_begins_with_what_most_people_need() {
+    let first: String = README.lines().take(FIRST_LINES).collect();
+    assert!(has_word(&first, "--schema"));
+}
+
+/// The first cells of the table are the types of all events, and no others.
+#[test]
+fn the_table_of_events_has_the_type_of_each() {
+    let rows = CLIENTS.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let rows: Vec<_> = rows.map(|(name, _)| name).filter(|name| name.contains(".v1.")).collect();
+    let shown: BTreeSet<_> = rows.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(shown.len(), rows.len(), "one is there twice: {rows:?}");
+    assert_eq!(shown, events());
+}
+
+#[test]
+fn the_table_of_entities_has_the_type_of_each() {
+    for name in messages().iter().filter(|name| name.ends_with(ENTITY)) {
+        // The runtime makes none of these.
+        let is_foreign = name.ends_with(".FrontendToolCallEntity");
+        assert_eq!(has_word(CLIENTS, name), !is_foreign, "{name}");
+    }
+}
+
+fn events() -> BTreeSet<String> {
+    messages().into_iter().filter(|name| !name.ends_with(ENTITY)).collect()
+}
+
+/// The messages that can only be payloads: no other message has them.
+fn messages() -> BTreeSet<String> {
+    let set = FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
+    let mut parts = BTreeSet::new();
+    let mut names = BTreeSet::new();
+    for file in &set.file {
+        let package = file.package();
+        if package.starts_with("google.") || package == "duologue.store.v1" {
+            continue;
+        }
+        for message in &file.message_type {
+            add_parts(message, &mut parts);
+            if package != "pinocchio.chatapp.rpc.v1" {
+                names.insert(format!("{package}.{}", message.name()));
+            }
+        }
+    }
+    names.difference(&parts).cloned().collect()
+}
+
+fn add_parts(message: &DescriptorProto, parts: &mut BTreeSet<String>) {
+    let types = message.field.iter().map(|field| field.type_name().trim_start_matches('.'));
+    parts.extend(types.map(str::to_owned));
+    message.nested_type.iter().for_each(|nested| add_parts(nested, parts));
+}
