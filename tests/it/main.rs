@@ -75,6 +75,7 @@ mod no_provider;
 // What a provider can do wrong, and what the client is sent.
 mod providers;
 mod proxies;
+mod socks;
 
 // Signals end the process in order, or at once.
 mod signals;

@@ -156,6 +156,10 @@ impl Provider {
         self
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// What a client takes for its base URL.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)

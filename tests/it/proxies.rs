@@ -3,6 +3,7 @@
 use crate::once::{Ended, Once, duologue};
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
+use crate::socks::{Conduct, Socks};
 
 /// A name that no server has (RFC 6761).
 const NOWHERE: &str = "models.invalid";
@@ -109,4 +110,44 @@ fn a_fault_of_the_proxy_names_the_proxy() {
     for scheme in ["http", "https"] {
         check(scheme, Some(407), "requires a login: put name and password", 1);
     }
+}
+
+/// What a proxy of SOCKS is asked for has the provider's name, which this machine can't look up.
+#[test]
+fn requests_go_through_a_socks_proxy_which_looks_the_name_up() {
+    for (login, in_address) in [(None, ""), (Some(("ann", "hid den")), "ann:hid%20den@")] {
+        let provider = Provider::start(vec![says("by SOCKS")]);
+        let socks = Socks::start(Conduct { target: Some(provider.address()), login });
+        let proxy = format!("socks5h://{in_address}{}", socks.address());
+        let ended = exec(&format!("http://{NOWHERE}:8080/v1"), &[("ALL_PROXY", &proxy)]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (0, "by SOCKS\n"), "{ended:?}");
+        assert_eq!(socks.asked(), ["models.invalid:8080"]);
+        assert_eq!(provider.wait_request(1).path, "/v1/chat/completions");
+    }
+}
+
+#[test]
+fn a_fault_of_a_socks_proxy_names_the_proxy() {
+    let check = |scheme: &str, conduct: Option<Conduct>, says: &str, status: i32| {
+        let closed = Conduct { target: None, login: None };
+        let socks = Socks::start(conduct.unwrap_or(closed));
+        let address = socks.address();
+        // Nobody listens there once the proxy is gone.
+        let _socks = conduct.map(|_| socks);
+        let proxy = format!("{scheme}://ann:hidden@{address}");
+        let says = says.replace("PROXY", &format!("{scheme}://{address}"));
+        for of_provider in ["http", "https"] {
+            let base_url = format!("{of_provider}://{NOWHERE}/v1");
+            let ended = exec(&base_url, &[("ALL_PROXY", &proxy)]);
+            assert!(ended.stderr.contains(&says), "{says}: {ended:?}");
+            assert!(!ended.stderr.contains("hidden") && !ended.stderr.contains("ann"), "{ended:?}");
+            assert_eq!(ended.status, status, "{ended:?}");
+        }
+    };
+    let refusing = Conduct { target: None, login: Some(("ann", "hidden")) };
+    let other = Conduct { target: None, login: Some(("ann", "other")) };
+    check("socks5h", None, "the proxy PROXY, through which", 75);
+    check("socks5h", Some(refusing), "the proxy PROXY makes no connection to", 75);
+    check("socks5h", Some(other), "as in socks5h://NAME:PASSWORD@HOST:PORT", 1);
+    check("socks5", Some(refusing), "with socks5h:// (or socks4a://)", 75);
 }

@@ -34,9 +34,9 @@ pub(in crate::engine) fn warnings(
                 "{name} is ignored, because it holds no address of a proxy; requests go without that \
                  proxy. Set it to one like http://127.0.0.1:3128, or unset it"
             ),
-            ProxyFault::Socks => format!(
-                "{name} names a SOCKS proxy, which can't be used; requests through it will fail. \
-                 Set it to an HTTP proxy like http://127.0.0.1:3128, or unset it"
+            ProxyFault::NoPort => format!(
+                "{name} names a SOCKS proxy without its port, which has no default here; requests \
+                 through it will fail. Set it to one like socks5h://127.0.0.1:1080"
             ),
         }));
     }
@@ -48,8 +48,8 @@ pub(in crate::engine) fn warnings(
 enum ProxyFault {
     /// The HTTP client ignores it.
     Unreadable,
-    /// The HTTP client takes it for an HTTP proxy.
-    Socks,
+    /// A SOCKS proxy, for which the HTTP client takes the port of HTTP.
+    NoPort,
 }
 
 /// The error in the value of a proxy variable, read as the HTTP client reads it.
@@ -65,7 +65,9 @@ fn proxy_fault(value: &OsStr) -> Option<ProxyFault> {
     }
     match uri.scheme_str() {
         None | Some("http" | "https") => None,
-        Some("socks4" | "socks4a" | "socks5" | "socks5h") => Some(ProxyFault::Socks),
+        Some("socks4" | "socks4a" | "socks5" | "socks5h") => {
+            port.is_none().then_some(ProxyFault::NoPort)
+        }
         Some(_) => Some(ProxyFault::Unreadable),
     }
 }
@@ -105,8 +107,15 @@ mod tests {
                 }
             }
         };
-        for good in ["", "http://127.0.0.1:3128", "proxy:8080", "proxy", "http://u:secret@[::1]:9"]
-        {
+        for good in [
+            "",
+            "http://127.0.0.1:3128",
+            "proxy:8080",
+            "proxy",
+            "http://u:secret@[::1]:9",
+            "socks5h://user:secret@proxy:1080",
+            "socks4://proxy:1080",
+        ] {
             check(good, None);
         }
         for bad in [
@@ -121,6 +130,6 @@ mod tests {
         ] {
             check(bad, Some("is ignored"));
         }
-        check("socks5://user:secret@proxy:1080", Some("SOCKS"));
+        check("socks5://user:secret@proxy", Some("without its port"));
     }
 }

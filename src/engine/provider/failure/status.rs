@@ -69,8 +69,9 @@ impl Failures {
     fn by_way_of_proxy(&self, status: u16, failure: Failure) -> Failure {
         let is_plain = self.base_url.starts_with("http://");
         let may_be_of_proxy = status == PROXY_LOGIN_NEEDED || status >= SERVER_FAILED_FIRST;
-        let Some(proxy) = may_be_of_proxy.then(|| self.proxy()).flatten().filter(|_| is_plain)
-        else {
+        // One of SOCKS forwards bytes, and answers no request.
+        let answers = |proxy: &String| is_plain && !proxy.starts_with("socks");
+        let Some(proxy) = may_be_of_proxy.then(|| self.proxy()).flatten().filter(answers) else {
             return failure;
         };
         let proxy = self.quote(&proxy, QUOTE_CHARS_MAX);

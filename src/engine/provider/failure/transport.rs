@@ -95,6 +95,14 @@ impl Failures {
             Some(ProxyFault::Login) => {
                 Failure::new(ErrorClass::Config, login_needed(&proxy, &base), detail)
             }
+            Some(ProxyFault::Unresolved) => {
+                let message = format!(
+                    "the name of the host of {base} can't be looked up here, as the proxy {proxy} \
+                     requires: have the proxy look it up, with socks5h:// (or socks4a://) before \
+                     its address"
+                );
+                Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
+            }
             Some(ProxyFault::Refused) => {
                 let message = format!(
                     "the proxy {proxy} makes no connection to {base}: check that the proxy can \
@@ -118,9 +126,10 @@ impl Failures {
 
 /// A proxy asks for a login, or for another one.
 pub(super) fn login_needed(proxy: &str, base: &str) -> String {
+    let scheme = proxy.split_once("://").map_or("http", |(scheme, _)| scheme);
     format!(
         "the proxy {proxy}, through which {base} is asked, requires a login: put name and password \
-         into the address of the proxy, as in http://NAME:PASSWORD@HOST:PORT"
+         into the address of the proxy, as in {scheme}://NAME:PASSWORD@HOST:PORT"
     )
 }
 
@@ -133,6 +142,8 @@ enum ProxyFault {
     Refused,
     /// There is no connection to it, if there is one in the way.
     Unreached,
+    /// It takes no names, and the provider's has no address here.
+    Unresolved,
 }
 
 /// The fault of a proxy in a connection that failed. The HTTP client has no types for
@@ -142,17 +153,30 @@ fn proxy_fault(error: &reqwest::Error) -> Option<ProxyFault> {
         return None;
     }
     let words = causes(error);
-    let Some((_, tunnel)) = words.split_once("tunnel error: ") else {
+    if words.contains("error resolving for socks proxy") {
+        return Some(ProxyFault::Unresolved);
+    }
+    let fault = |(_, words): (&str, &str)| words.to_owned();
+    let of_tunnel = words.split_once("tunnel error: ").map(fault);
+    let Some(words) = of_tunnel.or_else(|| words.split_once("SOCKS error: ").map(fault)) else {
         return Some(ProxyFault::Unreached);
     };
-    Some(if tunnel.starts_with("proxy authorization required") {
+    let begins = |starts: &[&str]| starts.iter().any(|start| words.starts_with(start));
+    Some(if begins(&LOGIN_WORDS) {
         ProxyFault::Login
-    } else if tunnel.starts_with("failed to create underlying connection") {
+    } else if begins(&["failed to create underlying connection"]) {
         ProxyFault::Unreached
     } else {
         ProxyFault::Refused
     })
 }
+
+/// The words of the HTTP client for a proxy that wants a login, or another one.
+const LOGIN_WORDS: [&str; 3] = [
+    "proxy authorization required",
+    "credentials not accepted",
+    "server does not support user/pass authentication",
+];
 
 /// The error and its causes, without the URL.
 fn causes(error: &reqwest::Error) -> String {
