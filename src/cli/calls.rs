@@ -55,6 +55,11 @@ pub struct CallArgs {
     )]
     pub reasoning_budget: Option<String>,
 
+    /// Summary of the model's reasoning that the provider is asked for: auto, none, or another word of
+    /// the provider
+    #[arg(long, env = "DUOLOGUE_REASONING_SUMMARY", value_name = "WORD")]
+    pub reasoning_summary: Option<String>,
+
     /// Members for the body of every request, as a JSON object; they replace those of the same name
     #[arg(long, env = "DUOLOGUE_EXTRA_BODY", value_name = "JSON", hide_env_values = true)]
     pub extra_body: Option<String>,
@@ -82,7 +87,7 @@ pub struct CallArgs {
 }
 
 /// The options with one value, by their ids, which are the names of the settings.
-type Named<'a> = [(&'static str, Option<&'a String>); 6];
+type Named<'a> = [(&'static str, Option<&'a String>); 7];
 
 impl CallArgs {
     /// What the options mean: variables, the command file, typed options, and `-O`, the later of
@@ -129,6 +134,7 @@ impl CallArgs {
             ("seed", self.seed.as_ref()),
             ("reasoning_effort", self.reasoning_effort.as_ref()),
             ("reasoning_budget", self.reasoning_budget.as_ref()),
+            ("reasoning_summary", self.reasoning_summary.as_ref()),
         ]
     }
 
@@ -216,6 +222,8 @@ mod tests {
             "off",
             "--reasoning-budget",
             "1024",
+            "--reasoning-summary",
+            "auto",
             "--extra-body",
             r#"{"a": {"b": 1}}"#,
             "--header",
@@ -231,6 +239,7 @@ mod tests {
             ("seed", json!(-7)),
             ("reasoning_effort", json!("off")),
             ("reasoning_budget", json!(1024)),
+            ("reasoning_summary", json!("auto")),
             ("extra_body", json!({ "a": { "b": 1 } })),
             ("extra_headers", json!({ "X-Team": "blue:green" })),
         ] {
@@ -245,6 +254,7 @@ mod tests {
             "seed=-7",
             "reasoning_effort=off",
             "reasoning-budget=1024",
+            "reasoning_summary=auto",
             "extra_body={a: {b: 1}}",
             "extra_headers={X-Team: 'blue:green'}",
         ];

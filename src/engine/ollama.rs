@@ -73,7 +73,9 @@ impl Interface for Chat {
     }
 
     fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
-        settings.reasoning_budget.map(|_| "reasoning_budget").into_iter().collect()
+        let budget = settings.reasoning_budget.map(|_| "reasoning_budget");
+        let summary = settings.reasoning_summary.as_ref().map(|_| "reasoning_summary");
+        budget.into_iter().chain(summary).collect()
     }
 
     fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> OllamaReader<'a> {

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{count, headers, number, optional, structured, texts, whole, word};
 
+/// The word for no summary of the reasoning.
+const NO_SUMMARY: &str = "none";
+
 /// Settings of a provider call. `None` leaves a setting to the provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSettings {
@@ -26,6 +29,9 @@ pub struct CallSettings {
     pub reasoning_effort: Option<String>,
     /// Tokens that the model may reason with.
     pub reasoning_budget: Option<u32>,
+    /// The summary of its reasoning that the provider is asked for, in the provider's words; `none` for
+    /// no summary.
+    pub reasoning_summary: Option<String>,
     /// Who makes the answer fit a schema.
     pub structured: Option<StructuredMode>,
     /// Members that are added to the body of the request, or replace those in it.
@@ -55,6 +61,7 @@ pub(crate) enum Setting {
     Seed,
     ReasoningEffort,
     ReasoningBudget,
+    ReasoningSummary,
     Structured,
     ExtraBody,
     ExtraHeaders,
@@ -62,7 +69,7 @@ pub(crate) enum Setting {
 
 impl CallSettings {
     /// The names that [`CallSettings::set`] takes.
-    pub const NAMES: [&str; 10] = [
+    pub const NAMES: [&str; 11] = [
         "temperature",
         "top_p",
         "max_tokens",
@@ -70,6 +77,7 @@ impl CallSettings {
         "seed",
         "reasoning_effort",
         "reasoning_budget",
+        "reasoning_summary",
         "structured",
         "extra_body",
         "extra_headers",
@@ -134,6 +142,10 @@ impl CallSettings {
                 self.reasoning_budget =
                     optional(value, count).ok_or_else(|| wrong("a whole number of tokens"))?;
             }
+            Setting::ReasoningSummary => {
+                self.reasoning_summary = optional(value, word)
+                    .ok_or_else(|| wrong("auto, none, or another word of the provider"))?;
+            }
             Setting::Structured => {
                 self.structured =
                     optional(value, structured).ok_or_else(|| wrong("\"native\" or \"prompt\""))?;
@@ -170,12 +182,18 @@ impl CallSettings {
             seed: over.seed.or(base.seed),
             reasoning_effort: over.reasoning_effort.or(base.reasoning_effort),
             reasoning_budget: over.reasoning_budget.or(base.reasoning_budget),
+            reasoning_summary: over.reasoning_summary.or(base.reasoning_summary),
             structured: over.structured.or(base.structured),
             extra_body: base.extra_body,
             extra_headers: base.extra_headers,
             // A setting that both leave to the provider still replaces the value of an earlier layer.
             cleared: &base.cleared | &other.cleared,
         }
+    }
+
+    /// Whether the reasoning of the model is to be shown; `None` to leave that to the provider.
+    pub(crate) fn shows_reasoning(&self) -> Option<bool> {
+        self.reasoning_summary.as_deref().map(|summary| summary != NO_SUMMARY)
     }
 
     fn clear(&mut self, setting: Setting) {
@@ -187,6 +205,7 @@ impl CallSettings {
             Setting::Seed => self.seed = None,
             Setting::ReasoningEffort => self.reasoning_effort = None,
             Setting::ReasoningBudget => self.reasoning_budget = None,
+            Setting::ReasoningSummary => self.reasoning_summary = None,
             Setting::Structured => self.structured = None,
             Setting::ExtraBody => self.extra_body.clear(),
             Setting::ExtraHeaders => self.extra_headers.clear(),
@@ -206,6 +225,7 @@ impl Setting {
             "seed" => Self::Seed,
             "reasoningeffort" => Self::ReasoningEffort,
             "reasoningbudget" => Self::ReasoningBudget,
+            "reasoningsummary" => Self::ReasoningSummary,
             "structured" => Self::Structured,
             "extrabody" => Self::ExtraBody,
             "extraheaders" => Self::ExtraHeaders,

@@ -105,6 +105,38 @@ fn text_after_a_call_stands_before_its_result() {
     }
 }
 
+/// Without a word no summary is asked for: some accounts are refused one.
+#[test]
+fn a_summary_of_the_reasoning_is_asked_for_where_the_person_wants_it() {
+    let folder = Folder::new();
+    let profile = "profiles:\n  open:\n    settings: {reasoning-summary: detailed}\n";
+    std::fs::write(folder.path("profiles.yaml"), profile).expect("a file");
+    let registries = folder.name("profiles.yaml");
+    let of_profile = ["--profile", "open", "--profile-registries", &registries];
+    for (options, expected) in [
+        (&[][..], Value::Null),
+        (&["--reasoning-summary", "auto"], json!({ "summary": "auto" })),
+        (&["--reasoning-summary", "none"], Value::Null),
+        (
+            &["--reasoning-summary", "concise", "--reasoning-effort", "low"],
+            json!({ "effort": "low", "summary": "concise" }),
+        ),
+        (&of_profile, json!({ "summary": "detailed" })),
+    ] {
+        let provider = Provider::start(vec![answer(vec![
+            reasoning(0, "First I look.", "x"),
+            text(1, "Done."),
+        ])]);
+        let mut server = responses(&provider, options).start();
+        assert_eq!(server.turn("a", "hi"), "ok");
+        let frames = server.finish().frames;
+        let reasoned = frames.iter().find(|frame| frame.is_event("ChatReasoningSegmentFinished"));
+        let reasoned = reasoned.map(|frame| frame.0["uiEvent"]["payload"]["content"].clone());
+        assert_eq!(reasoned, Some(json!("First I look.")), "{options:?}");
+        assert_eq!(provider.wait_request(1).body["reasoning"], expected, "{options:?}");
+    }
+}
+
 #[test]
 fn text_and_summaries_are_streamed_and_counted() {
     let (payload, request) =

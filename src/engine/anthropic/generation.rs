@@ -42,9 +42,24 @@ pub(super) struct Generation<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Thinking {
-    Enabled { budget_tokens: u32 },
-    Adaptive,
+    Enabled {
+        budget_tokens: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<Display>,
+    },
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<Display>,
+    },
     Disabled,
+}
+
+/// Whether the provider sends the reasoning. Models from Opus 4.7 do so only where they are asked to.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Display {
+    Summarized,
+    Omitted,
 }
 
 #[derive(Serialize)]
@@ -101,9 +116,11 @@ fn version(model: &str) -> Option<(u8, u8)> {
 pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
     let is_adaptive = |budget: &u32| *budget > 0 && !takes_budget(model);
     let budget = settings.reasoning_budget.filter(is_adaptive).map(|_| "reasoning_budget");
+    let summary = settings.reasoning_summary.as_ref().filter(|_| !thinks(model, settings));
     let ignored = [
         settings.seed.map(|_| "seed"),
         budget,
+        summary.map(|_| "reasoning_summary"),
         (!takes_temperature(model, settings)).then_some("temperature"),
         (!takes_top_p(model, settings)).then_some("top_p"),
     ];
@@ -124,7 +141,7 @@ fn takes_top_p(model: &str, settings: &CallSettings) -> bool {
 /// also of one without a budget: all calls of a conversation are made alike.
 fn thinks(model: &str, settings: &CallSettings) -> bool {
     match thinking(model, settings) {
-        Some(Thinking::Enabled { .. } | Thinking::Adaptive) => true,
+        Some(Thinking::Enabled { .. } | Thinking::Adaptive { .. }) => true,
         Some(Thinking::Disabled) | None => false,
     }
 }
@@ -134,7 +151,7 @@ fn thinks(model: &str, settings: &CallSettings) -> bool {
 /// # Errors
 /// If the limit that is set is not above the budget.
 pub(super) fn check_limit(model: &str, settings: &CallSettings) -> Result<(), Refused> {
-    let Some(Thinking::Enabled { budget_tokens }) = thinking(model, settings) else {
+    let Some(Thinking::Enabled { budget_tokens, .. }) = thinking(model, settings) else {
         return Ok(());
     };
     match settings.max_tokens {
@@ -169,14 +186,22 @@ fn output_tokens_max(model: &str, settings: &CallSettings) -> u32 {
     }
 }
 
-/// Whether to reason is the model's own decision unless the settings say how much.
+/// Whether to reason is the model's own decision unless the settings say how much, or that the
+/// reasoning is shown, which only one who reasons can do.
 fn thinking(model: &str, settings: &CallSettings) -> Option<Thinking> {
+    let display = settings.shows_reasoning().map(|shows| match shows {
+        true => Display::Summarized,
+        false => Display::Omitted,
+    });
     match (settings.reasoning_budget, settings.reasoning_effort.as_deref()) {
         (Some(0), _) | (None, Some("none")) => Some(Thinking::Disabled),
         (Some(budget_tokens), _) if takes_budget(model) => {
-            Some(Thinking::Enabled { budget_tokens })
+            Some(Thinking::Enabled { budget_tokens, display })
         }
-        (Some(_), _) => Some(Thinking::Adaptive),
+        (Some(_), _) => Some(Thinking::Adaptive { display }),
+        (None, _) if display.is_some() && !takes_budget(model) => {
+            Some(Thinking::Adaptive { display })
+        }
         (None, _) => None,
     }
 }
@@ -194,7 +219,7 @@ impl Thinking {
     fn has_budget(&self) -> bool {
         match self {
             Self::Enabled { .. } => true,
-            Self::Adaptive | Self::Disabled => false,
+            Self::Adaptive { .. } | Self::Disabled => false,
         }
     }
 }
@@ -252,10 +277,32 @@ mod tests {
             assert!(!takes_budget(new), "{new}");
             assert_eq!(ignored_settings(new, &budget(2_048)), ["reasoning_budget"]);
             assert!(ignored_settings(new, &budget(0)).is_empty());
-            assert!(matches!(thinking(new, &budget(2_048)), Some(Thinking::Adaptive)));
+            assert!(matches!(thinking(new, &budget(2_048)), Some(Thinking::Adaptive { .. })));
             assert!(matches!(thinking(new, &budget(0)), Some(Thinking::Disabled)));
         }
         let seed = CallSettings { seed: Some(1), ..CallSettings::default() };
         assert_eq!(ignored_settings("m", &seed), ["seed"]);
+    }
+
+    #[test]
+    fn a_summary_of_the_reasoning_is_asked_for_where_the_model_reasons() {
+        let check = |model: &str, budget, summary: &str, expected: &str, is_ignored: bool| {
+            let reasoning_summary = Some(summary.to_owned());
+            let reasoning_budget = budget;
+            let settings =
+                CallSettings { reasoning_budget, reasoning_summary, ..CallSettings::default() };
+            let sent = serde_json::to_string(&thinking(model, &settings)).expect("JSON");
+            assert_eq!(sent, expected, "{model} {summary}");
+            let ignored = ignored_settings(model, &settings);
+            assert_eq!(ignored.contains(&"reasoning_summary"), is_ignored, "{model} {summary}");
+        };
+        let adaptive = |display: &str| format!(r#"{{"type":"adaptive","display":"{display}"}}"#);
+        let (new, old) = ("claude-opus-4-8", "claude-opus-4-5");
+        check(new, None, "auto", &adaptive("summarized"), false);
+        check(new, Some(5_000), "none", &adaptive("omitted"), false);
+        check(new, Some(0), "auto", r#"{"type":"disabled"}"#, true);
+        let enabled = r#"{"type":"enabled","budget_tokens":5000,"display":"summarized"}"#;
+        check(old, Some(5_000), "auto", enabled, false);
+        check(old, None, "auto", "null", true);
     }
 }

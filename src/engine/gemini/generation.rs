@@ -72,12 +72,17 @@ pub(super) fn has_schema_field(model: &str, spec: &CallSpec) -> bool {
 pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
     let has_budget = settings.reasoning_budget.is_some();
     let has_effort = settings.reasoning_effort.is_some();
-    let (budget, effort) = match model::reasoning(model) {
-        Reasoning::None => (has_budget, has_effort),
+    let (has_reasoning, budget, effort) = match model::reasoning(model) {
+        Reasoning::None => (false, has_budget, has_effort),
         // A budget says more exactly what an effort says.
-        Reasoning::Budget | Reasoning::Level => (false, has_budget && has_effort),
+        Reasoning::Budget | Reasoning::Level => (true, false, has_budget && has_effort),
     };
-    let ignored = [(budget, "reasoning_budget"), (effort, "reasoning_effort")];
+    let summary = settings.reasoning_summary.is_some() && !has_reasoning;
+    let ignored = [
+        (budget, "reasoning_budget"),
+        (effort, "reasoning_effort"),
+        (summary, "reasoning_summary"),
+    ];
     ignored.into_iter().filter(|(is_ignored, _)| *is_ignored).map(|(_, name)| name).collect()
 }
 
@@ -93,7 +98,9 @@ fn thinking_config<'a>(model: &str, settings: &'a CallSettings) -> Option<Thinki
             effort.map(|effort| Amount::ThinkingLevel(level(model, effort)))
         }
     };
-    Some(ThinkingConfig { include_thoughts: amount != Some(Amount::ThinkingBudget(0)), amount })
+    let reasons = amount != Some(Amount::ThinkingBudget(0));
+    let include_thoughts = reasons && settings.shows_reasoning().unwrap_or(true);
+    Some(ThinkingConfig { include_thoughts, amount })
 }
 
 /// The budget that Google's own documentation gives for an effort

@@ -66,12 +66,13 @@ fn settings_without_a_place_are_named() {
         ("seed", json!(7)),
         ("reasoning_effort", json!("low")),
         ("reasoning_budget", json!(100)),
+        ("reasoning_summary", json!("none")),
     ] {
         settings.set(name, &value).expect("a setting");
     }
     let ignored = |model: &str| GenerateContent::ignored_settings(model, &settings);
     assert_eq!(ignored("gemini-3.8-flash"), ["reasoning_effort"]);
     assert_eq!(ignored("gemini-2.5-pro"), ["reasoning_effort"]);
-    assert_eq!(ignored("gemma-3"), ["reasoning_budget", "reasoning_effort"]);
+    assert_eq!(ignored("gemma-3"), ["reasoning_budget", "reasoning_effort", "reasoning_summary"]);
     assert!(GenerateContent::ignored_settings("m", &CallSettings::default()).is_empty());
 }

@@ -45,5 +45,6 @@ fn settings_without_a_place_are_named() {
     let mut settings = CallSettings { seed: Some(1), ..CallSettings::default() };
     assert!(Chat::ignored_settings("m", &settings).is_empty());
     settings.reasoning_budget = Some(1);
-    assert_eq!(Chat::ignored_settings("m", &settings), ["reasoning_budget"]);
+    settings.reasoning_summary = Some("auto".to_owned());
+    assert_eq!(Chat::ignored_settings("m", &settings), ["reasoning_budget", "reasoning_summary"]);
 }

@@ -49,6 +49,7 @@ pub(in crate::engine) fn taken(
     }
     if !reasons(model) {
         refused.extend(taken.reasoning_effort.take().map(|_| "reasoning_effort"));
+        refused.extend(taken.reasoning_summary.take().map(|_| "reasoning_summary"));
     }
     (taken, refused)
 }

@@ -129,7 +129,8 @@ fn body_of(
 pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
     let (settings, refused) = taken(model, settings);
     let ignored = settings.reasoning_budget.map(|_| "reasoning_budget");
-    refused.into_iter().chain(ignored).collect()
+    let summary = settings.reasoning_summary.map(|_| "reasoning_summary");
+    refused.into_iter().chain(ignored).chain(summary).collect()
 }
 
 fn wire_settings<'a>(model: &str, settings: &'a CallSettings, server: Server) -> WireSettings<'a> {

@@ -39,7 +39,7 @@ fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec
     let native = schema::native_if(spec, |schema| schema.is_of_object() && takes_schemas(model));
     let instruction = schema::instruction(spec, native.is_some());
     let (settings, _) = taken(model, &spec.settings);
-    let CallSettings { temperature, top_p, max_tokens, reasoning_effort, .. } = &settings;
+    let CallSettings { temperature, top_p, max_tokens, .. } = &settings;
     let body = Body {
         model,
         stream: true,
@@ -48,7 +48,7 @@ fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec
         temperature: *temperature,
         top_p: *top_p,
         max_output_tokens: *max_tokens,
-        reasoning: reasoning_effort.as_deref().map(|effort| WireReasoning { effort }),
+        reasoning: reasoning(&settings),
         text: native.map(text),
         tools: spec.tools.iter().map(wire_tool).collect(),
         instructions: instructions(system, instruction),
@@ -67,6 +67,14 @@ pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'st
     ];
     let ignored = ignored.into_iter().filter_map(|(name, is_set)| is_set.then_some(name));
     refused.into_iter().chain(ignored).collect()
+}
+
+/// How much the model reasons, and which summary of it the provider sends: without a word, none.
+fn reasoning(settings: &CallSettings) -> Option<WireReasoning<'_>> {
+    let effort = settings.reasoning_effort.as_deref();
+    let is_wanted = settings.shows_reasoning() == Some(true);
+    let summary = settings.reasoning_summary.as_deref().filter(|_| is_wanted);
+    (effort.is_some() || summary.is_some()).then_some(WireReasoning { effort, summary })
 }
 
 fn text(schema: &ResponseSchema) -> WireText<'_> {

@@ -32,7 +32,10 @@ pub(super) struct Body<'a> {
 
 #[derive(Serialize)]
 pub(super) struct WireReasoning<'a> {
-    pub(super) effort: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) summary: Option<&'a str>,
 }
 
 #[derive(Serialize)]

@@ -173,6 +173,9 @@ fn settings_have_their_places() {
     );
     let level = |level: &str| json!({ "includeThoughts": true, "thinkingLevel": level });
     assert_eq!(thinking(NEW, json!({ "reasoning_effort": "max" })), level("high"));
+    let hidden = json!({ "reasoning_effort": "low", "reasoning_summary": "none" });
+    let expected = json!({ "includeThoughts": false, "thinkingLevel": "low" });
+    assert_eq!(thinking(NEW, hidden), expected);
     // Models with levels always reason.
     let none = || json!({ "reasoning_effort": "none" });
     assert_eq!(thinking(old, none()), budget(0, false));

@@ -88,7 +88,7 @@ fn reasoning_goes_back_to_the_model_that_wrote_it_as_it_came() {
 fn settings_have_the_names_of_the_server() {
     let settings = json!({
         "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "reasoning_effort": "low",
-        "stop": ["END"], "seed": 7, "reasoning_budget": 10,
+        "stop": ["END"], "seed": 7, "reasoning_budget": 10, "reasoning_summary": "auto",
     });
     let spec = spec(&settings, None);
     let mut expected = json!({
@@ -104,11 +104,12 @@ fn settings_have_the_names_of_the_server() {
     let own: Value =
         serde_json::from_str(&text_of(&[user("q")], &spec, Server::OpenAi)).expect("JSON");
     assert_eq!(own, expected);
-    assert_eq!(ignored_settings("m", &spec.settings), ["reasoning_budget"]);
+    let ignored = ["reasoning_budget", "reasoning_summary"];
+    assert_eq!(ignored_settings("m", &spec.settings), ignored);
     assert!(ignored_settings("m", &CallSettings::default()).is_empty());
     // What a model refuses is not sent to it.
     let refused = ignored_settings("o3", &spec.settings);
-    assert_eq!(refused, ["temperature", "top_p", "stop", "reasoning_budget"]);
+    assert_eq!(refused, ["temperature", "top_p", "stop", "reasoning_budget", "reasoning_summary"]);
     let body = body("o3", &spec, Server::OpenAi).expect("serializes");
     let body: Value = serde_json::from_slice(&body).expect("JSON");
     assert!(["temperature", "top_p", "stop"].iter().all(|name| body.get(name).is_none()), "{body}");

@@ -15,8 +15,14 @@ const PROVIDER_DATA: &[&str] =
     &["thinking", "thought", "signature", "reasoning", "encrypted_content", "phase"];
 
 /// Words for settings that the person chose, which are in the way of these.
-const SETTINGS: &[&str] =
-    &["budget_tokens", "reasoning_effort", "reasoning.effort", "thinkingconfig"];
+const SETTINGS: &[&str] = &[
+    "budget_tokens",
+    "reasoning_effort",
+    "reasoning.effort",
+    "reasoning.summary",
+    "reasoning summar",
+    "thinkingconfig",
+];
 
 /// Words for members that a server doesn't know, and for messages that it wants otherwise.
 const STRUCTURE: &[&str] = &[
@@ -124,6 +130,7 @@ mod tests {
             ("Invalid value for temperature", NONE),
             ("The model `m` does not exist, see messages[0]", NONE),
             ("messages[0] was flagged by the content policy", NONE),
+            ("Your organization must be verified to generate reasoning summaries.", NONE),
             ("thinking.budget_tokens: Input should be greater than 1024", NONE),
         ] {
             assert_eq!(suspects(400, &says(message)), expected, "{message}");

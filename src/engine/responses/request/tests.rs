@@ -194,13 +194,13 @@ fn a_turn_begins_with_all_bytes_of_the_turn_before() {
 fn settings_have_the_names_of_the_interface() {
     let settings = json!({
         "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "reasoning_effort": "low",
-        "stop": ["END"], "seed": 7, "reasoning_budget": 10,
+        "stop": ["END"], "seed": 7, "reasoning_budget": 10, "reasoning_summary": "auto",
     });
     let sent = sent_with(&settings, None, &[user("q")]);
     let expected = json!({
         "model": "m", "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
         "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 100,
-        "reasoning": { "effort": "low" },
+        "reasoning": { "effort": "low", "summary": "auto" },
         "input": [said_by("user", "input_text", "q")],
     });
     assert_eq!(sent, expected);
@@ -210,6 +210,12 @@ fn settings_have_the_names_of_the_interface() {
         all.set(name, value).expect("a setting");
     }
     assert_eq!(ignored_settings("m", &all), ["stop", "seed", "reasoning_budget"]);
+    let reasoning = |summary: &str| {
+        let settings = json!({ "reasoning_summary": summary });
+        sent_with(&settings, None, &[user("q")]).get("reasoning").cloned()
+    };
+    assert_eq!(reasoning("detailed"), Some(json!({ "summary": "detailed" })));
+    assert_eq!(reasoning("none"), None);
 }
 
 #[test]
