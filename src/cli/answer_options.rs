@@ -3,7 +3,7 @@
 use super::numbers::whole;
 use crate::engine::ResponseSchema;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
-use crate::session::prices::Prices;
+use crate::session::prices::PriceList;
 use crate::support::files::read_limited;
 use crate::yaml::YamlError;
 use anyhow::{Context, Result, anyhow};
@@ -29,21 +29,22 @@ pub struct AnswerOptions {
     #[arg(long, env = "DUOLOGUE_REPAIR", value_name = "N", default_value_t = 0, value_parser = whole::<u32>(0..=REPAIRS_MAX))]
     pub repair: u32,
 
-    /// Report costs by the prices in this YAML or JSON file: a currency, and models with the prices of a
-    /// million tokens
+    /// Report costs by the prices in this YAML or JSON file, a currency and models with the prices of a
+    /// million tokens, in place of the list prices of well-known models that come with the program
     #[arg(long, env = "DUOLOGUE_PRICES", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub prices: Option<PathBuf>,
 }
 
 impl AnswerOptions {
-    /// The prices in the file that is named.
+    /// The prices in the file that is named, or else those that come with the program.
     ///
     /// # Errors
-    /// If it can't be used.
-    pub(crate) fn prices(&self) -> Result<Arc<Prices>> {
-        let Some(path) = &self.prices else { return Ok(Arc::default()) };
+    /// If the file can't be used.
+    pub(crate) fn prices(&self) -> Result<PriceList> {
+        let Some(path) = &self.prices else { return Ok(PriceList::BuiltIn) };
         let prices = document(path, PRICES_BYTES_MAX);
-        Ok(Arc::new(prices.with_context(|| format!("--prices: {}", path.display()))?))
+        let prices = prices.with_context(|| format!("--prices: {}", path.display()))?;
+        Ok(PriceList::Own(Arc::new(prices)))
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     };
     // The option that an extension belongs to turns it on.
     session.extensions.extend(has_attachments.then_some(Extension::Attachments));
-    let own_extensions = plan::extensions_of_document(mode, &session);
+    let own_extensions = plan::extensions_of_document(mode);
     let has_client = mode.reads_stdin() && mode.is_protocol();
     let plan = Plan { command, mode, is_attended, has_client, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;

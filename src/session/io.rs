@@ -11,7 +11,7 @@ use crate::protocol::command::{Extension, ModelChoice};
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
 use crate::session::approval::ApprovalRules;
-use crate::session::prices::Prices;
+use crate::session::prices::PriceList;
 use crate::task::call::{CallSpec, EngineFacts, EngineRef};
 use crate::task::limits::ToolLimits;
 use crate::task::report::{CallEnd, EngineEvent};
@@ -19,7 +19,6 @@ use crate::task::server::ServerCall;
 use crate::task::server::ServerChange;
 use crate::task::server::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Milliseconds since the process began. Never goes back.
@@ -193,7 +192,7 @@ pub struct Rules {
     /// Names of settings that were chosen for this process: they win over those of a stored switch.
     pub typed_settings: Vec<String>,
     /// The prices of tokens.
-    pub prices: Arc<Prices>,
+    pub prices: PriceList,
     /// How many repairs of an answer the model is asked for that does not match its schema.
     pub repairs: u32,
     /// Which events are recorded.

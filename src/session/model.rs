@@ -153,6 +153,11 @@ impl Models {
         selection.model.as_deref().unwrap_or_else(own)
     }
 
+    /// The host of the provider of `selection`.
+    pub(super) fn host(&self, selection: &Selection) -> String {
+        self.facts.get(&selection.engine).map(|facts| facts.provider.clone()).unwrap_or_default()
+    }
+
     fn engine(&self, choice: &ModelChoice) -> Result<EngineRef, String> {
         let (profile, engine) = (choice.profile.trim(), choice.engine.trim());
         if !profile.is_empty() && !engine.is_empty() {

@@ -8,7 +8,7 @@ pub use frames::FULL_SNAPSHOT_ENTITIES_MAX;
 use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
 use super::exit::Verdict;
 use super::log::Log;
-use super::prices::Prices;
+use super::prices::PriceList;
 use super::{FinalSnapshot, Hints, Output, Retention, Rules, SessionMode};
 use crate::conversation::event::{Event, Recorded, Scope, Segment, SessionEvent};
 use crate::conversation::log::Record;
@@ -24,7 +24,6 @@ use crate::protocol::wire::{self, ClientError};
 use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
@@ -46,7 +45,7 @@ pub(super) struct Recorder {
     outputs: Vec<Output>,
     fault: FailPoint,
     extensions: BTreeSet<Extension>,
-    prices: Arc<Prices>,
+    prices: PriceList,
     /// The run that is recorded was cut off in an earlier process: nothing of its end is shown.
     is_unseen: bool,
     /// What is looked for in answers unless a submit says otherwise.
@@ -76,7 +75,7 @@ impl Recorder {
             outputs: Vec::new(),
             fault: FailPoint::default(),
             extensions: rules.extensions.clone(),
-            prices: Arc::clone(&rules.prices),
+            prices: rules.prices.clone(),
             is_unseen: false,
             own_extraction: rules.extraction.clone(),
         }
@@ -92,7 +91,7 @@ impl Recorder {
         self.extensions.insert(extension);
     }
 
-    pub(super) fn prices(&self) -> &Prices {
+    pub(super) fn prices(&self) -> &PriceList {
         &self.prices
     }
 

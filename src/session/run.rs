@@ -11,6 +11,7 @@ use super::Uptime;
 use super::answer_extraction::RejectedAnswer;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::model::Selection;
+use super::prices::PricedModel;
 use super::recorder::Recorder;
 use super::server_states::UNAVAILABLE;
 use super::toolbox::Toolbox;
@@ -88,9 +89,16 @@ pub(super) struct Run {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallModel {
     pub(super) selection: Selection,
-    /// The names of engine and model, for the price.
+    /// The names of engine, provider's host and model, for the price.
     pub(super) engine: Arc<str>,
+    pub(super) host: String,
     pub(super) name: String,
+}
+
+impl CallModel {
+    fn priced(&self) -> PricedModel<'_> {
+        PricedModel { engine: &self.engine, host: &self.host, name: &self.name }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

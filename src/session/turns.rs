@@ -84,6 +84,7 @@ impl Session {
         let selection = selection.unwrap_or_else(|| self.models.current().clone());
         let model = CallModel {
             engine: self.models.engine_name(&selection),
+            host: self.models.host(&selection),
             name: self.models.model(&selection).to_owned(),
             selection,
         };

@@ -85,6 +85,40 @@ fn counts_and_costs_are_reported_where_they_are_asked_for() {
     assert_eq!(document["meta"]["cost"], json!({ "amount": "0.000022", "currency": "EUR" }));
 }
 
+/// By the host of the provider, which is reached through a proxy here.
+#[test]
+fn prices_of_well_known_models_come_with_the_program() {
+    let folder = Folder::new();
+    fs::write(folder.path("prices.yaml"), PRICES).expect("a file");
+    let proxy = Provider::start((0..6).map(|_| says("one")).collect());
+    let known = ["--base-url", "http://api.openai.com/v1", "--model", "gpt-5-mini-2025-08-07"];
+    let other = ["--base-url", "http://api.openai.com/v1", "--model", "gpt-5-unknown"];
+    let elsewhere = ["--base-url", "http://models.invalid/v1", "--model", "gpt-5-mini"];
+    let run = |words: &[&str], options: &[&str], input: &str| {
+        let words = [words, options, &["--engine", "openai"]].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("OPENAI_API_KEY", KEY).env("HTTP_PROXY", proxy.base_url());
+        let mut once = Once::start(command);
+        once.write(input);
+        once.finish().stdout
+    };
+    let cost = |options: &[&str]| {
+        let document = run(&["exec", "hi", "--output", "json"], options, "");
+        let document: Value = serde_json::from_str(&document).expect("JSON");
+        document["meta"]["cost"].clone()
+    };
+    assert_eq!(cost(&known), json!({ "amount": "0.000005", "currency": "USD" }));
+    assert_eq!(cost(&other), Value::Null);
+    assert_eq!(cost(&elsewhere), Value::Null);
+    assert_eq!(cost(&[&known[..], &["--prices", "prices.yaml"]].concat()), Value::Null);
+    // A client that asked for no counts sees none, and one that did sees what they cost.
+    let request = "{\"requestId\":\"a\",\"submit\":{\"prompt\":\"hi\"}}\n";
+    let silent = run(&["rpc"], &known, request);
+    assert!(!silent.contains("UsageTotals") && !silent.contains("USD"), "{silent}");
+    let asked = run(&["rpc", "--extensions", "usage"], &known, request);
+    assert!(asked.contains("\"cost\":\"0.000005\",\"currency\":\"USD\""), "{asked}");
+}
+
 /// Refused requests cost nothing, and what a cancelled one has cost is in no sum.
 #[test]
 fn a_refused_and_a_cancelled_call_leave_the_cost_of_the_others() {

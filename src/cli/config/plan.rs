@@ -212,15 +212,16 @@ impl Plan {
     }
 }
 
-/// The extensions whose events a document needs: for the times of the answer, and for costs where a
-/// client would be shown them.
-pub(super) fn extensions_of_document(mode: Mode, args: &SessionArgs) -> Vec<Extension> {
-    if !matches!(mode, Mode::Json | Mode::Yaml) {
-        return Vec::new();
-    }
-    match args.answers.prices {
-        Some(_) => vec![Extension::Timing, Extension::Usage],
-        None => vec![Extension::Timing],
+/// The extensions whose events a document needs: for the times of the answer, and for its costs.
+pub(super) fn extensions_of_document(mode: Mode) -> Vec<Extension> {
+    match mode {
+        Mode::Json | Mode::Yaml => vec![Extension::Timing, Extension::Usage],
+        Mode::Text
+        | Mode::Objects { .. }
+        | Mode::JsonStream
+        | Mode::OneShot
+        | Mode::Server
+        | Mode::Frames => Vec::new(),
     }
 }
 

@@ -88,8 +88,7 @@ impl Run {
             self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
         }
         self.cut_off = class.cuts_off().then(|| stop_reason.clone());
-        let model = (&*self.model.engine, self.model.name.as_str());
-        let spent = recorder.prices().spent(model, call.usage.as_ref(), is_free);
+        let spent = recorder.prices().spent(self.model.priced(), call.usage.as_ref(), is_free);
         let finished = Event::CallFinished {
             stop_reason,
             class,

@@ -26,7 +26,7 @@ use crate::protocol::json;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
 use crate::session::approval::ApprovalMode;
-use crate::session::prices::Prices;
+use crate::session::prices::{PriceList, Prices};
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
 };
@@ -86,7 +86,7 @@ fn rules(script: &str) -> Rules {
             "timing" => drop(rules.extensions.insert(Extension::Timing)),
             "usage" => drop(rules.extensions.insert(Extension::Usage)),
             "engines" => rules.engines = engines(),
-            "prices" => rules.prices = Arc::new(prices()),
+            "prices" => rules.prices = PriceList::Own(Arc::new(prices())),
             "repair once" => rules.repairs = 1,
             "allow all" => rules.tools.approval.mode = ApprovalMode::Auto,
             other => panic!("no such option: {other}"),
