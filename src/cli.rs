@@ -348,7 +348,8 @@ impl Cli {
             }
         };
         let mut args = RunCommandArgs::from_arg_matches(&typed)?;
-        args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
+        args.is_system_typed = args.session.system_file.is_some()
+            || typed.value_source("system") == Some(ValueSource::CommandLine);
         args.session.note_typed(&typed);
         Ok((args, typed))
     }

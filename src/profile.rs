@@ -3,8 +3,10 @@
 //! A file is found and read ([`files`]), its text becomes items with their lines ([`read`];
 //! [`pinocchio`] for the forms of another program), and the items of all files that name a profile
 //! become one list of values, each with its origin ([`Profiles::resolve`]). What a file of a project
-//! may not say until the person trusts it ([`trust`]) is withheld there.
+//! may not say until the person trusts it ([`trust`]) is withheld there. [`add`] writes a new profile
+//! into the text of a file.
 
+pub(crate) mod add;
 pub(crate) mod files;
 mod item;
 mod pinocchio;

@@ -11,6 +11,7 @@ pub(crate) mod profile;
 mod request;
 mod resume;
 mod store;
+mod system;
 mod typed;
 
 use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs};
@@ -30,6 +31,7 @@ use format::{RunFacts, format};
 use plan::{Plan, capabilities_of_nobody};
 pub(crate) use request::{Once, PromptRequest, Source};
 use std::path::PathBuf;
+pub(crate) use system::appended;
 
 /// Shown when the program was started by hand.
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \

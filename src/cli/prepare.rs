@@ -9,6 +9,7 @@ mod history;
 mod inputs;
 mod prompt;
 mod shown;
+mod system;
 mod text;
 
 use crate::cli::answer_options::AnswerSchema;
@@ -157,11 +158,12 @@ pub(crate) async fn prepare(
             let session = &args.session;
             let provider = &session.provider;
             let has_profile =
-                provider.profile.is_some() || !provider.registries.profile_registries.is_empty();
+                provider.profile.is_some() || config::profile::may_be_default(provider);
             let resumes = session.store.continues || session.store.resume;
             // Whether there are profiles is looked for then.
             let may_lack_provider = provider.engine.is_none() && !terminal.is_attended();
-            let reads = has_profile || session.history.is_some() || resumes || may_lack_provider;
+            let has_file = session.history.is_some() || session.system_file.is_some();
+            let reads = has_profile || has_file || resumes || may_lack_provider;
             let work =
                 move || rpc(*args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // A command that reads nothing needs no thread.
@@ -215,8 +217,9 @@ async fn in_thread(
     }
 }
 
-fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
+fn rpc(mut args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     Inputs::of(&args.session, &terminal.stdin).ensure_kept(&args.session)?;
+    system::read(&mut args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::for_engine(history::read(args.session.history.as_deref())?);
     let at_terminal = (terminal.is_typed, terminal.is_attended());
@@ -247,7 +250,7 @@ fn later(
     Ok(Source::Awaited(prompt))
 }
 
-fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
+fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_shown = terminal.is_shown;
     let mode = args.output.mode()?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
@@ -257,6 +260,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    system::read(&mut args.session)?;
     let history = history::read(args.session.history.as_deref())?;
     let attachments = attachments::read(&args.attachments, mode)?;
     let schema = args.schema.as_deref().map(AnswerSchema::load).transpose()?;
@@ -269,7 +273,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let may_be_blank = !attachments.is_empty() && (is_blank || args.allow_empty);
     let prompt = source(&args, parts, (mode, may_be_blank), terminal)?;
     if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
-        let system = args.session.system;
+        let system = config::appended(args.session.system.clone(), &args.session);
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };

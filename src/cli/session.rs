@@ -10,7 +10,7 @@ use crate::engine;
 use crate::protocol::command::Extension;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::{ArgMatches, Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +33,15 @@ pub struct SessionArgs {
     /// System prompt: how the model should behave
     #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
+
+    /// Read the system prompt from this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub system_file: Option<PathBuf>,
+
+    /// Add this to the system prompt, whatever says that one: options, a command file or a profile. May be
+    /// repeated
+    #[arg(long, value_name = "TEXT")]
+    pub append_system: Vec<String>,
 
     /// Start with the conversation in this file, which has one message a line as JSON:
     /// {"role": "user", "text": "…"}; roles are user, assistant and system
@@ -140,6 +149,8 @@ impl Default for SessionArgs {
         Self {
             provider: ProviderArgs::default(),
             system: None,
+            system_file: None,
+            append_system: Vec::new(),
             history: None,
             session_id: None,
             max_request_bytes: REQUEST_BYTES,

@@ -71,6 +71,11 @@ impl Places {
         Self { files, home: home(variable) }
     }
 
+    /// The user's own file, which may not exist yet.
+    pub(crate) fn user(&self) -> Option<&Path> {
+        self.files.iter().find(|(layer, _)| *layer == Layer::User).map(|(_, path)| path.as_path())
+    }
+
     /// The files that exist, as `trusted` says of those of a project.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ pub(crate) enum Item {
     Key(KeyFrom),
     /// The system prompt.
     System(String),
+    /// Whether the project's AGENTS.md is added to the system prompt.
+    AgentsFile(bool),
     /// A setting of every call.
     Setting {
         name: String,
@@ -101,6 +103,7 @@ impl Item {
             Self::Key(KeyFrom::File(_)) => "key-file".to_owned(),
             Self::Key(KeyFrom::Here(_)) => "key".to_owned(),
             Self::System(_) => "system".to_owned(),
+            Self::AgentsFile(_) => "agents-file".to_owned(),
             Self::Setting { name, .. } => format!("settings.{name}"),
             Self::Header { name, .. } => format!("extra-headers.{name}"),
             Self::Server { name, .. } => format!("mcp.{name}"),
@@ -131,6 +134,7 @@ impl Item {
             }
             Self::BaseUrl(url) => json!(crate::engine::shown_address(url)),
             Self::Key(from) => json!(from.to_string()),
+            Self::AgentsFile(is_added) => json!(is_added),
             Self::Setting { value, .. } => value.clone(),
             Self::Header { .. } => json!("[not shown]"),
             Self::Server { members, .. } => json!(server(members)),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Keys of a profile.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "engine",
     "model",
     "base-url",
@@ -19,6 +19,7 @@ const KEYS: [&str; 14] = [
     "key-command",
     "key-file",
     "system",
+    "agents-file",
     "settings",
     "extra-headers",
     "mcp",
@@ -45,6 +46,8 @@ pub(super) struct Draft {
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
     pub(super) profiles: Vec<Draft>,
+    /// The profile that is used where none is chosen, and the line that says so.
+    pub(super) default: Option<(String, u32)>,
     /// The ignored parts of the file, with their lines.
     pub(super) warnings: Vec<(u32, String)>,
 }
@@ -100,7 +103,10 @@ fn own(entries: &[(Node, Node)], folders: Folders<'_>) -> Result<Drafts, Fault> 
                     drafts.profiles.push(draft(name, profile, folders)?);
                 }
             }
-            other => return Err((Some(key.line), unknown(other, "a file", &["profiles"]))),
+            Some("default") => drafts.default = Some((profile_name(value)?, key.line)),
+            other => {
+                return Err((Some(key.line), unknown(other, "a file", &["default", "profiles"])));
+            }
         }
     }
     Ok(drafts)
@@ -148,6 +154,7 @@ fn items(
         "model" => draft.push(Item::Model(text(value, word)?), line),
         "base-url" => draft.push(Item::BaseUrl(text(value, word)?), line),
         "system" => draft.push(Item::System(text(value, word)?), line),
+        "agents-file" => draft.push(Item::AgentsFile(truth(value, word)?), line),
         "key-variable" => draft.push(Item::Key(variable(value)?), line),
         "key-command" => draft.push(Item::Key(command(value)?), line),
         "key-file" => {
@@ -272,6 +279,11 @@ pub(super) fn text(node: &Node, key: &str) -> Result<String, Fault> {
             Err((Some(node.line), format!("`{key}` must be a string, not {}", node.what())))
         }
     }
+}
+
+fn truth(node: &Node, key: &str) -> Result<bool, Fault> {
+    let wrong = || (Some(node.line), format!("`{key}` must be true or false, not {}", node.what()));
+    node.truth().filter(|_| !node.is_nothing()).ok_or_else(wrong)
 }
 
 pub(super) fn texts(node: &Node, key: &str) -> Result<Vec<String>, Fault> {

@@ -19,6 +19,7 @@ pub(crate) struct Profiles {
 struct ReadFile {
     file: ProfileFile,
     profiles: Vec<Draft>,
+    default: Option<(String, u32)>,
     warnings: Vec<(u32, String)>,
 }
 
@@ -71,7 +72,8 @@ impl Profiles {
                 }
                 Err((line, message)) => left_out(line, &message),
             };
-            Ok(ReadFile { profiles: drafts.profiles, warnings: drafts.warnings, file })
+            let Drafts { profiles, default, warnings } = drafts;
+            Ok(ReadFile { file, profiles, default, warnings })
         });
         Ok(Self { files: files.collect::<Result<_, ProfileError>>()? })
     }
@@ -91,6 +93,42 @@ impl Profiles {
         self.files.iter().flat_map(|read| {
             let shown = read.file.path.display();
             read.warnings.iter().map(move |(line, message)| format!("{shown}:{line}: {message}"))
+        })
+    }
+
+    /// The profile that is used where none is chosen, and the place that says so. A file of a project
+    /// says it once it is trusted: another profile of the person has another address and key.
+    ///
+    /// # Errors
+    /// If there is no profile of that name.
+    pub(crate) fn default_profile(&self) -> Result<Option<(&str, Origin)>, ProfileError> {
+        let Some((name, origin)) = self.defaults().rfind(|(_, origin)| origin.is_trusted) else {
+            return Ok(None);
+        };
+        match self.layer(name) {
+            Some(_) => Ok(Some((name, origin))),
+            None => Err(ProfileError::at(&origin, format!("`default`: {}", self.no_profile(name)))),
+        }
+    }
+
+    /// The `default` that does not count, because its file is not trusted, for people.
+    pub(crate) fn ignored_default(&self) -> Option<String> {
+        let (name, Origin { file, line, is_trusted, .. }) = self.defaults().next_back()?;
+        let counts = self.defaults().rfind(|(_, origin)| origin.is_trusted);
+        let is_same = counts.is_some_and(|(own, _)| own == name);
+        let file = file.display();
+        (!is_trusted && !is_same).then(|| {
+            format!(
+                "{file}:{line}: `default` is left out, because the file is not trusted; read it, \
+                 then run `duologue profiles trust {file}`"
+            )
+        })
+    }
+
+    fn defaults(&self) -> impl DoubleEndedIterator<Item = (&str, Origin)> {
+        self.files.iter().filter_map(|read| {
+            let (name, line) = read.default.as_ref()?;
+            Some((name.as_str(), read.file.origin(*line)))
         })
     }
 
@@ -219,7 +257,7 @@ fn left_out(line: Option<u32>, message: &str) -> Drafts {
     let warning = format!(
         "{message}; the file is left out, because it is not trusted either; correct it, or remove it"
     );
-    Drafts { profiles: Vec::new(), warnings: vec![(line.unwrap_or(1), warning)] }
+    Drafts { warnings: vec![(line.unwrap_or(1), warning)], ..Drafts::default() }
 }
 
 fn at(origin: Option<&Origin>, message: String) -> ProfileError {
@@ -275,6 +313,8 @@ impl Merging {
     fn effect(&self, item: &Item) -> Option<Omission> {
         match item {
             Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
+            // The file that it adds is trusted or not by itself.
+            Item::AgentsFile(_) => None,
             // A profile without an engine of its own has the one that the conversation begins with.
             Item::Engine(_) => self.own.has_profile.then_some(Omission::Refused),
             Item::BaseUrl(_) | Item::Key(_) | Item::Inherits(_) => Some(Omission::Refused),

@@ -109,7 +109,7 @@ fn a_wrong_file_is_an_error_with_its_line() {
         ":3: a profile has no key `base_url`; did you mean `base-url`?",
     );
     check("profiles:\n  a:\n    api-key: sk-0123\n", ":3: a key does not belong in a file");
-    check("profles: {}\n", ":1: a file has no key `profles`; known keys are profiles");
+    check("profles: {}\n", ":1: a file has no key `profles`; known keys are default, profiles");
     check("profiles: [a]\n", ":1: `profiles` must be a map, not a list");
     check("profiles: {a: 1}\n", "the profile `a` must be a map, not an integer");
     check("profiles:\n  a:\n    model: [x]\n", ":3: `model` must be a string, not a list");

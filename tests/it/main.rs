@@ -110,6 +110,7 @@ mod doctor;
 mod doctor_stores;
 mod profile_commands;
 mod profile_keys;
+mod profile_defaults;
 mod profile_limits;
 mod profile_trust;
 mod profiles;

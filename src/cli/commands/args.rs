@@ -5,9 +5,10 @@ mod setup;
 mod streams;
 
 pub(crate) use setup::{
-    DOCTOR_ABOUT, DOCTOR_EXAMPLES, DOCTOR_LONG_ABOUT, DoctorArgs, MODELS_EXAMPLES, ModelsArgs,
-    PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs, ProfilesCommand,
-    ShowProfileArgs, TOOLS_ABOUT, TOOLS_EXAMPLES, TOOLS_LONG_ABOUT, ToolsArgs, TrustArgs,
+    DOCTOR_ABOUT, DOCTOR_EXAMPLES, DOCTOR_LONG_ABOUT, DoctorArgs, InitProfileArgs, MODELS_EXAMPLES,
+    ModelsArgs, PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs,
+    ProfilesCommand, ShowProfileArgs, TOOLS_ABOUT, TOOLS_EXAMPLES, TOOLS_LONG_ABOUT, ToolsArgs,
+    TrustArgs,
 };
 pub(crate) use streams::{
     CHECK_EXAMPLES, CHECK_LONG_ABOUT, CheckArgs, CheckOutput, LIST_EVENTS_ABOUT,

@@ -71,8 +71,14 @@ pub fn doctor(mut args: DoctorArgs) -> u8 {
     if let Err(error) = log::start(LogLevel::Warn, None) {
         return status(Err(Failure::Usage(format!("{error:#}"))));
     }
-    profile::choose_default(&mut args.provider);
-    let checks = checks(&args);
+    // The same error is reported when the files are checked.
+    let default = profile::choose_default(&mut args.provider);
+    let mut checks = checks(&args);
+    if let Err(error) = default
+        && !checks.iter().any(|check| check.state == State::Wrong)
+    {
+        checks.push(Check::wrong("profile", format!("{error:#}")));
+    }
     let fault = fault(&checks);
     let printed = match args.output.is_json() {
         true => print_data(&data(&checks), fault.as_ref(), begun),

@@ -19,7 +19,7 @@ pub fn models(args: ModelsArgs) -> u8 {
     let ModelsArgs { mut provider, output, calls, engines } = args;
     document::print(&output, || {
         log::start(LogLevel::Warn, None).map_err(wrong)?;
-        profile::choose_default(&mut provider);
+        profile::choose_default(&mut provider).map_err(wrong)?;
         let (engine, settings) = chosen(&provider, &calls, &engines).map_err(wrong)?;
         let mut models =
             listed(&*engine, &settings).map_err(wrong)?.map_err(Failure::Unanswered)?;

@@ -1,5 +1,8 @@
 //! `duologue profiles`: the profiles, what they say, and which files of projects are trusted.
 
+mod ask;
+mod init;
+
 use super::args::{ProfilesArgs, ProfilesCommand, ShowProfileArgs, TrustArgs};
 use super::document::{self, Document};
 use super::output::Failure;
@@ -8,7 +11,7 @@ use crate::cli::config::profile;
 use crate::cli::{ProfileFiles, log};
 use crate::profile::files::{PROJECT_FILE, Places};
 use crate::profile::trust::Trusted;
-use crate::profile::{FILE_BYTES_MAX, Profiles, Resolved, Sourced};
+use crate::profile::{FILE_BYTES_MAX, Origin, Profiles, Resolved, Sourced};
 use crate::support::files::read_limited;
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, ensure};
@@ -19,6 +22,7 @@ use std::path::{Path, PathBuf};
 /// Runs `duologue profiles` with `args`; returns the exit status.
 pub fn profiles(args: &ProfilesArgs) -> u8 {
     let output = match &args.command {
+        Some(ProfilesCommand::Init(init)) => &init.output,
         Some(ProfilesCommand::Show(show)) => &show.output,
         Some(ProfilesCommand::Trust(trust) | ProfilesCommand::Untrust(trust)) => &trust.output,
         None => &args.output,
@@ -26,6 +30,7 @@ pub fn profiles(args: &ProfilesArgs) -> u8 {
     document::print(output, || {
         log::start(crate::cli::LogLevel::Warn, None).map_err(usage)?;
         let made = match &args.command {
+            Some(ProfilesCommand::Init(init)) => init::init(init),
             Some(ProfilesCommand::Show(show)) => self::show(show),
             Some(ProfilesCommand::Trust(trust)) => self::trust(trust),
             Some(ProfilesCommand::Untrust(untrust)) => self::untrust(untrust),
@@ -50,7 +55,9 @@ struct Row {
 
 fn list(files: &ProfileFiles) -> Result<Document> {
     let profiles = profile::read(files)?;
-    profiles.warnings().for_each(|warning| tracing::warn!("{}", escape_control(&warning)));
+    let warnings = profiles.warnings().chain(profiles.ignored_default());
+    warnings.for_each(|warning| tracing::warn!("{}", escape_control(&warning)));
+    let default = profiles.default_profile()?;
     let rows: Vec<Row> = profiles.names().into_iter().map(|name| row(&profiles, name)).collect();
     let data = rows.iter().map(|row| {
         json!({
@@ -60,9 +67,15 @@ fn list(files: &ProfileFiles) -> Result<Document> {
             "layer": row.layer,
             "canAnswer": row.readiness.can_answer,
             "why": row.readiness.why,
+            "default": default.as_ref().is_some_and(|(name, _)| *name == row.name),
         })
     });
-    let text = if rows.is_empty() { nothing(files) } else { table(&rows) };
+    let mut text = if rows.is_empty() { nothing(files) } else { table(&rows) };
+    if let Some((name, Origin { layer, file, line, .. })) = &default {
+        let place = format!("{}, {}:{line}", layer.as_str(), file.display());
+        text += &escape_control(&format!("default: {name}  ({place})"));
+        text.push('\n');
+    }
     Ok(Document { data: data.collect(), text: text.into_bytes() })
 }
 

@@ -1,7 +1,7 @@
 //! Settings of a chat: those of a conversation whose client is a person.
 
 use super::store::{complete_id, store};
-use super::{Plan, PromptRequest, not_blank, profile, resume, stdin};
+use super::{Plan, PromptRequest, appended, not_blank, profile, resume, stdin};
 use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
 use crate::conversation::transcript::Preamble;
@@ -98,6 +98,7 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
             session.session_id = Some(id.clone());
             session.store.resume = true;
             session.system = None;
+            session.append_system.clear();
         }
     }
     go_on(&mut session)?;
@@ -176,7 +177,8 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
 
 /// The system prompt, as far as options say it.
 pub(crate) fn system(session: &SessionArgs, preamble: &Preamble) -> Option<String> {
-    preamble.system.clone().or_else(|| not_blank(session.system.clone()))
+    let system = preamble.system.clone().or_else(|| not_blank(session.system.clone()));
+    appended(system, session)
 }
 
 #[cfg(test)]

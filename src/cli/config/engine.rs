@@ -82,8 +82,8 @@ const OLLAMA_VARIABLES: CommonVariables = CommonVariables {
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
 /// Shown when no provider is configured.
-const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-     OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
+const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model run \
+     `duologue profiles init`, or set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
 
 /// The choice of a provider by options, variables and a profile.
 #[derive(Clone, Debug, Default)]
@@ -232,6 +232,21 @@ impl ProviderChoice {
         let is_meant = is_same_origin(url, common.own_address)
             || of_variable.is_some_and(|known| is_same_address(url, &known));
         Ok(!is_meant)
+    }
+
+    /// The model that answers where none is named; blank if there is none.
+    pub(crate) fn default_model(name: EngineName) -> &'static str {
+        match name {
+            EngineName::Openai | EngineName::Responses => openai::DEFAULT_MODEL,
+            EngineName::Anthropic => anthropic::DEFAULT_MODEL,
+            EngineName::Gemini => gemini::DEFAULT_MODEL,
+            EngineName::Echo | EngineName::Ollama => "",
+        }
+    }
+
+    /// The variable in which other programs look for the key of the engine, too.
+    pub(crate) fn key_variable(name: EngineName) -> Option<&'static str> {
+        variables_of_name(name).and_then(|common| common.keys.first().copied())
     }
 
     /// Why no key can be had, as far as is known without getting it: for `hello` and `doctor`.

@@ -4,11 +4,11 @@ use super::engines::{Chosen, choose};
 use super::format::{RunFacts, format};
 use super::hints::hint;
 use super::missing;
-use super::not_blank;
-use super::profile;
+use super::profile::{self, ProfileValues};
 use super::request::PromptRequest;
 use super::resume;
 use super::store::{complete_id, store};
+use super::system::system_prompt;
 use super::typed::{warn_of_foreign, warn_of_keys};
 use crate::cli::tools::guard;
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
@@ -65,7 +65,7 @@ impl Plan {
         }
         let (store, session) = store(&self.session)?;
         resume::go_on(&mut self.session, store.as_ref(), session.as_ref())?;
-        profile::choose_default(&mut self.session.provider);
+        profile::choose_default(&mut self.session.provider)?;
         let Chosen { engines, profile, notices, origin } =
             choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();
@@ -97,7 +97,7 @@ impl Plan {
             extraction,
             prices,
             tools: ToolRules::new(tools.rules, &tools.limits),
-            ..self.rules(profile.system)
+            ..self.rules(&profile)
         };
         let mut host = HostSettings {
             capabilities,
@@ -142,12 +142,11 @@ impl Plan {
         }
     }
 
-    /// The rules that follow from the mode and the options alone. `of_profile` is the system prompt of
-    /// the profile.
-    fn rules(&mut self, of_profile: Option<String>) -> Rules {
+    /// The rules that follow from the mode, the options and the profile alone.
+    fn rules(&mut self, profile: &ProfileValues) -> Rules {
         let Self { mode, session: args, request, own_extensions, .. } = self;
         let Preamble { system, history } = std::mem::take(&mut request.preamble);
-        let system = system.or(not_blank(args.system.clone())).or(of_profile);
+        let system = system_prompt(system, args, profile);
         let is_protocol = mode.is_protocol();
         Rules {
             mode: mode.session_mode(),

@@ -23,6 +23,7 @@ pub(crate) struct ProfileValues {
     pub(super) base_url: Option<String>,
     pub(super) key: Option<KeyFrom>,
     pub(super) system: Option<String>,
+    pub(super) agents_file: bool,
     pub(super) settings: CallSettings,
     pub(super) tools: ProfileTools,
 }
@@ -58,18 +59,35 @@ pub(crate) fn name(args: &ProviderArgs) -> Option<&str> {
     args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// Chooses the profile `default` of the files that were named, if there is one and nothing else chooses
-/// a provider: so Pinocchio does it. Files that can't be read are reported when a profile is chosen.
-pub(crate) fn choose_default(args: &mut ProviderArgs) {
+/// Chooses the default profile of the files, if nothing else chooses a provider; without one, the
+/// profile called `default` in a file that was named: so Pinocchio does it.
+///
+/// # Errors
+/// If a file can't be used, or its default is missing: another provider would get the conversation.
+pub(crate) fn choose_default(args: &mut ProviderArgs) -> Result<()> {
+    if !may_be_default(args) || args.has_stored {
+        return Ok(());
+    }
+    let profiles = read(&args.registries)?;
+    if let Some(ignored) = profiles.ignored_default() {
+        tracing::warn!("{ignored}");
+    }
+    args.profile = match profiles.default_profile()? {
+        Some((name, _)) => Some(name.to_owned()),
+        None => {
+            let is_named = profiles.layer(DEFAULT) == Some(Layer::Named);
+            is_named.then(|| DEFAULT.to_owned()).or(args.profile.take())
+        }
+    };
+    Ok(())
+}
+
+/// Whether the default profile may be used: no option and no variable chooses a provider.
+pub(crate) fn may_be_default(args: &ProviderArgs) -> bool {
     let has_address = args.base_url.as_ref().is_some_and(|url| !url.trim().is_empty());
-    let is_chosen = name(args).is_some() || args.engine.is_some() || has_address || args.has_stored;
-    if is_chosen || args.registries.profile_registries.is_empty() {
-        return;
-    }
-    let layer = read(&args.registries).ok().and_then(|profiles| profiles.layer(DEFAULT));
-    if layer == Some(Layer::Named) {
-        args.profile = Some(DEFAULT.to_owned());
-    }
+    let has_key = args.key_command.is_some() || args.key_file.is_some();
+    let has_engine = args.engine.is_some() || args.addresses.engine().is_some();
+    name(args).is_none() && !has_engine && !has_address && !has_key
 }
 
 /// The profile that the options choose, of those in `profiles`; nothing if they choose none.
@@ -127,6 +145,7 @@ impl ProfileValues {
         let CallSettings { extra_body, extra_headers, .. } = &self.settings;
         let unused = [
             ("system", self.system.is_some()),
+            ("agents-file", self.agents_file),
             ("mcp", !servers.is_empty()),
             ("approval", approval.is_some()),
             ("allow", !allow.is_empty()),
@@ -152,6 +171,7 @@ impl ProfileValues {
             Item::BaseUrl(url) => self.base_url = Some(url),
             Item::Key(from) => self.key = Some(from),
             Item::System(text) => self.system = Some(text),
+            Item::AgentsFile(is_added) => self.agents_file = is_added,
             Item::Setting { name, value } => {
                 // Checked when the file was read.
                 self.settings.set(&name, &value).map_err(|why| anyhow!(why))?;

@@ -1,7 +1,7 @@
 //! `chat`, and command files with `--chat`: what is decided before there is a screen.
 
 use super::inputs::Inputs;
-use super::{Prepared, Reason, Terminal, attachments, history, prompt_of};
+use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system};
 use crate::cli::config;
 use crate::cli::log::{self, Flush};
 use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
@@ -83,12 +83,17 @@ impl Place {
 }
 
 /// Prepares `chat`.
-pub(super) fn run(args: ChatArgs, terminal: Terminal, output: File) -> Result<Prepared, Reason> {
+pub(super) fn run(
+    mut args: ChatArgs,
+    terminal: Terminal,
+    output: File,
+) -> Result<Prepared, Reason> {
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
     let history = history::for_engine(history::read(args.session.history.as_deref())?);
     let prompt = first_prompt(args.prompt, &args.attachments)?;
+    system::read(&mut args.session)?;
     let opening = Opening {
         session: args.session,
         screen: args.screen,

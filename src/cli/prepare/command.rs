@@ -3,7 +3,7 @@
 use super::chat::{self, Opening};
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
-use super::{Prepared, Reason, Refusal, Terminal, attachments, history, text};
+use super::{Prepared, Reason, Refusal, Terminal, attachments, history, system, text};
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
@@ -102,6 +102,7 @@ fn with_file(
     if is_chat && !args.print_prompt {
         return begin_chat(args, file, values, attachments, (terminal, output));
     }
+    system::read(&mut args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
     if let Some(ignored) = apply_settings(file, &mut args.session) {
@@ -120,7 +121,8 @@ fn with_file(
     }
     if args.print_prompt {
         // The variable counts only if the file sets no value.
-        rendered.system = rendered.system.or(args.session.system);
+        rendered.system = rendered.system.or(args.session.system.clone());
+        rendered.system = config::appended(rendered.system, &args.session);
         let session_id = args.session.session_id.as_deref();
         let unasked =
             Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };

@@ -29,6 +29,7 @@ impl Inputs {
         let stdin = stdin.map(|id| InputFile { name: "standard input".to_owned(), id });
         let mut inputs = Self(stdin.into_iter().collect());
         inputs.add("--history", args.history.as_deref());
+        inputs.add("--system-file", args.system_file.as_deref());
         let store = &args.store;
         for (option, place) in [
             ("--store", &store.store),

@@ -6,7 +6,7 @@ use crate::cli::calls::CallArgs;
 use crate::cli::commands::sessions::args::Places;
 use crate::cli::session::EngineArgs;
 use crate::cli::tools::ToolOptions;
-use crate::cli::{LogLevel, ProfileFiles, ProviderArgs, provider};
+use crate::cli::{EngineName, LogLevel, ProfileFiles, ProviderArgs, provider};
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::ArgValueCandidates;
 use std::path::PathBuf;
@@ -64,11 +64,14 @@ answer now. No key is shown, and no key command is run.
 
 Profiles are read from /etc/duologue/profiles.yaml, from duologue/profiles.yaml in $XDG_CONFIG_HOME
 (else ~/.config), from .duologue/profiles.yaml in the working folder or the nearest one above it, and
-from the files of --profile-registries. Later ones win. What the file of a project may do is limited
-until it is trusted.";
+from the files of --profile-registries. Later ones win. `default: NAME` in a file names the profile
+that is used where nothing else chooses a provider. What the file of a project may do is limited until
+it is trusted.";
 
 /// Examples in the help of `profiles`.
 pub(crate) const PROFILES_EXAMPLES: &str = "  duologue profiles
+  duologue profiles init
+  duologue profiles init work --provider anthropic --key-command 'pass show anthropic'
   duologue profiles show work
   duologue profiles trust .duologue/profiles.yaml";
 
@@ -92,12 +95,60 @@ pub struct ProfilesArgs {
 /// What to do with profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfilesCommand {
+    /// Write a profile into your own file of profiles; asks for what no option says
+    #[command(long_about = INIT_LONG_ABOUT)]
+    Init(InitProfileArgs),
     /// Print what a profile says, each value with the file that it comes from
     Show(ShowProfileArgs),
     /// Trust the file of a project until it changes
     Trust(TrustArgs),
     /// Trust the file of a project no longer
     Untrust(TrustArgs),
+}
+
+const INIT_LONG_ABOUT: &str = "\
+Write a profile into your own file of profiles, duologue/profiles.yaml in $XDG_CONFIG_HOME (else
+~/.config). At a terminal it asks for what no option says. The first profile becomes the default. What
+is in the file stays as it is; a key that is typed is not shown, and gets a file of its own that only
+you can read.";
+
+/// Arguments of `profiles init`.
+#[derive(Args, Debug)]
+pub struct InitProfileArgs {
+    /// Name of the profile; without one that of the provider
+    pub name: Option<String>,
+
+    /// Provider, by the name of its engine
+    #[arg(long, value_name = "ENGINE", value_enum)]
+    pub provider: Option<EngineName>,
+
+    /// Base URL, if it is not the provider's own, for example http://localhost:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+
+    /// Model; the provider itself has a default
+    #[arg(long, short)]
+    pub model: Option<String>,
+
+    /// The key is in this environment variable
+    #[arg(long, value_name = "NAME", group = "key")]
+    pub key_env: Option<String>,
+
+    /// The key is the first line of this file, which only its owner may read
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "key")]
+    pub key_file: Option<PathBuf>,
+
+    /// The key is the first line that this command prints: a command line, without a shell
+    #[arg(long, value_name = "COMMAND", group = "key")]
+    pub key_command: Option<String>,
+
+    /// The provider needs no key
+    #[arg(long, group = "key")]
+    pub no_key: bool,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
 }
 
 /// Arguments of `profiles show`.
@@ -119,7 +170,7 @@ pub struct ShowProfileArgs {
 /// Arguments of `profiles trust` and `profiles untrust`.
 #[derive(Args, Debug)]
 pub struct TrustArgs {
-    /// The file, or the folder of its project
+    /// The file, of profiles, a prompt or AGENTS.md; or the folder of the project, for its profiles
     #[arg(value_hint = ValueHint::FilePath)]
     pub path: PathBuf,
 

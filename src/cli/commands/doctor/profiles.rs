@@ -30,7 +30,8 @@ pub(super) fn check(args: &ProviderArgs, checks: &mut Vec<Check>) -> Option<Chos
             false => Check::note("file", shown),
         });
     }
-    checks.extend(profiles.warnings().map(|warning| Check::note("ignored", warning)));
+    let warnings = profiles.warnings().chain(profiles.ignored_default());
+    checks.extend(warnings.map(|warning| Check::note("ignored", warning)));
     let Some(name) = profile::name(args) else {
         checks.push(Check::fine("profile", "none is chosen"));
         return Some(Chosen { values: ProfileValues::default(), resolved: None });

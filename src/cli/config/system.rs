@@ -1,0 +1,116 @@
+//! The system prompt: where its parts come from, and what is added to it.
+
+use super::not_blank;
+use super::profile::ProfileValues;
+use crate::cli::SessionArgs;
+use crate::profile::FILE_BYTES_MAX;
+use crate::profile::trust::Trusted;
+use crate::support::files::read_limited;
+use std::path::{Path, PathBuf};
+
+/// The file with a project's instructions for programs that work on it: <https://agents.md>.
+const AGENTS_FILE: &str = "AGENTS.md";
+
+/// Between two parts of a system prompt.
+const PART_BREAK: &str = "\n\n";
+
+/// The system prompt of a conversation: `of_request`, else that of the options, else that of the
+/// profile, with what the profile and the options add to it. A session that goes on with the prompt
+/// that it began with has these parts already.
+pub(super) fn system_prompt(
+    of_request: Option<String>,
+    args: &SessionArgs,
+    profile: &ProfileValues,
+) -> Option<String> {
+    let base = of_request.or(not_blank(args.system.clone())).or(profile.system.clone());
+    if base.is_none() && (args.store.resume || args.store.continues) {
+        if !args.append_system.is_empty() {
+            tracing::warn!(
+                "--append-system is not used: the session goes on with the system prompt that it began \
+                 with; give it another one with --system, which --append-system adds to"
+            );
+        }
+        return None;
+    }
+    let agents = profile.agents_file.then(agents_file).flatten();
+    appended(joined(base, agents), args)
+}
+
+/// `system` with what the options add to it.
+pub(crate) fn appended(system: Option<String>, args: &SessionArgs) -> Option<String> {
+    joined(system, args.append_system.iter().cloned())
+}
+
+fn joined(first: Option<String>, more: impl IntoIterator<Item = String>) -> Option<String> {
+    let parts = first.into_iter().chain(more).filter(|part| !part.trim().is_empty());
+    let parts: Vec<_> = parts.map(|part| part.trim_end_matches('\n').to_owned()).collect();
+    (!parts.is_empty()).then(|| parts.join(PART_BREAK))
+}
+
+/// The text of the project's AGENTS.md, if there is one that the person trusts. Another is left out with
+/// a warning: whoever wrote it would tell the model what to do.
+fn agents_file() -> Option<String> {
+    let path = project_file()?;
+    let shown = path.display();
+    let text = match read_limited(&path, FILE_BYTES_MAX) {
+        Ok((text, _)) => text,
+        Err(error) => {
+            tracing::warn!(
+                "{shown} can't be read, so it is left out of the system prompt: {error}"
+            );
+            return None;
+        }
+    };
+    let trusted = Trusted::load();
+    let is_trusted = trusted.as_ref().is_ok_and(|trusted| trusted.has(&path, &text));
+    if !is_trusted {
+        let why = trusted.err().map(|error| format!("{error:#}; ")).unwrap_or_default();
+        tracing::warn!(
+            "{why}{shown} is left out of the system prompt, because it is not trusted; read it, then run \
+             `duologue profiles trust {shown}`"
+        );
+        return None;
+    }
+    Some(text)
+}
+
+/// The file of the project that the working folder is part of: that of the nearest folder that has one.
+fn project_file() -> Option<PathBuf> {
+    let folder = std::env::current_dir().ok()?;
+    folder.ancestors().map(|folder: &Path| folder.join(AGENTS_FILE)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(words: &[&str]) -> SessionArgs {
+        let append_system = words.iter().map(|word| (*word).to_owned()).collect();
+        SessionArgs { append_system, ..SessionArgs::default() }
+    }
+
+    #[test]
+    fn parts_stand_below_one_another() {
+        let profile =
+            ProfileValues { system: Some("of profile\n".to_owned()), ..ProfileValues::default() };
+        let prompt = |of_request: Option<&str>, own: Option<&str>, more: &[&str]| {
+            let args = SessionArgs { system: own.map(str::to_owned), ..args(more) };
+            system_prompt(of_request.map(str::to_owned), &args, &profile).expect("a prompt")
+        };
+        assert_eq!(prompt(None, None, &[]), "of profile");
+        assert_eq!(prompt(None, Some("own"), &["", "more", "last"]), "own\n\nmore\n\nlast");
+        assert_eq!(prompt(Some("file"), Some("own"), &["more"]), "file\n\nmore");
+        assert_eq!(appended(None, &args(&["alone"])).as_deref(), Some("alone"));
+        assert_eq!(appended(None, &args(&[" "])), None);
+    }
+
+    #[test]
+    fn a_session_goes_on_with_the_prompt_that_it_began_with() {
+        let mut args = args(&["more"]);
+        args.store.resume = true;
+        let nothing = ProfileValues::default();
+        assert_eq!(system_prompt(None, &args, &nothing), None);
+        args.system = Some("new".to_owned());
+        assert_eq!(system_prompt(None, &args, &nothing).as_deref(), Some("new\n\nmore"));
+    }
+}
