@@ -15,6 +15,7 @@ mod numbers;
 mod output;
 mod plain;
 pub mod prepare;
+pub(crate) mod prompts;
 mod provider;
 mod session;
 pub mod shell;
@@ -25,6 +26,7 @@ pub mod tools;
 pub use attachments::AttachmentArgs;
 pub use chat::{Background, ChatArgs, InteractiveArgs, ScreenArgs};
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
+pub use prompts::RunArgs;
 pub(crate) use provider::{ModelOfFile, ModelOption, ProfileFiles, ProviderArgs, TlsRoots};
 pub(crate) use session::{
     EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
@@ -40,6 +42,7 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use file_flags::Called;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -87,6 +90,9 @@ pub struct CommandMode {
 /// The command whose own arguments can be parsed only once its command file has been read.
 pub const RUN_COMMAND: &str = "run-command";
 
+/// The command that finds its command file by a name.
+pub const RUN: &str = "run";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -99,6 +105,9 @@ pub enum Command {
     /// Run the prompt of a command file.
     #[command(about = help::RUN_ABOUT, long_about = help::run_long_about(), after_help = help::after("run-command"))]
     RunCommand(RunCommandArgs),
+    /// Run a prompt by its name, or list the prompts.
+    #[command(about = help::RUN_NAMED_ABOUT, long_about = help::RUN_NAMED_LONG_ABOUT, after_help = help::after_examples("run", help::RUN_NAMED_EXAMPLES))]
+    Run(RunArgs),
     /// Chat with a model at a terminal.
     #[command(about = help::CHAT_ABOUT, long_about = help::CHAT_LONG_ABOUT, after_help = help::after("chat"))]
     Chat(ChatArgs),
@@ -248,7 +257,7 @@ pub struct RunCommandArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// `--system` was typed and so overrides the file's system prompt; the variable does not.
+    /// `--system` or `--system-file` was typed and so overrides the file's system prompt; the variable does not.
     #[arg(skip)]
     pub is_system_typed: bool,
 }
@@ -288,6 +297,15 @@ impl Cli {
         Ok(Invocation::Command(Box::new(command)))
     }
 
+    /// Whether `words` run a command file that they name by its path or by its name.
+    pub fn runs_file(words: &[OsString]) -> bool {
+        match words.get(1).and_then(|word| word.to_str()) {
+            Some(RUN_COMMAND) => true,
+            Some(RUN) => Self::command_file(words).is_some(),
+            Some(_) | None => false,
+        }
+    }
+
     /// The command file named in `words`: the first argument after `run-command` that is neither an
     /// option of this program nor the value of one. It must be read before the rest can be parsed.
     pub(crate) fn command_file(words: &[OsString]) -> Option<OsString> {
@@ -318,9 +336,10 @@ impl Cli {
         None
     }
 
-    /// The whole command line, with the flags of `file` added to `run-command`.
-    pub(crate) fn command_with(file: &CommandFile) -> clap::Command {
-        Self::command().mut_subcommand(RUN_COMMAND, |_| file_flags::run_command(file))
+    /// The whole command line, with the flags of `file` added to the command in `words` that runs it.
+    pub(crate) fn command_with(words: &[OsString], file: &CommandFile) -> clap::Command {
+        let called = Called::of(words, file);
+        Self::command().mut_subcommand(called.command, |_| file_flags::run_command(file, &called))
     }
 
     /// Parses `words`, which run a command file, and returns the values of the file's own flags as
@@ -332,7 +351,8 @@ impl Cli {
         words: &[OsString],
         file: &CommandFile,
     ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {
-        let mut run = with_set_variables(file_flags::run_command(file));
+        let called = Called::of(words, file);
+        let mut run = with_set_variables(file_flags::run_command(file, &called));
         if OutputArgs::guess(words, Some(file)).is_flagged() {
             run = without_output_variable(run);
         }
@@ -340,7 +360,7 @@ impl Cli {
         let typed = match run.clone().try_get_matches_from(&words[1..]) {
             Ok(typed) => typed,
             Err(_) => {
-                let whole = Self::command().mut_subcommand(RUN_COMMAND, |_| run);
+                let whole = Self::command().mut_subcommand(called.command, |_| run);
                 let typed = whole.try_get_matches_from(words);
                 let mut typed = typed.map_err(|error| tips::advise(error, words, Some(file)))?;
                 let own = typed.remove_subcommand().map(|(_, own)| own);
@@ -360,9 +380,12 @@ impl Cli {
         // Options may have been put before the command by mistake.
         let words = words.get(1..).unwrap_or_default();
         let command = words.iter().filter_map(|word| word.to_str()).find_map(named);
+        // A prompt that is named is a command file like any other.
+        let command =
+            command.map(|name| if name == RUN && file.is_some() { RUN_COMMAND } else { name });
         // The variable applies only to commands that run one prompt.
         let output = match command {
-            Some("exec" | RUN_COMMAND) => OutputArgs::guess(words, file),
+            Some("exec" | RUN_COMMAND | RUN) => OutputArgs::guess(words, file),
             Some(_) | None => OutputArgs::typed(words, None),
         };
         let is_named = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
@@ -385,6 +408,7 @@ fn named(word: &str) -> Option<&'static str> {
         "rpc",
         "exec",
         RUN_COMMAND,
+        RUN,
         "chat",
         "check",
         "list-events",
@@ -411,6 +435,7 @@ impl Command {
             Self::Doctor(args) => args.provider.note_typed(typed),
             // Its options are known once its file was read.
             Self::RunCommand(_)
+            | Self::Run(_)
             | Self::Check(_)
             | Self::ListEvents(_)
             | Self::Tools(_)

@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 use duologue::cli::prepare::Job;
-use duologue::cli::{Cli, Command, Invocation, RUN_COMMAND};
+use duologue::cli::{Cli, Command, Invocation};
 use duologue::cli::{commands, log, shell};
 use duologue::support::stderr;
 use duologue::tool::guard;
@@ -41,7 +41,7 @@ fn run(words: Vec<OsString>) -> u8 {
 #[inline(never)]
 fn read(words: Vec<OsString>) -> u8 {
     // Its words can be parsed once its file has been read.
-    if words.get(1).is_some_and(|word| word == RUN_COMMAND) {
+    if Cli::runs_file(&words) {
         return shell::run(Job::RunCommand(words));
     }
     if let Some(page) = commands::topic(&words) {
@@ -60,6 +60,7 @@ fn read(words: Vec<OsString>) -> u8 {
         Command::Exec(args) => shell::run(Job::Exec(Box::new(args))),
         Command::Chat(args) => shell::run(Job::Chat(Box::new(args))),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
+        Command::Run(args) => tool(|| commands::prompts(&args)),
         Command::Check(args) => tool(|| commands::check(&args)),
         Command::ListEvents(args) => tool(|| commands::list_events(&args)),
         Command::Tools(args) => tool(|| commands::tools(&args)),

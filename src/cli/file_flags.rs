@@ -1,14 +1,35 @@
 //! The command line of `run-command` once its command file is known.
 
-use super::{RUN_COMMAND, RunCommandArgs, help};
+use super::{RUN, RUN_COMMAND, RunCommandArgs, help};
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args};
+use std::ffi::OsString;
+
+/// How a command file is run.
+pub(super) struct Called {
+    pub(super) command: &'static str,
+    /// What names the file.
+    name: String,
+}
+
+impl Called {
+    /// How `words` run `file`.
+    pub(super) fn of(words: &[OsString], file: &CommandFile) -> Self {
+        let stem = file.path.file_stem().and_then(|name| name.to_str());
+        match (words.get(1).is_some_and(|word| word == RUN), stem) {
+            (true, Some(name)) => Self { command: RUN, name: name.to_owned() },
+            (true | false, _) => {
+                Self { command: RUN_COMMAND, name: file.path.display().to_string() }
+            }
+        }
+    }
+}
 
 /// `run-command` with the flags of `file`, which help lists first. Where the file and this program
 /// both have a flag of one name, the file's is used.
-pub(super) fn run_command(file: &CommandFile) -> clap::Command {
-    let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
+pub(super) fn run_command(file: &CommandFile, called: &Called) -> clap::Command {
+    let run = RunCommandArgs::augment_args(clap::Command::new(called.command));
     let has_name = |name: &str| file.flags.iter().any(|flag| flag.option() == name);
     let has_letter = |letter| file.flags.iter().any(|flag| flag.short == Some(letter));
     let own = run.get_arguments().map(|arg| {
@@ -33,7 +54,7 @@ pub(super) fn run_command(file: &CommandFile) -> clap::Command {
         .about(about)
         .long_about(format!("{}\n\n{}", long_about.trim_end(), help::OUTPUT))
         .after_help(help::after(RUN_COMMAND))
-        .override_usage(usage(file))
+        .override_usage(usage(file, called))
         .disable_help_flag(true)
         .args(flags)
         .args(own)
@@ -53,7 +74,7 @@ fn without_aliases(arg: Arg, is_taken: impl Fn(&str) -> bool) -> Arg {
 }
 
 /// The usage line: the file comes first, and its flags after it.
-fn usage(file: &CommandFile) -> String {
+fn usage(file: &CommandFile, Called { command, name }: &Called) -> String {
     let flags = file.flags.iter().filter(|flag| flag.required);
     let flags: String = flags.map(|flag| format!(" --{} <{}>", flag.option(), flag.name)).collect();
     let arguments = file.arguments.iter().map(|argument| match argument.required {
@@ -61,7 +82,7 @@ fn usage(file: &CommandFile) -> String {
         false => format!(" [{}]", argument.name),
     });
     let arguments: String = arguments.collect();
-    format!("duologue {RUN_COMMAND} {}{flags} [OPTIONS]{arguments}", file.path.display())
+    format!("duologue {command} {name}{flags} [OPTIONS]{arguments}")
 }
 
 /// The name of an option whose own name is taken by the file.

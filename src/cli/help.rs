@@ -108,6 +108,21 @@ pub(super) const EXEC_ABOUT: &str = "Run one prompt; prints text, JSON, or strea
 pub(super) const RUN_ABOUT: &str =
     "Run the prompt of a command file; prints text, JSON, or streams JSON Lines";
 
+pub(super) const RUN_NAMED_ABOUT: &str = "Run a prompt by its name, or list the prompts";
+
+pub(super) const RUN_NAMED_LONG_ABOUT: &str = "\
+Run a prompt by its name, or list the prompts.
+
+A prompt is a command file NAME.yaml or NAME.yml in .duologue/commands of the project, which is the
+working folder or the nearest one above it, or in duologue/commands of $XDG_CONFIG_HOME (else
+~/.config). One of a project is run once you trust it: `duologue profiles trust FILE`. Without a name
+this command lists the prompts. `duologue run NAME --help` lists the flags of one; the options of
+`run-command` can be used, too.";
+
+pub(super) const RUN_NAMED_EXAMPLES: &str = "  duologue run
+  duologue run summarize report.txt
+  duologue run summarize --help";
+
 /// Long help of `exec`.
 pub(super) fn exec_long_about() -> String {
     format!("Run one prompt and print the answer.\n\n{OUTPUT}")

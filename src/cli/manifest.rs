@@ -188,7 +188,7 @@ const TEXT: Facts = Facts {
 pub(crate) fn facts(command: &str) -> Facts {
     match command {
         "rpc" => RPC,
-        "exec" | "run-command" => RUN,
+        "exec" | "run-command" | "run" => RUN,
         "chat" => CHAT,
         "list-events" => LIST_EVENTS,
         "check" => CHECK,

@@ -13,6 +13,7 @@ mod lines;
 mod log;
 mod orders;
 mod picker;
+mod prompts;
 mod requests;
 mod restored;
 mod run;
@@ -73,6 +74,12 @@ pub(crate) enum Event {
     Sessions(Result<Vec<Choice>, String>),
     /// The names of the profiles.
     Profiles(Result<Vec<String>, String>),
+    /// The prompt that the line of a command is, if it is one: one of a command file.
+    Expanded {
+        line: String,
+        joins: bool,
+        prompt: Result<String, String>,
+    },
     /// Files whose path begins with what was asked for, and where that stands in the text.
     Files(Candidates),
     /// Files that the draft names were looked for, and these are missing.
@@ -110,6 +117,11 @@ pub(crate) enum Action {
     Fork(String),
     ListSessions,
     ListProfiles,
+    /// Make the prompt of a command file, which a line names.
+    Expand {
+        line: String,
+        joins: bool,
+    },
     /// List the profiles whose names begin with `part`, which stands at `start`.
     CompleteProfile {
         start: usize,
@@ -358,6 +370,7 @@ impl State {
             Event::Reported(Err(why)) => self.note(Note::Error, why),
             Event::Sessions(sessions) => return self.sessions_listed(sessions),
             Event::Profiles(listed) => self.profiles_listed(listed),
+            Event::Expanded { line, joins, prompt } => return self.expanded(&line, joins, prompt),
             Event::Files(found) => self.files_listed(found),
             Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
             Event::Measured { large, draft } => return self.measured(&large, draft),

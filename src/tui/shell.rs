@@ -57,6 +57,9 @@ pub(crate) type Opener = Arc<dyn Fn(&Opening) -> anyhow::Result<HostSettings> + 
 /// Lists the names of the profiles.
 pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
 
+/// Makes the prompt of the command file that a line names, with its flags; `None` if there is none.
+pub(crate) type Prompts = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
+
 /// Says how to resume a session, if it is stored.
 pub(crate) type Resume = Box<dyn Fn(&str) -> Option<GoingOn>>;
 
@@ -66,6 +69,7 @@ pub(crate) struct Services {
     /// Stored conversations, if there is a store.
     pub(crate) library: Option<Library>,
     pub(crate) profiles: ProfileNames,
+    pub(crate) prompts: Prompts,
     /// Copies conversations, if they are stored.
     pub(crate) forker: Option<Forker>,
     pub(crate) resume: Resume,

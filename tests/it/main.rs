@@ -105,12 +105,13 @@ mod tool_calls;
 // Modules of the program use only those before them.
 mod layers;
 
-// Profiles, keys, and settings of calls.
+// Profiles, prompts by name, keys, and settings of calls.
 mod doctor;
 mod doctor_stores;
+mod named_prompts;
 mod profile_commands;
-mod profile_keys;
 mod profile_defaults;
+mod profile_keys;
 mod profile_limits;
 mod profile_trust;
 mod profiles;

@@ -3,7 +3,7 @@
 
 use super::document::print_text;
 use super::output::status;
-use crate::cli::{Cli, RUN_COMMAND};
+use crate::cli::{Cli, RUN, RUN_COMMAND, prompts};
 use crate::command_file::{CommandFile, is_stdin};
 use clap::{Command, CommandFactory};
 use clap_complete::env::Shells;
@@ -36,13 +36,20 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
 /// The definition of the command line that `typed` is the beginning of, with the flags of the
 /// command file that it names, if that can be read.
 fn command(typed: &[OsString]) -> Command {
-    let is_run = typed.get(1).is_some_and(|word| word == RUN_COMMAND);
-    let path = is_run.then(|| Cli::command_file(typed)).flatten();
-    let path = path.as_deref().map(Path::new);
-    // Opening a named pipe would block.
-    let path = path.filter(|path| path.is_file() && !is_stdin(path));
-    match path.map(CommandFile::load) {
-        Some(Ok(file)) => Cli::command_with(&file),
-        Some(Err(_)) | None => Cli::command(),
-    }
+    let file = match typed.get(1).and_then(|word| word.to_str()) {
+        Some(RUN_COMMAND) => {
+            let path = Cli::command_file(typed);
+            let path = path.as_deref().map(Path::new);
+            // Opening a named pipe would block.
+            let path = path.filter(|path| path.is_file() && !is_stdin(path));
+            path.and_then(|path| CommandFile::load(path).ok())
+        }
+        Some(RUN) => {
+            let name = Cli::command_file(typed);
+            let name = name.as_deref().and_then(|name| name.to_str());
+            name.and_then(|name| prompts::find(name).ok().flatten())
+        }
+        Some(_) | None => None,
+    };
+    file.map_or_else(Cli::command, |file| Cli::command_with(typed, &file))
 }

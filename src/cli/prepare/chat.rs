@@ -4,6 +4,7 @@ use super::inputs::Inputs;
 use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system};
 use crate::cli::config;
 use crate::cli::log::{self, Flush};
+use crate::cli::prompts::expand;
 use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
@@ -17,6 +18,7 @@ use anyhow::{Context, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Shown where a chat is forced to a terminal that is not standard input.
@@ -91,9 +93,9 @@ pub(super) fn run(
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
+    system::read(&mut args.session)?;
     let history = history::for_engine(history::read(args.session.history.as_deref())?);
     let prompt = first_prompt(args.prompt, &args.attachments)?;
-    system::read(&mut args.session)?;
     let opening = Opening {
         session: args.session,
         screen: args.screen,
@@ -195,6 +197,7 @@ impl ReadyChat {
             library,
             forker,
             profiles: config::chat::profiles(registries),
+            prompts: Arc::new(expand),
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),
         };
         Ok(Chat {

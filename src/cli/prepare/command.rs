@@ -9,7 +9,8 @@ use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
 use crate::cli::log;
 use crate::cli::{
-    Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN_COMMAND, RunCommandArgs, SessionArgs,
+    Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN, RUN_COMMAND, RunCommandArgs, SessionArgs,
+    prompts,
 };
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::conversation::transcript::Preamble;
@@ -64,6 +65,10 @@ fn file(
         Cli::read(words)?;
         return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
     };
+    if words.get(1).is_some_and(|word| word == RUN) {
+        let name = path.to_string_lossy();
+        return Ok(prompts::find(&name)?.ok_or_else(|| prompts::missing(&name))?);
+    }
     let path = Path::new(&path);
     if is_stdin(path) && command_mode.mode.reads_stdin() {
         return Err(anyhow!("the command file can't be there: {REQUESTS_ARE_READ}").into());
@@ -97,12 +102,12 @@ fn with_file(
         return Err(anyhow::Error::from(NothingAsked::StandardInput).into());
     }
     inputs.ensure_kept(&args.session)?;
+    system::read(&mut args.session)?;
     let attachments = attachments::read(&args.attachments, mode)?;
     let is_chat = args.interactive.is_chat(terminal.is_typed && terminal.is_shown);
     if is_chat && !args.print_prompt {
         return begin_chat(args, file, values, attachments, (terminal, output));
     }
-    system::read(&mut args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
     if let Some(ignored) = apply_settings(file, &mut args.session) {

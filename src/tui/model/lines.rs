@@ -1,9 +1,10 @@
 //! Lines in place of keys, from a pipe or a screen reader: each is handled when what was asked
 //! before it has ended, so that a command finds what the lines before it have made.
 
+use super::prompts::expand;
 use super::{Action, Draft, Event, LEAVE_TIME, Note, State};
 use crate::protocol::command::Decision;
-use crate::tui::commands::Command;
+use crate::tui::commands::{Command, Wrong};
 use std::collections::VecDeque;
 
 /// Lines that may wait for their turn before no more are read.
@@ -200,6 +201,7 @@ impl State {
             Event::Reported(_)
                 | Event::Sessions(_)
                 | Event::Profiles(_)
+                | Event::Expanded { .. }
                 | Event::Forked(_)
                 | Event::Sent(..)
                 | Event::Measured { .. }
@@ -236,6 +238,7 @@ impl State {
             }
             Some(Ok(Command::Edit(Some(text)))) => self.send_line(Draft::Edit(text)),
             Some(Ok(command)) => self.order(command),
+            Some(Err(Wrong::Unknown(_))) => expand(line, false),
             Some(Err(wrong)) => {
                 self.note(Note::Error, wrong.to_string());
                 Vec::new()
@@ -322,6 +325,7 @@ fn ends_with_an_event(action: &Action) -> bool {
             | Action::Fork(_)
             | Action::ListSessions
             | Action::ListProfiles
+            | Action::Expand { .. }
             | Action::Write { .. }
             | Action::Measure { .. }
             | Action::Request(_)

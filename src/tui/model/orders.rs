@@ -2,13 +2,14 @@
 
 use super::lines::{is_decision, unescaped};
 use super::log::code_blocks;
+use super::prompts::expand;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
 use crate::protocol::command::Edit;
-use crate::tui::commands::{Command, Name};
+use crate::tui::commands::{Command, Name, Wrong};
 use crate::tui::text::clean;
 
 /// Prompts that may wait for their turn.
-const WAITING_MAX: usize = 100;
+pub(super) const WAITING_MAX: usize = 100;
 
 const KEYS: [(&str, &str); 17] = [
     ("Enter", "send; while the model answers, the prompt waits for its turn"),
@@ -72,6 +73,8 @@ impl State {
                 self.history.add(text.trim_end());
                 self.order(command)
             }),
+            // It may be a prompt of a command file, and stays meanwhile.
+            Some(Err(Wrong::Unknown(_))) => expand(self.editor.text(), joins),
             // It stays where it can be corrected.
             Some(Err(wrong)) => {
                 self.hint(wrong.to_string());

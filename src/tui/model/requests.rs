@@ -16,6 +16,8 @@ pub(crate) enum Outgoing {
     Submit {
         prompt: String,
         joins: Option<String>,
+        /// The files that it mentions go with it.
+        attaches: bool,
     },
     /// Stop a run or withdraw a queued prompt.
     Cancel {
@@ -58,9 +60,30 @@ pub(crate) struct Waiting {
 impl State {
     /// Asks the model; `joins`: as part of the active run, if there is one.
     pub(super) fn submit(&mut self, prompt: String, joins: bool) -> Vec<Action> {
+        let line = prompt.clone();
+        self.submit_as(&line, prompt, joins, true)
+    }
+
+    /// The same for a prompt that `line` stands for: files that it mentions are not attached.
+    pub(super) fn submit_expanded(
+        &mut self,
+        line: &str,
+        prompt: String,
+        joins: bool,
+    ) -> Vec<Action> {
+        self.submit_as(line, prompt, joins, false)
+    }
+
+    fn submit_as(
+        &mut self,
+        line: &str,
+        prompt: String,
+        joins: bool,
+        attaches: bool,
+    ) -> Vec<Action> {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
-        let remember = self.remember(&prompt);
-        let mut actions = vec![Action::Request(Outgoing::Submit { prompt, joins })];
+        let remember = self.remember(line);
+        let mut actions = vec![Action::Request(Outgoing::Submit { prompt, joins, attaches })];
         actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
         actions
@@ -110,7 +133,7 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_begins(&id);
         }
-        if let Outgoing::Submit { prompt, joins } = outgoing {
+        if let Outgoing::Submit { prompt, joins, .. } = outgoing {
             let since = self.now;
             self.waiting.push(Waiting { id, prompt, since, joins: joins.is_some() });
         } else {

@@ -94,7 +94,9 @@ impl Scene {
     /// The prompts that were asked, with what each one joins; they get the ids r1, r2 …
     pub(super) fn asked(&self) -> Vec<(&str, Option<&str>)> {
         let asked = self.actions.iter().filter_map(|action| {
-            let Action::Request(Outgoing::Submit { prompt, joins }) = action else { return None };
+            let Action::Request(Outgoing::Submit { prompt, joins, .. }) = action else {
+                return None;
+            };
             Some((prompt.as_str(), joins.as_deref()))
         });
         asked.collect()
@@ -410,7 +412,10 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
         while sent < asked {
             let (prompt, joins) = scene.asked()[sent];
             let (prompt, joins) = (prompt.to_owned(), joins.map(str::to_owned));
-            scene.event(Event::Sent(Outgoing::Submit { prompt, joins }, format!("r{sent}")));
+            scene.event(Event::Sent(
+                Outgoing::Submit { prompt, joins, attaches: true },
+                format!("r{sent}"),
+            ));
             sent += 1;
         }
     }

@@ -10,6 +10,7 @@ use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
+use crate::tui::commands::Wrong;
 use crate::tui::input::{Candidates, mentions};
 use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
 use crate::tui::text::clean;
@@ -33,6 +34,18 @@ impl Shell<'_> {
             Action::ListProfiles => {
                 let profiles = Arc::clone(&self.services.profiles);
                 self.find(move || Event::Profiles(profiles()));
+            }
+            Action::Expand { line, joins } => {
+                let prompts = Arc::clone(&self.services.prompts);
+                self.find(move || {
+                    let named = line.trim_start_matches('/');
+                    let unknown = || {
+                        let word = named.split_whitespace().next().unwrap_or_default();
+                        Wrong::Unknown(word.to_owned()).to_string()
+                    };
+                    let prompt = prompts(named).and_then(|prompt| prompt.ok_or_else(unknown));
+                    Event::Expanded { line, joins, prompt: prompt.map_err(|why| clean(&why)) }
+                });
             }
             Action::CompleteProfile { start, part } => {
                 let profiles = Arc::clone(&self.services.profiles);
@@ -89,12 +102,12 @@ impl Shell<'_> {
 
     fn request(&mut self, outgoing: Outgoing) {
         let command = match &outgoing {
-            Outgoing::Submit { prompt, joins } => {
+            Outgoing::Submit { prompt, joins, attaches } => {
                 let Some(text) = Prompt::new(prompt.clone()) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
                 let of_first = self.first_attachments.take_if(|(first, _)| first == prompt);
                 let mut attachments = of_first.map(|(_, attached)| attached).unwrap_or_default();
-                attachments.extend(attached(mentions(prompt)));
+                attachments.extend(attached(if *attaches { mentions(prompt) } else { Vec::new() }));
                 return self
                     .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
             }
@@ -126,7 +139,7 @@ impl Shell<'_> {
     /// Asks the model.
     pub(super) fn submit(&mut self, submit: Submit, outgoing: Option<Outgoing>) {
         let prompt = submit.prompt.clone().into_string();
-        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins: None });
+        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins: None, attaches: true });
         self.send(Command::Submit(submit), outgoing);
     }
 

@@ -1,0 +1,52 @@
+//! Prompts of command files, which a person names as a command: `/summarize report.txt`.
+
+use super::{Action, Note, State};
+use crate::tui::model::orders::WAITING_MAX;
+
+/// Has the prompt made that `line` may name.
+pub(super) fn expand(line: &str, joins: bool) -> Vec<Action> {
+    vec![Action::Expand { line: line.trim_end().to_owned(), joins }]
+}
+
+impl State {
+    /// The prompt that `line` names is there, or why it is not: it is sent unless the person has written
+    /// something else meanwhile.
+    pub(super) fn expanded(
+        &mut self,
+        line: &str,
+        joins: bool,
+        prompt: Result<String, String>,
+    ) -> Vec<Action> {
+        let is_line = self.lines.is_some();
+        if !is_line && self.editor.text().trim_end() != line || self.is_ending {
+            return Vec::new();
+        }
+        let prompt = match prompt {
+            Ok(prompt) if !prompt.trim().is_empty() => prompt,
+            Ok(_) => return self.not_expanded("the prompt is blank, so nothing was sent"),
+            Err(why) => return self.not_expanded(&why),
+        };
+        if is_line {
+            let may_send = self.may_send_line(line);
+            return if may_send { self.submit_expanded(line, prompt, joins) } else { Vec::new() };
+        }
+        if self.is_opening || self.waiting.len() >= WAITING_MAX {
+            return self.not_expanded("nothing can be sent now; Esc takes back what waits");
+        }
+        if !self.may_send() {
+            return Vec::new();
+        }
+        self.editor.take();
+        self.edits = None;
+        self.submit_expanded(line, prompt, joins)
+    }
+
+    fn not_expanded(&mut self, why: &str) -> Vec<Action> {
+        match self.lines.is_some() {
+            true => self.note(Note::Error, why.to_owned()),
+            // The line stays where it can be corrected.
+            false => self.hint(why),
+        }
+        Vec::new()
+    }
+}
