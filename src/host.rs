@@ -29,7 +29,7 @@ use crate::protocol::wire::Frame;
 use crate::session::{
     Input, Output, Retention, Rules, Session, Signal, TaskEvent, Uptime, Warning,
 };
-use crate::store::StoreSettings;
+use crate::store::{OpenMode, StoreSettings};
 use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::log_targets::EVENT;
 use crate::support::sleep_until;
@@ -117,7 +117,7 @@ impl Host {
         let HostSettings { capabilities, seed, faults, .. } = settings;
         if let Some(store) = &store {
             rules.log.is_stored = true;
-            rules.log.resumes = store.resumes;
+            rules.log.may_resume = store.mode != OpenMode::New;
             // The store has exactly the retained part of a run.
             rules.keep = Retention::Everything;
         }

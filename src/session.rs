@@ -207,7 +207,7 @@ impl Session {
         let hello = self.hello(capabilities);
         match (self.rules.mode, self.rules.keep) {
             // The state comes once it is loaded.
-            _ if self.rules.log.resumes => vec![hello],
+            _ if self.rules.log.may_resume => vec![hello],
             (SessionMode::OneShot, Retention::Everything) => {
                 vec![hello, self.recorder.state(None, Span::Conversation)]
             }
@@ -220,7 +220,7 @@ impl Session {
     /// The state before the first request, if it is known: that of a stored session comes once it is
     /// loaded.
     pub(crate) fn beginning_state(&self) -> Option<Frame> {
-        let is_known = !self.rules.log.resumes;
+        let is_known = !self.rules.log.may_resume;
         is_known.then(|| self.recorder.state(None, Span::Conversation))
     }
 
@@ -263,7 +263,8 @@ impl Session {
                 self.expire_file_reads(now);
             }
             Input::ServerChanged(change) => self.server_changed(now, &change),
-            Input::Restored(restored) => self.restored(*restored),
+            Input::Restored(Some(restored)) => self.restored(*restored),
+            Input::Restored(None) => self.begins(),
             Input::StoreFailed(failure) => self.store_failed(failure, true),
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");

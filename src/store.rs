@@ -31,7 +31,7 @@ pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
 pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary, ambiguous, shown_ids};
 pub(crate) use opening::{latest_session, stored_choices};
-pub use place::{StorePlace, StoreSettings};
+pub use place::{OpenMode, StorePlace, StoreSettings};
 pub use postgres::Dsn;
 pub(crate) use search::Hit;
 pub(crate) use session_store::{Report, Request, SessionStore};

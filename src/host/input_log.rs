@@ -42,7 +42,8 @@ pub(crate) fn input(input: &Input) {
             let (server, state, tools) = (&change.server, &change.state, change.tools.len());
             info!(%server, ?state, tools, "a tool server has changed");
         }
-        Input::Restored(_) => info!("a stored conversation was loaded"),
+        Input::Restored(Some(_)) => info!("a stored conversation was loaded"),
+        Input::Restored(None) => debug!("the store is open"),
         Input::StoreFailed(failure) => info!(failure.reason, "the store has failed"),
         Input::Interrupted(signal) => info!(%signal, "received a signal"),
         Input::Refused(client_error) => {

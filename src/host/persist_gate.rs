@@ -85,8 +85,7 @@ impl PersistGate {
             None => State::Off,
             Some(_) => State::Opening { is_asked: false },
         };
-        let is_resumed = settings.as_ref().is_some_and(|settings| settings.resumes);
-        Self { state, is_known, is_resumed, settings, faults, ..Self::default() }
+        Self { state, is_known, settings, faults, ..Self::default() }
     }
 
     /// Whether a process that comes later can go on with the session.
@@ -194,9 +193,9 @@ impl PersistGate {
         }
     }
 
-    /// The session is open.
-    pub(super) fn opened(&mut self) {
-        self.state = State::On;
+    /// The session is open; `is_resumed`: it was in the store before.
+    pub(super) fn opened(&mut self, is_resumed: bool) {
+        (self.state, self.is_resumed) = (State::On, is_resumed);
     }
 
     /// The batch is stored.

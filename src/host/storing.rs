@@ -19,7 +19,7 @@ impl Host {
     pub(super) fn reported(&mut self, report: Report) -> Effects {
         match report {
             Report::Opened(Ok(restored)) => {
-                self.persist_gate.opened();
+                self.persist_gate.opened(restored.is_some());
                 let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
                 let warning = loss.map(|loss| {
                     warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
@@ -29,9 +29,7 @@ impl Host {
                 }
                 let at = self.uptime();
                 let mut list: Vec<_> = warning.into_iter().collect();
-                if let Some(restored) = restored {
-                    list.extend(self.decide(Input::Restored(restored), None).list);
-                }
+                list.extend(self.decide(Input::Restored(restored), None).list);
                 while !self.file_reads.hold_up()
                     && let Some(input) = self.waiting.pop_front()
                 {

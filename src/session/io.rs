@@ -47,8 +47,9 @@ pub enum Input {
     DeadlineReached,
     /// A tool server has changed its state or its tools.
     ServerChanged(ServerChange),
-    /// The stored conversation that this session resumes. Before any request.
-    Restored(Box<Restored>),
+    /// The store is open; with the stored conversation that goes on, or nothing if this one begins. Before any
+    /// request.
+    Restored(Option<Box<Restored>>),
     /// The conversation can't be stored any more.
     StoreFailed(StoreFailure),
     /// The process must end.
@@ -206,8 +207,9 @@ pub struct Rules {
 pub struct LogRules {
     /// Events are stored. Set by the host if it has a store.
     pub is_stored: bool,
-    /// The session resumes a stored conversation. Set by the host.
-    pub resumes: bool,
+    /// The session may go on with a stored conversation: the state that it begins with comes once the store is
+    /// open. Set by the host.
+    pub may_resume: bool,
     /// Each event is also shown as it is recorded.
     pub backend_events: bool,
 }

@@ -60,6 +60,14 @@ impl Session {
         self.resume_choices(choices);
     }
 
+    /// Shows the state of a session that might have gone on, and of which nothing is stored.
+    pub(super) fn begins(&mut self) {
+        if self.rules.log.may_resume {
+            let state = self.recorder.state(None, Span::Conversation);
+            self.recorder.push(Output::Frame(state));
+        }
+    }
+
     /// Goes on with the model and the tools that the client of an earlier process chose.
     fn resume_choices(&mut self, choices: Choices) {
         let Choices { model, tools, origin } = choices;

@@ -6,7 +6,7 @@ use super::batch::Tail;
 use super::database::{Database, SessionNumber};
 use super::error::StoreError;
 use super::loader::Connections;
-use super::place::{StorePlace, StoreSettings};
+use super::place::{OpenMode, StorePlace, StoreSettings};
 use super::postgres::OwnProcess;
 use super::reading::{Known, Reading, Sink};
 use super::writer::Attached;
@@ -59,14 +59,15 @@ pub(super) fn prepare(
     settings: &StoreSettings,
     fault: FailPoint,
 ) -> Result<Vec<Prepared>, StoreError> {
-    let StoreSettings { places, resumes, .. } = settings;
+    let StoreSettings { places, mode, .. } = settings;
     // The only one is never made anew for a session that is resumed from it.
-    let may_be_new = !resumes || places.len() > 1;
+    let may_be_new = *mode != OpenMode::Resume || places.len() > 1;
+    let is_written = *mode == OpenMode::New;
     let mut fault = Some(fault);
     let mut all = Vec::new();
     for place in places {
         let database = Database::of(place)?;
-        let condition = database.prepare(may_be_new, !resumes, fault.take().unwrap_or_default())?;
+        let condition = database.prepare(may_be_new, is_written, fault.take().unwrap_or_default())?;
         all.push(Prepared { database, condition });
     }
     Ok(all)
@@ -121,19 +122,26 @@ impl Opening {
         parts: &mut Vec<Part>,
         connections: &mut Connections,
     ) -> Result<Option<Box<Restored>>, StoreError> {
-        let resumes = self.settings.resumes;
+        let mode = self.settings.mode;
+        // What is to go on is missed when it is loaded.
+        let mut is_there = mode == OpenMode::Resume;
         for prepared in prepared {
             let store = connections.to(&prepared)?;
             // Before anything is read: what another process writes would be missed.
-            let claim = store.claim(session)?;
-            let is_there = if resumes { Ok(false) } else { store.has(session) };
-            parts.push(Part { prepared, claim: Some(claim), tail: Tail::default() });
-            if is_there? {
-                return Err(StoreError::Exists(session.as_str().to_owned()));
+            let claim = Some(store.claim(session)?);
+            let found = if is_there { Ok(true) } else { store.has(session) };
+            let writable = store.check_writable();
+            parts.push(Part { prepared, claim, tail: Tail::default() });
+            is_there = found?;
+            if !is_there {
+                writable?;
             }
         }
-        if !resumes {
+        if !is_there {
             return Ok(None);
+        }
+        if mode == OpenMode::New {
+            return Err(StoreError::Exists(session.as_str().to_owned()));
         }
         let mut readings = Vec::new();
         for Part { prepared, tail, .. } in &mut *parts {
@@ -228,8 +236,8 @@ fn best(readings: &[Reading]) -> usize {
 }
 
 /// The error of a session whose databases can't be opened: a store that there is not holds no session.
-pub(super) fn missing(error: StoreError, resumes: bool, session: &SessionId) -> StoreError {
-    if error.is_absence() && resumes {
+pub(super) fn missing(error: StoreError, mode: OpenMode, session: &SessionId) -> StoreError {
+    if error.is_absence() && mode == OpenMode::Resume {
         return StoreError::Missing(session.as_str().to_owned());
     }
     error

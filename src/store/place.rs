@@ -16,10 +16,21 @@ const DATABASES: [&str; 8] =
 pub struct StoreSettings {
     /// Where the log is stored: in all of them.
     pub places: Vec<StorePlace>,
-    /// The session goes on with what is stored of it.
-    pub resumes: bool,
+    /// Whether the session begins or goes on.
+    pub mode: OpenMode,
     /// The folder that a new session belongs to.
     pub folder: String,
+}
+
+/// How a session is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// It begins; one that is stored already is an error.
+    New,
+    /// It goes on with what is stored; one of which nothing is stored is an error.
+    Resume,
+    /// It goes on with what is stored, and begins if nothing is. Which of the two is decided under its lock.
+    Either,
 }
 
 /// A store.

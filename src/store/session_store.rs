@@ -269,8 +269,8 @@ fn open(
     connections: &mut Connections,
 ) -> Result<Opened, StoreError> {
     let prepared = opening::prepare(&opening.settings, fault);
-    let resumes = opening.settings.resumes;
-    let prepared = prepared.map_err(|error| opening::missing(error, resumes, session))?;
+    let mode = opening.settings.mode;
+    let prepared = prepared.map_err(|error| opening::missing(error, mode, session))?;
     opening.open(session, prepared, connections)
 }
 

@@ -25,7 +25,7 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Submit;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
-use crate::store::Library;
+use crate::store::{Library, OpenMode};
 use crate::support::fail_point::{FailPoint, Place};
 use crate::support::sleep_until;
 use crate::transport::{DebugFile, Finish, Signals};
@@ -188,7 +188,7 @@ impl<'a> Shell<'a> {
         state.status.is_stored = host.store.is_some();
         state.status.system.clone_from(&beginning.system);
         state.server_names = host.servers.names().map(ToString::to_string).collect();
-        if host.store.as_ref().is_some_and(|store| store.resumes) {
+        if host.store.as_ref().is_some_and(|store| store.mode != OpenMode::New) {
             state.awaits_conversation();
         }
         state.lines = screen.lines();

@@ -9,7 +9,7 @@ use duologue::host::memory::Conversation;
 use duologue::protocol::id::SessionId;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::session::Rules;
-use duologue::store::{StorePlace, StoreSettings};
+use duologue::store::{OpenMode, StorePlace, StoreSettings};
 use futures_util::future::join_all;
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -29,10 +29,10 @@ fn raise_limit() {
     setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }).expect("a limit");
 }
 
-fn started(place: &StorePlace, session: &str, resumes: bool) -> Conversation {
+fn started(place: &StorePlace, session: &str, mode: OpenMode) -> Conversation {
     let (places, folder) = (vec![place.clone()], String::new());
     let rules = Rules { session: SessionId::new(session), ..Rules::default() };
-    let store = Some(StoreSettings { places, resumes, folder });
+    let store = Some(StoreSettings { places, mode, folder });
     Conversation::start(HostSettings { rules, store, ..HostSettings::new(Echo::default()) })
 }
 
@@ -94,7 +94,7 @@ async fn many_conversations_share_the_writer_of_a_file() {
     raise_limit();
     let folder = Folder::new();
     let (place, path) = sqlite(&folder);
-    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), false)).collect();
+    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::New)).collect();
     let all = turns(all, "first prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     assert!((1..=CONNECTIONS_MAX).contains(&descriptors(&path)), "{}", descriptors(&path));
@@ -109,7 +109,7 @@ async fn many_conversations_share_the_writer_of_a_file() {
         })
         .expect("sessions");
     assert_eq!(stored, (1_000, 2_000));
-    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), true)).collect();
+    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::Resume)).collect();
     let all = turns(all, "second prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     close(all).await;
@@ -128,7 +128,7 @@ async fn a_session_that_can_not_be_written_fails_alone() {
     let folder = Folder::new();
     let (place, path) = sqlite(&folder);
     let names = ["a", "b", "c"];
-    let all = names.map(|name| started(&place, name, false)).into();
+    let all = names.map(|name| started(&place, name, OpenMode::New)).into();
     let mut all = turns(all, "first prompt").await;
     obstruct(&path, "b");
     // Their batches meet in one transaction, as nothing is written while another program has it locked.
@@ -168,18 +168,18 @@ async fn a_session_that_can_not_be_written_fails_alone() {
 async fn a_conversation_that_is_dropped_releases_its_session() {
     let folder = Folder::new();
     let (place, _) = sqlite(&folder);
-    close(turns(vec![started(&place, "s", false)], "first prompt").await).await;
-    let mut other = started(&place, "other", false);
+    close(turns(vec![started(&place, "s", OpenMode::New)], "first prompt").await).await;
+    let mut other = started(&place, "other", OpenMode::New);
     assert_eq!(turn(&mut other, "keeps the store open").await.1, [""; 0]);
     for frames in 0..12 {
-        let mut dropped = started(&place, "s", true);
+        let mut dropped = started(&place, "s", OpenMode::Resume);
         dropped.submit("word word word").expect("it is open");
         for _ in 0..frames {
             dropped.next_frame().await;
         }
         drop(dropped);
         let mut next = loop {
-            let mut next = started(&place, "s", true);
+            let mut next = started(&place, "s", OpenMode::Resume);
             let (_, errors) = turn(&mut next, "go on").await;
             match &*errors {
                 [] => break next,
@@ -197,7 +197,7 @@ async fn a_conversation_that_is_dropped_releases_its_session() {
 async fn many_conversations_share_the_connections_to_a_server() {
     let database = Database::new();
     let place: StorePlace = database.dsn().parse().expect("an address");
-    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), false)).collect();
+    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::New)).collect();
     let mut all = turns(all, "first prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     let connections = "SELECT count(*) FROM pg_stat_activity \

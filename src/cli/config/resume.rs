@@ -8,7 +8,7 @@ use crate::cli::{EngineName, ModelOfFile, ModelOption, ProviderArgs, SessionArgs
 use crate::conversation::choices::{Origin, OriginAddress, OriginKey, OriginTools};
 use crate::engine::{Engine, shown_address};
 use crate::protocol::id::SessionId;
-use crate::store::{StorePlace, StoreSettings, stored_choices};
+use crate::store::{OpenMode, StorePlace, StoreSettings, stored_choices};
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use anyhow::{Result, ensure};
@@ -38,7 +38,7 @@ pub(super) fn go_on(
     store: Option<&StoreSettings>,
     session: Option<&SessionId>,
 ) -> Result<()> {
-    let resumed = store.filter(|store| store.resumes && !args.provider.has_stored);
+    let resumed = store.filter(|store| store.mode != OpenMode::New && !args.provider.has_stored);
     let Some((store, session)) = resumed.zip(session) else { return Ok(()) };
     let of_place = |place: &_| stored_choices(place, session).and_then(|choices| choices.origin);
     let found = store.places.iter().find_map(|place| Some((place, of_place(place)?)));

@@ -2,7 +2,7 @@
 
 use crate::cli::SessionArgs;
 use crate::protocol::id::SessionId;
-use crate::store::{Library, StorePlace, StoreSettings, ambiguous, latest_session};
+use crate::store::{Library, OpenMode, StorePlace, StoreSettings, ambiguous, latest_session};
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
@@ -20,7 +20,7 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
             return Ok((None, named));
         }
         let folder = folder()?;
-        return Ok((Some(StoreSettings { places, resumes, folder }), named));
+        return Ok((Some(StoreSettings { places, mode: OpenMode::New, folder }), named));
     }
     let word = if options.resume { "--resume" } else { "--continue" };
     ensure!(!places.is_empty(), "{word} needs the store of the session; name it with --store");
@@ -41,7 +41,7 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
         ),
         (false, None) => latest(&places, &folder)?,
     };
-    Ok((Some(StoreSettings { places, resumes, folder }), Some(session)))
+    Ok((Some(StoreSettings { places, mode: OpenMode::Resume, folder }), Some(session)))
 }
 
 /// Puts the whole id of the session to resume in the place of its beginning, if no other stored id begins

@@ -1,7 +1,7 @@
 //! Copies of the conversation in its store.
 
 use crate::protocol::id::{Ids, SessionId};
-use crate::store::{Library, NotAdded, StorePlace, StoreSettings, add_session};
+use crate::store::{Library, NotAdded, OpenMode, StorePlace, StoreSettings, add_session};
 
 /// Copies stored conversations.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ impl Forker {
     /// Copies sessions of these stores, which are not opened yet. The copies belong to `folder`.
     pub(crate) fn new(places: Vec<StorePlace>, folder: String) -> Self {
         let library = Library::new(places.clone());
-        let settings = StoreSettings { places, resumes: false, folder };
+        let settings = StoreSettings { places, mode: OpenMode::New, folder };
         Self { library, settings }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::commands::args::TextOutputArgs;
 use crate::cli::store::{chosen, dsn, place};
-use crate::store::{Library, StorePlace, StoreSettings};
+use crate::store::{Library, OpenMode, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -223,7 +223,7 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
-        Ok(StoreSettings { places: self.all()?, resumes: false, folder })
+        Ok(StoreSettings { places: self.all()?, mode: OpenMode::New, folder })
     }
 
     fn all(&self) -> Result<Vec<StorePlace>, String> {

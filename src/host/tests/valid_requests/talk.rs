@@ -233,7 +233,7 @@ impl Talk {
         (self.call, self.run) = (None, None);
         self.waiting.clear();
         self.session = Session::new(rules(&self.preamble, true), u128::from(self.steps) + 1);
-        self.feed(Input::Restored(Box::new(restored)));
+        self.feed(Input::Restored(Some(Box::new(restored))));
     }
 
     fn import(&mut self) {
@@ -337,6 +337,6 @@ fn rules(preamble: &Preamble, resumes: bool) -> Rules {
         ..Rules::default()
     };
     rules.log.is_stored = true;
-    rules.log.resumes = resumes;
+    rules.log.may_resume = resumes;
     rules
 }
