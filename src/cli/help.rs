@@ -34,12 +34,14 @@ Logs go to standard error or to --log-file, never to standard output.";
 
 const RPC_EXAMPLES: &str = "  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duologue rpc
   cat requests.jsonl | duologue rpc --on-busy queue
+  duologue rpc --store chat.db --session plan
   duologue rpc --engine openai --base-url http://localhost:11434/v1 --model llama3.2";
 
 const EXEC_EXAMPLES: &str = "  duologue exec \"What is a duologue?\"
   git diff | duologue exec \"Review this change.\" -
   duologue exec \"What does this do?\" --file src/main.rs
   duologue exec \"What is in this picture?\" --image photo.jpg
+  duologue exec --continue \"And then?\"
   duologue exec --json-stream \"explain auth\" | jq -c 'select(.type == \"done\")'
   duologue exec --output json --prompt-file prompt.txt | jq -r .data";
 
@@ -50,7 +52,8 @@ const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt
 
 const CHAT_EXAMPLES: &str = "  duologue chat
   duologue chat \"Explain this error.\" --attach build.log
-  duologue chat --store chat.db --continue
+  duologue chat --continue
+  duologue chat --session plan
   duologue run-command assistant.yaml --chat";
 
 pub(super) const CHAT_ABOUT: &str = "Chat with a model at a terminal";

@@ -38,9 +38,15 @@ pub(super) fn rpc(
         match (name, value) {
             ("resume", "") => args.session.store.resume = true,
             (_, "") => return None,
+            // It has no variable.
+            ("session", value) => args.session.store.session = Some(value.to_owned()),
             (name, value) => set(&mut args, name, value)?,
         }
         typed.push(name);
+    }
+    // The definition says what contradicts it.
+    if typed.contains(&"session") && ["session-id", "resume"].iter().any(|it| typed.contains(it)) {
+        return None;
     }
     let options = ModelOption::ALL.into_iter();
     let is_typed = |id: &str| typed.iter().any(|name| name.replace('-', "_") == id);
@@ -170,6 +176,7 @@ mod tests {
             assert_eq!(plain(&[&joined]), meant, "{name}");
             assert_eq!(plain(&["--resume", &joined]), of_definition(&["--resume", &joined]));
         }
+        assert_eq!(plain(&["--session", "s1"]), of_definition(&["--session", "s1"]));
         let all = OPTIONS.map(|(name, value)| format!("--{name}={value}"));
         let all = all.each_ref().map(String::as_str);
         assert_eq!(plain(&all), of_definition(&all));
@@ -204,6 +211,8 @@ mod tests {
             &["--model", "--resume"],
             &["--resume", "--resume"],
             &["--resume=yes"],
+            &["--session", "s1", "--resume"],
+            &["--session-id", "s1", "--session", "s1"],
             &["--extensions", "usage,,edit"],
             &["--echo-delay-ms", "-1"],
             &["--echo-delay-ms", "five"],
@@ -253,5 +262,6 @@ mod tests {
         assert_eq!(read(&[], &[("DUOLOGUE_ENGINE", "none")]), None);
         assert_eq!(read(&[], &[("DUOLOGUE_RESUME", "")]), plain(&[]));
         assert_eq!(read(&[], &[("DUOLOGUE_RESUME", "1")]), None);
+        assert_eq!(read(&[], &[("DUOLOGUE_SESSION", "s1")]), None);
     }
 }

@@ -15,6 +15,7 @@ mod text;
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
+use crate::cli::store::DefaultStore;
 use crate::cli::{ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
 use crate::conversation::transcript::Preamble;
@@ -22,6 +23,7 @@ use crate::extract::ResponseType;
 use crate::protocol::command::Prompt;
 use crate::session::Signal;
 use crate::stdio::{Settings, UnreadInput};
+use crate::store::OpenMode;
 use crate::support::threads;
 use crate::transport::{Signals, reader_gone};
 use anyhow::{Result, bail};
@@ -159,7 +161,7 @@ pub(crate) async fn prepare(
             let provider = &session.provider;
             let has_profile =
                 provider.profile.is_some() || config::profile::may_be_default(provider);
-            let resumes = session.store.continues || session.store.resume;
+            let resumes = session.store.mode() != OpenMode::New;
             // Whether there are profiles is looked for then.
             let may_lack_provider = provider.engine.is_none() && !terminal.is_attended();
             let has_file = session.history.is_some() || session.system_file.is_some();
@@ -218,6 +220,7 @@ async fn in_thread(
 }
 
 fn rpc(mut args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
+    args.session.settle_store(DefaultStore::Unused)?;
     Inputs::of(&args.session, &terminal.stdin).ensure_kept(&args.session)?;
     system::read(&mut args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
@@ -253,6 +256,7 @@ fn later(
 fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_shown = terminal.is_shown;
     let mode = args.output.mode()?;
+    args.session.settle_store(DefaultStore::OfSessions)?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("--prompt-file", args.prompt_file.as_deref());
     inputs.add("--schema", args.schema.as_deref());

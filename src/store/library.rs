@@ -254,9 +254,11 @@ impl Library {
                 Err(error) => return Err(error),
             }
         }
-        best.ok_or_else(|| {
-            absent.unwrap_or_else(|| StoreError::Missing(session.as_str().to_owned()))
-        })
+        match (best, absent) {
+            (Some(best), _) => Ok(best),
+            (None, Some(absent)) => Err(absent),
+            (None, None) => Ok(Reading::new(session, String::new(), sink())),
+        }
     }
 
     /// Deletes a session from all files, so that nothing of it can be read in them.

@@ -125,20 +125,18 @@ impl Opening {
         let mode = self.settings.mode;
         // What is to go on is missed when it is loaded.
         let mut is_there = mode == OpenMode::Resume;
+        let mut writable = Ok(());
         for prepared in prepared {
             let store = connections.to(&prepared)?;
             // Before anything is read: what another process writes would be missed.
             let claim = Some(store.claim(session)?);
             let found = if is_there { Ok(true) } else { store.has(session) };
-            let writable = store.check_writable();
+            writable = writable.and(store.check_writable());
             parts.push(Part { prepared, claim, tail: Tail::default() });
             is_there = found?;
-            if !is_there {
-                writable?;
-            }
         }
         if !is_there {
-            return Ok(None);
+            return writable.map(|()| None);
         }
         if mode == OpenMode::New {
             return Err(StoreError::Exists(session.as_str().to_owned()));

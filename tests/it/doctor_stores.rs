@@ -27,7 +27,21 @@ fn one_line(ended: &Ended) -> String {
 fn a_store_that_can_be_used_is_described() {
     let folder = Folder::new();
     let none = run(&folder, &["doctor", "--engine", "echo"]);
-    assert_eq!(one_line(&none), "ok     store: none is named (--store, DUOLOGUE_STORE)");
+    let default = format!(
+        "ok     store: {}: can be made; no conversation is stored there yet (the default one, of chat, \
+         --continue and --session)",
+        folder.name("data/duologue/sessions.db")
+    );
+    assert_eq!(one_line(&none), default);
+    assert!(!folder.path("data").exists(), "doctor makes no store");
+    // A chat is held without one that can't be used.
+    fs::write(folder.path("data"), "").expect("a file");
+    let note = run(&folder, &["doctor", "--engine", "echo"]);
+    assert!(one_line(&note).starts_with("note   store: "), "{note:?}");
+    let mut command = duologue(&folder, &["doctor", "--engine", "echo"]);
+    command.env_remove("HOME").env_remove("XDG_DATA_HOME");
+    let homeless = Once::start(command).finish();
+    assert!(one_line(&homeless).starts_with("note   store: none is named"), "{homeless:?}");
     let store = folder.name("store");
     let made = format!("ok     store: {store}: can be made; no conversation is stored there yet");
     assert_eq!(line(&folder, &store), made);

@@ -169,10 +169,12 @@ mod store_faults;
 mod store_kills;
 mod store_long;
 mod store_memory;
+mod store_named;
 mod store_places;
 mod store_resumed;
 mod store_shared;
 mod store_stopped;
+mod store_unnamed;
 
 // Sessions that are made of others, and of recorded lines.
 mod sessions_new;

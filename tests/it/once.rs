@@ -52,6 +52,12 @@ pub(crate) fn duologue(folder: &Folder, words: &[&str]) -> Command {
     for name in ["PATH", "HOME"] {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
     }
+    command.env("XDG_DATA_HOME", folder.path("data"));
+    // Chats are stored without being asked to: only their own tests want that.
+    let chats = ["chat", "--chat", "--interactive", "--force-interactive"];
+    if words.is_empty() || words.iter().any(|word| chats.contains(word)) {
+        command.env("DUOLOGUE_NO_STORE", "1");
+    }
     command
 }
 

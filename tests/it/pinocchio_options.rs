@@ -201,7 +201,7 @@ fn a_switch_may_have_a_value() {
 #[test]
 fn an_option_that_is_not_in_help_is_suggested_only_for_one_like_it() {
     for (typed, suggested) in [
-        ("--no-stream", None),
+        ("--no-stream", Some("'--no-store'")),
         ("--timeout-s", None),
         ("--base-ulr", Some("'--base-url'")),
         ("--ai-temprature", Some("'--ai-temperature'")),

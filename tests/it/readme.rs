@@ -1,5 +1,6 @@
 //! Every transcript in the README and in `docs/` is what its command prints.
 
+use crate::server::Folder;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -62,8 +63,10 @@ fn the_client_is_the_example() {
 fn check(text: &str, wanted: impl Fn(&str) -> bool, least: usize) {
     let transcripts = transcripts(text).into_iter().filter(|it| wanted(&it.command));
     let mut seen = 0;
+    // What one of them stores without naming a store is there for the next.
+    let home = Folder::new();
     for Transcript { command, output } in transcripts {
-        assert_eq!(stable(&run(&command)), stable(&output), "\n$ {command}");
+        assert_eq!(stable(&run(&command, &home)), stable(&output), "\n$ {command}");
         seen += 1;
     }
     assert!(seen >= least, "only {seen} transcripts were found");
@@ -74,7 +77,7 @@ fn needs_tools(command: &str) -> bool {
     ["jq ", "python3 ", "bash "].iter().any(|program| command.contains(program))
 }
 
-fn run(command: &str) -> String {
+fn run(command: &str, home: &Folder) -> String {
     let command = command.replace(FROM_A_CLONE, "duologue ");
     let program = Path::new(env!("CARGO_BIN_EXE_duologue"));
     let folder = program.parent().expect("a program is in a folder");
@@ -85,6 +88,7 @@ fn run(command: &str) -> String {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_clear()
         .env("PATH", path)
+        .env("XDG_DATA_HOME", home.path(""))
         .output()
         .expect("sh runs");
     String::from_utf8(output.stdout).expect("UTF-8")

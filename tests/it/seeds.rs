@@ -34,6 +34,7 @@ fn shell(folder: &Folder, script: &str) -> Ended {
     command.args(["-c", script]).current_dir(folder.path("")).env_clear();
     command.env("PATH", format!("{}:{path}", program.display()));
     command.envs(std::env::var_os("HOME").map(|home| ("HOME", home)));
+    command.env("XDG_DATA_HOME", folder.path("data")).env("DUOLOGUE_NO_STORE", "1");
     command.env("DUOLOGUE_ENGINE", "echo");
     Once::start(command).finish()
 }

@@ -1,6 +1,6 @@
 //! `duologue sessions`: what is listed, shown, exported, found and deleted of a store.
 
-use crate::once::{Ended, duologue, run};
+use crate::once::{Ended, Once, duologue, run};
 use crate::server::{Folder, echo};
 use crate::store::stored;
 use crate::terminal::{in_session, read_until, with_terminal};
@@ -69,7 +69,7 @@ fn sessions_are_listed_newest_first() {
     // The variable names the store as well.
     let mut command = duologue(&folder, &["sessions", "list"]);
     command.env("DUOLOGUE_STORE", folder.name("store"));
-    assert_eq!(crate::once::Once::start(command).finish().stdout, table.stdout);
+    assert_eq!(Once::start(command).finish().stdout, table.stdout);
 }
 
 /// The clock was an hour ahead while what is in the store was written.
@@ -120,10 +120,23 @@ fn turns_and_timeline_in_two_files_are_one_session() {
 #[test]
 fn without_a_store_or_a_session_there_is_a_clear_error() {
     let folder = Folder::new();
-    for words in
-        [&["list"][..], &["show", "s"], &["export", "s"], &["search", "a"], &["delete", "s"]]
-    {
-        let ended = run(&folder, &[&["sessions"], words].concat());
+    for (words, status) in [
+        (&["list"][..], 0),
+        (&["show", "s"], 1),
+        (&["export", "s"], 1),
+        (&["search", "a"], 0),
+        (&["delete", "s"], 1),
+    ] {
+        // The default store is not made yet.
+        let words_of_default = [&["sessions"], words].concat();
+        let ended = run(&folder, &words_of_default);
+        assert_eq!((ended.status, &*ended.stdout), (status, ""), "{words:?}: {ended:?}");
+        let is_missing = ended.stderr.contains("s is not in the store");
+        assert_eq!(is_missing, status == 1, "{words:?}: {ended:?}");
+        assert!(!folder.path("data").exists(), "{words:?}");
+        let mut command = duologue(&folder, &words_of_default);
+        command.env_remove("HOME").env_remove("XDG_DATA_HOME");
+        let ended = Once::start(command).finish();
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains("no store is named"), "{ended:?}");
         // A file that is not there is not made.

@@ -161,7 +161,9 @@ fn an_export_is_one_json_object_where_that_is_asked_for() {
     let (missing, status) = envelope(&folder, &["export", "other"]);
     assert_eq!((status, &missing["error"]["code"]), (1, &json!("session_not_found")));
     assert_eq!((&missing["ok"], &missing["data"]), (&json!(false), &Value::Null));
-    let ended = run(&folder, &["sessions", "export", "s", "--output", "json"]);
+    let mut command = duologue(&folder, &["sessions", "export", "s", "--output", "json"]);
+    command.env_remove("HOME").env_remove("XDG_DATA_HOME");
+    let ended = Once::start(command).finish();
     assert_eq!(ended.status, 2, "{ended:?}");
     assert!(ended.stdout.contains("no store is named"), "{ended:?}");
 }

@@ -162,29 +162,32 @@ fn continue_goes_on_in_the_store_that_the_variable_names() {
         command.current_dir(place).env("DUOLOGUE_STORE", folder.name("all/store"));
         Once::start(command).finish()
     };
-    // There is no store yet.
-    let ended = exec(&one, &["-c", "hello"]);
-    assert_eq!(ended.status, 2, "{ended:?}");
-    assert!(ended.stderr.contains("no session of this folder in the store"), "{ended:?}");
+    // A prompt of no session is not stored because of a variable.
+    assert_eq!(exec(&one, &["hello"]).status, 0);
     assert!(!folder.path("all").exists(), "nothing is made");
-    assert_eq!(exec(&one, &["in one"]).status, 0);
-    assert_eq!(exec(&two, &["in two"]).status, 0);
+    for (place, prompt) in [(&one, "in one"), (&two, "in two")] {
+        let begun = exec(place, &["-c", prompt]);
+        assert!(begun.status == 0 && begun.stdout.starts_with("Turn 1."), "{begun:?}");
+        assert!(begun.stderr.contains("no session of this folder in the store"), "{begun:?}");
+    }
     let answer = exec(&one, &["-c", "and now?"]).stdout;
     assert!(answer.contains("Before that you said: in one"), "{answer}");
     let answer = exec(&two, &["--continue", "and now?"]).stdout;
     assert!(answer.contains("Before that you said: in two"), "{answer}");
-    let ended = exec(&folder.path(""), &["-c", "hello"]);
+    // A program that names no session wants one that there is.
+    let ended = exec(&folder.path(""), &["-c", "hello", "--rpc"]);
     assert_eq!(ended.status, 2, "{ended:?}");
     let why = "leave --continue out to begin one";
-    assert!(ended.stderr.contains("no session of this folder") && ended.stderr.contains(why));
+    assert!(ended.stdout.contains("no session of this folder") && ended.stdout.contains(why));
     let ended = exec(&one, &["-c", "--session-id", "s", "hello"]);
     assert_eq!(ended.status, 2, "{ended:?}");
     assert!(ended.stderr.contains("use --resume with --session-id"), "{ended:?}");
     // An empty variable names no store.
     let mut command = duologue(&folder, &["exec", "--engine", "echo", "-c", "hello"]);
-    command.env("DUOLOGUE_STORE", "");
+    command.env("DUOLOGUE_STORE", "").env("DUOLOGUE_NO_STORE", "1");
     let ended = Once::start(command).finish();
     assert!(ended.status == 2 && ended.stderr.contains("--continue needs the store"), "{ended:?}");
+    assert!(ended.stderr.contains("DUOLOGUE_NO_STORE turns"), "{ended:?}");
 }
 
 /// A clock that was put back does not make what is newer older.
@@ -259,14 +262,12 @@ fn errors_of_sessions_are_json_where_json_was_asked_for() {
     fs::create_dir(folder.path("folder")).expect("a folder");
     let place = folder.name("folder");
     for words in [&["list"][..], &["show", "s"], &["search", "word"], &["delete", "s"]] {
-        for named in [&[][..], &["--store", &place]] {
-            let words = [&["sessions"], words, named, &["--output", "json"]].concat();
-            let ended = run(&folder, &words);
-            let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-            assert_eq!(document["ok"], false, "{words:?}");
-            assert!(document["error"]["message"].is_string(), "{words:?}");
-            assert_ne!((ended.status, &*ended.stderr), (0, ""), "{words:?}");
-        }
+        let words = [&["sessions"], words, &["--store", &place, "--output", "json"]].concat();
+        let ended = run(&folder, &words);
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!(document["ok"], false, "{words:?}");
+        assert!(document["error"]["message"].is_string(), "{words:?}");
+        assert_ne!((ended.status, &*ended.stderr), (0, ""), "{words:?}");
     }
 }
 

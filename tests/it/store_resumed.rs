@@ -24,8 +24,11 @@ fn ended(command: Command) -> Ended {
 
 /// A conversation with `provider` and the model `first`.
 fn begun(folder: &Folder, provider: &Provider) {
-    let words = ["exec", "my secret", "--engine", "openai", "--model", "first"];
-    assert_eq!(ended(at(folder, provider, KEY, &words)).status, 0);
+    // None of this folder can be continued, so one begins.
+    let words = ["exec", "-c", "my secret", "--engine", "openai", "--model", "first"];
+    let ended = ended(at(folder, provider, KEY, &words));
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(ended.stderr.contains("so a new one begins"), "{ended:?}");
 }
 
 fn models(provider: &Provider) -> Vec<Value> {
@@ -186,7 +189,8 @@ fn a_profile_goes_on_or_its_absence_is_an_error() {
         command.env("HOME", folder.path("")).env("OPENAI_API_KEY", "sk-other");
         ended(command)
     };
-    let begun = run(&["exec", "hi", "--profile", "mine", "--profile-registries", "profiles.yaml"]);
+    let typed = ["--profile", "mine", "--profile-registries", "profiles.yaml"];
+    let begun = run(&[&["exec", "-c", "hi"], &typed[..]].concat());
     assert_eq!(begun.status, 0, "{begun:?}");
     assert_eq!(run(&["exec", "-c", "again"]).status, 0);
     let key = |number| provider.wait_request(number).header("authorization").map(str::to_owned);

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -305,12 +306,12 @@ pub(crate) fn read_until(shown: &mut File, text: &str) -> String {
 /// `words` in a session of its own, whose terminal is standard input.
 pub(crate) fn in_session(folder: &Folder, words: &[&str]) -> Command {
     let mut command = duologue(folder, &[]);
-    let environment: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    let owned =
+        |(name, value): (&OsStr, Option<&OsStr>)| Some((name.to_owned(), value?.to_owned()));
+    let environment: Vec<_> = command.get_envs().filter_map(owned).collect();
     command = Command::new("setsid");
     command.args(["--ctty", "--wait"]).args(words).current_dir(folder.path("")).env_clear();
-    for name in environment {
-        command.envs(std::env::var_os(&name).map(|value| (name, value)));
-    }
+    command.envs(environment);
     command
 }
 

@@ -11,11 +11,12 @@ use super::envelope::Error;
 use super::output::{Failure, status};
 use super::tools::{Offered, ask};
 use crate::cli::config::profile;
+use crate::cli::store::default_place;
 use crate::cli::tools::{ProfileTools, ToolSettings};
 use crate::cli::{LogLevel, log};
 use crate::engine::ErrorClass;
 use crate::session::SessionMode;
-use crate::store::{Inspected, Inspection, Tables};
+use crate::store::{Inspected, Inspection, Library, Tables};
 use crate::support::terminal::escape_control;
 use profiles::Chosen;
 use serde_json::{Value, json};
@@ -128,14 +129,29 @@ fn checks(args: &DoctorArgs) -> Vec<Check> {
     checks
 }
 
-/// Checks each store that is named; none is changed.
+/// Checks each store that is named, or the default one; none is changed.
 fn check_store(args: &DoctorArgs, checks: &mut Vec<Check>) {
-    match args.places.library() {
-        Ok(None) => checks.push(Check::fine("store", "none is named (--store, DUOLOGUE_STORE)")),
-        Ok(Some(library)) => {
-            checks.extend(library.inspect(!args.offline).into_iter().map(of_place))
-        }
+    let inspect = |places| Library::new(places).inspect(!args.offline).into_iter().map(of_place);
+    match args.places.all().map(|named| (named, default_place())) {
         Err(why) => checks.push(Check::wrong("store", why)),
+        Ok((named, None)) if named.is_empty() => checks.push(Check::note(
+            "store",
+            "none is named (--store, DUOLOGUE_STORE), and neither XDG_DATA_HOME nor HOME is set: nothing is \
+             stored",
+        )),
+        Ok((named, Some(default))) if named.is_empty() => {
+            checks.extend(inspect(vec![default]).map(as_default));
+        }
+        Ok((named, _)) => checks.extend(inspect(named)),
+    }
+}
+
+/// What of the default store is said. A chat is held without one that can't be used.
+fn as_default(Check { what, state, found }: Check) -> Check {
+    let found = format!("{found} (the default one, of chat, --continue and --session)");
+    match state {
+        State::Fine => Check::fine(what, found),
+        State::Note | State::Wrong => Check::note(what, found),
     }
 }
 

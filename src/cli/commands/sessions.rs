@@ -51,13 +51,9 @@ fn reported(result: Result<u8, Failure>, is_json: bool) -> Result<u8, Failure> {
     }
 }
 
-/// The sessions of the store that is named.
+/// The sessions of the store.
 fn library(places: &Places) -> Result<Library, Failure> {
-    places.library().map_err(Failure::Usage)?.ok_or_else(|| {
-        let why = "no store is named, so there are no sessions to look at; name one with --store \
-                   PATH or --store DSN, or set DUOLOGUE_STORE";
-        Failure::Usage(why.to_owned())
-    })
+    places.library().map_err(Failure::Usage)
 }
 
 /// The messages of the session that `typed` names, or the error.

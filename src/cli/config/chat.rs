@@ -1,6 +1,6 @@
 //! Settings of a chat: those of a conversation whose client is a person.
 
-use super::store::{complete_id, store};
+use super::store::{complete, store};
 use super::{Plan, PromptRequest, appended, not_blank, profile, resume, stdin};
 use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
@@ -9,8 +9,9 @@ use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::QUEUE;
 use crate::stdio::Settings;
-use crate::store::Library;
+use crate::store::{Library, OpenMode};
 use crate::support::shell_words;
+use crate::support::terminal::escape_control;
 use crate::tui::{Forker, GoingOn, Opener, Opening, ProfileNames};
 use anyhow::Result;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,12 +92,12 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
     match opening {
         Opening::New { system } => {
             session.session_id = None;
-            session.store.resume = false;
+            (session.store.session, session.store.resume) = (None, false);
             session.system = system.clone().or(session.system);
         }
         Opening::Stored { session: id } | Opening::Copied { session: id } => {
             session.session_id = Some(id.clone());
-            session.store.resume = true;
+            (session.store.session, session.store.resume) = (None, true);
             session.system = None;
             session.append_system.clear();
         }
@@ -112,9 +113,20 @@ fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, Se
 /// # Errors
 /// If it can't be resumed with these settings, or the store can't be named so.
 pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
-    complete_id(session)?;
+    complete(session)?;
     let (store, id) = store(session)?;
     resume::go_on(session, store.as_ref(), id.as_ref())
+}
+
+/// Leaves a default store out that can't be used, which nobody has asked for: the chat is held without it.
+pub(crate) fn check_default(store: &mut StoreArgs) {
+    let (true, OpenMode::New, Some(place)) = (store.is_default, store.mode(), &store.store) else {
+        return;
+    };
+    let inspected = Library::new(vec![place.clone()]).inspect(false);
+    let Some(why) = inspected.into_iter().find_map(|it| it.found?.err()) else { return };
+    tracing::warn!("this conversation is not stored: {}", escape_control(&why));
+    (store.store, store.is_default) = (None, false);
 }
 
 /// The stored conversations, if there is a store.
@@ -140,29 +152,23 @@ pub(crate) fn forker(session: &SessionArgs) -> Option<Forker> {
 
 /// The command that resumes the session `id`; `None` if it is not stored.
 pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
-    let places = [
-        ("--store", &store.store),
-        ("--turns-db", &store.turns_db),
-        ("--turns-dsn", &store.turns_dsn),
-        ("--timeline-db", &store.timeline_db),
-        ("--timeline-dsn", &store.timeline_dsn),
-    ];
     let mut words = vec!["duologue".to_owned(), "chat".to_owned()];
     let mut needs_password = false;
-    for (option, place) in places {
-        if let Some(place) = place {
+    for (id, place) in store.named() {
+        if let Some(place) = place.as_ref().filter(|_| !store.is_default) {
             let typed = place.without_password()?;
             needs_password |= typed.had_password;
+            let option = format!("--{}", id.replace('_', "-"));
             // A file that was named by a URL is shown by its path.
             let is_file = place.path().is_some();
             let option = option
                 .strip_suffix("-dsn")
                 .filter(|_| is_file)
-                .map_or_else(|| option.to_owned(), |part| format!("{part}-db"));
+                .map_or_else(|| option.clone(), |part| format!("{part}-db"));
             words.extend([option, typed.text]);
         }
     }
-    if places.iter().all(|(_, place)| place.is_none()) {
+    if store.named().iter().all(|(_, place)| place.is_none()) {
         return None;
     }
     // A name that begins with a dash would be read as an option.
@@ -193,13 +199,9 @@ mod tests {
     ) -> Option<GoingOn> {
         let store = StoreArgs {
             store: store.map(|text| text.parse().expect("a place")),
-            turns_db: None,
             turns_dsn: turns.map(|text| StorePlace::of_dsn(text).expect("a place")),
-            timeline_db: None,
             timeline_dsn: timeline.map(|text| StorePlace::of_dsn(text).expect("a place")),
-            resume: false,
-            continues: false,
-            backend_events: false,
+            ..StoreArgs::default()
         };
         resume(&store, "an id")
     }
@@ -229,5 +231,9 @@ mod tests {
         let options = "--timeline-dsn 'postgres://ann@/?host=db.example.com'";
         check(None, None, Some("host=db.example.com user=ann"), options, false);
         assert_eq!(going_on(None, None, None), None, "no store");
+        let place = Some("/home/ann/.local/share/duologue/sessions.db".parse().expect("a place"));
+        let default = StoreArgs { store: place, is_default: true, ..StoreArgs::default() };
+        let command = "duologue chat --session-id s --resume".to_owned();
+        assert_eq!(resume(&default, "s"), Some(GoingOn { command, needs_password: false }));
     }
 }

@@ -9,6 +9,7 @@ use crate::conversation::choices::Origin;
 use crate::engine::{CallSettings, Engine, EngineRef, Engines, Unusable};
 use crate::profile::Profiles;
 use crate::session::SessionMode;
+use crate::store::OpenMode;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
@@ -55,8 +56,7 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     let initial_name = initial.name().to_owned();
     let mut engines = Engines::new(initial, initial_settings);
     // A stored conversation may have been switched to another one.
-    let resumes = args.store.resume || args.store.continues;
-    if mode == SessionMode::Conversation || resumes {
+    if mode == SessionMode::Conversation || args.store.mode() != OpenMode::New {
         let read = read.ok().flatten();
         let others = Arc::new(OtherEngines {
             provider: args.provider.clone(),

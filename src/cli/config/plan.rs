@@ -7,7 +7,7 @@ use super::missing;
 use super::profile::{self, ProfileValues};
 use super::request::PromptRequest;
 use super::resume;
-use super::store::{complete_id, store};
+use super::store::{announce, complete, store};
 use super::system::system_prompt;
 use super::typed::{warn_of_foreign, warn_of_keys};
 use crate::cli::tools::guard;
@@ -61,8 +61,9 @@ impl Plan {
     pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
         // A program names its session by the whole id: after a deletion another one may begin so.
         if !self.mode.is_protocol() {
-            complete_id(&mut self.session)?;
+            complete(&mut self.session)?;
         }
+        announce(&self.session.store);
         let (store, session) = store(&self.session)?;
         resume::go_on(&mut self.session, store.as_ref(), session.as_ref())?;
         profile::choose_default(&mut self.session.provider)?;

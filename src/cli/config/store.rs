@@ -1,10 +1,12 @@
 //! Where the conversation is stored, and which session it is.
 
 use crate::cli::SessionArgs;
+use crate::cli::store::StoreArgs;
 use crate::protocol::id::SessionId;
 use crate::store::{Library, OpenMode, StorePlace, StoreSettings, ambiguous, latest_session};
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::path::Path;
 
 /// The store of a conversation and its session id, as far as they are given.
 ///
@@ -13,44 +15,90 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option<SessionId>)> {
     let named = session_id(args)?;
     let options = &args.store;
-    let resumes = options.resume || options.continues;
+    let mode = options.mode();
     let places = options.places().map_err(|why| anyhow!(why))?;
-    if !resumes {
-        if places.is_empty() {
-            return Ok((None, named));
+    let word = match mode {
+        OpenMode::New if places.is_empty() => return Ok((None, named)),
+        OpenMode::New => {
+            let folder = folder()?;
+            return Ok((Some(StoreSettings { places, mode, folder }), named));
         }
-        let folder = folder()?;
-        return Ok((Some(StoreSettings { places, mode: OpenMode::New, folder }), named));
-    }
-    let word = if options.resume { "--resume" } else { "--continue" };
-    ensure!(!places.is_empty(), "{word} needs the store of the session; name it with --store");
+        OpenMode::Either => "--session",
+        OpenMode::Resume if options.resume => "--resume",
+        OpenMode::Resume => "--continue",
+    };
+    ensure!(
+        !places.is_empty(),
+        "{word} needs the store of the session; name it with --store, or set DUOLOGUE_STORE{}",
+        if options.no_store { " (DUOLOGUE_NO_STORE turns the default one off)" } else { "" }
+    );
     ensure!(
         args.history.is_none(),
         "{word} goes on with the messages that are stored, and --history begins with others; leave \
          one of them out"
     );
     let folder = folder()?;
-    let session = match (options.resume, named) {
-        (true, Some(named)) => named,
-        (true, None) => {
+    let session = match (options.continues, named) {
+        (false, Some(named)) => named,
+        (false, None) => {
             bail!("--resume needs the session to go on with; name it with --session-id")
         }
-        (false, Some(_)) => bail!(
+        (true, Some(_)) => bail!(
             "--continue goes on with the last session of this folder, and --session-id names another; \
              leave one of them out, or use --resume with --session-id"
         ),
-        (false, None) => latest(&places, &folder)?,
+        (true, None) => match latest(&places, &folder)? {
+            Some(latest) => latest,
+            None => bail!(
+                "there is no session of this folder in the store {}; leave --continue out to begin one",
+                shown(&places)
+            ),
+        },
     };
-    Ok((Some(StoreSettings { places, mode: OpenMode::Resume, folder }), Some(session)))
+    Ok((Some(StoreSettings { places, mode, folder }), Some(session)))
+}
+
+/// The default store, if the conversation is stored there and it is not made yet.
+fn unmade(options: &StoreArgs) -> Option<&Path> {
+    let place = options.store.as_ref().filter(|_| options.is_default);
+    place.and_then(StorePlace::path).filter(|path| !path.exists())
+}
+
+/// Reports where the conversation is stored if nobody has named a place, when the file is made.
+pub(super) fn announce(options: &StoreArgs) {
+    let Some(path) = unmade(options) else { return };
+    tracing::warn!(
+        "conversations of chat, --continue and --session are stored in {}, which is made now; --no-store \
+         leaves one out, and DUOLOGUE_STORE names another place",
+        escape_control(&path.display().to_string())
+    );
+}
+
+/// Completes what a person has typed of a session that goes on: the beginning of its id, and where no session
+/// of this folder can be continued, one begins.
+///
+/// # Errors
+/// If several ids begin so, or the store can't be read.
+pub(super) fn complete(args: &mut SessionArgs) -> Result<()> {
+    let places = args.store.places().unwrap_or_default();
+    if args.store.continues && args.session_id.is_none() && !places.is_empty() {
+        if latest(&places, &folder()?)?.is_none() {
+            args.store.continues = false;
+            if unmade(&args.store).is_none() {
+                tracing::warn!(
+                    "there is no session of this folder in the store {}, so a new one begins",
+                    escape_control(&shown(&places))
+                );
+            }
+        }
+        return Ok(());
+    }
+    complete_id(args, places)
 }
 
 /// Puts the whole id of the session to resume in the place of its beginning, if no other stored id begins
 /// so. What can't be read is left to the store, which reports why when it is opened.
-///
-/// # Errors
-/// If several ids begin so.
-pub(super) fn complete_id(args: &mut SessionArgs) -> Result<()> {
-    let places = args.store.places().unwrap_or_default();
+fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
     let named = session_id(args)?;
     let may_be_short = args.store.resume && !places.is_empty();
     let Some(named) = named.filter(|_| may_be_short) else { return Ok(()) };
@@ -74,17 +122,17 @@ pub(super) fn complete_id(args: &mut SessionArgs) -> Result<()> {
 }
 
 /// The session of the folder in the first of these places that has one.
-fn latest(places: &[StorePlace], folder: &str) -> Result<SessionId> {
+fn latest(places: &[StorePlace], folder: &str) -> Result<Option<SessionId>> {
     for place in places {
         if let Some(latest) = latest_session(place, folder).map_err(|error| anyhow!(error))? {
-            return Ok(latest);
+            return Ok(Some(latest));
         }
     }
-    let names: Vec<_> = places.iter().map(StorePlace::to_string).collect();
-    bail!(
-        "there is no session of this folder in the store {}; leave --continue out to begin one",
-        names.join(" or ")
-    )
+    Ok(None)
+}
+
+fn shown(places: &[StorePlace]) -> String {
+    places.iter().map(StorePlace::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 fn folder() -> Result<String> {
@@ -94,7 +142,9 @@ fn folder() -> Result<String> {
 
 fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
     let Some(typed) = &args.session_id else { return Ok(None) };
-    let id = SessionId::parse(typed).context("--session-id is too long; choose a shorter one")?;
-    ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
+    let option = if args.store.session.is_some() { "--session" } else { "--session-id" };
+    let id = SessionId::parse(typed);
+    let id = id.with_context(|| format!("{option} is too long; choose a shorter one"))?;
+    ensure!(id.is_some(), "{option} is blank; name the session or leave it out");
     Ok(id)
 }

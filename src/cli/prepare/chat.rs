@@ -5,6 +5,7 @@ use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system}
 use crate::cli::config;
 use crate::cli::log::{self, Flush};
 use crate::cli::prompts::expand;
+use crate::cli::store::DefaultStore;
 use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
@@ -90,6 +91,7 @@ pub(super) fn run(
     terminal: Terminal,
     output: File,
 ) -> Result<Prepared, Reason> {
+    args.session.settle_store(DefaultStore::OfAll)?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
@@ -127,7 +129,7 @@ pub(super) fn ready(
     terminal: Terminal,
     output: File,
 ) -> Result<Prepared, Reason> {
-    let Opening { session, screen, forces_terminal, preamble, prompt } = opening;
+    let Opening { mut session, screen, forces_terminal, preamble, prompt } = opening;
     let (is_typed, unread_input) = (terminal.is_typed, may_have_text(&terminal.stdin));
     let is_attended = forces_terminal || terminal.is_attended();
     let place = Place::new(screen, forces_terminal, terminal, output)?;
@@ -140,6 +142,7 @@ pub(super) fn ready(
     };
     let leaves_input = forces_terminal && !is_typed && unread_input;
     let system = config::chat::system(&session, &preamble);
+    config::chat::check_default(&mut session.store);
     let mut first = session.clone();
     config::chat::go_on(&mut first)?;
     let settings = config::chat::chat(&first, preamble, is_attended)?;

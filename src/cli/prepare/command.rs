@@ -8,6 +8,7 @@ use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
 use crate::cli::log;
+use crate::cli::store::DefaultStore;
 use crate::cli::{
     Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN, RUN_COMMAND, RunCommandArgs, SessionArgs,
     prompts,
@@ -86,6 +87,11 @@ fn with_file(
 ) -> Result<Prepared, Reason> {
     let (mut args, typed) = Cli::read_with_file(words, file)?;
     let mode = args.output.mode()?;
+    let is_chat = args.interactive.is_chat(terminal.is_typed && terminal.is_shown);
+    args.session.settle_store(match is_chat {
+        true => DefaultStore::OfAll,
+        false => DefaultStore::OfSessions,
+    })?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("the command file", Some(&file.path));
     attachments::add(&args.attachments, &mut inputs);
@@ -104,7 +110,6 @@ fn with_file(
     inputs.ensure_kept(&args.session)?;
     system::read(&mut args.session)?;
     let attachments = attachments::read(&args.attachments, mode)?;
-    let is_chat = args.interactive.is_chat(terminal.is_typed && terminal.is_shown);
     if is_chat && !args.print_prompt {
         return begin_chat(args, file, values, attachments, (terminal, output));
     }

@@ -45,6 +45,8 @@ impl Launch {
         for name in ["PATH", "HOME"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
+        // No test may store anything in a person's own folder.
+        command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (stdout, stderr) = (Reading::Eager, Reading::Eager);
         Self { command, mark, stdout, stderr, pipe_bytes: None, secrets: Vec::new() }

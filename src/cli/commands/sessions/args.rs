@@ -1,22 +1,22 @@
 //! Arguments of `sessions`.
 
 use crate::cli::commands::args::TextOutputArgs;
-use crate::cli::store::{chosen, dsn, place};
+use crate::cli::store::{chosen, default_place, dsn, place};
 use crate::store::{Library, OpenMode, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Help summary of `sessions`.
 pub(crate) const SESSIONS_ABOUT: &str =
     "List, print, export, search, fork, import and delete stored conversations";
 
 /// Examples in the help of `sessions`.
-pub(crate) const SESSIONS_EXAMPLES: &str = "  duologue sessions list --store chat.db
-  duologue sessions show 3f0c9a --store chat.db
-  duologue sessions export 3f0c9a --format markdown --store chat.db > chat.md
-  duologue sessions search 'connection refused' --store chat.db
-  duologue sessions fork 3f0c9a --turns 2 --store chat.db
-  duologue sessions import recorded.jsonl --store chat.db
+pub(crate) const SESSIONS_EXAMPLES: &str = "  duologue sessions list
+  duologue sessions show 3f0c9a
+  duologue sessions export 3f0c9a --format markdown > chat.md
+  duologue sessions search 'connection refused'
+  duologue sessions fork 3f0c9a --turns 2
+  duologue sessions import recorded.jsonl
   duologue sessions delete 3f0c9a --store chat.db";
 
 /// Arguments of `sessions`.
@@ -187,7 +187,8 @@ pub struct DeleteArgs {
 /// Where the sessions are.
 #[derive(Args, Debug)]
 pub struct Places {
-    /// The store with the sessions: a file, or a database of PostgreSQL
+    /// The store with the sessions: a file, or a database of PostgreSQL; by default that of chat,
+    /// duologue/sessions.db in $XDG_DATA_HOME (else ~/.local/share)
     #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH|DSN", value_parser = place, hide_env_values = true)]
     pub store: Option<StorePlace>,
 
@@ -209,13 +210,29 @@ pub struct Places {
 }
 
 impl Places {
-    /// The sessions there; `None` if no store is named.
+    /// The sessions there, or in the default store if no store is named: none if that is not made yet.
     ///
     /// # Errors
     /// If a place is named twice, or can't be used.
-    pub(crate) fn library(&self) -> Result<Option<Library>, String> {
-        let places = self.all()?;
-        Ok((!places.is_empty()).then(|| Library::new(places)))
+    pub(crate) fn library(&self) -> Result<Library, String> {
+        let mut places = self.stores()?;
+        if self.all()?.is_empty() {
+            places.retain(|place| place.path().is_some_and(Path::exists));
+        }
+        Ok(Library::new(places))
+    }
+
+    /// The stores that are named, or the default one.
+    fn stores(&self) -> Result<Vec<StorePlace>, String> {
+        let named = self.all()?;
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let default = default_place().ok_or(
+            "no store is named, and there is no default one, as neither XDG_DATA_HOME nor HOME is set; name one \
+             with --store PATH or --store DSN, or set DUOLOGUE_STORE",
+        )?;
+        Ok(vec![default])
     }
 
     /// The stores of a new session of `folder`.
@@ -223,10 +240,14 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
-        Ok(StoreSettings { places: self.all()?, mode: OpenMode::New, folder })
+        Ok(StoreSettings { places: self.stores()?, mode: OpenMode::New, folder })
     }
 
-    fn all(&self) -> Result<Vec<StorePlace>, String> {
+    /// The stores that are named.
+    ///
+    /// # Errors
+    /// If a place is named twice, or can't be used.
+    pub(crate) fn all(&self) -> Result<Vec<StorePlace>, String> {
         let turns = chosen(&self.store, &self.turns_db, &self.turns_dsn, "turns")?;
         let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
         Ok(StorePlace::distinct(turns, timeline))
