@@ -42,10 +42,16 @@ fn path() -> String {
 /// What bash offers after `words`, the last of which is being typed.
 #[track_caller]
 fn offered(words: &[&str]) -> Vec<String> {
-    let folder = folder();
+    offered_in(&folder(), words)
+}
+
+/// The same in this folder, which has the default store.
+#[track_caller]
+fn offered_in(folder: &Folder, words: &[&str]) -> Vec<String> {
     let mut command = Command::new("bash");
     command.args(["--norc", "--noprofile", "-c", PRESS_TAB, "bash", "duologue"]).args(words);
     command.current_dir(folder.path("")).env_clear().env("PATH", path());
+    command.env("XDG_DATA_HOME", folder.path("data"));
     let ended = Once::start(command).finish();
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}: {ended:?}");
     ended.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
@@ -90,6 +96,36 @@ fn files_that_can_not_be_read_offer_the_options_that_every_file_has() {
         let offered = offered(&["run-command", file, "--o"]);
         assert_eq!(offered, ["--output", "--on-busy", "--option"], "{file}");
     }
+}
+
+#[test]
+fn bash_offers_the_sessions_of_the_store() {
+    let folder = folder();
+    for (id, more) in [
+        ("plan", &[][..]),
+        ("play", &[]),
+        // A shell would have to quote it.
+        ("pl; x", &[]),
+        ("place", &["--store", "chat.db"]),
+    ] {
+        let words = [&["exec", "--engine", "echo", "hello", "--session", id], more].concat();
+        let mut command = duologue(&folder, &words);
+        command.env_remove("DUOLOGUE_NO_STORE");
+        assert_eq!(Once::start(command).finish().status, 0, "{id}");
+    }
+    for words in [
+        &["exec", "--session", "pl"][..],
+        &["chat", "--resume", "--session-id", "pl"],
+        &["sessions", "show", "pl"],
+        &["sessions", "delete", "plan", "pl"],
+    ] {
+        let mut offered = offered_in(&folder, words);
+        offered.sort();
+        assert_eq!(offered, ["plan", "play"], "{words:?}");
+    }
+    let words = ["rpc", "--store", "chat.db", "--session", ""];
+    assert_eq!(offered_in(&folder, &words), ["place"]);
+    assert_eq!(offered_in(&folder, &["rpc", "--store", "page.txt", "--session", ""]), [""; 0]);
 }
 
 /// The whole way: a person at a terminal types, and presses the tab key.

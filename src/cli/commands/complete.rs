@@ -3,16 +3,23 @@
 
 use super::document::print_text;
 use super::output::status;
+use crate::cli::store::{default_place, place};
 use crate::cli::{Cli, RUN, RUN_COMMAND, prompts};
 use crate::command_file::{CommandFile, is_stdin};
-use clap::{Command, CommandFactory};
+use crate::store::{Library, StorePlace, Summary};
+use crate::support::terminal::escape_control;
+use clap::{Arg, Command, CommandFactory};
 use clap_complete::env::Shells;
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Variable in which the script names its shell. Setting it alone changes nothing: the script also
 /// puts `--` before the words.
 pub(super) const VARIABLE: &str = "DUOLOGUE_COMPLETE";
+
+/// Sessions that are offered at most.
+const SESSIONS_MAX: usize = 100;
 
 /// Prints the candidates if `words` come from a completion script; returns the exit status.
 pub fn complete(words: &[OsString]) -> Option<u8> {
@@ -25,12 +32,55 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
     let shell = shells.completer(&shell)?;
     let typed = words[2..].to_vec();
     let mut command = command(&typed);
+    if let Some(store) = store(&typed) {
+        command = with_sessions(command, &store);
+    }
     command.build();
     let folder = std::env::current_dir().ok();
     let mut candidates = Vec::new();
     // Without candidates nothing is printed: an error would appear within the user's command line.
     shell.write_complete(&mut command, typed, folder.as_deref(), &mut candidates).ok()?;
     Some(status(print_text(&candidates)))
+}
+
+/// `command` with the sessions of `store` as candidates where the id of one is typed.
+fn with_sessions(command: Command, store: &StorePlace) -> Command {
+    let add = |arg: Arg| match arg.get_id().as_str() {
+        "session" | "session_id" | "id" | "ids" => {
+            let store = store.clone();
+            arg.add(ArgValueCandidates::new(move || sessions(&store)))
+        }
+        _ => arg,
+    };
+    command.mut_args(add).mut_subcommands(|command| with_sessions(command, store))
+}
+
+/// The sessions that were used last, with their titles. An id that a shell would have to quote is left out.
+fn sessions(store: &StorePlace) -> Vec<CompletionCandidate> {
+    let listing = Library::new(vec![store.clone()]).sessions().unwrap_or_default();
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._@%+,/-".contains(char);
+    let plain = listing
+        .sessions
+        .into_iter()
+        .filter(|session| !session.id.starts_with('-') && session.id.chars().all(is_plain));
+    let candidate = |session: Summary| {
+        let title = escape_control(&session.title).to_string();
+        CompletionCandidate::new(session.id).help(Some(title.into()))
+    };
+    plain.take(SESSIONS_MAX).map(candidate).collect()
+}
+
+/// The file whose sessions are meant: a server is not connected to while somebody types.
+fn store(typed: &[OsString]) -> Option<StorePlace> {
+    let words = || typed.iter().map(|word| word.to_str().unwrap_or_default());
+    let typed = words().zip(words().skip(1)).filter(|(option, _)| *option == "--store");
+    let typed = typed.map(|(_, value)| value.to_owned()).next();
+    let named = typed.or_else(|| std::env::var("DUOLOGUE_STORE").ok());
+    let place = match named.filter(|text| !text.is_empty()) {
+        Some(text) => place(&text).ok(),
+        None => default_place(),
+    };
+    place.filter(|place| place.path().is_some())
 }
 
 /// The definition of the command line that `typed` is the beginning of, with the flags of the
