@@ -29,7 +29,7 @@ fn scene(user: &str, project: &str) -> Scene {
     scene
 }
 
-const REVIEW: &str = "short: Review \x1b[2J a change\nprompt: Review it.\n";
+const REVIEW: &str = "short: \"Review \\e[2J a change\"\nprompt: Review it.\n";
 
 fn review(scene: &Scene) -> String {
     scene.folder.name("project/.duologue/commands/review.yml")
