@@ -19,7 +19,7 @@ mod restored;
 mod run;
 mod servers;
 
-pub(crate) use approvals::Approval;
+pub(crate) use approvals::{Approval, Asking};
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
 pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
@@ -258,8 +258,8 @@ pub(crate) struct State {
     /// The message that the written text will replace.
     pub(crate) edits: Option<String>,
     pub(crate) approvals: Vec<Approval>,
-    /// The keys answer the first approval.
-    pub(crate) is_asked: bool,
+    /// How the question about the first of them is answered.
+    pub(crate) asking: Asking,
     pub(crate) picker: Option<Picker>,
     pub(crate) status: Status,
     pub(crate) servers: BTreeMap<String, ServerInfo>,
@@ -314,7 +314,7 @@ impl State {
             waiting: Vec::new(),
             edits: None,
             approvals: Vec::new(),
-            is_asked: false,
+            asking: Asking::default(),
             picker: None,
             status: Status::default(),
             servers: BTreeMap::new(),
@@ -433,8 +433,7 @@ impl State {
         self.is_opening = false;
         self.run = None;
         self.waiting.clear();
-        self.approvals.clear();
-        self.is_asked = false;
+        self.nothing_is_asked();
         self.servers.clear();
         self.lists_tools = false;
         self.chosen = None;

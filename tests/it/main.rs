@@ -202,6 +202,7 @@ mod chat_errors;
 mod chat_files;
 mod chat_keys;
 mod chat_lines;
+mod chat_questions;
 mod chat_tmux;
 mod screen;
 mod terminal;

@@ -5,6 +5,7 @@ use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::support::hidden::revealed;
 use crate::tui::terminal::keys::{Key, Press};
+use std::time::Duration;
 
 /// A call that may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,31 @@ pub(crate) struct Approval {
 
 /// Characters of the arguments of an answered call that are printed: all of them stand in its question.
 const ANSWERED_CHARS_MAX: usize = 200;
+
+/// How long nothing must have been typed before a key answers a question on an empty line: a key that was on its
+/// way when the question appeared, or that was pressed once too often, is no answer.
+const QUIET_TIME: Duration = Duration::from_secs(1);
+
+/// How the open question is answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asking {
+    /// Letters answer it, after Ctrl-G.
+    pub(crate) has_letters: bool,
+    /// What is written is the reason of a denial.
+    pub(crate) takes_reason: bool,
+    /// The calls that it is about, if it is about several. All of them were printed.
+    pub(crate) several: Vec<String>,
+    /// When it appeared, or the last key after that.
+    quiet_since: Duration,
+}
+
+/// The meaning of a key on an empty line.
+enum Answer {
+    Yes,
+    No,
+    /// Ask about all calls that wait, or about the first one alone again.
+    Several,
+}
 
 impl State {
     pub(super) fn approval_requested(&mut self, asked: ToolApprovalRequested) {
@@ -34,50 +60,100 @@ impl State {
         self.ask_by_line();
     }
 
-    /// Prints the first call that waits, so that all of it was shown before it can be answered, whatever room the
-    /// live region has, and stands beside its question. What the question shows is short: rows that a terminal
-    /// pushes above a lower screen can't be taken back.
+    /// Asks about the first call that waits, and prints it, so that all of it was shown before it can be answered,
+    /// whatever room the live region has, and stands beside its question. What the question shows is short: rows
+    /// that a terminal pushes above a lower screen can't be taken back.
     fn announce(&mut self) {
-        if self.is_plain() {
-            return;
+        self.asking = Asking { quiet_since: self.now, ..Asking::default() };
+        if let Some(text) = self.approvals.first().map(Approval::request) {
+            self.announce_call(text);
         }
-        let Some(Approval { tool, server, input, .. }) = self.approvals.first() else { return };
-        let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
-        let text = format!("{tool}{from} asks to run with {input}");
-        self.note(Note::Warning, text);
+    }
+
+    fn announce_call(&mut self, text: String) {
+        if !self.is_plain() {
+            self.note(Note::Warning, text);
+        }
     }
 
     pub(super) fn approval_resolved(&mut self, call: &str) {
         let was_first = self.approvals.first().is_some_and(|approval| approval.call == call);
         self.approvals.retain(|approval| approval.call != call);
+        self.asking.several.retain(|other| other != call);
         // The keys that are on their way were meant for the call that is decided.
         if was_first {
-            self.is_asked = false;
             self.announce();
             self.ask_by_line();
         }
     }
 
-    /// The keys answer the first question.
+    /// Letters answer the question.
     pub(super) fn ask(&mut self) {
-        self.is_asked = true;
+        self.asking.has_letters = true;
     }
 
-    /// A key while the question has the keyboard. Only the letters of the question mean something.
-    pub(super) fn answer_question(&mut self, press: Press) -> Vec<Action> {
+    /// No call waits any more.
+    pub(super) fn nothing_is_asked(&mut self) {
+        self.approvals.clear();
+        self.asking = Asking::default();
+        self.ask_by_line();
+    }
+
+    /// When a key on the empty line answers the question, if nothing is typed until then.
+    pub(super) fn answers_from(&self) -> Option<Duration> {
+        let takes_keys = self.editor.is_empty() && !self.is_plain() && self.picker.is_none();
+        let is_open = !self.approvals.is_empty() && !self.asking.has_letters;
+        (takes_keys && is_open && !self.asking.takes_reason)
+            .then(|| self.asking.quiet_since + QUIET_TIME)
+    }
+
+    /// Whether a key on the empty line answers the question now.
+    pub(crate) fn takes_one_key(&self) -> bool {
+        self.answers_from().is_some_and(|from| from <= self.now)
+    }
+
+    /// Something was typed or pasted; returns whether a key may have been an answer.
+    pub(super) fn is_no_longer_quiet(&mut self) -> bool {
+        let may_answer = self.takes_one_key();
+        self.asking.quiet_since = self.now;
+        may_answer
+    }
+
+    /// A key that answers the question; `None` if it means something else.
+    pub(super) fn answer_by_key(&mut self, press: Press, may_answer: bool) -> Option<Vec<Action>> {
+        if self.asking.takes_reason {
+            return self.write_reason(press);
+        }
+        self.answers_from()?;
+        let answer = one_key(press)?;
+        if !may_answer {
+            self.hint("a key answers the question once nothing was typed for a second");
+            return Some(Vec::new());
+        }
+        Some(match answer {
+            Answer::Yes => self.decide(Decision::AllowOnce),
+            Answer::No => self.decide(Decision::Deny { reason: String::new() }),
+            Answer::Several => {
+                self.ask_about_several();
+                Vec::new()
+            }
+        })
+    }
+
+    /// A key while letters answer the question. Only those that it names mean something.
+    pub(super) fn answer_by_letter(&mut self, press: Press) -> Vec<Action> {
         match press.key {
-            Key::Char('y') => self.decide(Decision::AllowOnce),
-            Key::Char('a') => self.decide(Decision::AllowSession),
-            Key::Char('n') => self.decide(Decision::Deny { reason: String::new() }),
-            Key::Esc => {
-                self.is_asked = false;
-                Vec::new()
+            Key::Char('c') if press.ctrl => self.asking.has_letters = false,
+            Key::Char('g') if press.ctrl => {}
+            Key::Char('y') => return self.decide(Decision::AllowOnce),
+            Key::Char('a') => return self.decide(Decision::AllowSession),
+            Key::Char('n') => return self.decide(Decision::Deny { reason: String::new() }),
+            Key::Char('l') => self.ask_about_several(),
+            Key::Char('r') => {
+                self.asking.has_letters = false;
+                self.asking.takes_reason = true;
             }
-            Key::Char('c') if press.ctrl => {
-                self.is_asked = false;
-                Vec::new()
-            }
-            Key::Char('g') if press.ctrl => Vec::new(),
+            Key::Esc => self.asking.has_letters = false,
             Key::Char(_)
             | Key::Enter
             | Key::Tab
@@ -91,27 +167,106 @@ impl State {
             | Key::End
             | Key::PageUp
             | Key::PageDown
-            | Key::Function(_) => {
-                self.hint("y allows the call, a allows the tool in this conversation, n denies, Esc goes back");
-                Vec::new()
-            }
+            | Key::Function(_) => self.hint(
+                "y allows the call, a allows the tool in this conversation, l asks about all calls, n denies, \
+                 r denies with a reason, Esc goes back",
+            ),
         }
+        Vec::new()
     }
 
-    /// Decides about the first call that waits.
+    /// A key while the reason of a denial is written; `None` if it edits the line.
+    fn write_reason(&mut self, press: Press) -> Option<Vec<Action>> {
+        if press.key == Key::Esc || press == Press::ctrl('c') {
+            self.asking.takes_reason = false;
+            return Some(Vec::new());
+        }
+        let is_end = press == Press::plain(Key::Enter) || press == Press::ctrl('m');
+        is_end.then(|| {
+            let reason = self.editor.take().trim().to_owned();
+            self.decide(Decision::Deny { reason })
+        })
+    }
+
+    /// Asks about all calls that wait, after all of them were printed; or about the first one alone again.
+    fn ask_about_several(&mut self) {
+        if !self.asking.several.is_empty() {
+            self.asking.several.clear();
+            return;
+        }
+        if self.approvals.len() < 2 {
+            return self.hint("no other call waits");
+        }
+        let texts: Vec<_> = self.approvals.iter().skip(1).map(Approval::request).collect();
+        texts.into_iter().for_each(|text| self.announce_call(text));
+        self.asking.several = self.approvals.iter().map(|it| it.call.clone()).collect();
+    }
+
+    /// Decides about the call or the calls that the question is about.
     pub(super) fn decide(&mut self, decision: Decision) -> Vec<Action> {
-        self.is_asked = false;
-        if self.approvals.is_empty() {
+        let several = std::mem::take(&mut self.asking).several;
+        let first = self.approvals.first().map(|approval| approval.call.clone());
+        let is_meant = |approval: &mut Approval| {
+            several.contains(&approval.call)
+                || several.is_empty() && first.as_ref() == Some(&approval.call)
+        };
+        let decided: Vec<_> = self.approvals.extract_if(.., is_meant).collect();
+        if decided.is_empty() {
             self.hint("no tool call waits for a decision");
             return Vec::new();
         }
-        let approval = self.approvals.remove(0);
-        let text = format!("{}: {}", approval.tool, super::decided(&decision));
-        // Stays in the scrollback beside the questions: which of several calls were answered, and how.
-        self.note(Note::Information, format!("{text} · {}", shortened(&approval.input)));
+        let reason = match &decision {
+            Decision::Deny { reason } if !reason.is_empty() => format!(" · {reason}"),
+            Decision::Deny { .. } | Decision::AllowOnce | Decision::AllowSession => String::new(),
+        };
+        let mut actions = Vec::new();
+        for Approval { call, tool, input, .. } in decided {
+            // Stays in the scrollback beside the questions: which of several calls were answered, and how.
+            let answer = super::decided(&decision);
+            let text = format!("{tool}: {answer} · {}{reason}", shortened(&input));
+            self.note(Note::Information, text);
+            let decision = decision.clone();
+            actions.push(Action::Request(Outgoing::Approve { call, decision }));
+        }
         self.announce();
         self.ask_by_line();
-        vec![Action::Request(Outgoing::Approve { call: approval.call, decision })]
+        actions
+    }
+}
+
+impl Approval {
+    /// The call in full.
+    fn request(&self) -> String {
+        let Self { tool, server, input, .. } = self;
+        let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
+        format!("{tool}{from} asks to run with {input}")
+    }
+}
+
+/// The keys that answer on an empty line: none of them begins a text or changes an empty one.
+fn one_key(press: Press) -> Option<Answer> {
+    if press == Press::ctrl('a') {
+        return Some(Answer::Several);
+    }
+    let is_plain = press == Press::plain(press.key);
+    match press.key {
+        Key::Enter if is_plain => Some(Answer::Yes),
+        Key::Backspace if is_plain => Some(Answer::No),
+        Key::Enter
+        | Key::Backspace
+        | Key::Char(_)
+        | Key::Esc
+        | Key::Tab
+        | Key::Delete
+        | Key::Up
+        | Key::Down
+        | Key::Left
+        | Key::Right
+        | Key::Home
+        | Key::End
+        | Key::PageUp
+        | Key::PageDown
+        | Key::Function(_) => None,
     }
 }
 
@@ -127,8 +282,9 @@ fn shortened(input: &str) -> String {
 mod tests {
     use super::*;
     use crate::protocol::proto::tools::ToolApprovalResolved;
-    use crate::tui::model::Piece;
     use crate::tui::model::tests::Scene;
+    use crate::tui::model::{Event, Piece};
+    use crate::tui::terminal::keys::Typed;
 
     fn asks(scene: &mut Scene, call: &str, input: &str) {
         let (tool_call_id, input) = (call.to_owned(), input.to_owned());
@@ -170,5 +326,92 @@ mod tests {
             "run: denied · three",
         ];
         assert_eq!(notes(&scene), expected);
+    }
+
+    fn decisions(scene: &Scene) -> Vec<(&str, &Decision)> {
+        let decisions = scene.actions.iter().filter_map(|action| {
+            let Action::Request(Outgoing::Approve { call, decision }) = action else { return None };
+            Some((call.as_str(), decision))
+        });
+        decisions.collect()
+    }
+
+    #[test]
+    fn one_key_answers_on_an_empty_line_after_a_pause() {
+        let mut scene = Scene::new();
+        scene.ask("r", "go");
+        for call in ["one", "two", "three"] {
+            asks(&mut scene, call, call);
+        }
+        scene.after(900);
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [], "it was on its way when the question appeared");
+        scene.after(900);
+        scene.key(Key::Backspace);
+        assert_eq!(decisions(&scene), [], "the pause begins anew with each key");
+        assert_eq!(scene.state.next_change(), Some(Duration::from_millis(2_800)));
+        scene.after(1_000);
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [("one", &Decision::AllowOnce)]);
+        scene.key(Key::Enter);
+        scene.after(1_000);
+        scene.write("x");
+        scene.after(1_000);
+        scene.key(Key::Backspace);
+        scene.event(Event::Typed(Typed::Paste(String::new())));
+        assert_eq!(decisions(&scene).len(), 1, "it was typing");
+        scene.after(1_000);
+        scene.key(Key::Backspace);
+        let no = Decision::Deny { reason: String::new() };
+        assert_eq!(decisions(&scene)[1..], [("two", &no)]);
+    }
+
+    /// An answer for all calls is possible once all of them were printed.
+    #[test]
+    fn all_calls_that_wait_are_answered_together() {
+        let mut scene = Scene::new();
+        scene.ask("r", "go");
+        for call in ["one", "two", "three"] {
+            asks(&mut scene, call, call);
+        }
+        scene.after(1_000);
+        scene.press(Press::ctrl('a'));
+        let asked = |scene: &Scene| {
+            let is_asked = |piece: &&Piece| matches!(piece, Piece::Note(Note::Warning, _));
+            scene.pieces.iter().filter(is_asked).count()
+        };
+        assert_eq!(asked(&scene), 3);
+        asks(&mut scene, "four", "four");
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [], "they have to be read first");
+        scene.after(1_000);
+        scene.key(Key::Enter);
+        let yes = &Decision::AllowOnce;
+        assert_eq!(decisions(&scene), [("one", yes), ("two", yes), ("three", yes)]);
+        assert_eq!(asked(&scene), 4, "the one that came later is asked about");
+        asks(&mut scene, "five", "five");
+        scene.press(Press::ctrl('g'));
+        scene.write("ln");
+        assert_eq!(decisions(&scene).len(), 5);
+    }
+
+    #[test]
+    fn a_denial_has_the_reason_that_is_written() {
+        let mut scene = Scene::new();
+        scene.ask("r", "go");
+        asks(&mut scene, "one", "one");
+        scene.write("not ");
+        scene.press(Press::ctrl('g'));
+        scene.write("r");
+        scene.write("there");
+        scene.key(Key::Esc);
+        assert_eq!((decisions(&scene).len(), scene.state.editor.text()), (0, "not there"));
+        assert!(scene.cancelled().is_empty(), "Esc goes back");
+        scene.press(Press::ctrl('g'));
+        scene.write("r!");
+        scene.key(Key::Enter);
+        let no = Decision::Deny { reason: "not there!".to_owned() };
+        assert_eq!(decisions(&scene), [("one", &no)]);
+        assert!(scene.state.editor.is_empty());
     }
 }

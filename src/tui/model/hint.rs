@@ -32,7 +32,9 @@ impl State {
 
     /// When the screen changes although nothing happens.
     pub(crate) fn next_change(&self) -> Option<Duration> {
-        self.hint.as_ref().map(|hint| hint.until)
+        let hint = self.hint.as_ref().map(|hint| hint.until);
+        let question = self.answers_from().filter(|from| *from > self.now);
+        hint.into_iter().chain(question).min()
     }
 
     pub(super) fn hint(&mut self, text: impl Into<String>) {

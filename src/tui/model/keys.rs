@@ -26,6 +26,7 @@ impl State {
     /// Pasted text is text, whatever is in it; it never answers a question.
     fn pasted(&mut self, text: &str) {
         self.does_not_agree();
+        self.is_no_longer_quiet();
         if let Some(picker) = &mut self.picker {
             picker.search.push_str(&text.replace('\n', " "));
             return;
@@ -52,6 +53,7 @@ impl State {
 
     fn pressed(&mut self, press: Press) -> Vec<Action> {
         self.forget_hint_about(About::Anything);
+        let may_answer = self.is_no_longer_quiet();
         if press != Press::ctrl('c') {
             self.leave_until = None;
         }
@@ -67,11 +69,14 @@ impl State {
         if self.picker.is_some() {
             return self.choose(press);
         }
-        if self.is_asked {
-            return self.answer_question(press);
+        if self.asking.has_letters {
+            return self.answer_by_letter(press);
         }
         if std::mem::take(&mut self.is_prefixed) {
             return self.prefixed(press);
+        }
+        if let Some(actions) = self.answer_by_key(press, may_answer) {
+            return actions;
         }
         match (press.ctrl, press.alt) {
             (true, _) => self.with_ctrl(press),

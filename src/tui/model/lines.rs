@@ -305,6 +305,10 @@ pub(super) fn is_decision(text: &str) -> bool {
 
 fn answer(word: &str) -> Option<ApprovalReply> {
     let deny = || Decision::Deny { reason: String::new() };
+    if let Some(reason) = word.strip_prefix("/deny ") {
+        let reason = reason.trim().to_owned();
+        return Some(ApprovalReply::Command(Decision::Deny { reason }));
+    }
     Some(match word.to_ascii_lowercase().as_str() {
         "/allow" => ApprovalReply::Command(Decision::AllowOnce),
         "/always" => ApprovalReply::Command(Decision::AllowSession),

@@ -11,7 +11,7 @@ use crate::tui::text::clean;
 /// Prompts that may wait for their turn.
 pub(super) const WAITING_MAX: usize = 100;
 
-const KEYS: [(&str, &str); 17] = [
+const KEYS: [(&str, &str); 18] = [
     ("Enter", "send; while the model answers, the prompt waits for its turn"),
     ("Ctrl-S", "send into the run that goes on"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
@@ -27,7 +27,11 @@ const KEYS: [(&str, &str); 17] = [
     ("Alt-Up", "take back the prompt that waits"),
     ("Tab", "complete a command, or a file after @, which is attached"),
     ("Ctrl-X Ctrl-E", "write the prompt in $VISUAL or $EDITOR"),
-    ("Ctrl-G", "answer the question about a tool call: y, a or n"),
+    (
+        "Enter, Ctrl-A, Backspace",
+        "answer the question about a tool call, while the line is empty: yes, all of these, no",
+    ),
+    ("Ctrl-G", "answer the question about a tool call with a letter, also with a reason"),
     ("Ctrl-T", "show reasoning and results in full, or shortened"),
     ("Ctrl-O", "print in full what was shortened last"),
     ("Ctrl-L", "draw the screen again"),
@@ -38,7 +42,7 @@ const KEYS: [(&str, &str); 17] = [
 const LINES: [(&str, &str); 4] = [
     ("/allow (y)", "let the tool call run that was asked about last"),
     ("/always (a)", "let the tool run in this conversation without a question"),
-    ("/deny (n)", "do not let the tool call run"),
+    ("/deny [REASON] (n)", "do not let the tool call run; the model reads the reason"),
     ("/stop", "stop the answer"),
 ];
 

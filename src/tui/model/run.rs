@@ -259,9 +259,7 @@ impl State {
             tool.state = ToolState::Failed(None);
             self.print(Piece::Tool(tool));
         }
-        self.approvals.clear();
-        self.ask_by_line();
-        self.is_asked = false;
+        self.nothing_is_asked();
         self.forget_hint_about(About::Stopping);
         if status == done::STOPPED {
             self.ended_early("stopped".to_owned(), true);

@@ -379,7 +379,7 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
     let mut sent = 0;
     for happening in happenings {
         match happening {
-            Happening::Word if scene.state.picker.is_none() && !scene.state.is_asked => {
+            Happening::Word if scene.state.picker.is_none() && !scene.state.asking.has_letters => {
                 let word = format!("w{}ord", words.len());
                 // The key after Ctrl-X is no text.
                 scene.state.is_prefixed = false;

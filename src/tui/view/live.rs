@@ -214,7 +214,7 @@ fn whole_seconds(time: Duration) -> String {
 /// The element with the keyboard focus, if there is no room for all elements: it is never hidden.
 fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let has_room = question(state, look, columns).len() < rows;
-    if !state.is_asked || state.approvals.is_empty() || has_room {
+    if !state.asking.has_letters || state.approvals.is_empty() || has_room {
         return Vec::new();
     }
     vec![styled(one_line("? y yes · n no · Esc back", columns), look.style(Part::Question))]
@@ -239,13 +239,39 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let after = format!("?{more}");
     let room = columns.saturating_sub(width(&before) + width(&after) + 2);
     let input = one_line(&approval.input, room.max(QUESTION_COLUMNS_MIN));
-    let mut lines = wrapped(&format!("{before}{input}{after}"), "? ", columns, style);
-    let keys = match state.is_asked {
-        true => "y yes · a always in this conversation · n no · Esc back",
-        false => "Ctrl-G to answer",
+    let text = match state.asking.several.len() {
+        0 => format!("{before}{input}{after}"),
+        count => format!("May these {count} calls run?"),
     };
-    lines.extend(wrapped(keys, "  ", columns, style));
+    let mut lines = wrapped(&text, "? ", columns, style);
+    lines.extend(wrapped(&keys_of_question(state), "  ", columns, style));
     lines
+}
+
+/// The keys that answer the question.
+fn keys_of_question(state: &State) -> String {
+    let count = state.approvals.len();
+    let asks_one = state.asking.several.is_empty();
+    if state.asking.takes_reason {
+        return "write why not; Enter denies with that reason, Esc goes back".to_owned();
+    }
+    if state.asking.has_letters {
+        let all = match (count > 1, asks_one) {
+            (false, _) => String::new(),
+            (true, true) => format!(" · l all {count}"),
+            (true, false) => " · l only the first".to_owned(),
+        };
+        return format!("y yes · a always here{all} · n no · r no, and why · Esc back");
+    }
+    if state.takes_one_key() {
+        let all = match (count > 1, asks_one) {
+            (false, _) => String::new(),
+            (true, true) => format!(" · Ctrl-A all {count}"),
+            (true, false) => " · Ctrl-A only the first".to_owned(),
+        };
+        return format!("Enter yes{all} · Backspace no · Ctrl-G to answer otherwise");
+    }
+    "Ctrl-G to answer".to_owned()
 }
 
 /// The search of a list, as an editor.

@@ -127,7 +127,7 @@ fn tool_calls_and_the_question_about_them() {
     );
     check(&scene, &format!("{head}  Ctrl-G to answer\n> y|\nnot stored · /help"));
     scene.press(Press::ctrl('g'));
-    let keys = "  y yes · a always in this conversation · n no · Esc back";
+    let keys = "  y yes · a always here · n no · r no, and why · Esc back";
     check(&scene, &format!("{head}{keys}\n> y|\nnot stored · /help"));
     scene.key(Key::Char('y'));
     let printed = format!("{printed}· get_time: allowed · {{\"zone\":\"UTC\"}}\n");
