@@ -4,7 +4,7 @@ mod complete;
 mod history;
 
 pub(crate) use complete::{
-    Candidates, Completion, meanings, mentions, needs_quotes, quoted, unquoted,
+    Candidates, Completion, fuzzy, meanings, mentions, needs_quotes, quoted, unquoted,
 };
 pub(crate) use history::{ENTRIES_MAX, History};
 

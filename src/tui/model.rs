@@ -3,6 +3,7 @@
 
 mod approvals;
 mod attaching;
+mod completing;
 mod consent;
 mod edits;
 mod frames;
@@ -80,8 +81,11 @@ pub(crate) enum Event {
         joins: bool,
         prompt: Result<String, String>,
     },
-    /// Files whose path begins with what was asked for, and where that stands in the text.
-    Files(Candidates),
+    /// Files, or profiles, that the text before the cursor may name. `completes`: for the tab key.
+    Files {
+        found: Candidates,
+        completes: bool,
+    },
     /// Files that the draft names were looked for, and these are missing.
     FilesFound {
         looked_for: Vec<String>,
@@ -127,9 +131,11 @@ pub(crate) enum Action {
         start: usize,
         part: String,
     },
+    /// List the files that match `part`, which stands at `start`. `completes`: for the tab key.
     ListFiles {
         start: usize,
         part: String,
+        completes: bool,
     },
     /// Look for the files that these mentions name.
     FindFiles(Vec<String>),
@@ -276,6 +282,8 @@ pub(crate) struct State {
     /// The provider that had the conversation, and the one that would get it, while consent is missing.
     handover: String,
     attaching: Attaching,
+    /// The files that the text may name are to be listed: where the name begins, and the name.
+    lists_files: Option<(usize, String)>,
     /// The tools are to be listed once the servers are ready.
     lists_tools: bool,
     /// Another conversation is being opened.
@@ -326,6 +334,7 @@ impl State {
             consent: Consent::Given,
             handover: String::new(),
             attaching: Attaching::default(),
+            lists_files: None,
             lists_tools: false,
             is_opening: false,
             prompts: Vec::new(),
@@ -352,6 +361,7 @@ impl State {
             actions = self.next_lines();
         }
         actions.extend(self.look_for_files());
+        actions.extend(self.list_files());
         actions
     }
 
@@ -371,7 +381,7 @@ impl State {
             Event::Sessions(sessions) => return self.sessions_listed(sessions),
             Event::Profiles(listed) => self.profiles_listed(listed),
             Event::Expanded { line, joins, prompt } => return self.expanded(&line, joins, prompt),
-            Event::Files(found) => self.files_listed(found),
+            Event::Files { found, completes } => self.candidates_listed(found, completes),
             Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
             Event::Measured { large, draft } => return self.measured(&large, draft),
             Event::Edited(Ok(text)) => {

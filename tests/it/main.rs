@@ -194,6 +194,7 @@ mod embedding;
 // What a person at a terminal sees.
 mod chat;
 mod chat_commands;
+mod chat_completion;
 mod chat_document;
 mod chat_drawing;
 mod chat_edits;

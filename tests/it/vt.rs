@@ -280,9 +280,12 @@ impl Vt {
         }
     }
 
-    /// An operating system command: the only one is for the clipboard.
+    /// An operating system command: one is for the clipboard, and a notification changes nothing.
     fn command(&mut self, chars: &mut Peekable<Chars<'_>>) {
         let text: String = chars.take_while(|char| *char != '\u{7}').collect();
+        if text.starts_with("9;") {
+            return;
+        }
         let copied = text.strip_prefix("52;c;");
         self.clipboard =
             Some(copied.unwrap_or_else(|| panic!("what does {text:?} do?")).to_owned());

@@ -1,5 +1,5 @@
-//! What the tab key completes: the names of commands, and of files after `@`. Pure: the files of a folder
-//! are listed elsewhere.
+//! What the word before the cursor may become: a command, or the name of a file after `@`. Pure: files are
+//! listed elsewhere.
 
 use crate::tui::commands::Name;
 
@@ -19,8 +19,14 @@ pub(crate) enum Completion {
 pub(crate) struct Candidates {
     /// Where in the text they begin.
     pub(crate) start: usize,
-    /// Whole words, in order.
+    /// The text that they complete.
+    pub(crate) part: String,
+    /// Whole words, the best first.
     pub(crate) words: Vec<String>,
+    /// So many of the first of them begin with the text: the tab key writes what these have in common.
+    begun: usize,
+    /// The word that the arrow keys have chosen.
+    pub(crate) selected: Option<usize>,
 }
 
 impl Completion {
@@ -41,26 +47,96 @@ impl Completion {
 }
 
 impl Candidates {
-    /// The commands that begin with `part`.
-    pub(crate) fn commands(start: usize, part: &str) -> Self {
-        let words = Name::ALL.into_iter().map(|name| format!("/{}", name.as_str()));
-        Self { start, words: words.filter(|word| word.starts_with(part)).collect() }
+    pub(crate) fn new(start: usize, part: String, words: Vec<String>) -> Self {
+        let begins = |word: &&String| bare(word).starts_with(bare(&part));
+        let begun = words.iter().take_while(begins).count();
+        Self { start, part, words, begun, selected: None }
     }
 
-    /// What all of them begin with; with a space after the only one, unless it is a folder.
-    pub(crate) fn common(&self) -> Option<String> {
-        let first = self.words.first()?;
-        if self.words.len() == 1 {
-            let end = if first.ends_with('/') { "" } else { " " };
-            return Some(format!("{first}{end}"));
-        }
+    /// The same with more words, which match the text in another way.
+    pub(crate) fn with_others(mut self, others: impl IntoIterator<Item = String>) -> Self {
+        self.words.extend(others);
+        self
+    }
+
+    /// The commands that `part` matches, the best first.
+    pub(crate) fn commands(start: usize, part: &str) -> Self {
+        let names = Name::ALL.into_iter().map(Name::as_str);
+        let pattern = part.trim_start_matches('/');
+        let mut found: Vec<_> =
+            names.filter_map(|name| Some((fuzzy(pattern, name)?, format!("/{name}")))).collect();
+        found.sort_by_key(|(cost, _)| *cost);
+        Self::new(start, part.to_owned(), found.into_iter().map(|(_, word)| word).collect())
+    }
+
+    /// What is written in place of the text: the only candidate, with a space after it unless it is a folder, or
+    /// what those that begin with the text have in common.
+    pub(crate) fn completed(&self) -> Option<String> {
+        let mut begun = self.words.iter().take(self.begun);
+        let Some(first) = begun.next() else {
+            let [only] = self.words.as_slice() else { return None };
+            return Some(ended(only));
+        };
         let shared = |a: &str, b: &str| {
             let pairs = a.chars().zip(b.chars()).take_while(|(a, b)| a == b);
             pairs.map(|(char, _)| char.len_utf8()).sum::<usize>()
         };
-        let length = self.words.iter().map(|word| shared(first, word)).min()?;
+        let Some(length) = begun.map(|word| shared(first, word)).min() else {
+            return Some(ended(first));
+        };
         Some(first[..length].to_owned())
     }
+
+    /// The arrow keys choose another word; false if there is none in that direction.
+    pub(crate) fn select(&mut self, forward: bool) -> bool {
+        let last = self.words.len().saturating_sub(1);
+        self.selected = match (self.selected, forward) {
+            (None, false) => return false,
+            (None, true) => Some(0),
+            (Some(at), true) => Some((at + 1).min(last)),
+            (Some(at), false) => at.checked_sub(1),
+        };
+        true
+    }
+
+    /// The chosen word as it is written.
+    pub(crate) fn chosen(&self) -> Option<String> {
+        self.words.get(self.selected?).map(|word| ended(word))
+    }
+}
+
+/// A path without its opening quote.
+fn bare(word: &str) -> &str {
+    word.strip_prefix('"').unwrap_or(word)
+}
+
+/// A word after which the next one begins; a folder goes on.
+fn ended(word: &str) -> String {
+    if word.ends_with('/') { word.to_owned() } else { format!("{word} ") }
+}
+
+/// How far `text` is from `pattern`, in any case; `None` if it lacks one of its characters, in their order. The
+/// beginning and then any part of the last name of a path come first, then any part, then scattered characters, the
+/// fewer pieces the better.
+pub(crate) fn fuzzy(pattern: &str, text: &str) -> Option<usize> {
+    let (pattern, text) = (pattern.to_lowercase(), text.to_lowercase());
+    let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    if last.starts_with(&pattern) || text.starts_with(&pattern) {
+        return Some(0);
+    }
+    if last.contains(&pattern) {
+        return Some(1);
+    }
+    if text.contains(&pattern) {
+        return Some(2);
+    }
+    let mut chars = text.chars();
+    let mut pieces = 2;
+    for wanted in pattern.chars() {
+        let skipped = chars.position(|char| char == wanted)?;
+        pieces += usize::from(skipped > 0);
+    }
+    Some(pieces)
 }
 
 /// Characters before an `@` that begins the name of a file, besides white space.
@@ -188,16 +264,46 @@ mod tests {
 
     #[test]
     fn what_candidates_share_is_completed() {
-        let check = |words: &[&str], expected: Option<&str>| {
+        let check = |part: &str, words: &[&str], expected: Option<&str>| {
             let words = words.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(Candidates { start: 0, words }.common().as_deref(), expected);
+            let found = Candidates::new(0, part.to_owned(), words);
+            assert_eq!(found.completed().as_deref(), expected, "{part}");
         };
-        check(&[], None);
-        check(&["/help"], Some("/help "));
-        check(&["src/"], Some("src/"));
-        check(&["main.rs", "main.py"], Some("main."));
-        check(&["é1", "è2"], Some(""));
+        check("x", &[], None);
+        check("/h", &["/help"], Some("/help "));
+        check("s", &["src/"], Some("src/"));
+        check("m", &["main.rs", "main.py"], Some("main."));
+        check("", &["é1", "è2"], Some(""));
+        check("main", &["main.rs", "src/domain.rs"], Some("main.rs "));
+        check("my", &["\"my notes.txt\"", "\"my list.txt\""], Some("\"my "));
+        check("mr", &["src/main.rs"], Some("src/main.rs "));
+        check("mr", &["src/main.rs", "src/mir.rs"], None);
+        // A file in the folder is no reason not to complete the name of the folder.
+        let folder = Candidates::new(0, "sub".to_owned(), vec!["sub/".to_owned()]);
+        let folder = folder.with_others(["\"sub/my notes.txt\"".to_owned()]);
+        assert_eq!(folder.completed().as_deref(), Some("sub/"));
+    }
+
+    #[test]
+    fn what_matches_better_comes_first() {
         assert_eq!(Candidates::commands(0, "/sa").words, ["/save"]);
+        assert_eq!(Candidates::commands(0, "/").words.len(), Name::ALL.len());
+        assert_eq!(Candidates::commands(0, "/e").words[..2], ["/export", "/edit"]);
+        let mut paths = ["src/shell/main.rs", "docs/domain.md", "main.rs", "m/a/i/n", "x.rs"];
+        paths.sort_by_key(|path| fuzzy("MAIN", path).unwrap_or(usize::MAX));
+        assert_eq!(paths, ["src/shell/main.rs", "main.rs", "docs/domain.md", "m/a/i/n", "x.rs"]);
+        assert_eq!(fuzzy("niam", "main"), None);
+    }
+
+    #[test]
+    fn the_arrow_keys_choose_a_word_or_none() {
+        let mut found = Candidates::new(0, String::new(), vec!["a/".to_owned(), "b".to_owned()]);
+        assert!(!found.select(false) && found.chosen().is_none());
+        assert!(found.select(true));
+        assert_eq!(found.chosen().as_deref(), Some("a/"));
+        assert!(found.select(true) && found.select(true));
+        assert_eq!(found.chosen().as_deref(), Some("b "));
+        assert!(found.select(false) && found.select(false) && !found.select(false));
     }
 
     #[test]

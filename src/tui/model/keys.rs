@@ -2,7 +2,7 @@
 
 use super::hint::About;
 use super::{Action, Picker, PickerKind, Piece, Scroll, State, Unfolded};
-use crate::tui::input::{Candidates, Completion, Move};
+use crate::tui::input::Move;
 use crate::tui::model::picker::Choice;
 use crate::tui::terminal::keys::{Key, Press, Typed};
 use crate::tui::text::clean;
@@ -37,18 +37,6 @@ impl State {
     fn write(&mut self, text: &str) {
         self.editor.insert(text);
         self.changed();
-    }
-
-    /// The person has changed the text.
-    fn changed(&mut self) {
-        self.history.leave();
-        let before = &self.editor.text()[..self.editor.cursor()];
-        self.candidates = match Completion::of(before) {
-            Some(Completion::Command { start, part }) => {
-                Some(Candidates::commands(start, &part)).filter(|found| !found.words.is_empty())
-            }
-            Some(Completion::File { .. } | Completion::Profile { .. }) | None => None,
-        };
     }
 
     fn pressed(&mut self, press: Press) -> Vec<Action> {
@@ -89,8 +77,10 @@ impl State {
         match press.key {
             Key::Char(char) => self.write(char.encode_utf8(&mut [0; 4])),
             Key::Enter if press.shift => self.write("\n"),
-            Key::Enter => return self.entered(false),
-            Key::Tab if !press.shift => return self.complete(),
+            Key::Enter => return self.take_candidate(true).unwrap_or_else(|| self.entered(false)),
+            Key::Tab if !press.shift => {
+                return self.take_candidate(false).unwrap_or_else(|| self.complete());
+            }
             Key::Tab => {}
             Key::Backspace => self.erase(Move::Left, false),
             Key::Delete => self.erase(Move::Right, false),
@@ -98,6 +88,8 @@ impl State {
             Key::Right => self.editor.go(Move::Right),
             Key::Home => self.editor.go(Move::LineStart),
             Key::End => self.editor.go(Move::LineEnd),
+            Key::Up if self.select_candidate(false) => {}
+            Key::Down if self.select_candidate(true) => {}
             Key::Up if !self.editor.up() => self.look_back(),
             Key::Down if !self.editor.down() => self.look_forward(),
             Key::Up | Key::Down => {}
@@ -215,60 +207,6 @@ impl State {
         };
         let choices = self.history.newest_first().map(choice).collect();
         self.picker = Some(Picker::new(PickerKind::Prompt, String::new(), choices));
-    }
-
-    /// Completes the word before the cursor.
-    fn complete(&mut self) -> Vec<Action> {
-        let before = &self.editor.text()[..self.editor.cursor()];
-        match Completion::of(before) {
-            Some(Completion::Command { start, part }) => {
-                self.insert_common(&Candidates::commands(start, &part));
-                Vec::new()
-            }
-            Some(Completion::File { start, part }) => vec![Action::ListFiles { start, part }],
-            Some(Completion::Profile { start, part }) => {
-                vec![Action::CompleteProfile { start, part }]
-            }
-            None => Vec::new(),
-        }
-    }
-
-    /// The files were listed; the text may have changed meanwhile.
-    pub(super) fn files_listed(&mut self, found: Candidates) {
-        let before = &self.editor.text()[..self.editor.cursor()];
-        let nothing = match Completion::of(before) {
-            // After a space it may be the rest of the sentence, and no name.
-            Some(Completion::File { start, part }) if start == found.start => {
-                let is_name = part.starts_with('"') || !part.contains(char::is_whitespace);
-                is_name.then_some("no file begins like that")
-            }
-            Some(Completion::Profile { start, .. }) if start == found.start => {
-                Some("no profile begins like that")
-            }
-            Some(
-                Completion::File { .. } | Completion::Profile { .. } | Completion::Command { .. },
-            )
-            | None => return,
-        };
-        match nothing {
-            _ if !found.words.is_empty() => self.insert_common(&found),
-            Some(nothing) => self.hint(nothing),
-            None => {}
-        }
-    }
-
-    fn insert_common(&mut self, found: &Candidates) {
-        let Some(common) = found.common() else { return };
-        let before = &self.editor.text()[..self.editor.cursor()];
-        // The path may need quotes.
-        let plain = |text: &str| text.strip_prefix('"').unwrap_or(text).to_owned();
-        let part = before.get(found.start..);
-        let is_longer = part.is_some_and(|part| plain(&common).starts_with(&plain(part)));
-        if is_longer {
-            self.editor.replace_before(found.start, &common);
-        }
-        self.changed();
-        self.candidates = (found.words.len() > 1).then(|| found.clone());
     }
 
     fn toggle_folding(&mut self) -> Vec<Action> {

@@ -11,7 +11,7 @@ use crate::tui::text::clean;
 /// Prompts that may wait for their turn.
 pub(super) const WAITING_MAX: usize = 100;
 
-const KEYS: [(&str, &str); 18] = [
+const KEYS: [(&str, &str); 19] = [
     ("Enter", "send; while the model answers, the prompt waits for its turn"),
     ("Ctrl-S", "send into the run that goes on"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
@@ -25,7 +25,8 @@ const KEYS: [(&str, &str); 18] = [
     ("Up, Down, Ctrl-P, Ctrl-N", "earlier prompts"),
     ("Ctrl-R", "search earlier prompts"),
     ("Alt-Up", "take back the prompt that waits"),
-    ("Tab", "complete a command, or a file after @, which is attached"),
+    ("/, @", "list the commands, or the files to attach; Down and Up choose, Enter or Tab takes"),
+    ("Tab", "complete a command, or a file after @"),
     ("Ctrl-X Ctrl-E", "write the prompt in $VISUAL or $EDITOR"),
     (
         "Enter, Ctrl-A, Backspace",

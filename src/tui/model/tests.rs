@@ -287,8 +287,12 @@ fn commands_are_completed_and_carried_out() {
     scene.event(Event::Edited(Ok("see @sr".to_owned())));
     scene.key(Key::Tab);
     let (start, part) = (5, "sr".to_owned());
-    assert_eq!(scene.actions.last(), Some(&Action::ListFiles { start, part }));
-    scene.event(Event::Files(Candidates { start, words: vec!["src/".to_owned()] }));
+    assert_eq!(
+        scene.actions.last(),
+        Some(&Action::ListFiles { start, part: part.clone(), completes: true })
+    );
+    let found = Candidates::new(start, part, vec!["src/".to_owned()]);
+    scene.event(Event::Files { found, completes: true });
     assert_eq!(scene.state.editor.text(), "see @src/");
 }
 

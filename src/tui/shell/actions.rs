@@ -53,11 +53,12 @@ impl Shell<'_> {
                     let names = profiles().unwrap_or_default().into_iter();
                     let words =
                         names.filter(|name| name.starts_with(&part) && clean(name) == *name);
-                    Event::Files(Candidates { start, words: words.collect() })
+                    let words = words.collect();
+                    Event::Files { found: Candidates::new(start, part, words), completes: true }
                 });
             }
-            Action::ListFiles { start, part } => {
-                self.find(move || Event::Files(files::listed(start, &part)));
+            Action::ListFiles { start, part, completes } => {
+                self.find(move || Event::Files { found: files::listed(start, &part), completes });
             }
             Action::FindFiles(looked_for) => {
                 self.find(move || {

@@ -2,10 +2,11 @@
 
 use crate::support::files::{read_limited, replace, user_folder};
 use crate::tui::input::{
-    Candidates, ENTRIES_MAX, History, meanings, needs_quotes, quoted, unquoted,
+    Candidates, ENTRIES_MAX, History, fuzzy, meanings, needs_quotes, quoted, unquoted,
 };
 use crate::tui::model::{Large, UNASKED_BYTES_MAX};
 use crate::tui::text::clean;
+use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -17,8 +18,11 @@ const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A prompt that is longer is not stored.
 const PROMPT_BYTES_MAX: usize = 64 * 1024;
 
-/// Files of a folder that are offered.
+/// Files that are offered in each of the two ways.
 const FILES_MAX: usize = 200;
+
+/// Entries of folders that are looked at for one list, those of the nearest folders first.
+const ENTRIES_LOOKED_AT_MAX: usize = 20_000;
 
 /// The file with the prompts of earlier chats: one JSON string a line.
 #[derive(Clone, Debug)]
@@ -84,27 +88,33 @@ impl HistoryFile {
     }
 }
 
-/// The files and folders whose path begins with `part`.
+/// The files and folders that `part` may mean: those whose path begins with it, then those below that match it in
+/// another way, the best first.
 pub(super) fn listed(start: usize, part: &str) -> Candidates {
-    let (has_quote, part) = (part.starts_with('"'), unquoted(part));
-    let part = part.as_str();
+    let (has_quote, path) = (part.starts_with('"'), unquoted(part));
+    let mut begun = beginning_with(&path);
+    // All of them, so that they have a beginning in common.
+    let in_quotes = has_quote || begun.iter().any(|word| needs_quotes(word));
+    let others = matching(&path).into_iter().filter(|word| !begun.contains(word));
+    let others = others.map(|word| quoted(&word, has_quote || needs_quotes(&word)));
+    let others: Vec<_> = others.take(FILES_MAX).collect();
+    begun.truncate(FILES_MAX);
+    begun.iter_mut().for_each(|word| *word = quoted(word, in_quotes));
+    Candidates::new(start, part.to_owned(), begun).with_others(others)
+}
+
+/// The entries of a folder whose path begins with `part`.
+fn beginning_with(part: &str) -> Vec<String> {
     let (folder, name) = part.rsplit_once('/').map_or(("", part), |(folder, name)| (folder, name));
     let before = if part.contains('/') { format!("{folder}/") } else { String::new() };
-    let at = match before.as_str() {
-        "" => Path::new(".").to_owned(),
-        before => expanded(before),
-    };
-    let entries = fs::read_dir(at).into_iter().flatten().filter_map(Result::ok);
+    let at = if before.is_empty() { PathBuf::from(".") } else { expanded(&before) };
     let mut words = Vec::new();
-    for entry in entries {
-        let file_name = entry.file_name();
-        // A name that can't be typed, or that would do something to the terminal, is not offered.
-        let Some(text) = file_name.to_str().filter(|text| clean(text) == **text) else { continue };
+    for (text, is_folder) in entries(&at) {
         let is_hidden = text.starts_with('.') && !name.starts_with('.');
         if !text.starts_with(name) || is_hidden {
             continue;
         }
-        let end = if entry.path().is_dir() { "/" } else { "" };
+        let end = if is_folder || at.join(&text).is_dir() { "/" } else { "" };
         words.push(format!("{before}{text}{end}"));
     }
     if words.is_empty() && !part.ends_with('/') && expanded(part).is_dir() {
@@ -112,11 +122,53 @@ pub(super) fn listed(start: usize, part: &str) -> Candidates {
         words.push(format!("{part}/"));
     }
     words.sort();
-    words.truncate(FILES_MAX);
-    // All of them, so that they have a beginning in common.
-    let in_quotes = has_quote || words.iter().any(|word| needs_quotes(word));
-    words.iter_mut().for_each(|word| *word = quoted(word, in_quotes));
-    Candidates { start, words }
+    words
+}
+
+/// The files and folders, at any depth, whose path has the characters of `part` in their order. They are looked for
+/// in the folder that `part` names, or in this one if it names none, without following symbolic links.
+fn matching(part: &str) -> Vec<String> {
+    let (folder, name) = match part.rsplit_once('/') {
+        Some((folder, name)) if expanded(&format!("{folder}/")).is_dir() => {
+            (format!("{folder}/"), name)
+        }
+        Some(_) | None => (String::new(), part),
+    };
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let at = if folder.is_empty() { PathBuf::from(".") } else { expanded(&folder) };
+    let mut folders = VecDeque::from([String::new()]);
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    while looked_at < ENTRIES_LOOKED_AT_MAX
+        && let Some(below) = folders.pop_front()
+    {
+        for (text, is_folder) in entries(&at.join(&below)) {
+            looked_at += 1;
+            if text.starts_with('.') {
+                continue;
+            }
+            let path = format!("{below}{text}{}", if is_folder { "/" } else { "" });
+            if let Some(cost) = fuzzy(name, &path) {
+                found.push((cost, path.len(), format!("{folder}{path}")));
+            }
+            if is_folder {
+                folders.push_back(path);
+            }
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, _, path)| path).collect()
+}
+
+/// The entries of a folder, and whether each is itself one. A name that can't be typed, or that would do something
+/// to the terminal, is not offered.
+fn entries(folder: &Path) -> impl Iterator<Item = (String, bool)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| {
+        let text = entry.file_name().into_string().ok().filter(|text| clean(text) == *text)?;
+        Some((text, entry.file_type().is_ok_and(|kind| kind.is_dir())))
+    })
 }
 
 /// The file that a mention names, and which part of the mention is its name.

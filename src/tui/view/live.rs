@@ -23,7 +23,7 @@ const TOOL_ROWS_MAX: usize = 6;
 const WAITING_ROWS_MAX: usize = 3;
 
 /// Rows of candidates for a completion.
-const CANDIDATE_ROWS_MAX: usize = 5;
+const CANDIDATE_ROWS_MAX: usize = 8;
 
 /// Bytes of reasoning that are looked at for its last rows.
 const REASONING_BYTES_MAX: usize = 4 * 1024;
@@ -312,20 +312,27 @@ fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> 
     if state.picker.is_some() {
         return Vec::new();
     }
-    let style = look.style(Part::Quiet);
     let about = |word: &String| {
-        let name = crate::tui::commands::Name::ALL.into_iter();
-        let mut name = name.filter(|name| word.strip_prefix('/') == Some(name.as_str()));
-        match name.next() {
-            Some(name) => format!("  {word} {}  {}", name.parameter(), name.about()),
-            None => format!("  {word}"),
+        let mut names = crate::tui::commands::Name::ALL.into_iter();
+        match names.find(|name| word.strip_prefix('/') == Some(name.as_str())) {
+            Some(name) => format!("{word} {}  {}", name.parameter(), name.about()),
+            None => word.clone(),
         }
     };
-    let lines = found.words.iter().take(CANDIDATE_ROWS_MAX);
-    let mut lines: Vec<_> =
-        lines.map(|word| styled(one_line(&about(word), columns), style)).collect();
-    let more = found.words.len().saturating_sub(CANDIDATE_ROWS_MAX);
-    lines.extend((more > 0).then(|| styled(one_line(&format!("  … {more} more"), columns), style)));
+    let first = found.selected.map_or(0, |at| (at + 1).saturating_sub(CANDIDATE_ROWS_MAX));
+    let shown = found.words.iter().enumerate().skip(first).take(CANDIDATE_ROWS_MAX);
+    let mut lines: Vec<_> = shown
+        .map(|(number, word)| {
+            let (sign, part) = match found.selected == Some(number) {
+                true => ("> ", Part::Chosen),
+                false => ("  ", Part::Quiet),
+            };
+            styled(one_line(&format!("{sign}{}", about(word)), columns), look.style(part))
+        })
+        .collect();
+    let more = found.words.len().saturating_sub(first + CANDIDATE_ROWS_MAX);
+    let more = (more > 0).then(|| one_line(&format!("  … {more} more"), columns));
+    lines.extend(more.map(|more| styled(more, look.style(Part::Quiet))));
     lines
 }
 
