@@ -26,6 +26,7 @@ pub use descriptions::{completions, man, manifest};
 pub use doctor::doctor;
 pub use list_events::list_events;
 pub use models::models;
+pub(crate) use models::names as model_names;
 pub use profiles::profiles;
 pub use prompts::prompts;
 pub use schema::schema;

@@ -94,8 +94,8 @@ impl Name {
             Self::New => ("new", "", "begin another conversation"),
             Self::Resume => ("resume", "[WORDS]", "choose a stored conversation and go on with it"),
             Self::Fork => ("fork", "", "copy the stored conversation and go on in the copy"),
-            Self::Model => ("model", "[NAME]", "choose the model, or show which one answers"),
-            Self::Profile => ("profile", "[NAME]", "choose a profile, or list them"),
+            Self::Model => ("model", "[NAME]", "choose the model, from a list without a name"),
+            Self::Profile => ("profile", "[NAME]", "choose a profile, from a list without a name"),
             Self::Tools => ("tools", "", "list the tool servers and their tools"),
             Self::System => (
                 "system",

@@ -81,6 +81,8 @@ pub(crate) enum Event {
         joins: bool,
         prompt: Result<String, String>,
     },
+    /// The models that the provider lists.
+    Models(Result<Vec<String>, String>),
     /// Files, or profiles, that the text before the cursor may name. `completes`: for the tab key.
     Files {
         found: Candidates,
@@ -126,6 +128,8 @@ pub(crate) enum Action {
         line: String,
         joins: bool,
     },
+    /// List the models of the provider that answers.
+    ListModels,
     /// List the profiles whose names begin with `part`, which stands at `start`.
     CompleteProfile {
         start: usize,
@@ -381,6 +385,7 @@ impl State {
             Event::Sessions(sessions) => return self.sessions_listed(sessions),
             Event::Profiles(listed) => self.profiles_listed(listed),
             Event::Expanded { line, joins, prompt } => return self.expanded(&line, joins, prompt),
+            Event::Models(listed) => self.models_listed(listed),
             Event::Files { found, completes } => self.candidates_listed(found, completes),
             Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
             Event::Measured { large, draft } => return self.measured(&large, draft),

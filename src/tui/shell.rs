@@ -22,7 +22,7 @@ use super::model::{Action, Event, Opening, State};
 use super::terminal::keys::Typed;
 use crate::host::{Host, HostSettings};
 use crate::protocol::attachment::Attachment;
-use crate::protocol::command::Submit;
+use crate::protocol::command::{ModelChoice, Submit};
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
 use crate::store::{Library, OpenMode};
@@ -59,6 +59,8 @@ pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Sen
 
 /// Makes the prompt of the command file that a line names, with its flags; `None` if there is none.
 pub(crate) type Prompts = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
+/// Lists the models of the provider that this choice, or the options, name.
+pub(crate) type ModelNames = Arc<dyn Fn(&ModelChoice) -> Result<Vec<String>, String> + Send + Sync>;
 
 /// Says how to resume a session, if it is stored.
 pub(crate) type Resume = Box<dyn Fn(&str) -> Option<GoingOn>>;
@@ -70,6 +72,7 @@ pub(crate) struct Services {
     pub(crate) library: Option<Library>,
     pub(crate) profiles: ProfileNames,
     pub(crate) prompts: Prompts,
+    pub(crate) models: ModelNames,
     /// Copies conversations, if they are stored.
     pub(crate) forker: Option<Forker>,
     pub(crate) resume: Resume,

@@ -1,7 +1,10 @@
 //! Lists under the line of a chat: commands and files.
 
 use crate::chat::{Person, chat};
-use crate::server::Folder;
+use crate::profiles::Scene;
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, KEY};
+use serde_json::json;
 use std::fs;
 
 const DOWN: &str = "\u{1b}[B";
@@ -41,6 +44,37 @@ fn an_at_sign_lists_files_below_the_folder() {
     person.types("\r");
     person.answered("You said: read");
     person.sees("attached: plans.md");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn models_and_profiles_are_chosen_from_lists() {
+    let list = r#"{"object":"list","data":[{"id":"tiny"},{"id":"large"}]}"#;
+    let list = vec![Step::Status(200, Vec::new(), list.into())];
+    let provider = Provider::start(vec![says("one"), list, says("two")]);
+    let base_url = provider.base_url();
+    let profile = format!("engine: openai\n    model: tiny\n    base-url: {base_url}\n");
+    let scene = Scene::new(&format!("profiles:\n  small:\n    {profile}"), "");
+    let words = ["chat", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let mut command = scene.command(&words);
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("/profile\r");
+    person.sees("Profiles: type to search, Enter chooses");
+    person.types("sm\r");
+    person.sees("small · openai · tiny answers from the next prompt on");
+    person.types("hi\r");
+    person.answered("one");
+    person.types("/model\r");
+    person.sees("> tiny  (answers now)");
+    person.types("rge\r");
+    person.sees("large answers from the next prompt on");
+    person.types("hi\r");
+    person.answered("two");
+    let models = [1, 3].map(|number| provider.wait_request(number).body["model"].clone());
+    assert_eq!(models, [json!("tiny"), json!("large")]);
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

@@ -7,8 +7,9 @@ use crate::cli::calls::CallArgs;
 use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::{self, ProfileValues};
 use crate::cli::session::EngineArgs;
-use crate::cli::{LogLevel, ProviderArgs, log, shell};
+use crate::cli::{LogLevel, ProviderArgs, SessionArgs, log, shell};
 use crate::engine::{CallSettings, Engine, RunError};
+use crate::protocol::command::ModelChoice;
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -28,6 +29,29 @@ pub fn models(args: ModelsArgs) -> u8 {
         let data = models.iter().map(|model| json!({ "id": model })).collect();
         Ok(Document { text: text.into_bytes(), data })
     })
+}
+
+/// What lists the models of a provider in a chat that began with `session`: of the one that a choice in the chat
+/// names, else of that of the options.
+pub(crate) fn names(
+    session: &SessionArgs,
+) -> impl Fn(&ModelChoice) -> Result<Vec<String>, String> + Send + Sync + use<> {
+    let (provider, calls) = (session.provider.clone(), session.calls.clone());
+    let engines = session.engines.clone();
+    move |choice| {
+        let mut provider = provider.clone();
+        if !choice.profile.is_empty() {
+            let ProviderArgs { registries, tls_roots, .. } = provider;
+            let profile = Some(choice.profile.clone());
+            provider = ProviderArgs { registries, tls_roots, profile, ..ProviderArgs::default() };
+        }
+        let shown = |error: anyhow::Error| format!("{error:#}");
+        let (engine, settings) = chosen(&provider, &calls, &engines).map_err(shown)?;
+        let models = listed(&*engine, &settings).map_err(shown)?;
+        let mut models = models.map_err(|error| error.message)?;
+        models.sort_unstable();
+        Ok(models)
+    }
 }
 
 fn wrong(error: anyhow::Error) -> Failure {

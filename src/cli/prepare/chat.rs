@@ -2,6 +2,7 @@
 
 use super::inputs::Inputs;
 use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system};
+use crate::cli::commands;
 use crate::cli::config;
 use crate::cli::log::{self, Flush};
 use crate::cli::prompts::expand;
@@ -196,6 +197,7 @@ impl ReadyChat {
         let forker = config::chat::forker(&session);
         let registries = session.provider.registries.clone();
         let services = Services {
+            models: Arc::new(commands::model_names(&first)),
             opener: config::chat::opener(session, first),
             library,
             forker,

@@ -129,8 +129,16 @@ impl State {
                 self.note(Note::Information, clean(&text));
             }
             Command::Resume(search) => {
-                self.picker = Some(Picker::new(PickerKind::Session, search, Vec::new()));
+                self.picker = Some(Picker::loading(PickerKind::Session, search));
                 return vec![Action::ListSessions];
+            }
+            Command::Model(None) if !self.is_plain() => {
+                self.picker = Some(Picker::loading(PickerKind::Model, String::new()));
+                return vec![Action::ListModels];
+            }
+            Command::Profile(None) if !self.is_plain() => {
+                self.picker = Some(Picker::loading(PickerKind::Profile, String::new()));
+                return vec![Action::ListProfiles];
             }
             Command::Model(Some(model)) => return switch(String::new(), model),
             Command::Profile(Some(profile)) => return switch(profile, String::new()),
@@ -242,7 +250,7 @@ impl Status {
     }
 }
 
-fn switch(profile: String, model: String) -> Vec<Action> {
+pub(super) fn switch(profile: String, model: String) -> Vec<Action> {
     vec![Action::Request(Outgoing::SwitchModel { profile, model })]
 }
 

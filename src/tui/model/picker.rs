@@ -1,5 +1,6 @@
 //! A list to choose from, with a search.
 
+use super::orders::switch;
 use super::{Action, Note, Opening, Piece, State};
 use crate::tui::input::Move;
 use crate::tui::terminal::keys::{Key, Press};
@@ -16,6 +17,8 @@ const PLAIN_CHOICES_MAX: usize = 20;
 pub(crate) enum PickerKind {
     Session,
     Prompt,
+    Model,
+    Profile,
 }
 
 /// An entry of the list.
@@ -35,13 +38,25 @@ pub(crate) struct Picker {
     pub(crate) search: String,
     /// Among the entries that match.
     pub(crate) selected: usize,
+    /// The entries are not known yet.
+    pub(crate) is_loading: bool,
     choices: Vec<Choice>,
 }
 
 impl Picker {
     pub(crate) fn new(kind: PickerKind, search: String, mut choices: Vec<Choice>) -> Self {
         choices.truncate(CHOICES_MAX);
-        Self { kind, search, selected: 0, choices }
+        Self { kind, search, selected: 0, is_loading: false, choices }
+    }
+
+    /// A list whose entries are being looked for.
+    pub(crate) fn loading(kind: PickerKind, search: String) -> Self {
+        Self { is_loading: true, ..Self::new(kind, search, Vec::new()) }
+    }
+
+    /// The entries are known.
+    fn loaded(&mut self, choices: Vec<Choice>) {
+        *self = Self::new(self.kind, std::mem::take(&mut self.search), choices);
     }
 
     /// The entries that have every word of the search, in any case.
@@ -64,38 +79,73 @@ impl Picker {
 
 impl State {
     pub(super) fn sessions_listed(&mut self, listed: Result<Vec<Choice>, String>) -> Vec<Action> {
-        match (listed, &mut self.picker) {
-            (Err(why), _) => {
-                self.picker = None;
-                self.note(Note::Error, why);
-            }
-            (Ok(choices), Some(picker)) if picker.kind == PickerKind::Session => {
-                let search = std::mem::take(&mut picker.search);
-                *picker = Picker::new(PickerKind::Session, search, choices);
-                if self.is_plain() {
-                    return self.choose_by_words();
-                }
-            }
-            // It was closed meanwhile.
-            (Ok(_), _) => {}
+        match self.listed(PickerKind::Session, listed) {
+            true if self.is_plain() => self.choose_by_words(),
+            true | false => Vec::new(),
         }
-        Vec::new()
     }
 
     pub(super) fn profiles_listed(&mut self, listed: Result<Vec<String>, String>) {
         match listed {
             Ok(names) if names.is_empty() => {
+                self.picker.take_if(|picker| picker.kind == PickerKind::Profile);
                 let text =
                     "there are no profiles; `duologue profiles --help` says where they are written";
                 self.note(Note::Information, text.to_owned());
             }
-            Ok(names) => {
+            Ok(names) if self.is_plain() => {
                 let names: Vec<_> = names.iter().map(|name| clean(name)).collect();
                 let text =
                     format!("profiles, each to be chosen with /profile NAME: {}", names.join(", "));
                 self.note(Note::Information, text);
             }
-            Err(why) => self.note(Note::Error, clean(&why)),
+            Ok(names) => {
+                let choices = self.named_choices(names, &self.status.profile);
+                self.listed(PickerKind::Profile, Ok(choices));
+            }
+            Err(why) => drop(self.listed(PickerKind::Profile, Err(clean(&why)))),
+        }
+    }
+
+    /// The provider has listed its models. Without its list a name can still be written.
+    pub(super) fn models_listed(&mut self, listed: Result<Vec<String>, String>) {
+        let choices = match listed {
+            Ok(names) => self.named_choices(names, &self.status.model),
+            Err(why) => {
+                self.hint(format!("the provider lists no models: {}", clean(&why)));
+                Vec::new()
+            }
+        };
+        self.listed(PickerKind::Model, Ok(choices));
+    }
+
+    fn named_choices(&self, names: Vec<String>, current: &str) -> Vec<Choice> {
+        let choice = |name: String| {
+            let title = clean(&name).replace('\n', " ");
+            let detail = if title == current { "(answers now)" } else { "" };
+            Choice { value: name, title, detail: detail.to_owned() }
+        };
+        names.into_iter().map(choice).collect()
+    }
+
+    /// Fills the list of this kind, if it was not closed meanwhile; false if not.
+    fn listed(&mut self, kind: PickerKind, listed: Result<Vec<Choice>, String>) -> bool {
+        let Some(picker) = self.picker.as_mut().filter(|picker| picker.kind == kind) else {
+            if let Err(why) = listed {
+                self.note(Note::Error, why);
+            }
+            return false;
+        };
+        match listed {
+            Ok(choices) => {
+                picker.loaded(choices);
+                true
+            }
+            Err(why) => {
+                self.picker = None;
+                self.note(Note::Error, why);
+                false
+            }
         }
     }
 
@@ -156,9 +206,21 @@ impl State {
     fn chosen(&mut self) -> Vec<Action> {
         let Some(picker) = self.picker.take() else { return Vec::new() };
         let Some(choice) = picker.matching().get(picker.selected).copied().cloned() else {
-            return Vec::new();
+            // Not every provider lists all of its models.
+            let written = picker.search.trim();
+            return match picker.kind {
+                PickerKind::Model if !written.is_empty() => {
+                    switch(String::new(), written.to_owned())
+                }
+                PickerKind::Model
+                | PickerKind::Profile
+                | PickerKind::Session
+                | PickerKind::Prompt => Vec::new(),
+            };
         };
         match picker.kind {
+            PickerKind::Model => switch(String::new(), choice.value),
+            PickerKind::Profile => switch(choice.value, String::new()),
             PickerKind::Session => self.open(Opening::Stored { session: choice.value }),
             PickerKind::Prompt => {
                 let written = self.editor.take();
@@ -177,6 +239,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::model::tests::Scene;
+    use crate::tui::model::{Event, Outgoing};
 
     #[test]
     fn the_search_finds_all_words_in_any_case() {
@@ -193,5 +257,56 @@ mod tests {
         assert_eq!(picker.selected, 2);
         picker.select(false, 1);
         assert_eq!(picker.selected, 1);
+    }
+
+    fn command(scene: &mut Scene, text: &str) {
+        scene.write(text);
+        scene.key(Key::Enter);
+    }
+
+    fn switched(scene: &Scene) -> Vec<(&str, &str)> {
+        let switched = scene.actions.iter().filter_map(|action| {
+            let Action::Request(Outgoing::SwitchModel { profile, model }) = action else {
+                return None;
+            };
+            Some((profile.as_str(), model.as_str()))
+        });
+        switched.collect()
+    }
+
+    #[test]
+    fn a_model_is_chosen_from_the_providers_list_or_written() {
+        let mut scene = Scene::new();
+        scene.state.status.model = "small".to_owned();
+        command(&mut scene, "/model");
+        assert_eq!(scene.actions, [Action::ListModels]);
+        scene.write("ar");
+        let names = ["small", "large", "larger"].map(str::to_owned).to_vec();
+        scene.event(Event::Models(Ok(names)));
+        scene.key(Key::Down);
+        scene.key(Key::Enter);
+        command(&mut scene, "/model");
+        scene.event(Event::Models(Err("it has no list".to_owned())));
+        scene.write("secret-1");
+        scene.key(Key::Enter);
+        assert_eq!(switched(&scene), [("", "larger"), ("", "secret-1")]);
+        command(&mut scene, "/model");
+        scene.key(Key::Esc);
+        scene.event(Event::Models(Ok(Vec::new())));
+        assert!(scene.state.picker.is_none(), "it was closed");
+    }
+
+    #[test]
+    fn a_profile_is_chosen_from_a_list() {
+        let mut scene = Scene::new();
+        command(&mut scene, "/profile");
+        assert_eq!(scene.actions, [Action::ListProfiles]);
+        scene.event(Event::Profiles(Ok(vec!["home".to_owned(), "work".to_owned()])));
+        scene.write("wo");
+        scene.key(Key::Enter);
+        assert_eq!(switched(&scene), [("work", "")]);
+        command(&mut scene, "/profile");
+        scene.event(Event::Profiles(Ok(Vec::new())));
+        assert!(scene.state.picker.is_none());
     }
 }

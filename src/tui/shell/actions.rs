@@ -47,6 +47,11 @@ impl Shell<'_> {
                     Event::Expanded { line, joins, prompt: prompt.map_err(|why| clean(&why)) }
                 });
             }
+            Action::ListModels => {
+                let models = Arc::clone(&self.services.models);
+                let chosen = self.state.chosen.clone().unwrap_or_default();
+                self.find(move || Event::Models(models(&chosen)));
+            }
             Action::CompleteProfile { start, part } => {
                 let profiles = Arc::clone(&self.services.profiles);
                 self.find(move || {

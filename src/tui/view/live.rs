@@ -68,7 +68,7 @@ pub(super) fn region(
     };
     let progress = room.first(progress(state, look, columns));
     let picker = state.picker.as_ref();
-    let list = picker.map(|it| list(it, look, columns, room.0)).unwrap_or_default();
+    let list = picker.map(|it| list(state, it, look, columns, room.0)).unwrap_or_default();
     let list = room.first(list);
     let candidates = room.first(candidates(state, look, columns));
     let rows_of_editor = (rows / 3).max(1).min(room.0 + 1);
@@ -281,15 +281,16 @@ fn search(picker: &Picker) -> crate::tui::input::Editor {
     editor
 }
 
-fn list(picker: &Picker, look: &Look, columns: usize, rows: usize) -> Vec<Line<'static>> {
+fn list(
+    state: &State,
+    picker: &Picker,
+    look: &Look,
+    columns: usize,
+    rows: usize,
+) -> Vec<Line<'static>> {
     let matching = picker.matching();
-    let title = match (picker.kind, matching.is_empty()) {
-        (PickerKind::Session, false) => "Conversations: type to search, Enter goes on, Esc closes",
-        (PickerKind::Session, true) => "No conversation matches",
-        (PickerKind::Prompt, false) => "Prompts: type to search, Enter takes one, Esc closes",
-        (PickerKind::Prompt, true) => "No prompt matches",
-    };
-    let mut lines = vec![styled(one_line(title, columns), look.style(Part::Question))];
+    let title = title(state, picker, matching.is_empty());
+    let mut lines = vec![styled(one_line(&title, columns), look.style(Part::Question))];
     let shown = rows.saturating_sub(2).max(1);
     let first = (picker.selected + 1).saturating_sub(shown);
     for (number, choice) in matching.iter().enumerate().skip(first).take(shown) {
@@ -305,6 +306,32 @@ fn list(picker: &Picker, look: &Look, columns: usize, rows: usize) -> Vec<Line<'
         lines.push(styled(format!("{sign}{text}"), style));
     }
     lines
+}
+
+/// What a list is about, and what its keys do.
+fn title(state: &State, picker: &Picker, is_empty: bool) -> String {
+    let (what, takes) = match picker.kind {
+        PickerKind::Session => ("conversation", "goes on"),
+        PickerKind::Prompt => ("prompt", "takes one"),
+        PickerKind::Model => ("model", "chooses"),
+        PickerKind::Profile => ("profile", "chooses"),
+    };
+    if picker.is_loading {
+        return format!("The {what}s are being listed · Esc closes");
+    }
+    if is_empty {
+        let written = if picker.kind == PickerKind::Model { "; Enter takes this name" } else { "" };
+        return format!("No {what} matches{written}");
+    }
+    let answers = match picker.kind {
+        PickerKind::Model | PickerKind::Profile => {
+            format!(" · {} answers now", state.status.answers_with())
+        }
+        PickerKind::Session | PickerKind::Prompt => String::new(),
+    };
+    let (first, rest) = what.split_at(1);
+    let first = first.to_uppercase();
+    format!("{first}{rest}s: type to search, Enter {takes}, Esc closes{answers}")
 }
 
 fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
