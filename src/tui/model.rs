@@ -208,9 +208,10 @@ pub(crate) enum Piece {
     /// A piece that was shortened before, in full.
     Unfolded(Box<Piece>),
     Note(Note, String),
-    /// Turns with so many prompts were dropped; the first prompt is `text`.
+    /// So many turns with so many prompts were dropped; the first prompt is `text`.
     Dropped {
         prompts: usize,
+        turns: usize,
         text: String,
     },
     /// Prepared lines, as those of /help.
@@ -296,6 +297,8 @@ pub(crate) struct State {
     prompts: Vec<edits::AcceptedPrompt>,
     hint: Option<Hint>,
     leave_until: Option<Duration>,
+    /// Until then a second Esc lists the prompts of the conversation.
+    rewind_until: Option<Duration>,
     /// Ctrl-X was pressed.
     is_prefixed: bool,
     /// The last piece that was folded, to be shown in full.
@@ -344,6 +347,7 @@ impl State {
             prompts: Vec::new(),
             hint: None,
             leave_until: None,
+            rewind_until: None,
             is_prefixed: false,
             folded: None,
             last_ordinal: 0,

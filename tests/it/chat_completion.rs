@@ -68,7 +68,7 @@ fn models_and_profiles_are_chosen_from_lists() {
     person.types("hi\r");
     person.answered("one");
     person.types("/model\r");
-    person.sees("> tiny  (answers now)");
+    person.sees("tiny  (answers now)");
     person.types("rge\r");
     person.sees("large answers from the next prompt on");
     person.types("hi\r");

@@ -171,3 +171,28 @@ fn the_title_of_a_conversation_follows_its_first_prompt() {
     check("dropped-topic\n/undo\nkept-topic\nmore\n", "kept-topic", "dropped-topic");
     check("first-topic\nsecond\n/edit third\n", "first-topic", "third");
 }
+
+/// Esc as a terminal sends it that reports all keys.
+const ESC: &str = "\u{1b}[27u";
+
+#[test]
+fn a_second_esc_goes_back_to_an_earlier_prompt() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    for (number, prompt) in ["first", "second", "third"].into_iter().enumerate() {
+        person.types(&format!("{prompt}\r"));
+        person.answered(&format!("Turn {}. You said: {prompt}", number + 1));
+    }
+    person.types(ESC);
+    person.sees("Esc again goes back to an earlier prompt");
+    person.types(ESC);
+    person.sees("> third\n  second\n  first");
+    person.types("seco\r");
+    person.sees("Enter replaces this prompt and drops all after it");
+    person.types(" try\r");
+    person.sees("the last 2 turns were dropped: second");
+    person.answered("You said: second try Before that you said: first");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}

@@ -1,7 +1,8 @@
 //! Changes of the end of the conversation: the last turn is dropped, answered again, or asked in other
 //! words.
 
-use super::{Action, Note, Outgoing, Piece, State};
+use super::keys::title;
+use super::{Action, Choice, Note, Outgoing, Picker, PickerKind, Piece, State};
 use crate::conversation::ui::{FIRST_PROMPT, user_message_id};
 use crate::protocol::command::Edit;
 use crate::protocol::constants::code;
@@ -151,6 +152,38 @@ impl State {
         Vec::new()
     }
 
+    /// A second Esc on an empty line: lists the prompts of this conversation, the last one first.
+    pub(super) fn list_asked(&mut self) {
+        let choice = |asked: &AcceptedPrompt| Choice {
+            value: asked.message_id.clone(),
+            title: title(&asked.text),
+            detail: String::new(),
+        };
+        let asked = self.prompts.iter().rev().filter(|asked| asked.is_first());
+        let choices = asked.map(choice).collect();
+        self.picker = Some(Picker::new(PickerKind::Rewind, String::new(), choices));
+    }
+
+    /// Writes a prompt of this conversation again. Once it is sent, it takes the place of the old one and of all
+    /// that followed.
+    pub(super) fn rewind_to(&mut self, message_id: String) {
+        let asked = self.prompts.iter().find(|asked| asked.message_id == message_id);
+        let Some(text) = asked.map(|asked| asked.text.clone()) else { return };
+        self.write_anew(text);
+        self.edits = Some(message_id);
+    }
+
+    /// Whether the prompt that is written again is not the last one.
+    pub(crate) fn edits_earlier(&self) -> bool {
+        self.edits.is_some() && self.edits.as_deref() != self.last_message_id()
+    }
+
+    /// Whether Esc may list the prompts of this conversation.
+    pub(super) fn can_rewind(&self) -> bool {
+        let is_idle = self.run.is_none() && self.waiting.is_empty() && !self.is_opening;
+        is_idle && self.editor.is_empty() && self.prompts.iter().any(AcceptedPrompt::is_first)
+    }
+
     fn last_asked(&self) -> Option<&AcceptedPrompt> {
         self.prompts.iter().rev().find(|asked| asked.is_first())
     }
@@ -224,7 +257,8 @@ impl State {
         self.folded = None;
         self.edits = None;
         let text = gone.first().map(|asked| asked.text.clone()).unwrap_or_default();
-        self.print(Piece::Dropped { prompts: gone.len(), text });
+        let turns = gone.iter().filter(|asked| asked.is_first()).count();
+        self.print(Piece::Dropped { prompts: gone.len(), turns, text });
     }
 }
 
@@ -338,7 +372,7 @@ mod tests {
         let message_ids = vec!["b-user".to_owned(), "b".to_owned()];
         scene.ui("u", TurnDropped { message_ids, ..Default::default() });
         scene.done("u", "ok");
-        let dropped = Piece::Dropped { prompts: 1, text: "two".to_owned() };
+        let dropped = Piece::Dropped { prompts: 1, turns: 1, text: "two".to_owned() };
         assert_eq!(scene.pieces.last(), Some(&dropped));
         assert_eq!(scene.state.log.last_answer().as_deref(), Some("answer to one"));
         assert!(!scene.state.log.markdown().contains("two"));
@@ -371,7 +405,7 @@ mod tests {
         assert_eq!(scene.state.editor.text(), "one", "the prompt that began the turn");
         let message_ids = vec!["a-user".to_owned(), "a-user-2".to_owned()];
         scene.ui("u", TurnDropped { message_ids, ..Default::default() });
-        let dropped = Piece::Dropped { prompts: 2, text: "one".to_owned() };
+        let dropped = Piece::Dropped { prompts: 2, turns: 1, text: "one".to_owned() };
         assert_eq!(scene.pieces.last(), Some(&dropped));
     }
 
@@ -437,5 +471,53 @@ mod tests {
         let busy = "the model still answers, so nothing was changed; stop it with Esc first";
         assert_eq!(notes(&scene), [busy, "the conversation has no turn"]);
         assert_eq!(scene.state.editor.text(), "changed", "only once");
+    }
+
+    #[test]
+    fn a_second_esc_goes_back_to_any_prompt() {
+        let mut scene = Scene::new();
+        scene.key(Key::Esc);
+        scene.key(Key::Esc);
+        assert!(scene.state.picker.is_none(), "nothing was asked");
+        for (id, prompt) in [("a", "one"), ("b", "two"), ("c", "three")] {
+            turn(&mut scene, id, prompt);
+        }
+        scene.key(Key::Esc);
+        scene.write("x");
+        scene.key(Key::Backspace);
+        scene.key(Key::Esc);
+        assert!(scene.state.picker.is_none(), "the two belong together");
+        scene.key(Key::Esc);
+        let titles = |scene: &Scene| {
+            let picker = scene.state.picker.as_ref().expect("a list");
+            picker.matching().iter().map(|it| it.title.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(titles(&scene), ["three", "two", "one"]);
+        scene.write("tw");
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.text(), "two");
+        assert!(scene.state.edits_earlier());
+        enter(&mut scene, "!");
+        assert_eq!(edits(&scene), [replacement("b-user", "two!")]);
+        let message_ids = ["b-user", "b", "c-user", "c"].map(str::to_owned).to_vec();
+        scene.ui("e", TurnDropped { message_ids, ..Default::default() });
+        let dropped = Piece::Dropped { prompts: 2, turns: 2, text: "two".to_owned() };
+        assert_eq!(scene.pieces.last(), Some(&dropped));
+    }
+
+    #[test]
+    fn esc_only_stops_while_the_model_answers() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "one");
+        scene.ask("r", "two");
+        for _ in 0..3 {
+            scene.key(Key::Esc);
+        }
+        assert!(scene.state.picker.is_none());
+        scene.done("r", "stopped");
+        scene.key(Key::Esc);
+        assert!(scene.state.picker.is_none());
+        scene.key(Key::Esc);
+        assert!(scene.state.picker.is_some());
     }
 }

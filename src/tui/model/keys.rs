@@ -45,6 +45,9 @@ impl State {
         if press != Press::ctrl('c') {
             self.leave_until = None;
         }
+        if press.key != Key::Esc {
+            self.rewind_until = None;
+        }
         if press.key != Key::Enter && press != Press::ctrl('m') && press != Press::ctrl('s') {
             self.does_not_agree();
         }
@@ -201,8 +204,7 @@ impl State {
     fn search_prompts(&mut self) {
         let choice = |prompt: &str| Choice {
             value: prompt.to_owned(),
-            title: clean(&prompt.chars().take(TITLE_CHARS_MAX).collect::<String>())
-                .replace('\n', " "),
+            title: title(prompt),
             detail: String::new(),
         };
         let choices = self.history.newest_first().map(choice).collect();
@@ -225,4 +227,9 @@ impl State {
             None => self.hint("nothing was shortened"),
         }
     }
+}
+
+/// The beginning of a prompt, in one line.
+pub(super) fn title(prompt: &str) -> String {
+    clean(&prompt.chars().take(TITLE_CHARS_MAX).collect::<String>()).replace('\n', " ")
 }

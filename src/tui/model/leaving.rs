@@ -40,15 +40,26 @@ impl State {
         self.remember(&written)
     }
 
-    /// Esc: closes the open list or search, else stops the run.
+    /// Esc: closes the open list or search, else stops the run. A second one on an empty line lists the prompts of
+    /// the conversation.
     pub(super) fn escaped(&mut self) -> Vec<Action> {
         if self.candidates.take().is_some() || self.stop_editing() {
             return Vec::new();
         }
-        match self.is_running() {
-            true => self.stop(),
-            false => vec![Action::Scroll(super::Scroll::End)],
+        if self.is_running() {
+            self.rewind_until = None;
+            return self.stop();
         }
+        if self.can_rewind() {
+            match self.rewind_until.take() {
+                Some(until) if self.now <= until => self.list_asked(),
+                Some(_) | None => {
+                    self.rewind_until = Some(self.now + super::LEAVE_TIME);
+                    self.hint("Esc again goes back to an earlier prompt");
+                }
+            }
+        }
+        vec![Action::Scroll(super::Scroll::End)]
     }
 
     fn stop(&mut self) -> Vec<Action> {

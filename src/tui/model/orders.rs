@@ -11,11 +11,12 @@ use crate::tui::text::clean;
 /// Prompts that may wait for their turn.
 pub(super) const WAITING_MAX: usize = 100;
 
-const KEYS: [(&str, &str); 19] = [
+const KEYS: [(&str, &str); 20] = [
     ("Enter", "send; while the model answers, the prompt waits for its turn"),
     ("Ctrl-S", "send into the run that goes on"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
     ("Esc", "stop the answer"),
+    ("Esc Esc", "with an empty line, go back to an earlier prompt of the conversation"),
     (
         "Ctrl-C",
         "clear the line; if it is empty, stop the answer; if nothing runs, leave with a second one",

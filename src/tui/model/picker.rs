@@ -19,6 +19,8 @@ pub(crate) enum PickerKind {
     Prompt,
     Model,
     Profile,
+    /// A prompt of this conversation, from which on it is asked anew.
+    Rewind,
 }
 
 /// An entry of the list.
@@ -203,6 +205,17 @@ impl State {
         Vec::new()
     }
 
+    /// Writes a text into the line; what was written there can be had back with the up key.
+    pub(super) fn write_anew(&mut self, text: String) {
+        let written = self.editor.take();
+        self.history.leave();
+        if !written.trim().is_empty() {
+            self.history.add(&written);
+        }
+        self.editor.set(text);
+        self.editor.go(Move::End);
+    }
+
     fn chosen(&mut self) -> Vec<Action> {
         let Some(picker) = self.picker.take() else { return Vec::new() };
         let Some(choice) = picker.matching().get(picker.selected).copied().cloned() else {
@@ -215,7 +228,8 @@ impl State {
                 PickerKind::Model
                 | PickerKind::Profile
                 | PickerKind::Session
-                | PickerKind::Prompt => Vec::new(),
+                | PickerKind::Prompt
+                | PickerKind::Rewind => Vec::new(),
             };
         };
         match picker.kind {
@@ -223,13 +237,11 @@ impl State {
             PickerKind::Profile => switch(choice.value, String::new()),
             PickerKind::Session => self.open(Opening::Stored { session: choice.value }),
             PickerKind::Prompt => {
-                let written = self.editor.take();
-                self.history.leave();
-                if !written.trim().is_empty() {
-                    self.history.add(&written);
-                }
-                self.editor.set(choice.value);
-                self.editor.go(Move::End);
+                self.write_anew(choice.value);
+                Vec::new()
+            }
+            PickerKind::Rewind => {
+                self.rewind_to(choice.value);
                 Vec::new()
             }
         }

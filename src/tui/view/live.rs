@@ -315,6 +315,7 @@ fn title(state: &State, picker: &Picker, is_empty: bool) -> String {
         PickerKind::Prompt => ("prompt", "takes one"),
         PickerKind::Model => ("model", "chooses"),
         PickerKind::Profile => ("profile", "chooses"),
+        PickerKind::Rewind => ("prompt", "asks from there on anew"),
     };
     if picker.is_loading {
         return format!("The {what}s are being listed · Esc closes");
@@ -327,7 +328,7 @@ fn title(state: &State, picker: &Picker, is_empty: bool) -> String {
         PickerKind::Model | PickerKind::Profile => {
             format!(" · {} answers now", state.status.answers_with())
         }
-        PickerKind::Session | PickerKind::Prompt => String::new(),
+        PickerKind::Session | PickerKind::Prompt | PickerKind::Rewind => String::new(),
     };
     let (first, rest) = what.split_at(1);
     let first = first.to_uppercase();
@@ -365,7 +366,10 @@ fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> 
 
 /// The last row: a hint, or what answers, what it has cost, and which conversation this is.
 fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> Vec<Line<'static>> {
-    let edits = "Enter replaces the last prompt and its answer · Esc leaves them as they are";
+    let edits = match state.edits_earlier() {
+        true => "Enter replaces this prompt and drops all after it · Esc leaves all as it is",
+        false => "Enter replaces the last prompt and its answer · Esc leaves them as they are",
+    };
     let missing = state.missing_files().map(|missing| one_line(&missing, columns));
     let edits = state.edits.as_ref().map(|_| match &missing {
         Some(missing) => format!("{missing} · {edits}"),

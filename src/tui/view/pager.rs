@@ -136,12 +136,12 @@ mod tests {
         pager.push(prompt("two"));
         pager.push(Piece::Note(Note::Information, "a note about two".to_owned()));
         pager.lay_out(30, true);
-        pager.push(Piece::Dropped { prompts: 1, text: "two".to_owned() });
+        pager.push(Piece::Dropped { prompts: 1, turns: 1, text: "two".to_owned() });
         assert_eq!(shown(&mut pager), one);
         pager.push(prompt("three"));
         pager.lay_out(40, true);
         assert_eq!(shown(&mut pager), ["> one", "", "> three"]);
-        pager.push(Piece::Dropped { prompts: 9, text: String::new() });
+        pager.push(Piece::Dropped { prompts: 9, turns: 9, text: String::new() });
         assert_eq!(shown(&mut pager), [""; 0]);
     }
 }

@@ -176,10 +176,14 @@ impl Printer {
             Piece::Tool(call) => self.tool(call, columns, is_unfolded),
             Piece::Unfolded(piece) => self.content(piece, columns, true),
             Piece::Note(note, text) => self.note(*note, text, columns),
-            Piece::Dropped { text, .. } => {
+            Piece::Dropped { text, turns, .. } => {
                 let what = if text.is_empty() { "" } else { ": " };
                 let text = one_line(text, DROPPED_COLUMNS_MAX);
-                let text = format!("the last turn was dropped{what}{text}");
+                let which = match turns {
+                    0 | 1 => "the last turn was dropped".to_owned(),
+                    turns => format!("the last {turns} turns were dropped"),
+                };
+                let text = format!("{which}{what}{text}");
                 self.note(Note::Information, &text, columns)
             }
             Piece::Lines(lines) => {
