@@ -1,13 +1,17 @@
 //! The text that a person is writing: an editor of several lines with the keys of readline. Pure.
 
 mod complete;
+mod folds;
 mod history;
+mod undo;
 
 pub(crate) use complete::{
     Candidates, Completion, fuzzy, meanings, mentions, needs_quotes, quoted, unquoted,
 };
 pub(crate) use history::{ENTRIES_MAX, History};
 
+use folds::{Fold, is_fold, without_folds};
+use undo::Undo;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A text and the place in it where the next character goes.
@@ -18,6 +22,9 @@ pub(crate) struct Editor {
     cursor: usize,
     /// What was cut last.
     cut: String,
+    /// Texts that one character each stands for.
+    folds: Vec<Fold>,
+    undo: Undo,
 }
 
 /// Moves of the cursor.
@@ -34,6 +41,7 @@ pub(crate) enum Move {
 }
 
 impl Editor {
+    /// The text as it is edited: each fold is one character.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -48,17 +56,28 @@ impl Editor {
 
     /// Replaces the text; the cursor goes to its end.
     pub(crate) fn set(&mut self, text: String) {
-        self.cursor = text.len();
-        self.text = text;
+        self.keep_for_undo(false);
+        self.text = without_folds(text);
+        self.cursor = self.text.len();
     }
 
-    /// The text, which is empty afterwards.
+    /// The text without folds. The editor is empty afterwards, and there is nothing to undo.
     pub(crate) fn take(&mut self) -> String {
-        self.cursor = 0;
-        std::mem::take(&mut self.text)
+        let text = self.expanded();
+        let cut = self.expanded_part(&self.cut);
+        *self = Self { cut, ..Self::default() };
+        text
     }
 
     pub(crate) fn insert(&mut self, text: &str) {
+        let is_typed = text.chars().count() == 1;
+        self.keep_for_undo(is_typed);
+        self.put(&without_folds(text.to_owned()));
+        // A word is undone as a whole.
+        self.undo.goes_on = is_typed && !text.contains(char::is_whitespace);
+    }
+
+    fn put(&mut self, text: &str) {
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
         // What was inserted may have become part of the grapheme after it.
@@ -66,6 +85,7 @@ impl Editor {
     }
 
     pub(crate) fn go(&mut self, to: Move) {
+        self.undo.goes_on = false;
         self.cursor = self.target(to);
     }
 
@@ -93,6 +113,10 @@ impl Editor {
     pub(crate) fn delete(&mut self, to: Move, keeps: bool) {
         let target = self.target(to);
         let (start, end) = (self.cursor.min(target), self.cursor.max(target));
+        if start == end {
+            return;
+        }
+        self.keep_for_undo(false);
         let deleted: String = self.text.drain(start..end).collect();
         self.cursor = self.border_from(start);
         if keeps && !deleted.is_empty() {
@@ -103,15 +127,17 @@ impl Editor {
     /// Inserts what was cut last.
     pub(crate) fn yank(&mut self) {
         let cut = self.cut.clone();
-        self.insert(&cut);
+        self.keep_for_undo(false);
+        self.put(&cut);
     }
 
     /// Replaces the bytes from `start` to the cursor.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) {
         if self.text.is_char_boundary(start) && start <= self.cursor {
+            self.keep_for_undo(false);
             self.text.drain(start..self.cursor);
             self.cursor = start;
-            self.insert(text);
+            self.put(&without_folds(text.to_owned()));
         }
     }
 
@@ -130,12 +156,12 @@ impl Editor {
             Move::Left => self.cursor - before.graphemes(true).next_back().map_or(0, str::len),
             Move::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
             Move::WordLeft => {
-                let end = before.trim_end_matches(|char: char| !char.is_alphanumeric()).len();
-                before[..end].trim_end_matches(char::is_alphanumeric).len()
+                let end = before.trim_end_matches(|char| !is_of_word(char)).len();
+                before[..end].trim_end_matches(is_of_word).len()
             }
             Move::WordRight => {
-                let rest = after.trim_start_matches(|char: char| !char.is_alphanumeric());
-                self.text.len() - rest.trim_start_matches(char::is_alphanumeric).len()
+                let rest = after.trim_start_matches(|char| !is_of_word(char));
+                self.text.len() - rest.trim_start_matches(is_of_word).len()
             }
             Move::LineStart => self.line_start(self.cursor),
             Move::LineEnd => self.line_end(self.cursor),
@@ -164,6 +190,11 @@ impl Editor {
     }
 }
 
+/// Whether a character is part of a word, for keys that go by words.
+fn is_of_word(char: char) -> bool {
+    char.is_alphanumeric() || is_fold(char)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +203,7 @@ mod tests {
     /// An editor with the text, in which `|` is the cursor.
     fn editor(text: &str) -> Editor {
         let cursor = text.find('|').expect("a cursor");
-        Editor { text: text.replace('|', ""), cursor, cut: String::new() }
+        Editor { text: text.replace('|', ""), cursor, ..Editor::default() }
     }
 
     fn shown(editor: &Editor) -> String {
@@ -230,6 +261,50 @@ mod tests {
         let mut editor = editor("see @sr| now");
         editor.replace_before(5, "src/");
         assert_eq!(shown(&editor), "see @src/| now");
+    }
+
+    #[test]
+    fn words_and_deletions_are_undone_one_by_one() {
+        let mut editor = Editor::default();
+        for char in "one two".chars() {
+            editor.insert(char.encode_utf8(&mut [0; 4]));
+        }
+        editor.delete(Move::WordLeft, true);
+        editor.go(Move::Start);
+        editor.insert("x");
+        let mut texts = Vec::new();
+        while editor.undo() {
+            texts.push(shown(&editor));
+        }
+        assert_eq!(texts, ["|one ", "one two|", "one |", "|"]);
+    }
+
+    /// A fold is deleted, passed and undone as one character, and sent as its text.
+    #[test]
+    fn a_fold_is_one_character_until_it_is_sent() {
+        let mut editor = Editor::default();
+        editor.insert("see ");
+        editor.insert_folded("[pasted 9 lines]".to_owned(), "a\nb".to_owned());
+        editor.insert("!");
+        assert_eq!(editor.shown(), ("see [pasted 9 lines]!".to_owned(), 21));
+        assert_eq!(editor.expanded(), "see a\nb!");
+        editor.go(Move::Left);
+        editor.go(Move::Left);
+        assert_eq!(editor.shown().1, 4);
+        editor.go(Move::Right);
+        editor.delete(Move::WordLeft, true);
+        assert_eq!(editor.expanded(), "see !");
+        editor.yank();
+        assert!(editor.undo() && editor.undo());
+        assert!(editor.unfold() && !editor.unfold());
+        assert_eq!(shown(&editor), "see a\nb|!");
+        assert!(editor.undo());
+        assert_eq!((editor.take().as_str(), editor.expanded().as_str()), ("see a\nb!", ""));
+        editor.yank();
+        assert_eq!(editor.expanded(), "a\nb", "what was cut is still there");
+        // A character of a fold in a text from elsewhere is none.
+        editor.insert("\u{100000}");
+        assert_eq!(editor.take(), "a\nb\u{fffd}");
     }
 
     #[derive(Clone, Debug)]

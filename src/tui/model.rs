@@ -13,6 +13,7 @@ mod leaving;
 mod lines;
 mod log;
 mod orders;
+mod pasting;
 mod picker;
 mod prompts;
 mod requests;
@@ -25,6 +26,7 @@ pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
 pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
 pub(crate) use log::Log;
+pub(crate) use pasting::{PastedFile, is_image_name};
 pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
 pub(crate) use run::{Run, RunPhase, ToolCall, ToolState};
@@ -98,6 +100,11 @@ pub(crate) enum Event {
         large: Vec<Large>,
         draft: Draft,
     },
+    /// The files that a pasted text names; none if it names anything else.
+    PastedFiles {
+        text: String,
+        files: Vec<PastedFile>,
+    },
     /// The text as the editor of the person has left it.
     Edited(Result<String, String>),
     /// The conversation was copied, and the copy has this id.
@@ -148,6 +155,8 @@ pub(crate) enum Action {
         mentions: Vec<String>,
         draft: Draft,
     },
+    /// Look for the files that a pasted text names, before the next key.
+    FindPasted(String),
     Edit(String),
     Suspend,
     Redraw,
@@ -393,6 +402,7 @@ impl State {
             Event::Files { found, completes } => self.candidates_listed(found, completes),
             Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
             Event::Measured { large, draft } => return self.measured(&large, draft),
+            Event::PastedFiles { text, files } => self.pasted_files_found(&text, files),
             Event::Edited(Ok(text)) => {
                 self.history.leave();
                 self.editor.set(text);

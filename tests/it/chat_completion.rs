@@ -48,6 +48,28 @@ fn an_at_sign_lists_files_below_the_folder() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// As a terminal pastes a file that was dropped on it.
+#[test]
+fn a_pasted_path_of_an_image_is_attached() {
+    let folder = Folder::new();
+    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01";
+    fs::write(folder.path("my shot.png"), picture).expect("a file");
+    fs::write(folder.path("notes.txt"), "some notes").expect("a file");
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("what is");
+    let paste = |text: &str| format!("\u{1b}[200~{text}\u{1b}[201~");
+    person.types(&paste(&format!("'{}'", folder.path("my shot.png").display())));
+    person.sees("> what is [image my shot.png]");
+    person.types(&paste(&format!("file://{}", folder.path("notes.txt").display())));
+    person.sees("[image my shot.png] [file notes.txt]");
+    person.types("?\r");
+    person.sees("attached: my shot.png");
+    person.sees("attached: notes.txt");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 #[test]
 fn models_and_profiles_are_chosen_from_lists() {
     let list = r#"{"object":"list","data":[{"id":"tiny"},{"id":"large"}]}"#;

@@ -123,7 +123,7 @@ impl State {
 
     /// The action before the text of the editor is sent; `None`: none.
     pub(super) fn measured_first(&mut self, joins: bool) -> Option<Vec<Action>> {
-        let text = self.editor.text().to_owned();
+        let text = self.editor.expanded();
         match std::mem::take(&mut self.attaching.question) {
             Question::Answered(answered) if answered == text => return None,
             Question::Asked { text: asked, since } if asked == text => {

@@ -30,8 +30,12 @@ impl State {
         (!self.is_plain()).then_some(Action::ListFiles { start, part, completes: false })
     }
 
-    /// Completes the word before the cursor.
+    /// Completes the word before the cursor, or writes out the fold there.
     pub(super) fn complete(&mut self) -> Vec<Action> {
+        if self.editor.unfold() {
+            self.changed();
+            return Vec::new();
+        }
         let before = &self.editor.text()[..self.editor.cursor()];
         match Completion::of(before) {
             Some(Completion::Command { start, part }) => {

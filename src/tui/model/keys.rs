@@ -13,28 +13,14 @@ const TITLE_CHARS_MAX: usize = 200;
 impl State {
     pub(super) fn typed(&mut self, typed: Typed) -> Vec<Action> {
         match typed {
-            Typed::Paste(text) => {
-                self.pasted(&text);
-                Vec::new()
-            }
+            Typed::Paste(text) => self.pasted(text),
             Typed::Press(press) => self.pressed(press),
             // That is for the screen.
             Typed::Place { .. } => Vec::new(),
         }
     }
 
-    /// Pasted text is text, whatever is in it; it never answers a question.
-    fn pasted(&mut self, text: &str) {
-        self.does_not_agree();
-        self.is_no_longer_quiet();
-        if let Some(picker) = &mut self.picker {
-            picker.search.push_str(&text.replace('\n', " "));
-            return;
-        }
-        self.write(text);
-    }
-
-    fn write(&mut self, text: &str) {
+    pub(super) fn write(&mut self, text: &str) {
         self.editor.insert(text);
         self.changed();
     }
@@ -161,6 +147,8 @@ impl State {
             Key::Char('t') => return self.toggle_folding(),
             Key::Char('o') => self.unfold_last(),
             Key::Char('x') => self.is_prefixed = true,
+            // Ctrl-_ and Ctrl-/ are the same byte, which older terminals send for Ctrl-7 as well.
+            Key::Char('7' | '_' | '/') => self.take_back_change(),
             Key::Char('[') => return self.escaped(),
             Key::Char(_)
             | Key::Esc
@@ -177,9 +165,17 @@ impl State {
     /// The key after Ctrl-X.
     fn prefixed(&mut self, press: Press) -> Vec<Action> {
         if matches!(press.key, Key::Char('e')) {
-            return vec![Action::Edit(self.editor.text().to_owned())];
+            return vec![Action::Edit(self.editor.expanded())];
         }
         Vec::new()
+    }
+
+    /// Undoes the last change of the line.
+    pub(super) fn take_back_change(&mut self) {
+        match self.editor.undo() {
+            true => self.changed(),
+            false => self.hint("there is nothing to undo in the line"),
+        }
     }
 
     fn erase(&mut self, to: Move, keeps: bool) {
@@ -188,7 +184,7 @@ impl State {
     }
 
     fn look_back(&mut self) {
-        if let Some(prompt) = self.history.older(self.editor.text()) {
+        if let Some(prompt) = self.history.older(&self.editor.expanded()) {
             self.editor.set(prompt);
             self.candidates = None;
         }

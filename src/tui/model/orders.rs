@@ -11,7 +11,7 @@ use crate::tui::text::clean;
 /// Prompts that may wait for their turn.
 pub(super) const WAITING_MAX: usize = 100;
 
-const KEYS: [(&str, &str); 20] = [
+const KEYS: [(&str, &str); 21] = [
     ("Enter", "send; while the model answers, the prompt waits for its turn"),
     ("Ctrl-S", "send into the run that goes on"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
@@ -27,7 +27,8 @@ const KEYS: [(&str, &str); 20] = [
     ("Ctrl-R", "search earlier prompts"),
     ("Alt-Up", "take back the prompt that waits"),
     ("/, @", "list the commands, or the files to attach; Down and Up choose, Enter or Tab takes"),
-    ("Tab", "complete a command, or a file after @"),
+    ("Tab", "complete a command, or a file after @; after [pasted …], write the text out"),
+    ("Ctrl-_", "undo the last change of the line"),
     ("Ctrl-X Ctrl-E", "write the prompt in $VISUAL or $EDITOR"),
     (
         "Enter, Ctrl-A, Backspace",
@@ -60,12 +61,12 @@ impl State {
             self.editor.replace_before(start, "\n");
             return Vec::new();
         }
-        let text = self.editor.text();
+        let text = self.editor.expanded();
         if text.trim().is_empty() || self.is_ending {
             return Vec::new();
         }
         self.candidates = None;
-        let is_decision = is_decision(text);
+        let is_decision = is_decision(&text);
         match Command::read(text.trim_end()) {
             // What follows it was meant for the next conversation.
             Some(Ok(Command::New | Command::System(Some(_)))) if self.is_busy() => {

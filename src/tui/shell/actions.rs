@@ -77,6 +77,10 @@ impl Shell<'_> {
                 let large = files::large(&mentions);
                 self.update(Event::Measured { large, draft });
             }
+            Action::FindPasted(text) => {
+                let files = files::pasted(&text);
+                self.update(Event::PastedFiles { text, files });
+            }
             Action::Edit(text) => self.lends = Some(Lending::ToEditor(text)),
             Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),

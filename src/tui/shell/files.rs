@@ -1,10 +1,12 @@
 //! Files of the chat: earlier prompts, paths to complete, and saved conversations.
 
+use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::proto::chat::ChatAttachment;
 use crate::support::files::{read_limited, replace, user_folder};
 use crate::tui::input::{
     Candidates, ENTRIES_MAX, History, fuzzy, meanings, needs_quotes, quoted, unquoted,
 };
-use crate::tui::model::{Large, UNASKED_BYTES_MAX};
+use crate::tui::model::{Large, PastedFile, UNASKED_BYTES_MAX, is_image_name};
 use crate::tui::text::clean;
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -175,6 +177,35 @@ fn entries(folder: &Path) -> impl Iterator<Item = (String, bool)> {
 pub(super) fn named(mention: &str) -> Option<(&str, PathBuf)> {
     let mut names = meanings(mention).map(|name| (name, expanded(name)));
     names.find(|(_, path)| path.is_file())
+}
+
+/// The files that a pasted text names, if it names nothing else: paths of images, as they are or as a shell reads them,
+/// and `file://` URLs.
+pub(super) fn pasted(text: &str) -> Vec<PastedFile> {
+    let text = text.trim();
+    if let Some(file) = pasted_file(text) {
+        return vec![file];
+    }
+    let words = shlex::split(text).unwrap_or_default();
+    words.iter().map(|word| pasted_file(word)).collect::<Option<_>>().unwrap_or_default()
+}
+
+fn pasted_file(word: &str) -> Option<PastedFile> {
+    let is_image = is_image_name(word);
+    let path = match word.starts_with("file://") {
+        true => {
+            let shown = ChatAttachment { url: word.to_owned(), ..ChatAttachment::default() };
+            let Content::File(path) = Attachment::named(1, shown).ok()?.content else {
+                return None;
+            };
+            path
+        }
+        false if is_image => expanded(word),
+        false => return None,
+    };
+    let path = std::path::absolute(path).ok().filter(|path| path.is_file())?;
+    let path = path.to_str()?.to_owned();
+    (!path.contains(char::is_control)).then_some(PastedFile { path, is_image })
 }
 
 /// The files that these mentions name and that are attached only if the person agrees, each once.

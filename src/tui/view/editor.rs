@@ -18,8 +18,9 @@ pub(super) fn written(editor: &Editor, look: &Look, columns: usize, rows_max: us
     // A column stays free for the cursor at the end of a full row.
     let (sign, indent) = if columns > 8 { ("> ", "  ") } else { ("", "") };
     let room = columns.saturating_sub(width(sign) + 1).max(1);
-    let text = visible(editor.text());
-    let cursor = visible(&editor.text()[..editor.cursor()]).len();
+    let (shown, cursor) = editor.shown();
+    let text = visible(&shown);
+    let cursor = visible(&shown[..cursor]).len();
     let mut rows = Vec::new();
     let (mut row, mut column) = (0, 0);
     let mut start = 0;

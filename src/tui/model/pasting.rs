@@ -1,0 +1,151 @@
+//! Pasted texts: long ones are folded to one sign in the line, and a path of an image or a URL of a file becomes a
+//! file that is attached.
+
+use super::hint::size;
+use super::{Action, State};
+use crate::tui::input::quoted;
+use crate::tui::text::clean;
+use std::path::Path;
+
+/// Lines of a pasted text that are written out.
+const LINES_MAX: usize = 5;
+
+/// Bytes of a pasted text that are written out.
+const BYTES_MAX: usize = 1_000;
+
+/// Bytes of a text that may name files.
+const PATHS_BYTES_MAX: usize = 8 * 1024;
+
+/// The beginnings of a path or a URL as terminals paste them.
+const PATH_BEGINNINGS: [&str; 6] = ["/", "~/", "./", "'", "\"", "file://"];
+
+/// How names of images end that every provider with images takes.
+const IMAGE_ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
+
+/// A file that a pasted text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PastedFile {
+    pub(crate) path: String,
+    pub(crate) is_image: bool,
+}
+
+/// Whether the name of a file is that of an image.
+pub(crate) fn is_image_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    IMAGE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+impl State {
+    /// Pasted text is text, whatever is in it; it never answers a question.
+    pub(super) fn pasted(&mut self, text: String) -> Vec<Action> {
+        self.does_not_agree();
+        self.is_no_longer_quiet();
+        if let Some(picker) = &mut self.picker {
+            picker.search.push_str(&text.replace('\n', " "));
+            return Vec::new();
+        }
+        if may_name_files(&text) && !self.asking.takes_reason {
+            return vec![Action::FindPasted(text)];
+        }
+        self.write_pasted(&text);
+        Vec::new()
+    }
+
+    /// The files that the text names were looked for. If it names anything else, it is text.
+    pub(super) fn pasted_files_found(&mut self, text: &str, files: Vec<PastedFile>) {
+        if files.is_empty() {
+            return self.write_pasted(text);
+        }
+        for PastedFile { path, is_image } in files {
+            let before = &self.editor.text()[..self.editor.cursor()];
+            if before.ends_with(|char: char| !char.is_whitespace()) {
+                self.editor.insert(" ");
+            }
+            let name = Path::new(&path).file_name().unwrap_or_default().to_string_lossy();
+            let kind = if is_image { "image" } else { "file" };
+            let label = format!("[{kind} {}]", clean(&name).replace('\n', " "));
+            self.editor.insert_folded(label, format!("@{}", quoted(&path, true)));
+            self.editor.insert(" ");
+        }
+        self.changed();
+    }
+
+    fn write_pasted(&mut self, text: &str) {
+        let lines = text.lines().count();
+        if lines <= LINES_MAX && text.len() <= BYTES_MAX {
+            return self.write(text);
+        }
+        let label = match lines {
+            1 => format!("[pasted {}]", size(u64::try_from(text.len()).unwrap_or(u64::MAX))),
+            lines => format!("[pasted {lines} lines]"),
+        };
+        self.editor.insert_folded(label, text.to_owned());
+        self.changed();
+    }
+}
+
+fn may_name_files(text: &str) -> bool {
+    let text = text.trim();
+    let begins = PATH_BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
+    let lower = text.to_ascii_lowercase();
+    let has_file =
+        lower.contains("file://") || IMAGE_ENDINGS.iter().any(|ending| lower.contains(ending));
+    begins && has_file && text.len() <= PATHS_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::model::Event;
+    use crate::tui::model::tests::Scene;
+    use crate::tui::terminal::keys::{Key, Press, Typed};
+
+    fn paste(scene: &mut Scene, text: &str) {
+        scene.event(Event::Typed(Typed::Paste(text.to_owned())));
+    }
+
+    #[test]
+    fn a_long_paste_is_one_sign_and_sent_as_it_was() {
+        let mut scene = Scene::new();
+        let text = "line\n".repeat(42);
+        scene.write("look: ");
+        paste(&mut scene, &text);
+        assert_eq!(scene.state.editor.shown().0, "look: [pasted 42 lines]");
+        paste(&mut scene, &"x".repeat(3_000));
+        assert_eq!(scene.state.editor.shown().0, "look: [pasted 42 lines][pasted 3 kB]");
+        scene.key(Key::Backspace);
+        scene.key(Key::Enter);
+        let expected = format!("look: {text}");
+        assert_eq!(scene.asked(), [(expected.as_str(), None)]);
+        paste(&mut scene, &text);
+        scene.key(Key::Tab);
+        assert_eq!(scene.state.editor.text(), text, "Tab writes it out");
+        scene.press(Press::ctrl('7'));
+        assert_eq!(scene.state.editor.shown().0, "[pasted 42 lines]");
+        scene.key(Key::Up);
+        scene.key(Key::Down);
+        assert_eq!(scene.state.editor.expanded(), text, "nothing is lost on the way");
+        paste(&mut scene, "one\ntwo");
+        assert!(scene.state.editor.text().ends_with("one\ntwo"), "a short one is text");
+    }
+
+    #[test]
+    fn a_pasted_path_is_an_attachment_if_there_is_such_a_file() {
+        let mut scene = Scene::new();
+        scene.write("see");
+        let text = "'/tmp/a b.png' ".to_owned();
+        paste(&mut scene, &text);
+        assert_eq!(scene.actions, [Action::FindPasted(text.clone())]);
+        let file = |path: &str, is_image| PastedFile { path: path.to_owned(), is_image };
+        let files = vec![file("/tmp/a b.png", true), file("/tmp/notes", false)];
+        scene.event(Event::PastedFiles { text: text.clone(), files });
+        assert_eq!(scene.state.editor.shown().0, "see [image a b.png] [file notes] ");
+        assert_eq!(scene.state.editor.take(), "see @\"/tmp/a b.png\" @\"/tmp/notes\" ");
+        scene.event(Event::PastedFiles { text: text.clone(), files: Vec::new() });
+        assert_eq!(scene.state.editor.take(), text);
+        for text in ["see /tmp/a.png", "/usr/bin/env", "~/x"] {
+            paste(&mut scene, text);
+            assert_eq!(scene.state.editor.take(), text);
+        }
+    }
+}
