@@ -20,6 +20,7 @@ mod requests;
 mod restored;
 mod run;
 mod servers;
+mod shell_commands;
 
 pub(crate) use approvals::{Approval, Asking};
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
@@ -30,6 +31,7 @@ pub(crate) use pasting::{PastedFile, is_image_name};
 pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
 pub(crate) use run::{Run, RunPhase, ToolCall, ToolState};
+pub(crate) use shell_commands::{CommandOutput, ShellCommand};
 
 use super::input::{Candidates, Editor, History};
 use super::markdown::Block;
@@ -107,6 +109,8 @@ pub(crate) enum Event {
     },
     /// The text as the editor of the person has left it.
     Edited(Result<String, String>),
+    /// The shell command of the person has ended, or could not be started.
+    CommandEnded(Result<CommandOutput, String>),
     /// The conversation was copied, and the copy has this id.
     Forked(Result<String, String>),
     /// Another conversation has begun, and how that is announced.
@@ -158,6 +162,10 @@ pub(crate) enum Action {
     /// Look for the files that a pasted text names, before the next key.
     FindPasted(String),
     Edit(String),
+    /// Run this shell command, which the person has typed.
+    RunCommand(String),
+    /// End it, with all that it has started.
+    EndCommand,
     Suspend,
     Redraw,
     Copy(String),
@@ -275,6 +283,10 @@ pub(crate) struct State {
     pub(crate) candidates: Option<Candidates>,
     pub(crate) run: Option<Run>,
     pub(crate) waiting: Vec<Waiting>,
+    /// The shell command that runs.
+    pub(crate) command: Option<ShellCommand>,
+    /// Outputs of commands that go along with the next prompt.
+    pub(crate) outputs: Vec<CommandOutput>,
     /// The message that the written text will replace.
     pub(crate) edits: Option<String>,
     pub(crate) approvals: Vec<Approval>,
@@ -336,6 +348,8 @@ impl State {
             candidates: None,
             run: None,
             waiting: Vec::new(),
+            command: None,
+            outputs: Vec::new(),
             edits: None,
             approvals: Vec::new(),
             asking: Asking::default(),
@@ -408,6 +422,7 @@ impl State {
                 self.editor.set(text);
             }
             Event::Edited(Err(why)) => self.note(Note::Error, why),
+            Event::CommandEnded(ended) => self.command_ended(ended),
             Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
             Event::Forked(Err(why)) => self.note(Note::Error, why),
             Event::Opened(text) => {

@@ -3,6 +3,7 @@
 
 mod actions;
 mod child;
+mod command;
 mod drawing;
 mod ending;
 mod files;
@@ -30,9 +31,11 @@ use crate::support::fail_point::{FailPoint, Place};
 use crate::support::sleep_until;
 use crate::transport::{DebugFile, Finish, Signals};
 use child::Child;
+use command::Running;
 use opening::Candidate;
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{self, SignalKind};
@@ -76,6 +79,8 @@ pub(crate) struct Services {
     /// Copies conversations, if they are stored.
     pub(crate) forker: Option<Forker>,
     pub(crate) resume: Resume,
+    /// An executable of this program, which guards shell commands.
+    pub(crate) guard: Option<PathBuf>,
 }
 
 /// A chat before its start.
@@ -153,6 +158,8 @@ struct Shell<'a> {
     /// The terminal is to be lent.
     lends: Option<Lending>,
     child: Option<Child>,
+    /// The shell command that runs.
+    command: Option<Running>,
     /// Bytes of a paste that has not ended.
     pasting_bytes: Option<usize>,
     /// Suspended: when to continue if nothing has stopped the process, and it may use the terminal.
@@ -218,6 +225,7 @@ impl<'a> Shell<'a> {
             typed_ahead: VecDeque::new(),
             lends: None,
             child: None,
+            command: None,
             pasting_bytes: None,
             suspended: None,
             entered: now,
@@ -284,12 +292,13 @@ impl<'a> Shell<'a> {
         // A line may be about what is still being loaded.
         let is_loading = self.state.is_plain() && self.host.is_opening();
         let takes_input = self.takes_input() && !is_loading && self.state.takes_lines();
-        let (source, child) = (&mut self.source, &mut self.child);
+        let (source, child, command) = (&mut self.source, &mut self.child, &mut self.command);
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
             read = source.next(&mut self.screen), if takes_input => self.read(read),
             left = child::left(child) => self.child_has_left(left),
+            output = command::ended(command) => self.update(Event::CommandEnded(Ok(output))),
             Some(()) = self.resizes.recv() => self.resized(),
             Some(()) = self.continues.recv() => {
                 if self.suspended.is_some() || self.entered.elapsed() > CONTINUE_TIME {

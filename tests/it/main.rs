@@ -204,6 +204,7 @@ mod chat_files;
 mod chat_keys;
 mod chat_lines;
 mod chat_questions;
+mod chat_shell;
 mod chat_tmux;
 mod screen;
 mod terminal;

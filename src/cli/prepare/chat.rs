@@ -7,6 +7,7 @@ use crate::cli::config;
 use crate::cli::log::{self, Flush};
 use crate::cli::prompts::expand;
 use crate::cli::store::DefaultStore;
+use crate::cli::tools::guard;
 use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
@@ -203,6 +204,7 @@ impl ReadyChat {
             forker,
             profiles: config::chat::profiles(registries),
             prompts: Arc::new(expand),
+            guard: guard(),
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),
         };
         Ok(Chat {

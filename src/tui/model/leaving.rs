@@ -26,7 +26,7 @@ impl State {
     /// Whether there is something that Esc or Ctrl-C stops.
     fn is_running(&self) -> bool {
         let is_answering = self.run.as_ref().is_some_and(|run| !run.is_stopping);
-        is_answering || !self.waiting.is_empty() || self.is_opening
+        is_answering || !self.waiting.is_empty() || self.is_opening || self.runs_command()
     }
 
     /// Clears the editor. The up key restores the text, also in the next chat.
@@ -66,6 +66,9 @@ impl State {
         if std::mem::take(&mut self.is_opening) {
             self.hint("this conversation goes on");
             return vec![Action::Stay];
+        }
+        if let Some(actions) = self.end_command() {
+            return actions;
         }
         self.hint_about(About::Stopping, "stopping".to_owned());
         self.cancel()

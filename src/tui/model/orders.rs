@@ -3,6 +3,7 @@
 use super::lines::{is_decision, unescaped};
 use super::log::code_blocks;
 use super::prompts::expand;
+use super::shell_commands::command_in;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
 use crate::protocol::command::Edit;
 use crate::tui::commands::{Command, Name, Wrong};
@@ -11,7 +12,7 @@ use crate::tui::text::clean;
 /// Prompts that may wait for their turn.
 pub(super) const WAITING_MAX: usize = 100;
 
-const KEYS: [(&str, &str); 21] = [
+const KEYS: [(&str, &str); 22] = [
     ("Enter", "send; while the model answers, the prompt waits for its turn"),
     ("Ctrl-S", "send into the run that goes on"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
@@ -28,6 +29,7 @@ const KEYS: [(&str, &str); 21] = [
     ("Alt-Up", "take back the prompt that waits"),
     ("/, @", "list the commands, or the files to attach; Down and Up choose, Enter or Tab takes"),
     ("Tab", "complete a command, or a file after @; after [pasted …], write the text out"),
+    ("!COMMAND", "run a shell command, whose output goes along with the next prompt"),
     ("Ctrl-_", "undo the last change of the line"),
     ("Ctrl-X Ctrl-E", "write the prompt in $VISUAL or $EDITOR"),
     (
@@ -66,6 +68,9 @@ impl State {
             return Vec::new();
         }
         self.candidates = None;
+        if let Some(command) = command_in(&text).filter(|_| self.edits.is_none()) {
+            return self.run_command(command.to_owned());
+        }
         let is_decision = is_decision(&text);
         match Command::read(text.trim_end()) {
             // What follows it was meant for the next conversation.
@@ -105,6 +110,7 @@ impl State {
             None => self.measured_first(joins).unwrap_or_else(|| {
                 let text = self.editor.take();
                 let text = unescaped(&text);
+                let text = text.strip_prefix("!!").map_or(text.clone(), |rest| format!("!{rest}"));
                 match self.edits.take() {
                     Some(message_id) => self.replace(message_id, text),
                     None => self.submit(text, joins),

@@ -1,7 +1,7 @@
 //! The requests of the person, from the key to the last frame.
 
 use super::edits;
-use super::{Action, Lines, Note, Piece, State};
+use super::{Action, CommandOutput, Lines, Note, Piece, State};
 use crate::protocol::command::{Decision, Edit};
 use crate::protocol::constants::{code, done};
 use crate::protocol::proto::chat::ChatAttachment;
@@ -12,12 +12,13 @@ use std::time::Duration;
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outgoing {
-    /// A prompt; with the run that it joins.
+    /// A prompt; with the run that it joins, and the outputs of commands that go along.
     Submit {
         prompt: String,
         joins: Option<String>,
         /// The files that it mentions go with it.
         attaches: bool,
+        outputs: Vec<CommandOutput>,
     },
     /// Stop a run or withdraw a queued prompt.
     Cancel {
@@ -55,6 +56,7 @@ pub(crate) struct Waiting {
     pub(crate) since: Duration,
     /// It joins the active run.
     pub(crate) joins: bool,
+    outputs: Vec<CommandOutput>,
 }
 
 impl State {
@@ -83,7 +85,9 @@ impl State {
     ) -> Vec<Action> {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
         let remember = self.remember(line);
-        let mut actions = vec![Action::Request(Outgoing::Submit { prompt, joins, attaches })];
+        let outputs = std::mem::take(&mut self.outputs);
+        let outgoing = Outgoing::Submit { prompt, joins, attaches, outputs };
+        let mut actions = vec![Action::Request(outgoing)];
         actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
         actions
@@ -95,7 +99,7 @@ impl State {
         let mut actions: Vec<_> = waiting.iter().map(|it| cancel(&it.id)).collect();
         // Each is put before what is written, so the last comes first.
         for waiting in waiting.into_iter().rev() {
-            self.give_back(waiting.prompt);
+            self.give_back_waiting(waiting);
         }
         if let Some(run) = &mut self.run {
             run.is_stopping = true;
@@ -108,8 +112,13 @@ impl State {
     pub(super) fn take_back(&mut self) -> Vec<Action> {
         let Some(waiting) = self.waiting.pop() else { return Vec::new() };
         let action = cancel(&waiting.id);
-        self.give_back(waiting.prompt);
+        self.give_back_waiting(waiting);
         vec![action]
+    }
+
+    fn give_back_waiting(&mut self, waiting: Waiting) {
+        self.outputs.splice(..0, waiting.outputs);
+        self.give_back(waiting.prompt);
     }
 
     /// A prompt that was not answered goes back to where it was written.
@@ -133,9 +142,9 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_begins(&id);
         }
-        if let Outgoing::Submit { prompt, joins, .. } = outgoing {
+        if let Outgoing::Submit { prompt, joins, outputs, .. } = outgoing {
             let since = self.now;
-            self.waiting.push(Waiting { id, prompt, since, joins: joins.is_some() });
+            self.waiting.push(Waiting { id, prompt, since, joins: joins.is_some(), outputs });
         } else {
             self.quiet.push((id, outgoing));
         }
@@ -190,7 +199,7 @@ impl State {
             let waiting = self.waiting.remove(at);
             // A prompt that has joined a run ends with it.
             if status == done::FAILED {
-                self.give_back(waiting.prompt);
+                self.give_back_waiting(waiting);
             }
         }
         let is_run = self.run.as_ref().is_some_and(|run| run.request == request);

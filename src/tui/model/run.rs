@@ -243,7 +243,7 @@ impl State {
 
     /// Prints something that is shortened unless the person wants everything in full, and can be
     /// shown in full later.
-    fn print_foldable(&mut self, piece: Piece) {
+    pub(super) fn print_foldable(&mut self, piece: Piece) {
         if !self.unfolded.all {
             self.folded = Some(piece.clone());
         }

@@ -416,10 +416,9 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
         while sent < asked {
             let (prompt, joins) = scene.asked()[sent];
             let (prompt, joins) = (prompt.to_owned(), joins.map(str::to_owned));
-            scene.event(Event::Sent(
-                Outgoing::Submit { prompt, joins, attaches: true },
-                format!("r{sent}"),
-            ));
+            let (attaches, outputs) = (true, Vec::new());
+            let outgoing = Outgoing::Submit { prompt, joins, attaches, outputs };
+            scene.event(Event::Sent(outgoing, format!("r{sent}")));
             sent += 1;
         }
     }

@@ -1,8 +1,9 @@
 //! Performs the actions of the model.
 
 use super::child::Child;
+use super::command::Running;
 use super::{LEAVE_MAX, Lending, STOP_TIME, Shell, files};
-use crate::protocol::attachment::Attachment;
+use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::{
     Approve, Cancel, Command, Edit, Extension, ModelChoice, Prompt, Replacement, Submit,
 };
@@ -12,11 +13,12 @@ use crate::session::Input;
 use crate::support::threads;
 use crate::tui::commands::Wrong;
 use crate::tui::input::{Candidates, mentions};
-use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
+use crate::tui::model::{Action, Choice, CommandOutput, Event, Note, Outgoing};
 use crate::tui::text::clean;
 use data_encoding::BASE64;
 use rustix::process::{Signal, kill_current_process_group};
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -82,6 +84,10 @@ impl Shell<'_> {
                 self.update(Event::PastedFiles { text, files });
             }
             Action::Edit(text) => self.lends = Some(Lending::ToEditor(text)),
+            Action::RunCommand(command) => self.run_command(command),
+            Action::EndCommand => {
+                self.command.iter_mut().for_each(Running::stop);
+            }
             Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),
             Action::Copy(text) => self.copy(&text),
@@ -112,12 +118,14 @@ impl Shell<'_> {
 
     fn request(&mut self, outgoing: Outgoing) {
         let command = match &outgoing {
-            Outgoing::Submit { prompt, joins, attaches } => {
+            Outgoing::Submit { prompt, joins, attaches, outputs } => {
                 let Some(text) = Prompt::new(prompt.clone()) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
                 let of_first = self.first_attachments.take_if(|(first, _)| first == prompt);
                 let mut attachments = of_first.map(|(_, attached)| attached).unwrap_or_default();
                 attachments.extend(attached(if *attaches { mentions(prompt) } else { Vec::new() }));
+                attachments
+                    .extend((1..).zip(outputs).map(|(number, it)| attached_output(number, it)));
                 return self
                     .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
             }
@@ -149,7 +157,9 @@ impl Shell<'_> {
     /// Asks the model.
     pub(super) fn submit(&mut self, submit: Submit, outgoing: Option<Outgoing>) {
         let prompt = submit.prompt.clone().into_string();
-        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins: None, attaches: true });
+        let (joins, attaches, outputs) = (None, true, Vec::new());
+        let outgoing =
+            outgoing.unwrap_or(Outgoing::Submit { prompt, joins, attaches, outputs });
         self.send(Command::Submit(submit), outgoing);
     }
 
@@ -215,6 +225,18 @@ impl Shell<'_> {
             Err(error) => {
                 self.continued();
                 self.note(Note::Error, format!("the editor can't be started: {error}"));
+            }
+        }
+    }
+
+    fn run_command(&mut self, command: String) {
+        let no_guard = || io::Error::from(io::ErrorKind::NotFound);
+        let guard = self.services.guard.as_deref().ok_or_else(no_guard);
+        match guard.and_then(|guard| Running::start(command, guard)) {
+            Ok(running) => self.command = Some(running),
+            Err(error) => {
+                let why = format!("the command can't be started: {error}");
+                self.update(Event::CommandEnded(Err(why)));
             }
         }
     }
@@ -292,6 +314,17 @@ fn attached(mentions: Vec<String>) -> Vec<Attachment> {
         attachments.extend(Attachment::named(number, shown));
     }
     attachments
+}
+
+/// The output of a command, as a text that every provider takes.
+fn attached_output(number: usize, output: &CommandOutput) -> Attachment {
+    let shown = ChatAttachment {
+        attachment_id: format!("output-{number}"),
+        filename: format!("output-{number}.txt"),
+        media_type: "text/plain".to_owned(),
+        ..ChatAttachment::default()
+    };
+    Attachment { shown, content: Content::Data(output.for_model().into_bytes().into()) }
 }
 
 /// The details of a session in the list.

@@ -1,6 +1,7 @@
 //! When the screen is drawn.
 
 use super::Shell;
+use super::screen::is_moving;
 use std::time::{Duration, Instant};
 
 /// Time between two pictures while something streams.
@@ -13,9 +14,7 @@ impl Shell<'_> {
     /// When something changes by itself.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let picture = self.needs_picture.then(|| self.picture_at());
-        let moves = (self.state.run.is_some() || !self.state.waiting.is_empty())
-            && self.suspended.is_none()
-            && !self.state.is_plain();
+        let moves = is_moving(&self.state) && self.suspended.is_none() && !self.state.is_plain();
         let spinner = moves.then(|| self.picture_at().max(self.drawn + SPINNER_TIME));
         let change = self.state.next_change().map(|at| self.started + at);
         let suspended = self.suspended;

@@ -160,6 +160,9 @@ impl Shell<'_> {
         if let Some(child) = self.child.take() {
             child.abandon();
         }
+        if let Some(command) = self.command.take() {
+            command.end().await;
+        }
         if code == ExitCode::Ok && self.state.has_failed_unseen() {
             code = ExitCode::RunFailed;
         }

@@ -279,8 +279,8 @@ impl Screen {
 }
 
 /// Whether frames redraw the picture without a key press.
-fn is_moving(state: &State) -> bool {
-    state.run.is_some() || !state.waiting.is_empty()
+pub(super) fn is_moving(state: &State) -> bool {
+    state.run.is_some() || !state.waiting.is_empty() || state.command.is_some()
 }
 
 /// The part of the rows, one in so many, that is printed at once while pictures come by themselves. A picture that

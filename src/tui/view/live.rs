@@ -170,11 +170,33 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
         lines.truncate(WAITING_ROWS_MAX - 1);
         lines.push(styled(one_line(&format!("… {more} more wait"), columns), style));
     }
+    lines.extend(state.outputs.iter().map(|output| {
+        let text = format!("goes with the next prompt: the output of {}", output.command);
+        styled(one_line(&text, columns), style)
+    }));
     lines
 }
 
 /// The phase of the run, with a spinner and seconds.
 fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<_> = command(state, look, columns).into_iter().collect();
+    lines.extend(run_progress(state, look, columns));
+    lines
+}
+
+/// The shell command that runs.
+fn command(state: &State, look: &Look, columns: usize) -> Option<Line<'static>> {
+    let command = state.command.as_ref()?;
+    let time = whole_seconds(state.now.saturating_sub(command.since));
+    let spinner = look.spinner(state.now.as_millis() / 100);
+    let text = match command.is_stopping {
+        true => format!("{spinner} ending a command · {time}"),
+        false => format!("{spinner} Esc ends this command · {time} · {}", command.text),
+    };
+    Some(styled(one_line(&text, columns), look.style(Part::Quiet)))
+}
+
+fn run_progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let (what, since) = match (&state.run, state.waiting.first()) {
         (Some(run), _) => (step(state, run), run.started),
         (None, Some(waiting)) => ("starting".to_owned(), waiting.since),
