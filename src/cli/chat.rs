@@ -3,6 +3,7 @@
 use super::{AttachmentArgs, SessionArgs};
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
+use std::num::NonZeroU64;
 
 /// Options of `chat`.
 #[derive(Args, Debug)]
@@ -63,6 +64,10 @@ pub struct ScreenArgs {
     /// Colours for a dark or a light background
     #[arg(long, env = "DUOLOGUE_BACKGROUND", value_name = "TONE", value_enum, default_value_t)]
     pub background: Background,
+
+    /// Tokens that the model can be sent; the status then says how much of that is in use
+    #[arg(long, env = "DUOLOGUE_CONTEXT_SIZE", value_name = "TOKENS")]
+    pub context_size: Option<NonZeroU64>,
 }
 
 /// Backgrounds of terminals.

@@ -42,6 +42,7 @@ use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -259,6 +260,10 @@ pub(crate) struct Status {
     pub(crate) system: Option<String>,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
+    /// Tokens of the last provider call: what it was sent and its answer.
+    pub(crate) context_tokens: u64,
+    /// Tokens that the model can be sent, if that is known.
+    pub(crate) context_size: Option<NonZeroU64>,
     /// With its currency.
     pub(crate) cost: Option<String>,
     pub(crate) is_stored: bool,
@@ -472,8 +477,8 @@ impl State {
     /// Another conversation: what belongs to the old one is gone, but not what the person writes.
     fn opened(&mut self) {
         let system = self.status.system.take();
-        let is_stored = self.status.is_stored;
-        self.status = Status { system, is_stored, ..Status::default() };
+        let Status { is_stored, context_size, .. } = self.status;
+        self.status = Status { system, is_stored, context_size, ..Status::default() };
         self.is_opening = false;
         self.run = None;
         self.waiting.clear();

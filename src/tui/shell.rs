@@ -35,6 +35,7 @@ use command::Running;
 use opening::Candidate;
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,6 +104,8 @@ pub(crate) struct Beginning {
     /// The first prompt.
     pub(crate) prompt: Option<Submit>,
     pub(crate) system: Option<String>,
+    /// Tokens that the model can be sent, if that is known.
+    pub(crate) context_size: Option<NonZeroU64>,
     /// Warnings.
     pub(crate) notices: Vec<&'static str>,
 }
@@ -197,6 +200,7 @@ impl<'a> Shell<'a> {
         let mut state = State::new(screen.size(), history.load());
         state.status.is_stored = host.store.is_some();
         state.status.system.clone_from(&beginning.system);
+        state.status.context_size = beginning.context_size;
         state.server_names = host.servers.names().map(ToString::to_string).collect();
         if host.store.as_ref().is_some_and(|store| store.mode != OpenMode::New) {
             state.awaits_conversation();

@@ -28,7 +28,7 @@ fn the_output_of_a_command_goes_along_with_the_next_prompt() {
     person.types("and now?\r");
     person.answered("Fine.");
     let sent = |number: usize| provider.wait_request(number).body["messages"].to_string();
-    assert!(sent(1).contains("$ printf") && sent(1).contains("one\\\\n␛[2Jtwo"), "{}", sent(1));
+    assert!(sent(1).contains("$ printf") && sent(1).contains("one\\n␛[2Jtwo"), "{}", sent(1));
     assert!(sent(1).contains("/nowhere") && sent(1).contains("(status 3)"), "{}", sent(1));
     assert_eq!(sent(2).matches("$ printf").count(), 1, "it went along once");
     person.types("/quit\r");
@@ -70,4 +70,25 @@ fn a_piped_line_runs_nothing() {
     let ended = piped(&folder, &[], "!touch made\n");
     assert!(ended.stdout.contains("You said: !touch made"), "{}", ended.stdout);
     assert!(!folder.path("made").exists());
+}
+
+#[test]
+fn the_status_says_how_much_of_the_context_is_in_use() {
+    for (options, shown) in
+        [(&[][..], "· context 5 ·"), (&["--context-size", "50"], "· context 5 of 50 (10 %) ·")]
+    {
+        let folder = Folder::new();
+        let provider = Provider::start(vec![says("Seen.")]);
+        let words = [&["chat", "--engine", "openai"][..], options].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("HOME", folder.path("")).env("DUOLOGUE_MODEL", "m");
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", provider.base_url());
+        let mut person = Person::start(command);
+        person.sees("/help");
+        person.types("hi\r");
+        person.answered("Seen.");
+        person.sees(shown);
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
 }

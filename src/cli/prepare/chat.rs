@@ -155,7 +155,8 @@ pub(super) fn ready(
     let theme = Theme { tone: tone(screen.background), colours };
     let unread = leaves_input.then_some(UNREAD_INPUT);
     let notices = settings.notices.iter().copied().chain(unread).collect();
-    let beginning = Beginning { prompt, system, notices };
+    let context_size = screen.context_size;
+    let beginning = Beginning { prompt, system, context_size, notices };
     Ok(Prepared::Chat(Box::new(ReadyChat {
         settings,
         session,

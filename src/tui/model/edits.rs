@@ -254,6 +254,8 @@ impl State {
         }
         let left = u32::try_from(self.prompts.len()).unwrap_or(u32::MAX);
         self.status.turns = self.status.turns.min(left);
+        // The next call is sent less.
+        self.status.context_tokens = 0;
         self.folded = None;
         self.edits = None;
         let text = gone.first().map(|asked| asked.text.clone()).unwrap_or_default();

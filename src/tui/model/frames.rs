@@ -196,6 +196,9 @@ impl State {
     }
 
     fn counted(&mut self, totals: UsageTotals) {
+        if let Some(call) = totals.call.filter(|call| call.input_tokens > 0) {
+            self.status.context_tokens = call.input_tokens + call.output_tokens;
+        }
         let Some(session) = totals.session else { return };
         self.status.input_tokens = session.input_tokens;
         self.status.output_tokens = session.output_tokens;
@@ -241,6 +244,7 @@ pub(crate) fn retrying(wait: Duration, attempt: u32, attempts_max: u32, reason: 
 mod tests {
     use super::*;
     use crate::protocol::constants::code;
+    use crate::protocol::proto::session::TokenCounts;
     use crate::tui::model::Piece;
     use crate::tui::model::tests::Scene;
 
@@ -270,5 +274,19 @@ mod tests {
         let gone = "the conversation is not stored any more: it is read-only";
         check(false, degraded("it is read-only", 7), false, &[gone]);
         check(false, degraded("a record can't be read", 0), true, &["a record can't be read"]);
+    }
+
+    /// What the last call was sent and has answered is what the next one is sent.
+    #[test]
+    fn the_context_in_use_is_that_of_the_last_call() {
+        let mut scene = Scene::new();
+        let mut counted = |input_tokens, output_tokens| {
+            let call = TokenCounts { input_tokens, output_tokens, ..TokenCounts::default() };
+            scene.ui("r", UsageTotals { call: Some(call), ..UsageTotals::default() });
+            scene.state.status.context_tokens
+        };
+        assert_eq!(counted(900, 100), 1_000);
+        assert_eq!(counted(0, 0), 1_000, "a call that was not counted");
+        assert_eq!(counted(400, 20), 420);
     }
 }

@@ -6,7 +6,7 @@ use super::look::{Look, Part};
 use super::pieces::{arguments, wrapped};
 use super::{one_line, seconds, styled};
 use crate::tui::model::{
-    Approval, Picker, PickerKind, Run, RunPhase, Size, State, ToolState, retrying,
+    Approval, Picker, PickerKind, Run, RunPhase, Size, State, Status, ToolState, retrying,
 };
 use crate::tui::text::width;
 use ratatui_core::style::Style;
@@ -442,6 +442,7 @@ fn status_text(state: &State) -> String {
         let (input, output) = (count(status.input_tokens), count(status.output_tokens));
         parts.push(format!("{input} in, {output} out"));
     }
+    parts.extend(context(status));
     parts.extend(status.cost.clone());
     if !status.is_stored {
         parts.push("not stored".to_owned());
@@ -451,11 +452,41 @@ fn status_text(state: &State) -> String {
     parts.join(" · ")
 }
 
+/// How much of what the model can be sent is in use.
+fn context(status: &Status) -> Option<String> {
+    let used = count(status.context_tokens);
+    let Some(size) = status.context_size else {
+        return (status.context_tokens > 0).then(|| format!("context {used}"));
+    };
+    let per_cent = status.context_tokens.saturating_mul(100) / size;
+    (status.context_tokens > 0)
+        .then(|| format!("context {used} of {} ({per_cent} %)", count(size.get())))
+}
+
 /// A number of tokens.
 fn count(tokens: u64) -> String {
     match tokens {
         0..10_000 => tokens.to_string(),
         10_000..1_000_000 => format!("{}k", tokens / 1000),
         _ => format!("{}.{}M", tokens / 1_000_000, tokens / 100_000 % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU64;
+
+    #[test]
+    fn the_context_in_use_is_shown_as_far_as_it_is_known() {
+        let check = |context_tokens, size, expected: Option<&str>| {
+            let context_size = NonZeroU64::new(size);
+            let status = Status { context_tokens, context_size, ..Status::default() };
+            assert_eq!(context(&status).as_deref(), expected);
+        };
+        check(0, 0, None);
+        check(0, 200_000, None);
+        check(1_234, 0, Some("context 1234"));
+        check(51_234, 200_000, Some("context 51k of 200k (25 %)"));
     }
 }
