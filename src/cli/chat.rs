@@ -65,6 +65,10 @@ pub struct ScreenArgs {
     #[arg(long, env = "DUOLOGUE_BACKGROUND", value_name = "TONE", value_enum, default_value_t)]
     pub background: Background,
 
+    /// How the terminal says that a question or an answer waits while nobody looks at it
+    #[arg(long, env = "DUOLOGUE_BELL", value_name = "HOW", value_enum, default_value_t)]
+    pub bell: BellKind,
+
     /// Tokens that the model can be sent; the status then says how much of that is in use
     #[arg(long, env = "DUOLOGUE_CONTEXT_SIZE", value_name = "TOKENS")]
     pub context_size: Option<NonZeroU64>,
@@ -80,6 +84,20 @@ pub enum Background {
     Dark,
     /// Light
     Light,
+}
+
+/// Ways of a terminal to say that something waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum BellKind {
+    /// A notification where the terminal is known to have them, else the bell
+    #[default]
+    Auto,
+    /// The bell
+    Sound,
+    /// A notification (OSC 9)
+    Notification,
+    /// Nothing
+    Off,
 }
 
 impl InteractiveArgs {

@@ -12,6 +12,7 @@ mod keys;
 mod leaving;
 mod lines;
 mod log;
+mod notices;
 mod orders;
 mod pasting;
 mod picker;
@@ -27,6 +28,7 @@ pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
 pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
 pub(crate) use log::Log;
+pub(crate) use notices::Notice;
 pub(crate) use pasting::{PastedFile, is_image_name};
 pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
@@ -170,6 +172,8 @@ pub(crate) enum Action {
     Suspend,
     Redraw,
     Copy(String),
+    /// Have the terminal say that something waits.
+    Notify(Notice),
     Write {
         path: PathBuf,
         text: String,
@@ -321,6 +325,10 @@ pub(crate) struct State {
     is_opening: bool,
     /// All prompts of the conversation, oldest first.
     prompts: Vec<edits::AcceptedPrompt>,
+    /// Something has begun to wait for the person.
+    notice: Option<Notice>,
+    /// The person looks at the window, as far as the terminal reports it.
+    is_looked_at: bool,
     hint: Option<Hint>,
     leave_until: Option<Duration>,
     /// Until then a second Esc lists the prompts of the conversation.
@@ -373,6 +381,8 @@ impl State {
             lists_tools: false,
             is_opening: false,
             prompts: Vec::new(),
+            notice: None,
+            is_looked_at: true,
             hint: None,
             leave_until: None,
             rewind_until: None,
@@ -398,6 +408,7 @@ impl State {
         }
         actions.extend(self.look_for_files());
         actions.extend(self.list_files());
+        actions.extend(self.notify());
         actions
     }
 

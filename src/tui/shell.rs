@@ -2,6 +2,7 @@
 //! its actions, and draws.
 
 mod actions;
+mod bell;
 mod child;
 mod command;
 mod drawing;
@@ -13,6 +14,7 @@ mod opening;
 mod performing;
 mod screen;
 
+pub(crate) use bell::Bell;
 pub(crate) use ending::GoingOn;
 pub(crate) use files::HistoryFile;
 pub(crate) use fork::Forker;
@@ -82,6 +84,8 @@ pub(crate) struct Services {
     pub(crate) resume: Resume,
     /// An executable of this program, which guards shell commands.
     pub(crate) guard: Option<PathBuf>,
+    /// How the terminal says that something waits.
+    pub(crate) bell: Bell,
 }
 
 /// A chat before its start.

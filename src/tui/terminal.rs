@@ -19,12 +19,13 @@ use std::io;
 /// The size of a terminal that does not know its own.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
-/// Bracketed paste (xterm), and keys with all their modifiers (kitty; other terminals ignore it).
-const MODES_ON: &str = "\x1b[?2004h\x1b[>1u";
+/// Reports of whether the window is looked at and bracketed paste (xterm), and keys with all their modifiers (kitty;
+/// other terminals ignore it).
+const MODES_ON: &str = "\x1b[?1004h\x1b[?2004h\x1b[>1u";
 
 /// The end of a synchronized update that was cut off, then the modes in the opposite order; lines wrap,
 /// the cursor is seen, no colours.
-const MODES_OFF: &str = "\x1b[?2026l\x1b[<u\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
+const MODES_OFF: &str = "\x1b[?2026l\x1b[<u\x1b[?2004l\x1b[?1004l\x1b[?7h\x1b[?25h\x1b[0m";
 
 const ALTERNATE_ON: &str = "\x1b[?1049h\x1b[2J";
 const ALTERNATE_OFF: &str = "\x1b[?1049l";

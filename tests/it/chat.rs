@@ -176,7 +176,7 @@ fn a_person_chats_and_leaves_the_terminal_as_it_was() {
     let mut person = Person::start(chat(&folder, &["--echo-reasoning"]));
     person.sees("echo · not stored · /help");
     // Nothing but pasted text is marked: the mouse stays the terminal's.
-    assert_eq!(person.screen().modes, ["2004"]);
+    assert_eq!(person.screen().modes, ["1004", "2004"]);
     assert_ne!(modes(&person.line), person.modes_before, "keys come one by one");
     person.types("hello there\r");
     person.answered("Turn 1. You said: hello there");

@@ -17,7 +17,9 @@ use std::os::unix::fs::PermissionsExt;
 /// Bracketed paste is always on; the mouse never is.
 #[test]
 fn pasted_text_is_marked_and_the_mouse_is_the_terminals() {
-    for (options, modes) in [(&[][..], &["2004"][..]), (&["--fullscreen"], &["1049", "2004"])] {
+    for (options, modes) in
+        [(&[][..], &["1004", "2004"][..]), (&["--fullscreen"], &["1004", "1049", "2004"])]
+    {
         let folder = Folder::new();
         let mut person = Person::start(chat(&folder, options));
         person.sees("/help");

@@ -78,3 +78,29 @@ fn the_model_reads_why_a_call_was_denied() {
     let result = frames.lines().find(is_result).expect("a result");
     assert!(result.contains("only in the morning"), "{result}");
 }
+
+/// A bell, or a notification where it was asked for, and only if the window is not looked at.
+#[test]
+fn a_window_that_nobody_looks_at_says_that_something_waits() {
+    let check = |options: &[&str], keys: &str, has_bell: bool, notified: bool| {
+        let folder = Folder::new();
+        let mut person = Person::start(chat(&folder, options));
+        person.sees("/help");
+        person.types(keys);
+        person.answered("You said: hi");
+        person.types("bye\r");
+        person.answered("You said: bye");
+        let bytes = person.bytes();
+        let notice = "\u{1b}]9;duologue: the answer is there\u{7}";
+        assert_eq!(bytes.contains(notice), notified, "{options:?} {bytes:?}");
+        let bell = bytes.replace(notice, "").matches('\u{7}').count();
+        assert_eq!(bell, usize::from(has_bell), "{options:?} {bytes:?}");
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    };
+    let away = "hi\r\u{1b}[O";
+    check(&["--echo-delay-ms", "100"], away, true, false);
+    check(&["--echo-delay-ms", "100", "--bell", "notification"], away, false, true);
+    check(&["--echo-delay-ms", "100", "--bell", "off"], away, false, false);
+    check(&[], "hi\r", false, false);
+}

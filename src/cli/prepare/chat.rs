@@ -8,13 +8,13 @@ use crate::cli::log::{self, Flush};
 use crate::cli::prompts::expand;
 use crate::cli::store::DefaultStore;
 use crate::cli::tools::guard;
-use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
+use crate::cli::{AttachmentArgs, Background, BellKind, ChatArgs, Mode, ScreenArgs, SessionArgs};
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
 use crate::support::terminal::{has_colour, is_dumb};
 use crate::tui::{
-    Beginning, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme, Tone,
+    Beginning, Bell, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme, Tone,
 };
 use crate::tui::{Terminal as Tty, plain_columns};
 use anyhow::{Context, Result, ensure};
@@ -38,6 +38,7 @@ pub(crate) struct ReadyChat {
     place: Place,
     look: Look,
     is_fullscreen: bool,
+    bell: Bell,
     logged: mpsc::Receiver<String>,
     /// The log, if it has a file of its own.
     pub(crate) flush: Option<Flush>,
@@ -165,6 +166,7 @@ pub(super) fn ready(
         place,
         look: Look::new(theme),
         is_fullscreen: screen.fullscreen,
+        bell: bell(screen.bell),
         logged,
         flush,
     })))
@@ -177,7 +179,16 @@ impl ReadyChat {
     /// If the terminal can't be used.
     pub(crate) fn on_screen(self) -> Result<Chat> {
         let Self {
-            settings, session, first, beginning, place, look, is_fullscreen, logged, ..
+            settings,
+            session,
+            first,
+            beginning,
+            place,
+            look,
+            is_fullscreen,
+            bell,
+            logged,
+            ..
         } = self;
         let (source, screen) = match place {
             Place::Terminal { input, output } => {
@@ -206,6 +217,7 @@ impl ReadyChat {
             profiles: config::chat::profiles(registries),
             prompts: Arc::new(expand),
             guard: guard(),
+            bell,
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),
         };
         Ok(Chat {
@@ -234,6 +246,16 @@ fn may_have_text(input: &File) -> bool {
 fn colours() -> Colours {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     Colours::of_terminal(&variable("TERM"), &variable("COLORTERM"), !has_colour())
+}
+
+fn bell(kind: BellKind) -> Bell {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    match kind {
+        BellKind::Auto => Bell::of_terminal(&variable("TERM"), &variable("TERM_PROGRAM")),
+        BellKind::Sound => Bell::Sound,
+        BellKind::Notification => Bell::Notification,
+        BellKind::Off => Bell::Nothing,
+    }
 }
 
 fn tone(background: Background) -> Tone {

@@ -1,6 +1,6 @@
 //! Tool calls that wait for the person's decision.
 
-use super::{Action, Note, Outgoing, State};
+use super::{Action, Note, Notice, Outgoing, State};
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::support::hidden::revealed;
@@ -66,6 +66,7 @@ impl State {
     fn announce(&mut self) {
         self.asking = Asking { quiet_since: self.now, ..Asking::default() };
         if let Some(text) = self.approvals.first().map(Approval::request) {
+            self.waits_for_person(Notice::Question);
             self.announce_call(text);
         }
     }

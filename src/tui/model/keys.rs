@@ -15,6 +15,10 @@ impl State {
         match typed {
             Typed::Paste(text) => self.pasted(text),
             Typed::Press(press) => self.pressed(press),
+            Typed::Focus(is_looked_at) => {
+                self.is_looked_at = is_looked_at;
+                Vec::new()
+            }
             // That is for the screen.
             Typed::Place { .. } => Vec::new(),
         }
@@ -28,6 +32,7 @@ impl State {
     fn pressed(&mut self, press: Press) -> Vec<Action> {
         self.forget_hint_about(About::Anything);
         let may_answer = self.is_no_longer_quiet();
+        self.is_looked_at = true;
         if press != Press::ctrl('c') {
             self.leave_until = None;
         }

@@ -1,7 +1,7 @@
 //! The live run: its streamed text, reasoning and open tool calls.
 
 use super::hint::About;
-use super::{Piece, State};
+use super::{Notice, Piece, State};
 use crate::protocol::constants::{done, tool_result};
 use crate::support::hidden::revealed;
 use crate::tui::markdown::{Block, Markdown};
@@ -255,6 +255,10 @@ impl State {
         self.reasoning_ends();
         self.text_ends();
         let Some(run) = self.run.take() else { return };
+        // One that waits for its turn is answered next.
+        if self.waiting.is_empty() {
+            self.waits_for_person(Notice::Answer);
+        }
         for mut tool in run.tools {
             tool.state = ToolState::Failed(None);
             self.print(Piece::Tool(tool));

@@ -1,6 +1,6 @@
 //! Shell commands of the person: `!` and the command. The output is shown, and goes along with the next prompt.
 
-use super::{Action, Note, Piece, State, ToolCall, ToolState};
+use super::{Action, Note, Notice, Piece, State, ToolCall, ToolState};
 use std::time::Duration;
 
 /// Outputs that wait for a prompt.
@@ -102,6 +102,7 @@ impl State {
             false => self.print_foldable(Piece::Tool(call)),
         }
         self.outputs.push(output);
+        self.waits_for_person(Notice::Answer);
     }
 }
 

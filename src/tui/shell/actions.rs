@@ -91,6 +91,7 @@ impl Shell<'_> {
             Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),
             Action::Copy(text) => self.copy(&text),
+            Action::Notify(notice) => self.screen.send(&self.services.bell.sequence(notice)),
             Action::Write { path, text } => {
                 self.find(move || Event::Reported(files::save(&path, &text)));
             }

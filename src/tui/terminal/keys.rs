@@ -50,6 +50,8 @@ pub(crate) enum Typed {
         row: usize,
         column: usize,
     },
+    /// The window is looked at from now on, or not any more.
+    Focus(bool),
 }
 
 impl Typed {
@@ -62,7 +64,7 @@ impl Typed {
     pub(crate) fn takes_back(&self) -> bool {
         match self {
             Self::Press(press) => press.key == Key::Esc || *press == Press::ctrl('c'),
-            Self::Paste(_) | Self::Place { .. } => false,
+            Self::Paste(_) | Self::Place { .. } | Self::Focus(_) => false,
         }
     }
 }
@@ -79,12 +81,8 @@ pub(crate) struct Keys {
 enum Read {
     /// Something that takes so many bytes; `None` if it means nothing here.
     Whole(Option<Press>, usize),
-    /// A place that takes so many bytes.
-    Place {
-        row: usize,
-        column: usize,
-        length: usize,
-    },
+    /// A report of the terminal that takes so many bytes.
+    Report(Typed, usize),
     PasteBegins(usize),
     /// More bytes decide.
     Part,
@@ -127,9 +125,9 @@ impl Keys {
                     self.bytes.drain(..length);
                     typed.extend(press.map(Typed::Press));
                 }
-                Read::Place { row, column, length } => {
+                Read::Report(report, length) => {
                     self.bytes.drain(..length);
-                    typed.push(Typed::Place { row, column });
+                    typed.push(report);
                 }
                 Read::PasteBegins(length) => {
                     self.bytes.drain(..length);
@@ -218,7 +216,7 @@ fn read(bytes: &[u8]) -> Read {
             Read::Whole(press, length) => {
                 Read::Whole(press.map(|press| Press { alt: true, ..press }), length + 1)
             }
-            Read::Place { row, column, length } => Read::Place { row, column, length: length + 1 },
+            Read::Report(report, length) => Read::Report(report, length + 1),
             Read::PasteBegins(length) => Read::PasteBegins(length + 1),
             Read::Part => Read::Part,
         },
@@ -311,7 +309,10 @@ fn control_sequence(rest: &[u8]) -> Read {
     // F3 with modifiers may look the same, and means nothing here.
     if let (b'R', Some(row), Some(column)) = (last, number(0), number(1)) {
         let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        return Read::Place { row: place(row), column: place(column), length };
+        return Read::Report(Typed::Place { row: place(row), column: place(column) }, length);
+    }
+    if let (b'I' | b'O', "") = (last, text) {
+        return Read::Report(Typed::Focus(last == b'I'), length);
     }
     let modifiers = number(1).unwrap_or(1);
     let press = match last {

@@ -39,11 +39,18 @@ fn sequences_are_keys() {
 
 #[test]
 fn what_means_nothing_here_is_ignored() {
-    for bytes in ["\u{1b}[I", "\u{1b}[<0;1;2M", "\u{1b}[M !!", "\u{1b}[?1;2c", "\u{1b}[57441;2u"] {
+    for bytes in ["\u{1b}[1I", "\u{1b}[<0;1;2M", "\u{1b}[M !!", "\u{1b}[?1;2c", "\u{1b}[57441;2u"] {
         assert_eq!(typed(bytes.as_bytes()), [], "{bytes:?}");
     }
     let after = typed(b"\x1b[<0;1;2Mx");
     assert_eq!(after, [Typed::Press(Press::plain(Key::Char('x')))]);
+}
+
+#[test]
+fn a_window_that_is_looked_at_is_no_key() {
+    assert_eq!(typed(b"\x1b[I"), [Typed::Focus(true)]);
+    let after = typed(b"\x1b[Ox");
+    assert_eq!(after, [Typed::Focus(false), Typed::Press(Press::plain(Key::Char('x')))]);
 }
 
 #[test]
