@@ -24,7 +24,7 @@ mod tips;
 pub mod tools;
 
 pub use attachments::AttachmentArgs;
-pub use chat::{Background, BellKind, ChatArgs, InteractiveArgs, ScreenArgs};
+pub use chat::{Background, BellKind, ChatArgs, Editing, InteractiveArgs, ScreenArgs};
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
 pub use prompts::RunArgs;
 pub(crate) use provider::{ModelOfFile, ModelOption, ProfileFiles, ProviderArgs, TlsRoots};

@@ -65,6 +65,10 @@ pub struct ScreenArgs {
     #[arg(long, env = "DUOLOGUE_BACKGROUND", value_name = "TONE", value_enum, default_value_t)]
     pub background: Background,
 
+    /// Keys of the line
+    #[arg(long, env = "DUOLOGUE_EDITING", value_name = "KEYS", value_enum, default_value_t)]
+    pub editing: Editing,
+
     /// How the terminal says that a question or an answer waits while nobody looks at it
     #[arg(long, env = "DUOLOGUE_BELL", value_name = "HOW", value_enum, default_value_t)]
     pub bell: BellKind,
@@ -84,6 +88,16 @@ pub enum Background {
     Dark,
     /// Light
     Light,
+}
+
+/// Keys of the line that a person writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Editing {
+    /// Those of Emacs and readline
+    #[default]
+    Emacs,
+    /// Those of vi: Esc begins commands
+    Vi,
 }
 
 /// Ways of a terminal to say that something waits.

@@ -4,6 +4,7 @@ mod complete;
 mod folds;
 mod history;
 mod undo;
+mod vi;
 
 pub(crate) use complete::{
     Candidates, Completion, fuzzy, meanings, mentions, needs_quotes, quoted, unquoted,
@@ -38,6 +39,11 @@ pub(crate) enum Move {
     LineEnd,
     Start,
     End,
+    /// vi's `w`, `b`, `e` and `^`; `e` leads to the last character of a word.
+    NextWord,
+    PreviousWord,
+    WordEnd,
+    FirstOfLine,
 }
 
 impl Editor {
@@ -167,6 +173,10 @@ impl Editor {
             Move::LineEnd => self.line_end(self.cursor),
             Move::Start => 0,
             Move::End => self.text.len(),
+            Move::NextWord => self.next_word(),
+            Move::PreviousWord => self.previous_word(),
+            Move::WordEnd => self.word_end(),
+            Move::FirstOfLine => self.first_of_line(),
         }
     }
 
@@ -327,6 +337,10 @@ mod tests {
             Move::LineEnd,
             Move::Start,
             Move::End,
+            Move::NextWord,
+            Move::PreviousWord,
+            Move::WordEnd,
+            Move::FirstOfLine,
         ]);
         let texts = prop_oneof!["[a \n\u{301}é👩\u{200d}\u{1f1e6}]{0,4}", "\\PC{0,3}"];
         prop_oneof![

@@ -22,6 +22,7 @@ mod restored;
 mod run;
 mod servers;
 mod shell_commands;
+mod vi;
 
 pub(crate) use approvals::{Approval, Asking};
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
@@ -34,6 +35,7 @@ pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
 pub(crate) use run::{Run, RunPhase, ToolCall, ToolState};
 pub(crate) use shell_commands::{CommandOutput, ShellCommand};
+pub(crate) use vi::Vi;
 
 use super::input::{Candidates, Editor, History};
 use super::markdown::Block;
@@ -288,6 +290,8 @@ pub(crate) struct State {
     pub(crate) size: Size,
     pub(crate) now: Duration,
     pub(crate) editor: Editor,
+    /// The line has the keys of vi.
+    pub(crate) vi: Option<Vi>,
     pub(crate) history: History,
     pub(crate) candidates: Option<Candidates>,
     pub(crate) run: Option<Run>,
@@ -357,6 +361,7 @@ impl State {
             size,
             now: Duration::ZERO,
             editor: Editor::default(),
+            vi: None,
             history,
             candidates: None,
             run: None,

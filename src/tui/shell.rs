@@ -21,7 +21,7 @@ pub(crate) use fork::Forker;
 pub(crate) use input::Source;
 pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
 
-use super::model::{Action, Event, Opening, State};
+use super::model::{Action, Event, Opening, State, Vi};
 use super::terminal::keys::Typed;
 use crate::host::{Host, HostSettings};
 use crate::protocol::attachment::Attachment;
@@ -110,6 +110,8 @@ pub(crate) struct Beginning {
     pub(crate) system: Option<String>,
     /// Tokens that the model can be sent, if that is known.
     pub(crate) context_size: Option<NonZeroU64>,
+    /// The line has the keys of vi.
+    pub(crate) has_vi_keys: bool,
     /// Warnings.
     pub(crate) notices: Vec<&'static str>,
 }
@@ -205,6 +207,7 @@ impl<'a> Shell<'a> {
         state.status.is_stored = host.store.is_some();
         state.status.system.clone_from(&beginning.system);
         state.status.context_size = beginning.context_size;
+        state.vi = beginning.has_vi_keys.then(Vi::default);
         state.server_names = host.servers.names().map(ToString::to_string).collect();
         if host.store.as_ref().is_some_and(|store| store.mode != OpenMode::New) {
             state.awaits_conversation();

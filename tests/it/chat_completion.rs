@@ -100,3 +100,18 @@ fn models_and_profiles_are_chosen_from_lists() {
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
+
+#[test]
+fn vi_keys_edit_the_line() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--editing", "vi"]));
+    person.sees("/help");
+    person.types("one two three\u{1b}[27u");
+    person.sees("NORMAL");
+    person.types("bbcwfour");
+    person.sees("> one four three");
+    person.types("\r");
+    person.answered("You said: one four three");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}

@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 #[test]
 fn pasted_text_is_marked_and_the_mouse_is_the_terminals() {
     for (options, modes) in
-        [(&[][..], &["1004", "2004"][..]), (&["--fullscreen"], &["1004", "1049", "2004"])]
+        [(&[][..], &["1004", "2004"][..]), (&["--fullscreen"], &["1049", "1004", "2004"])]
     {
         let folder = Folder::new();
         let mut person = Person::start(chat(&folder, options));

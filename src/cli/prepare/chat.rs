@@ -8,7 +8,9 @@ use crate::cli::log::{self, Flush};
 use crate::cli::prompts::expand;
 use crate::cli::store::DefaultStore;
 use crate::cli::tools::guard;
-use crate::cli::{AttachmentArgs, Background, BellKind, ChatArgs, Mode, ScreenArgs, SessionArgs};
+use crate::cli::{
+    AttachmentArgs, Background, BellKind, ChatArgs, Editing, Mode, ScreenArgs, SessionArgs,
+};
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
@@ -156,8 +158,9 @@ pub(super) fn ready(
     let theme = Theme { tone: tone(screen.background), colours };
     let unread = leaves_input.then_some(UNREAD_INPUT);
     let notices = settings.notices.iter().copied().chain(unread).collect();
-    let context_size = screen.context_size;
-    let beginning = Beginning { prompt, system, context_size, notices };
+    let ScreenArgs { context_size, editing, .. } = screen;
+    let has_vi_keys = editing == Editing::Vi;
+    let beginning = Beginning { prompt, system, context_size, has_vi_keys, notices };
     Ok(Prepared::Chat(Box::new(ReadyChat {
         settings,
         session,

@@ -60,11 +60,19 @@ impl State {
         if let Some(actions) = self.answer_by_key(press, may_answer) {
             return actions;
         }
-        match (press.ctrl, press.alt) {
+        if let Some(actions) = self.vi_press(press) {
+            return actions;
+        }
+        let had_text = !self.editor.is_empty();
+        let actions = match (press.ctrl, press.alt) {
             (true, _) => self.with_ctrl(press),
             (false, true) => self.with_alt(press),
             (false, false) => self.plain(press),
+        };
+        if had_text && self.editor.is_empty() {
+            self.inserts_again();
         }
+        actions
     }
 
     fn plain(&mut self, press: Press) -> Vec<Action> {
@@ -188,14 +196,14 @@ impl State {
         self.changed();
     }
 
-    fn look_back(&mut self) {
+    pub(super) fn look_back(&mut self) {
         if let Some(prompt) = self.history.older(&self.editor.expanded()) {
             self.editor.set(prompt);
             self.candidates = None;
         }
     }
 
-    fn look_forward(&mut self) {
+    pub(super) fn look_forward(&mut self) {
         if let Some(prompt) = self.history.newer() {
             self.editor.set(prompt);
             self.candidates = None;

@@ -437,7 +437,8 @@ fn with_missing(
 
 fn status_text(state: &State) -> String {
     let status = &state.status;
-    let mut parts = vec![status.answers_with()];
+    let mode = if state.is_in_normal_mode() { "NORMAL" } else { "" };
+    let mut parts = vec![mode.to_owned(), status.answers_with()];
     if status.input_tokens + status.output_tokens > 0 {
         let (input, output) = (count(status.input_tokens), count(status.output_tokens));
         parts.push(format!("{input} in, {output} out"));

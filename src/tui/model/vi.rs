@@ -1,0 +1,334 @@
+//! vi keys in the line: text is inserted, or keys are commands.
+
+use super::{Action, State};
+use crate::tui::input::Move;
+use crate::tui::terminal::keys::{Key, Press};
+
+/// How often a command is repeated at most.
+const COUNT_MAX: usize = 1_000;
+
+/// The state of the vi keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Vi {
+    /// Keys are commands.
+    pub(crate) is_normal: bool,
+    count: Option<usize>,
+    /// The operator that waits for a motion, and its own count.
+    operator: Option<(Operator, usize)>,
+    /// The next key replaces a character.
+    replaces: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Delete,
+    Change,
+    Copy,
+}
+
+impl Vi {
+    fn is_pending(&self) -> bool {
+        self.count.is_some() || self.operator.is_some() || self.replaces
+    }
+
+    fn commands(is_normal: bool) -> Self {
+        Self { is_normal, ..Self::default() }
+    }
+}
+
+impl State {
+    /// Whether keys are commands.
+    pub(crate) fn is_in_normal_mode(&self) -> bool {
+        self.vi.as_ref().is_some_and(|vi| vi.is_normal)
+    }
+
+    /// The line was sent or cleared: text follows.
+    pub(super) fn inserts_again(&mut self) {
+        self.vi = self.vi.take().map(|_| Vi::default());
+    }
+
+    /// A key for vi; `None` if it means what it means without vi.
+    pub(super) fn vi_press(&mut self, press: Press) -> Option<Vec<Action>> {
+        let vi = self.vi.as_mut()?;
+        if press.ctrl || press.alt {
+            return None;
+        }
+        match press.key {
+            // On an empty line there is nothing to command: Esc stops the answer, as ever.
+            Key::Esc if !vi.is_normal && !self.editor.is_empty() => {
+                *vi = Vi::commands(true);
+                self.candidates = None;
+                if self.editor.cursor() > self.editor.lines(1).start {
+                    self.editor.go(Move::Left);
+                }
+            }
+            Key::Esc if vi.is_pending() => *vi = Vi::commands(true),
+            Key::Char(char) if vi.is_normal => return Some(self.command_key(char)),
+            Key::Backspace if vi.is_normal => self.editor.go(Move::Left),
+            Key::Char(_)
+            | Key::Esc
+            | Key::Enter
+            | Key::Tab
+            | Key::Backspace
+            | Key::Delete
+            | Key::Up
+            | Key::Down
+            | Key::Left
+            | Key::Right
+            | Key::Home
+            | Key::End
+            | Key::PageUp
+            | Key::PageDown
+            | Key::Function(_) => return None,
+        }
+        Some(Vec::new())
+    }
+
+    fn command_key(&mut self, char: char) -> Vec<Action> {
+        let Some(vi) = &mut self.vi else { return Vec::new() };
+        if let Some(digit) = char.to_digit(10).filter(|digit| *digit > 0 || vi.count.is_some())
+            && !vi.replaces
+        {
+            let digit = usize::try_from(digit).unwrap_or(0);
+            vi.count = Some((vi.count.unwrap_or(0) * 10 + digit).min(COUNT_MAX));
+            return Vec::new();
+        }
+        let Vi { count, operator, replaces, .. } = std::mem::replace(vi, Vi::commands(true));
+        let times = count.unwrap_or(1);
+        if replaces {
+            self.editor.replace_chars(char, times);
+        } else if let Some(motion) = motion(char) {
+            let before = operator.map_or(1, |(_, before)| before);
+            self.moved(motion, times * before, operator.map(|(operator, _)| operator));
+        } else if let Some(next) = operator_of(char) {
+            match operator {
+                Some((operator, before)) if operator == next => {
+                    self.operate_on_lines(operator, times * before);
+                }
+                Some(_) => {}
+                None => {
+                    let operator = Some((next, times));
+                    *vi_of(&mut self.vi) = Vi { operator, ..Vi::commands(true) };
+                }
+            }
+        } else if operator.is_none() {
+            self.simple_command(char, count);
+        }
+        self.history.leave();
+        if self.is_in_normal_mode() {
+            self.editor.stay_on_line();
+        }
+        Vec::new()
+    }
+
+    fn moved(&mut self, motion: Move, times: usize, operator: Option<Operator>) {
+        let Some(operator) = operator else {
+            (0..times).for_each(|_| self.editor.go(motion));
+            return;
+        };
+        let is_on_space =
+            self.editor.text()[self.editor.cursor()..].starts_with(char::is_whitespace);
+        // A changed word leaves the space after it.
+        let motion = match (operator, motion) {
+            (Operator::Change, Move::NextWord) if !is_on_space => Move::WordEnd,
+            (_, motion) => motion,
+        };
+        let range = self.editor.passed(motion, times);
+        match operator {
+            Operator::Copy => {
+                self.editor.copy(range.clone(), false);
+                if range.start < self.editor.cursor() {
+                    (0..times).for_each(|_| self.editor.go(motion));
+                }
+            }
+            Operator::Delete => self.editor.cut(range, false),
+            Operator::Change => {
+                self.editor.cut(range, false);
+                self.inserts_again();
+            }
+        }
+    }
+
+    fn operate_on_lines(&mut self, operator: Operator, count: usize) {
+        let lines = self.editor.lines(count);
+        match operator {
+            Operator::Copy => self.editor.copy(lines, true),
+            Operator::Delete => self.editor.cut(lines, true),
+            Operator::Change => {
+                self.editor.cut(lines, false);
+                self.inserts_again();
+            }
+        }
+    }
+
+    fn simple_command(&mut self, char: char, count: Option<usize>) {
+        let times = count.unwrap_or(1);
+        match char {
+            'i' => self.inserts_again(),
+            'I' => self.inserts_at(Move::FirstOfLine),
+            'a' if !self.is_at_line_end() => self.inserts_at(Move::Right),
+            'a' => self.inserts_again(),
+            'A' => self.inserts_at(Move::LineEnd),
+            'o' => {
+                self.inserts_at(Move::LineEnd);
+                self.editor.insert("\n");
+            }
+            'O' => {
+                self.inserts_at(Move::LineStart);
+                self.editor.insert("\n");
+                self.editor.go(Move::Left);
+            }
+            'x' if !self.is_at_line_end() => self.moved(Move::Right, times, Some(Operator::Delete)),
+            'X' => self.moved(Move::Left, times, Some(Operator::Delete)),
+            's' => self.moved(Move::Right, times, Some(Operator::Change)),
+            'S' => self.operate_on_lines(Operator::Change, times),
+            'D' => self.moved(Move::LineEnd, 1, Some(Operator::Delete)),
+            'C' => self.moved(Move::LineEnd, 1, Some(Operator::Change)),
+            'Y' => self.operate_on_lines(Operator::Copy, times),
+            'p' | 'P' => self.editor.put_back(char == 'p'),
+            'u' => self.take_back_change(),
+            'r' => {
+                *vi_of(&mut self.vi) = Vi { is_normal: true, count, operator: None, replaces: true }
+            }
+            'j' if !self.editor.down() => self.look_forward(),
+            'k' if !self.editor.up() => self.look_back(),
+            'j' | 'k' | 'x' => {}
+            'G' => self.editor.go(Move::End),
+            _ => self.hint("that key is no command of the line; i inserts text, Enter sends"),
+        }
+    }
+
+    fn inserts_at(&mut self, place: Move) {
+        self.editor.go(place);
+        self.inserts_again();
+    }
+
+    fn is_at_line_end(&self) -> bool {
+        let rest = &self.editor.text()[self.editor.cursor()..];
+        rest.is_empty() || rest.starts_with('\n')
+    }
+}
+
+fn vi_of(vi: &mut Option<Vi>) -> &mut Vi {
+    vi.get_or_insert_default()
+}
+
+fn motion(char: char) -> Option<Move> {
+    Some(match char {
+        'h' => Move::Left,
+        'l' | ' ' => Move::Right,
+        'w' => Move::NextWord,
+        'b' => Move::PreviousWord,
+        'e' => Move::WordEnd,
+        '0' => Move::LineStart,
+        '^' => Move::FirstOfLine,
+        '$' => Move::LineEnd,
+        _ => return None,
+    })
+}
+
+fn operator_of(char: char) -> Option<Operator> {
+    Some(match char {
+        'd' => Operator::Delete,
+        'c' => Operator::Change,
+        'y' => Operator::Copy,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::model::tests::Scene;
+
+    /// The line with the cursor as `|` after these keys; `E` is Esc and `N` begins another line.
+    #[track_caller]
+    fn check(keys: &str, expected: &str) {
+        let mut scene = Scene::new();
+        scene.state.vi = Some(Vi::default());
+        for char in keys.chars() {
+            match char {
+                'E' => scene.key(Key::Esc),
+                'N' => scene.press(Press::ctrl('j')),
+                char => scene.key(Key::Char(char)),
+            }
+        }
+        let editor = &scene.state.editor;
+        let (before, after) = editor.text().split_at(editor.cursor());
+        assert_eq!(format!("{before}|{after}"), expected, "{keys}");
+    }
+
+    #[test]
+    fn motions_lead_where_vi_goes() {
+        check("one two-xEb", "one two|-x");
+        check("one two-xE0", "|one two-x");
+        check("one two-xE0w", "one |two-x");
+        check("one two-xE0ww", "one two|-x");
+        check("one two-xE0e", "on|e two-x");
+        check("one two-xE03l", "one| two-x");
+        check("  oneE^", "  |one");
+        check("one twoE0$", "one tw|o");
+        check("oneNtwoEk", "on|e\ntwo");
+        check("oneNtwoEkj", "one\ntw|o");
+        check("oneNtwoE0kG", "one\ntw|o");
+    }
+
+    #[test]
+    fn operators_take_motions_and_lines() {
+        check("one two threeE0dw", "|two three");
+        check("one two threeE0d2w", "|three");
+        check("one two threeE02dw", "|three");
+        check("a b c d e f gE02d3w", "|g");
+        check("one two threeEdb", "one two |e");
+        check("one two threeE0de", "| two three");
+        check("one two threeE0wd$", "one| ");
+        check("one two threeE0wcwxx", "one xx| three");
+        check("one two threeE0wCxx", "one xx|");
+        check("oneNtwoNthreeEkdd", "one\n|three");
+        check("oneNtwoNthreeEddp", "one\ntwo\n|three");
+        check("oneNtwoEyykP", "|two\none\ntwo");
+        check("oneE0ywP", "on|eone");
+        check("oneNtwoEccx", "one\nx|");
+        check("one twoE0dwdw", "|");
+        check("oneNtwoE0kdwx", "|\ntwo");
+    }
+
+    #[test]
+    fn single_keys_change_and_undo() {
+        check("abcEx", "a|b");
+        check("abcE0x", "|bc");
+        check("abcEX", "a|c");
+        check("abcE02x", "|c");
+        check("abcE0rx", "|xbc");
+        check("abcE0xp", "b|ac");
+        check("abcE0sxy", "xy|bc");
+        check("abcE0xu", "|abc");
+        check("abcE0ix", "x|abc");
+        check("abcE0ax", "ax|bc");
+        check("abcE0Ax", "abcx|");
+        check("a bcEIx", "x|a bc");
+        check("abcEox", "abc\nx|");
+        check("abcEOx", "x|\nabc");
+        check("abcEqZ", "ab|c");
+        check("abcEd0", "|c");
+        check("abcEdEix", "abx|c");
+    }
+
+    #[test]
+    fn esc_on_an_empty_line_and_enter_are_as_ever() {
+        let mut scene = Scene::new();
+        scene.state.vi = Some(Vi::default());
+        scene.ask("r", "go");
+        scene.write("x");
+        scene.key(Key::Esc);
+        assert!(scene.state.is_in_normal_mode() && scene.cancelled().is_empty());
+        scene.write("x");
+        scene.write("inext");
+        scene.key(Key::Esc);
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked()[1..], [("next", None)]);
+        assert!(!scene.state.is_in_normal_mode(), "the next prompt is text");
+        scene.key(Key::Esc);
+        assert_eq!(scene.cancelled().last(), Some(&Some("r")));
+    }
+}
