@@ -13,6 +13,7 @@ mod leaving;
 mod lines;
 mod log;
 mod notices;
+mod offer;
 mod orders;
 mod pasting;
 mod picker;
@@ -30,6 +31,7 @@ pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
 pub(crate) use log::Log;
 pub(crate) use notices::Notice;
+pub(crate) use offer::Offer;
 pub(crate) use pasting::{PastedFile, is_image_name};
 pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
@@ -122,6 +124,11 @@ pub(crate) enum Event {
     Opened(String),
     /// Another conversation could not begin, and why.
     NotOpened(String),
+    /// Another process holds this conversation. `is_only`: there is no other one to stay in.
+    SessionHeld {
+        session: String,
+        is_only: bool,
+    },
     /// Another provider would get the conversation, as this text says.
     ProviderChanged(String),
     /// A paste has begun and not ended, and has so many bytes so far. `None`: it has ended.
@@ -306,6 +313,7 @@ pub(crate) struct State {
     /// How the question about the first of them is answered.
     pub(crate) asking: Asking,
     pub(crate) picker: Option<Picker>,
+    pub(crate) offer: Option<Offer>,
     pub(crate) status: Status,
     pub(crate) servers: BTreeMap<String, ServerInfo>,
     /// The names of all servers, also of those that have not reported yet.
@@ -372,6 +380,7 @@ impl State {
             approvals: Vec::new(),
             asking: Asking::default(),
             picker: None,
+            offer: None,
             status: Status::default(),
             servers: BTreeMap::new(),
             server_names: Vec::new(),
@@ -445,7 +454,11 @@ impl State {
             Event::Edited(Err(why)) => self.note(Note::Error, why),
             Event::CommandEnded(ended) => self.command_ended(ended),
             Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
-            Event::Forked(Err(why)) => self.note(Note::Error, why),
+            Event::Forked(Err(why)) => {
+                self.not_copied();
+                self.note(Note::Error, why);
+            }
+            Event::SessionHeld { session, is_only } => self.session_is_held(session, is_only),
             Event::Opened(text) => {
                 self.opened();
                 self.note(Note::Information, text);
@@ -496,6 +509,7 @@ impl State {
         let Status { is_stored, context_size, .. } = self.status;
         self.status = Status { system, is_stored, context_size, ..Status::default() };
         self.is_opening = false;
+        self.offer = None;
         self.run = None;
         self.waiting.clear();
         self.nothing_is_asked();

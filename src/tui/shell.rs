@@ -188,6 +188,9 @@ struct Shell<'a> {
     /// The last stored conversation before this one in which something was said.
     before: Option<String>,
     exit: Option<ExitCode>,
+    /// Another process holds the first conversation: the status if the person does not take a copy. The host has
+    /// ended.
+    held: Option<ExitCode>,
     draw_fault: FailPoint,
     /// Actions of the model, and whether they are deferred.
     deferred: VecDeque<Action>,
@@ -247,6 +250,7 @@ impl<'a> Shell<'a> {
             candidate: None,
             before: None,
             exit: None,
+            held: None,
             draw_fault,
             deferred: VecDeque::new(),
             defers: false,
@@ -320,7 +324,7 @@ impl<'a> Shell<'a> {
             Some(line) = self.logged.recv() => self.update(Event::Logged(line)),
             () = sleep_until(wake) => self.look_at_clock(),
             opened = opening::opened(&mut self.candidate) => self.candidate_went_on(opened).await,
-            effects = self.host.next(true) => self.engine_went_on(effects).await,
+            effects = self.host.next(true), if self.held.is_none() => self.engine_went_on(effects).await,
         }
     }
 

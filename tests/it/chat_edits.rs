@@ -196,3 +196,40 @@ fn a_second_esc_goes_back_to_an_earlier_prompt() {
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
+
+/// Another process holds the conversation, at the start and with /resume.
+#[test]
+fn a_conversation_that_is_held_goes_on_in_a_copy() {
+    let folder = Folder::new();
+    let options = ["--store", "chat.db", "--session-id", "s"];
+    let mut holder = Person::start(chat(&folder, &options));
+    holder.sees("/help");
+    holder.types("first\r");
+    holder.answered("Turn 1. You said: first");
+    let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
+    person.sees_words("Enter copies it and goes on in the copy · Esc leaves");
+    person.types("\u{1b}[27u");
+    assert_eq!(person.ends().0, 2);
+    let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
+    // The key is shown once it counts.
+    person.sees_words("Enter copies it and goes on in the copy");
+    person.types("\r");
+    person.sees_words("goes on; the conversation before stays as it was");
+    person.answered("Turn 1. You said: first");
+    person.types("second\r");
+    person.answered("Turn 2. You said: second");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
+    person.sees("/help");
+    person.types("/resume first turn,\r");
+    person.sees("(1 turn,");
+    person.types("\r");
+    person.sees_words("goes on in the copy · Esc stays here");
+    person.types("other\r");
+    person.answered("Turn 1. You said: other");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    holder.types("/quit\r");
+    assert_eq!(holder.ends().0, 0);
+}

@@ -33,8 +33,9 @@ impl State {
     /// When the screen changes although nothing happens.
     pub(crate) fn next_change(&self) -> Option<Duration> {
         let hint = self.hint.as_ref().map(|hint| hint.until);
-        let question = self.answers_from().filter(|from| *from > self.now);
-        hint.into_iter().chain(question).min()
+        // The keys that answer are shown once they count.
+        let answers = self.answers_from().into_iter().chain(self.offer_is_taken_from());
+        hint.into_iter().chain(answers.filter(|from| *from > self.now)).min()
     }
 
     pub(super) fn hint(&mut self, text: impl Into<String>) {

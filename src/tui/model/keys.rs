@@ -51,6 +51,9 @@ impl State {
         if self.picker.is_some() {
             return self.choose(press);
         }
+        if let Some(actions) = self.answer_offer(press) {
+            return actions;
+        }
         if self.asking.has_letters {
             return self.answer_by_letter(press);
         }

@@ -290,6 +290,11 @@ impl Shell<'_> {
             self.exit = Some(crate::session::ExitCode::Ok);
             return;
         }
+        if self.held.is_some() {
+            self.keep_unsent();
+            self.exit = self.held.take();
+            return;
+        }
         self.leaves_at = Some(Instant::now() + LEAVE_MAX);
         self.keep_unsent();
         for cancel in [Cancel { target: None, waiting: true }, Cancel::default()] {

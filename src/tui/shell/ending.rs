@@ -68,6 +68,11 @@ impl Shell<'_> {
                 return self.update(Event::LineInterrupted);
             }
         }
+        if self.held.is_some() {
+            self.keep_unsent();
+            self.exit = Some(ExitCode::Interrupted(signal));
+            return;
+        }
         // After the command that leaves, the store may hold frames: the first signal ends that wait.
         if self.signal.replace(signal).is_some() {
             self.exit = Some(ExitCode::Interrupted(signal));

@@ -2,6 +2,7 @@
 //! can't be used.
 
 use super::Shell;
+use super::performing::locked_session;
 use crate::host::{Effect, Effects, Host, HostSettings};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
@@ -92,7 +93,15 @@ impl Shell<'_> {
         let has_ended = |effect: &Effect| matches!(effect, Effect::Exit(_) | Effect::Abort(_));
         if effects.list.iter().any(has_ended) {
             candidate.host.close().await;
-            return self.update(Event::NotOpened(reason(&effects)));
+            self.update(Event::NotOpened(reason(&effects)));
+            if let Some(session) = locked_session(&effects)
+                && self.services.forker.is_some()
+                && !self.state.is_plain()
+            {
+                let is_only = self.held.is_some();
+                self.update(Event::SessionHeld { session, is_only });
+            }
+            return;
         }
         let Begun { opening, host, greeting, is_stored, server_names } = *candidate;
         if self.state.has_begun() && self.state.status.is_stored {
@@ -100,6 +109,7 @@ impl Shell<'_> {
         }
         self.host.close().await;
         self.host = host;
+        self.held = None;
         let recorded = self.next_debug_file().await;
         if let Opening::New { system: Some(text) } = &opening {
             self.state.status.system = Some(text.clone());

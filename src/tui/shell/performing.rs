@@ -3,6 +3,7 @@
 use super::Shell;
 use crate::host::{CodedWarning, Effect, Effects};
 use crate::protocol::command::Submit;
+use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
@@ -31,6 +32,7 @@ impl Shell<'_> {
             matches!(frame.frame, Some(Body::Snapshot(_)))
         };
         let is_loaded = effects.list.iter().any(is_snapshot);
+        let held = self.held_session(&effects);
         self.together(|shell| {
             for effect in effects.list {
                 match effect {
@@ -46,6 +48,7 @@ impl Shell<'_> {
                     }
                     // The events UsageTotals and StoreDegraded say it.
                     Effect::Usage(_) | Effect::Warning(_) => {}
+                    Effect::Exit(code) if held.is_some() => shell.held = Some(code),
                     Effect::Exit(code) => {
                         let signal = shell.host.late_signal();
                         shell.exit = Some(signal.map_or(code, ExitCode::Interrupted));
@@ -54,9 +57,19 @@ impl Shell<'_> {
                 }
             }
         });
+        if let Some(session) = held.filter(|_| self.held.is_some()) {
+            self.update(Event::SessionHeld { session, is_only: true });
+        }
         if is_loaded && let Some(submit) = self.first.take() {
             self.ask_first(submit);
         }
+    }
+
+    /// The first conversation, if another process holds it and a copy can be offered.
+    fn held_session(&self, effects: &Effects) -> Option<String> {
+        let can_offer = self.services.forker.is_some() && !self.state.is_plain();
+        let is_first = !self.state.has_begun() && self.signal.is_none();
+        locked_session(effects).filter(|_| can_offer && is_first)
     }
 
     /// Asks the first prompt of a conversation that is loaded; where the person has to agree first, it is
@@ -101,4 +114,17 @@ impl Shell<'_> {
         self.state.note(note, text);
         self.needs_picture = true;
     }
+}
+
+/// The session that another process holds, as an error says.
+pub(super) fn locked_session(effects: &Effects) -> Option<String> {
+    let mut frames = effects.list.iter().filter_map(|effect| match effect {
+        Effect::Frame(frame) => Some(frame),
+        Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => None,
+    });
+    let is_locked = |frame: &&Frame| match &frame.frame {
+        Some(Body::Error(error)) => error.code == code::SESSION_LOCKED,
+        Some(_) | None => false,
+    };
+    frames.find(is_locked).map(|frame| frame.session_id.clone())
 }

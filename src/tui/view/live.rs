@@ -247,8 +247,17 @@ const QUESTION_COLUMNS_MIN: usize = 16;
 
 /// The question about a tool call, with as much of its arguments as a row has room for: all of them are printed.
 fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
-    let Some(approval) = state.approvals.first() else { return Vec::new() };
     let style = look.style(Part::Question);
+    if let Some(offer) = &state.offer {
+        let yes = match state.takes_offer() {
+            true => " · Enter copies it and goes on in the copy",
+            false => "",
+        };
+        let no = if offer.is_only { "Esc leaves" } else { "Esc stays here" };
+        let text = format!("Another process holds the conversation{yes} · {no}");
+        return wrapped(&text, "? ", columns, style);
+    }
+    let Some(approval) = state.approvals.first() else { return Vec::new() };
     let from = match approval.server.as_str() {
         "" => String::new(),
         server => format!(" of {server}"),
