@@ -289,6 +289,11 @@ impl Host {
         }
     }
 
+    /// Starts the tool server of this name again; false if there is none.
+    pub(crate) fn restart_server(&self, name: &str) -> bool {
+        self.servers.restart(name)
+    }
+
     /// Whether the store is not open yet, or the session not loaded. Inputs wait for that.
     pub(crate) fn is_opening(&self) -> bool {
         self.persist_gate.is_opening()

@@ -38,6 +38,9 @@ const STATUS_MAX: Duration = Duration::from_secs(2);
 /// The reason with which the calls of a server that is ended fail.
 const CLOSED: &str = "this program is ending";
 
+/// The reason with which the calls of a server fail that a person has restarted.
+const RESTARTED: &str = "it is being restarted, as the person wants it";
+
 /// The error of a call after a panic of the task.
 const DEFECT: &str = "internal error; please report it";
 
@@ -48,6 +51,8 @@ pub(super) struct Supervisor {
     pub(super) table: watch::Sender<Table>,
     /// A call waits for the server.
     pub(super) wanted: Arc<Notify>,
+    /// The server is to be started again, whatever its state.
+    pub(super) restart: Arc<Notify>,
     pub(super) closing: watch::Receiver<bool>,
 }
 
@@ -70,7 +75,7 @@ enum Endpoint {
 type Opening = Pin<Box<dyn Future<Output = Result<Connection, NotReady>> + Send>>;
 
 impl Supervisor {
-    /// Runs the server until all servers are closed, or it can't be restarted.
+    /// Runs the server until all servers are closed. One that can't be restarted is left alone until a person wants it.
     pub(super) async fn keep(self) {
         let mut restarts = 0;
         let mut has_run = false;
@@ -80,7 +85,10 @@ impl Supervisor {
                 End::Closing => return,
                 End::NotStarted(reason) if !has_run => {
                     self.set(Phase::Failed { reason: self.shown(&reason) }, Arc::new([]));
-                    return;
+                    if !self.is_wanted_again().await {
+                        return;
+                    }
+                    continue;
                 }
                 End::NotStarted(reason) => {
                     let reason = self.shown(&reason);
@@ -100,15 +108,29 @@ impl Supervisor {
             if restarts == RESTARTS_MAX {
                 let reason = format!("{reason}; it was started again {RESTARTS_MAX} times");
                 self.set(Phase::Failed { reason }, Arc::new([]));
-                return;
+                if !self.is_wanted_again().await {
+                    return;
+                }
+                restarts = 0;
+                continue;
             }
             tokio::select! {
                 biased;
                 () = self.closed() => return,
                 () = self.wanted.notified() => {}
+                () = self.restart.notified() => {}
                 () = sleep(RESTART_DELAY * 2_u32.pow(restarts)) => {}
             }
             restarts += 1;
+        }
+    }
+
+    /// Waits until a person wants a server that has failed; false if all servers are closed.
+    async fn is_wanted_again(&self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.closed() => false,
+            () = self.restart.notified() => true,
         }
     }
 
@@ -158,6 +180,11 @@ impl Supervisor {
             () = self.closed() => None,
             reason = endpoint.ended() => Some(Closing::Fault(reason)),
             closing = connection.closed() => Some(closing),
+            () = self.restart.notified() => {
+                // Without the wait that a server has which has ended by itself.
+                self.restart.notify_one();
+                Some(Closing::Fault(RESTARTED.to_owned()))
+            }
             () = self.follow_list(&connection, &link) => None,
         };
         let lifetime = begun.elapsed();

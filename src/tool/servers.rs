@@ -40,6 +40,8 @@ struct Server {
     config: Arc<ServerConfig>,
     /// Wakes the supervisor of the server when a call waits for it.
     wanted: Arc<Notify>,
+    /// Has its supervisor start it again.
+    restart: Arc<Notify>,
 }
 
 impl ToolServers {
@@ -50,7 +52,9 @@ impl ToolServers {
         let servers: BTreeMap<_, _> = configs
             .into_iter()
             .map(|config| (config.name.clone(), Arc::new(config)))
-            .map(|(name, config)| (name, Server { config, wanted: Arc::default() }))
+            .map(|(name, config)| {
+                (name, Server { config, wanted: Arc::default(), restart: Arc::default() })
+            })
             .collect();
         let table = watch::Sender::new(Table::new(servers.keys()));
         Self { servers, limits, guard, table, ..Self::default() }
@@ -67,6 +71,7 @@ impl ToolServers {
                 guard: self.guard.clone(),
                 table: self.table.clone(),
                 wanted: Arc::clone(&server.wanted),
+                restart: Arc::clone(&server.restart),
                 closing: self.closing.subscribe(),
             };
             self.supervisors.spawn(supervisor.keep());
@@ -76,6 +81,13 @@ impl ToolServers {
     /// The names of all servers, in order.
     pub fn names(&self) -> impl Iterator<Item = &ServerName> {
         self.servers.keys()
+    }
+
+    /// Starts the server of this name again, also one that has failed; its open calls fail. False if there is none.
+    pub fn restart(&self, name: &str) -> bool {
+        let mut servers = self.servers.iter();
+        let server = servers.find_map(|(other, server)| (other.as_str() == name).then_some(server));
+        server.inspect(|server| server.restart.notify_one()).is_some()
     }
 
     /// Waits for a change of a server and returns the server's latest state; several changes may

@@ -12,6 +12,7 @@ pub(crate) enum Name {
     Model,
     Profile,
     Tools,
+    Mcp,
     System,
     Copy,
     Save,
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Model(Option<String>),
     Profile(Option<String>),
     Tools,
+    /// Start the tool server of this name again, or list the states of all.
+    Mcp(Option<String>),
     /// Begin another conversation with this system prompt, or show the one there is.
     System(Option<String>),
     /// Copy the last answer, or the code block of this number in it.
@@ -64,12 +67,14 @@ pub(crate) enum Wrong {
     NoNumber,
     #[error("/undo takes the number of turns to drop, as in /undo 3")]
     NoCount,
+    #[error("/mcp takes the name of a server to start again, as in /mcp restart files")]
+    NoServer,
     #[error("/{0} takes nothing after its name; to send a prompt that begins like it, write //{0}")]
     TakesNothing(&'static str),
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Help,
         Self::New,
         Self::Resume,
@@ -77,6 +82,7 @@ impl Name {
         Self::Model,
         Self::Profile,
         Self::Tools,
+        Self::Mcp,
         Self::System,
         Self::Copy,
         Self::Save,
@@ -97,6 +103,9 @@ impl Name {
             Self::Model => ("model", "[NAME]", "choose the model, from a list without a name"),
             Self::Profile => ("profile", "[NAME]", "choose a profile, from a list without a name"),
             Self::Tools => ("tools", "", "list the tool servers and their tools"),
+            Self::Mcp => {
+                ("mcp", "[restart NAME]", "list the states of the tool servers, or start one again")
+            }
             Self::System => (
                 "system",
                 "[TEXT]",
@@ -167,6 +176,11 @@ impl Command {
             Name::Model => Self::Model(given),
             Name::Profile => Self::Profile(given),
             Name::Tools => Self::Tools,
+            Name::Mcp => Self::Mcp(match parameter.split_once(char::is_whitespace) {
+                _ if parameter.is_empty() => None,
+                Some(("restart", server)) => Some(server.trim().to_owned()),
+                Some(_) | None => return Err(Wrong::NoServer),
+            }),
             Name::System => Self::System(given),
             Name::Copy => match given {
                 None => Self::Copy(None),
@@ -205,6 +219,9 @@ mod tests {
         check("/copy x", Some(Err(Wrong::NoNumber)));
         check("/undo", Some(Ok(Command::Undo(1))));
         check("/undo 3", Some(Ok(Command::Undo(3))));
+        check("/mcp", Some(Ok(Command::Mcp(None))));
+        check("/mcp restart my files", Some(Ok(Command::Mcp(Some("my files".to_owned())))));
+        check("/mcp files", Some(Err(Wrong::NoServer)));
         check("/undo 0", Some(Err(Wrong::NoCount)));
         check("/undo all", Some(Err(Wrong::NoCount)));
         check("/new chapter", Some(Err(Wrong::TakesNothing("new"))));
@@ -216,7 +233,11 @@ mod tests {
     #[test]
     fn every_name_is_read_as_itself() {
         for name in Name::ALL {
-            let more = if name.parameter().is_empty() { "" } else { " 1" };
+            let more = match name {
+                Name::Mcp => " restart 1",
+                _ if name.parameter().is_empty() => "",
+                _ => " 1",
+            };
             let text = format!("/{}{more}", name.as_str());
             assert!(matches!(Command::read(&text), Some(Ok(_))), "{text}");
         }

@@ -47,6 +47,7 @@ use crate::protocol::wire::Frame;
 use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
+use servers::Listing;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -178,6 +179,8 @@ pub(crate) enum Action {
     RunCommand(String),
     /// End it, with all that it has started.
     EndCommand,
+    /// Start this tool server again.
+    RestartServer(String),
     Suspend,
     Redraw,
     Copy(String),
@@ -331,8 +334,8 @@ pub(crate) struct State {
     attaching: Attaching,
     /// The files that the text may name are to be listed: where the name begins, and the name.
     lists_files: Option<(usize, String)>,
-    /// The tools are to be listed once the servers are ready.
-    lists_tools: bool,
+    /// What is to be listed of the servers once it is known.
+    lists_servers: Option<Listing>,
     /// Another conversation is being opened.
     is_opening: bool,
     /// All prompts of the conversation, oldest first.
@@ -392,7 +395,7 @@ impl State {
             handover: String::new(),
             attaching: Attaching::default(),
             lists_files: None,
-            lists_tools: false,
+            lists_servers: None,
             is_opening: false,
             prompts: Vec::new(),
             notice: None,
@@ -514,7 +517,7 @@ impl State {
         self.waiting.clear();
         self.nothing_is_asked();
         self.servers.clear();
-        self.lists_tools = false;
+        self.lists_servers = None;
         self.chosen = None;
         self.consent = Consent::Given;
         self.log = Log::default();

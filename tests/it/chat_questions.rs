@@ -2,6 +2,7 @@
 
 use crate::chat::{Person, chat};
 use crate::mcp_servers::{assert_gone, config, mark};
+use crate::process::{Process, eventually};
 use crate::server::Folder;
 use serde_json::json;
 use std::fs;
@@ -103,4 +104,27 @@ fn a_window_that_nobody_looks_at_says_that_something_waits() {
     check(&["--echo-delay-ms", "100", "--bell", "notification"], away, false, true);
     check(&["--echo-delay-ms", "100", "--bell", "off"], away, false, false);
     check(&[], "hi\r", false, false);
+}
+
+#[test]
+fn a_tool_server_is_started_again() {
+    let mark = mark();
+    let (_folder, mut person) = chat_with_calls(&mark, &[]);
+    person.types("/mcp\r");
+    person.sees("echo (");
+    person.types("/tools\r");
+    person.sees("  act");
+    let before = Process::marked(&mark);
+    assert!(!before.is_empty());
+    person.types("/mcp restart echo\r");
+    eventually("other processes run", || {
+        let after = Process::marked(&mark);
+        let is_old = |process: &Process| before.iter().any(|other| other.0 == process.0);
+        (!after.is_empty() && !after.iter().any(is_old)).then_some(())
+    });
+    person.types("/tools\r");
+    eventually("its tools are listed again", || {
+        (person.screen().text().matches("  act").count() == 2).then_some(())
+    });
+    leaves(person, &mark);
 }

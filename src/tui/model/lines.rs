@@ -169,7 +169,8 @@ impl State {
     pub(super) fn next_lines(&mut self) -> Vec<Action> {
         loop {
             let Some(lines) = &mut self.lines else { return Vec::new() };
-            let is_loading = self.is_opening || self.lists_tools || self.consent.is_unknown();
+            let is_loading =
+                self.is_opening || self.lists_servers.is_some() || self.consent.is_unknown();
             let waits = is_loading || self.attaching.asks_in_lines();
             if self.is_ending || waits || lines.is_acting {
                 return Vec::new();
@@ -331,6 +332,7 @@ fn ends_with_an_event(action: &Action) -> bool {
             | Action::ListProfiles
             | Action::Expand { .. }
             | Action::Write { .. }
+            | Action::RestartServer(_)
             | Action::Measure { .. }
             | Action::Request(_)
     )

@@ -3,6 +3,7 @@
 use super::lines::{is_decision, unescaped};
 use super::log::code_blocks;
 use super::prompts::expand;
+use super::servers::Listing;
 use super::shell_commands::command_in;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
 use crate::protocol::command::Edit;
@@ -157,7 +158,9 @@ impl State {
                     return vec![Action::ListProfiles];
                 }
             }
-            Command::Tools => return self.tools(),
+            Command::Tools => return self.list_servers(Listing::Tools),
+            Command::Mcp(None) => return self.list_servers(Listing::States),
+            Command::Mcp(Some(server)) => return self.restart_server(server),
             Command::Copy(number) => return self.copy(number),
             Command::Save(path) => match self.log.last_answer() {
                 Some(text) => return vec![Action::Write { path, text }],

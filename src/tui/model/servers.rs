@@ -7,13 +7,25 @@ use crate::tui::text::clean;
 /// The state of a server whose tools are not known yet.
 const STARTING: &str = "starting";
 
+/// The state of a server that is started again soon.
+const GONE: &str = "gone";
+
+/// What is listed once it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// The tools, once each server has started or failed.
+    Tools,
+    /// The states of the servers.
+    States,
+}
+
 impl State {
     pub(super) fn server_changed(&mut self, changed: ToolServerChanged) {
         let state = match ToolServerState::try_from(changed.state) {
             Ok(ToolServerState::Starting) => STARTING,
             Ok(ToolServerState::Ready) => "ready",
             Ok(ToolServerState::Unavailable) => "unavailable",
-            Ok(ToolServerState::Gone) => "gone",
+            Ok(ToolServerState::Gone) => GONE,
             Ok(ToolServerState::Unspecified) | Err(_) => "unknown",
         };
         let tools = changed.tools.iter().map(|name| clean(name)).collect();
@@ -22,40 +34,60 @@ impl State {
             self.note(Note::Warning, format!("tool server {server} is {state}: {reason}"));
         }
         self.servers.insert(server, ServerInfo { state, reason, tools });
-        self.list_tools_if_ready();
+        self.list_servers_if_known();
     }
 
-    /// `/tools`: servers report to a session that has had a request, and are listed once each has
-    /// started or failed.
-    pub(super) fn tools(&mut self) -> Vec<Action> {
+    /// `/tools` and `/mcp`: servers report to a session that has had a request, and are listed once that is known
+    /// which is listed.
+    pub(super) fn list_servers(&mut self, listing: Listing) -> Vec<Action> {
         if self.server_names.is_empty() && self.servers.is_empty() {
             let text =
                 "there are no tool servers; start the chat with --mcp or --mcp-config to have some";
             self.note(Note::Information, text.to_owned());
             return Vec::new();
         }
-        self.lists_tools = true;
-        self.list_tools_if_ready();
-        if !self.lists_tools {
+        self.lists_servers = Some(listing);
+        self.list_servers_if_known();
+        if self.lists_servers.is_none() {
             return Vec::new();
         }
         self.hint("the tool servers are being started; they are listed once they are ready");
         vec![Action::Request(Outgoing::FollowServers)]
     }
 
-    fn list_tools_if_ready(&mut self) {
+    /// `/mcp restart`.
+    pub(super) fn restart_server(&mut self, name: String) -> Vec<Action> {
+        if self.server_names.contains(&name) {
+            return vec![Action::RestartServer(name)];
+        }
+        let text = format!("there is no tool server {}; /mcp lists them", clean(&name));
+        self.note(Note::Error, text);
+        Vec::new()
+    }
+
+    fn list_servers_if_known(&mut self) {
+        let Some(listing) = self.lists_servers else { return };
         let is_known = |name: &String| self.servers.contains_key(&clean(name));
-        let is_ready = self.server_names.iter().all(is_known)
-            && self.servers.values().all(|info| info.state != STARTING);
-        if !self.lists_tools || !is_ready {
+        let is_settled = |info: &ServerInfo| {
+            listing == Listing::States || ![STARTING, GONE].contains(&info.state)
+        };
+        if !self.server_names.iter().all(is_known) || !self.servers.values().all(is_settled) {
             return;
         }
-        self.lists_tools = false;
+        self.lists_servers = None;
         let mut lines = Vec::new();
         for (server, info) in &self.servers {
             let reason = if info.reason.is_empty() { "" } else { ": " };
-            lines.push(format!("{server} ({}{reason}{})", info.state, info.reason));
-            lines.extend(info.tools.iter().map(|tool| format!("  {tool}")));
+            let state = format!("{server} ({}{reason}{})", info.state, info.reason);
+            match (listing, info.tools.len()) {
+                (Listing::Tools, _) => {
+                    lines.push(state);
+                    lines.extend(info.tools.iter().map(|tool| format!("  {tool}")));
+                }
+                (Listing::States, 0) => lines.push(state),
+                (Listing::States, 1) => lines.push(format!("{state}, 1 tool")),
+                (Listing::States, count) => lines.push(format!("{state}, {count} tools")),
+            }
         }
         self.print(Piece::Lines(lines));
     }
@@ -87,5 +119,30 @@ mod tests {
         assert_eq!(changed("b", ToolServerState::Ready, "", &[]), 1, "it is listed once");
         let lines = ["a (ready)", "  one", "b (unavailable: status 3)"].map(str::to_owned);
         assert!(scene.pieces.contains(&Piece::Lines(lines.to_vec())), "{:?}", scene.pieces);
+    }
+
+    #[test]
+    fn states_are_listed_and_a_server_is_started_again() {
+        let mut scene = Scene::new();
+        scene.state.server_names = vec!["a".to_owned(), "b".to_owned()];
+        let mut changed = |server: &str, state: ToolServerState, tools: &[&str]| {
+            let (server, state, reason) = (server.to_owned(), state.into(), String::new());
+            let tools = tools.iter().map(|name| (*name).to_owned()).collect();
+            scene.ui("", ToolServerChanged { server, state, reason, tools });
+        };
+        changed("a", ToolServerState::Ready, &["one", "two"]);
+        changed("b", ToolServerState::Starting, &[]);
+        let mut enter = |text: &str| {
+            scene.write(text);
+            scene.key(Key::Enter);
+        };
+        enter("/mcp");
+        enter("/mcp restart b");
+        enter("/mcp restart c");
+        let lines = ["a (ready), 2 tools", "b (starting)"].map(str::to_owned);
+        assert!(scene.pieces.contains(&Piece::Lines(lines.to_vec())), "{:?}", scene.pieces);
+        assert_eq!(scene.actions, [Action::RestartServer("b".to_owned())]);
+        let unknown = "there is no tool server c; /mcp lists them".to_owned();
+        assert_eq!(scene.pieces.last(), Some(&Piece::Note(Note::Error, unknown)));
     }
 }

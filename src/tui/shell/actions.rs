@@ -88,6 +88,14 @@ impl Shell<'_> {
             Action::EndCommand => {
                 self.command.iter_mut().for_each(Running::stop);
             }
+            Action::RestartServer(name) => {
+                let shown = clean(&name);
+                let done = match self.host.restart_server(&name) {
+                    true => Ok(format!("the tool server {shown} is started again")),
+                    false => Err(format!("there is no tool server {shown}")),
+                };
+                self.update(Event::Reported(done));
+            }
             Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),
             Action::Copy(text) => self.copy(&text),
