@@ -346,6 +346,8 @@ pub(crate) enum SessionEvent {
     ServerChanged(ToolServerChanged),
     /// Something of the conversation is not stored.
     StoreDegraded(StoreDegraded),
+    /// The person has given the conversation this title. No client sees it as it happens.
+    Renamed(String),
 }
 
 /// A segment: consecutive text or reasoning within a run.

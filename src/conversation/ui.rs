@@ -86,7 +86,7 @@ impl Ui {
             Event::RunStopped { reason } => names.run_stopped(reason),
             Event::RunFailed { error } => names.run_failed(error),
             Event::Call(report) => names.call_report(report),
-            Event::Session(event) => runs::session_event(event),
+            Event::Session(event) => runs::session_event(event)?,
             Event::TurnImported(_) => return None,
         })
     }

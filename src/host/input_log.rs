@@ -65,6 +65,7 @@ fn command(command: &Command) -> &'static str {
         Command::Approve(_) => "approve",
         Command::SwitchModel(_) => "switchModel",
         Command::Edit(_) => "edit",
+        Command::Rename(_) => "rename",
     }
 }
 

@@ -47,6 +47,8 @@ pub enum Command {
     SwitchModel(ModelChoice),
     /// Change the end of the conversation.
     Edit(Edit),
+    /// Give the conversation this title. Only front ends within the program have it: no request line does.
+    Rename(String),
 }
 
 /// A prompt for the model.

@@ -52,6 +52,10 @@ impl Session {
             }
             Command::SwitchModel(choice) => self.switch_model(&id, &choice),
             Command::Edit(edit) => self.edit(now, id, edit),
+            Command::Rename(title) => {
+                self.recorder.record_of_session(Some(&id), SessionEvent::Renamed(title));
+                self.recorder.done(Some(&id), Done::Ok);
+            }
             Command::Approve(approve) => {
                 self.recorder.turn_on(Extension::Approvals);
                 let call = approve.call.clone();

@@ -3,7 +3,7 @@
 
 use super::codec::{Blobs, RowWriter, add_blobs, choices_message, start_message};
 use super::row::{Hash, NewRow, RowHead};
-use crate::conversation::event::{Event, Recorded};
+use crate::conversation::event::{Event, Recorded, SessionEvent};
 use crate::conversation::log::{Record, SessionStart};
 use crate::protocol::id::{Ordinal, ToolCallId};
 use crate::protocol::pieces::Pieces;
@@ -125,6 +125,8 @@ pub(super) struct Batch {
     pub(super) turns: u32,
     /// The title of the session, if a turn begins here.
     pub(super) title: String,
+    /// The title that the person has given the session, if that is new.
+    pub(super) renamed: Option<String>,
     /// How many turns are dropped.
     pub(super) dropped_turns: i64,
     /// What is chosen, if that changes: a `StoredChoices`.
@@ -212,6 +214,9 @@ impl Batch {
         add_blobs(event, &mut self.blobs);
         if let Some(choices) = event.choices() {
             self.choices = Some(choices_message(choices).encode_to_vec());
+        }
+        if let Event::Session(SessionEvent::Renamed(title)) = event {
+            self.renamed = Some(title.chars().take(TITLE_CHARS_MAX).collect());
         }
         let prompt = if let Event::PromptAccepted { prompt, .. } = event {
             Some(prompt.as_str())

@@ -336,6 +336,7 @@ fn session_kind(event: &SessionEvent) -> Kind {
         }
         SessionEvent::ServerChanged(changed) => Kind::ServerChanged(changed),
         SessionEvent::StoreDegraded(degraded) => Kind::StoreDegraded(degraded),
+        SessionEvent::Renamed(title) => Kind::Renamed(title),
     }
 }
 
@@ -514,6 +515,7 @@ impl<'a> RowReader<'a> {
             }
             Kind::ServerChanged(changed) => Event::Session(SessionEvent::ServerChanged(changed)),
             Kind::StoreDegraded(degraded) => Event::Session(SessionEvent::StoreDegraded(degraded)),
+            Kind::Renamed(title) => Event::Session(SessionEvent::Renamed(title)),
         })
     }
 

@@ -9,6 +9,7 @@ pub(crate) enum Name {
     New,
     Resume,
     Fork,
+    Rename,
     Model,
     Profile,
     Tools,
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Resume(String),
     /// Copy the conversation and go on in the copy.
     Fork,
+    /// Give the conversation a title.
+    Rename(String),
     /// Choose a model, or show which one answers.
     Model(Option<String>),
     Profile(Option<String>),
@@ -67,6 +70,8 @@ pub(crate) enum Wrong {
     NoNumber,
     #[error("/undo takes the number of turns to drop, as in /undo 3")]
     NoCount,
+    #[error("/rename needs a title, as in /rename Ports of the mail server")]
+    NoTitle,
     #[error("/mcp takes the name of a server to start again, as in /mcp restart files")]
     NoServer,
     #[error("/{0} takes nothing after its name; to send a prompt that begins like it, write //{0}")]
@@ -74,11 +79,12 @@ pub(crate) enum Wrong {
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Help,
         Self::New,
         Self::Resume,
         Self::Fork,
+        Self::Rename,
         Self::Model,
         Self::Profile,
         Self::Tools,
@@ -100,6 +106,7 @@ impl Name {
             Self::New => ("new", "", "begin another conversation"),
             Self::Resume => ("resume", "[WORDS]", "choose a stored conversation and go on with it"),
             Self::Fork => ("fork", "", "copy the stored conversation and go on in the copy"),
+            Self::Rename => ("rename", "TITLE", "give the stored conversation a title"),
             Self::Model => ("model", "[NAME]", "choose the model, from a list without a name"),
             Self::Profile => ("profile", "[NAME]", "choose a profile, from a list without a name"),
             Self::Tools => ("tools", "", "list the tool servers and their tools"),
@@ -173,6 +180,7 @@ impl Command {
             Name::New => Self::New,
             Name::Resume => Self::Resume(parameter.to_owned()),
             Name::Fork => Self::Fork,
+            Name::Rename => Self::Rename(given.ok_or(Wrong::NoTitle)?),
             Name::Model => Self::Model(given),
             Name::Profile => Self::Profile(given),
             Name::Tools => Self::Tools,
@@ -219,6 +227,8 @@ mod tests {
         check("/copy x", Some(Err(Wrong::NoNumber)));
         check("/undo", Some(Ok(Command::Undo(1))));
         check("/undo 3", Some(Ok(Command::Undo(3))));
+        check("/rename", Some(Err(Wrong::NoTitle)));
+        check("/rename My title", Some(Ok(Command::Rename("My title".to_owned()))));
         check("/mcp", Some(Ok(Command::Mcp(None))));
         check("/mcp restart my files", Some(Ok(Command::Mcp(Some("my files".to_owned())))));
         check("/mcp files", Some(Err(Wrong::NoServer)));

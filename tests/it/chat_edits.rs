@@ -233,3 +233,19 @@ fn a_conversation_that_is_held_goes_on_in_a_copy() {
     holder.types("/quit\r");
     assert_eq!(holder.ends().0, 0);
 }
+
+#[test]
+fn a_title_is_shown_where_conversations_are_listed() {
+    let folder = Folder::new();
+    let options = ["--store", "chat.db", "--session-id", "s"];
+    let ended = piped(&folder, &options, "hi\n/rename Ports of the mail server\nmore\n");
+    assert!(ended.stdout.contains("called Ports of the mail server\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Turn 2. You said: more"), "{}", ended.stdout);
+    let list = duologue(&folder, &["sessions", "list", "--store", "chat.db"]).output();
+    let list = String::from_utf8(list.expect("it runs").stdout).expect("text");
+    assert!(list.contains("Ports of the mail server"), "{list}");
+    let ended = piped(&folder, &[&options[..], &["--resume"]].concat(), "/resume ports\n");
+    assert!(ended.stdout.contains("this is the conversation that goes on"), "{}", ended.stdout);
+    let shown = duologue(&folder, &["sessions", "show", "s", "--store", "chat.db"]).output();
+    assert!(shown.expect("it runs").status.success(), "the log is whole");
+}

@@ -132,13 +132,14 @@ impl Names {
     }
 }
 
-pub(super) fn session_event(event: SessionEvent) -> Any {
-    match event {
+pub(super) fn session_event(event: SessionEvent) -> Option<Any> {
+    Some(match event {
         SessionEvent::ToolsDeclared { tools, .. } => tools.into(),
         SessionEvent::ModelSwitched { model, .. } => model.into(),
         SessionEvent::ServerChanged(changed) => changed.into(),
         SessionEvent::StoreDegraded(degraded) => degraded.into(),
-    }
+        SessionEvent::Renamed(_) => return None,
+    })
 }
 
 pub(super) fn turns_dropped(

@@ -154,7 +154,8 @@ impl Ledger {
             | Command::DeclareTools(_)
             | Command::ToolResult(_)
             | Command::Approve(_)
-            | Command::SwitchModel(_) => Due::Now,
+            | Command::SwitchModel(_)
+            | Command::Rename(_) => Due::Now,
         };
         self.owe(request.id.as_str(), due);
     }

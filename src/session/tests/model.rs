@@ -271,7 +271,9 @@ impl Model {
                 self.shutdowns.push(id.to_owned());
                 self.drain()
             }
-            Command::Enable(_) | Command::DeclareTools(_) => vec![done(id, "ok")],
+            Command::Enable(_) | Command::DeclareTools(_) | Command::Rename(_) => {
+                vec![done(id, "ok")]
+            }
             Command::ToolResult(_) | Command::Approve(_) => refused(id, "unknown_tool_call"),
             Command::SwitchModel(_) if self.running.is_some() => refused(id, "session_busy"),
             Command::SwitchModel(ref choice) if is_wrong(choice) => refused(id, "invalid_settings"),

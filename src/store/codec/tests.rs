@@ -293,6 +293,7 @@ fn of_session() -> impl Strategy<Value = Event> {
         (text(), any::<u64>()).prop_map(|(reason, first_missing_ordinal)| {
             SessionEvent::StoreDegraded(StoreDegraded { reason, first_missing_ordinal })
         }),
+        text().prop_map(SessionEvent::Renamed),
     ];
     event.prop_map(Event::Session)
 }

@@ -28,6 +28,7 @@ const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
      WHERE s.id = $1 ON CONFLICT DO NOTHING";
 const WORDS: &str = "INSERT INTO duologue.words(session, number, terms) \
      SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
+const RENAMED: &str = "UPDATE duologue.sessions SET title = $2 WHERE id = $1";
 const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
      changed = nextval('duologue.fences'), last = greatest(last, $3), \
      turns = greatest(turns, $4), \
@@ -59,6 +60,7 @@ pub(super) struct Pending {
     last: i64,
     turns: i64,
     title: String,
+    renamed: Option<String>,
     dropped_turns: i64,
     choices: Option<Vec<u8>>,
     /// How many rows the log has.
@@ -111,6 +113,7 @@ impl Pending {
             last: batch.last,
             turns: batch.turns.into(),
             title: batch.title.replace('\0', ""),
+            renamed: batch.renamed.as_ref().map(|title| title.replace('\0', "")),
             dropped_turns: batch.dropped_turns,
             choices: batch.choices.clone(),
             row_count: batch.row_count,
@@ -151,6 +154,9 @@ impl Pending {
             let hashes: Value<'a> = (&self.hashes, Type::TEXT_ARRAY);
             add(BLOBS, &[hashes.clone(), (&self.blobs, Type::BYTEA_ARRAY)]);
             add(BLOBS_OF, &[hashes]);
+        }
+        if let Some(title) = &self.renamed {
+            add(RENAMED, &[(title, Type::TEXT)]);
         }
         let changed = [
             (&self.at_ms as _, Type::INT8),

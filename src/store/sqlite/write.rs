@@ -21,6 +21,7 @@ const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updat
      0, 0, 0, 0, ?4, 0, x'')";
 const ORPHANS: &str = "DELETE FROM log WHERE session = ?";
 const ORPHAN_BLOBS: &str = "DELETE FROM session_blobs WHERE session = ?";
+const RENAMED: &str = "UPDATE sessions SET title = ?2 WHERE key = ?1";
 const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
      changed = CASE WHEN changed < (SELECT max(changed) FROM sessions) \
      THEN (SELECT max(changed) + 1 FROM sessions) ELSE changed END, \
@@ -162,6 +163,9 @@ impl Writing<'_> {
             if self.run(BLOB_OF, (self.session, sha256))? > 0 {
                 self.grows(data.len());
             }
+        }
+        if let Some(title) = &batch.renamed {
+            self.run(RENAMED, (self.session, title))?;
         }
         let Batch { last, turns, title, dropped_turns, choices, row_count, head, .. } = batch;
         let (session, at_ms, bytes) = (self.session, self.at_ms, self.bytes);

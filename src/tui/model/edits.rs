@@ -10,6 +10,7 @@ use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::TurnDropped;
 use crate::tui::input::{meanings, mentions};
+use crate::tui::text::clean;
 use std::path::Path;
 
 /// A prompt of the conversation.
@@ -223,6 +224,23 @@ impl State {
         self.history.add(&written);
         self.hint("the prompt stays as it was");
         true
+    }
+
+    /// `/rename`: the title stands in the list of conversations.
+    pub(super) fn rename(&mut self, title: &str) -> Vec<Action> {
+        let why = match () {
+            () if !self.status.is_stored => {
+                "this conversation is not stored, so it can't have a title; start the chat with \
+                 --store FILE to store conversations"
+            }
+            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to name",
+            () => {
+                let title = clean(title).replace('\n', " ");
+                return vec![Action::Request(Outgoing::Rename(title))];
+            }
+        };
+        self.note(Note::Error, why.to_owned());
+        Vec::new()
     }
 
     /// `/fork`: copies the conversation in its store, and continues in the copy.
@@ -454,6 +472,21 @@ mod tests {
         let session = "copy".to_owned();
         scene.event(Event::Forked(Ok(session.clone())));
         assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::Copied { session })));
+    }
+
+    #[test]
+    fn a_stored_conversation_gets_a_title() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        enter(&mut scene, "/rename Ports");
+        assert!(notes(&scene)[0].starts_with("this conversation is not stored"));
+        scene.state.status.is_stored = true;
+        enter(&mut scene, "/rename Ports");
+        let rename = Outgoing::Rename("Ports".to_owned());
+        assert_eq!(scene.actions, [Action::Request(rename.clone())]);
+        scene.event(Event::Sent(rename, "n".to_owned()));
+        scene.done("n", "ok");
+        assert_eq!(notes(&scene)[1], "this conversation is called Ports");
     }
 
     #[test]

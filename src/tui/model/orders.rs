@@ -174,6 +174,7 @@ impl State {
                 self.note(Note::Error, "nothing was said yet".to_owned());
             }
             Command::Fork => return self.fork(),
+            Command::Rename(title) => return self.rename(&title),
             Command::Undo(turns) => return self.undo(turns),
             Command::Retry => return self.change_end(Edit::Regenerate),
             Command::Edit(text) => return self.edit_prompt(text),

@@ -34,6 +34,8 @@ pub(crate) enum Outgoing {
     },
     /// Report the states of the tool servers, now and whenever they change.
     FollowServers,
+    /// Give the conversation a title.
+    Rename(String),
     /// Drop the end of the conversation, and perhaps ask again.
     Edit(Edit),
     /// Ask a prompt in place of an earlier one. Of what goes with that, `removed` is left out, by ids,
@@ -190,6 +192,11 @@ impl State {
         }
         let is_prompt = self.waiting.iter().any(|waiting| waiting.id == request);
         let refused = self.quiet.extract_if(.., |(id, _)| id == request).next();
+        if let Some((_, Outgoing::Rename(title))) = &refused
+            && status == done::OK
+        {
+            self.note(Note::Information, format!("this conversation is called {title}"));
+        }
         if let Some((_, Outgoing::Replace { prompt, .. })) = refused
             && status == done::FAILED
         {

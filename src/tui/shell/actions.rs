@@ -147,6 +147,7 @@ impl Shell<'_> {
                 decision: decision.clone(),
             }),
             Outgoing::FollowServers => Command::Enable(BTreeSet::from([Extension::ToolServers])),
+            Outgoing::Rename(title) => Command::Rename(title.clone()),
             Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::Replace { message_id, prompt, removed, mentions } => {
                 let Some(prompt) = Prompt::new(prompt.clone()) else { return };
