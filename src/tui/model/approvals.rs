@@ -182,7 +182,8 @@ impl State {
             self.asking.takes_reason = false;
             return Some(Vec::new());
         }
-        let is_end = press == Press::plain(Key::Enter) || press == Press::ctrl('m');
+        let ends = [Press::plain(Key::Enter), Press::ctrl('m'), Press::ctrl('s')];
+        let is_end = ends.contains(&press);
         is_end.then(|| {
             let reason = self.editor.take().trim().to_owned();
             self.decide(Decision::Deny { reason })
