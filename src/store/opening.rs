@@ -67,7 +67,8 @@ pub(super) fn prepare(
     let mut all = Vec::new();
     for place in places {
         let database = Database::of(place)?;
-        let condition = database.prepare(may_be_new, is_written, fault.take().unwrap_or_default())?;
+        let condition =
+            database.prepare(may_be_new, is_written, fault.take().unwrap_or_default())?;
         all.push(Prepared { database, condition });
     }
     Ok(all)

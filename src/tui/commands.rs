@@ -243,10 +243,10 @@ mod tests {
     #[test]
     fn every_name_is_read_as_itself() {
         for name in Name::ALL {
-            let more = match name {
-                Name::Mcp => " restart 1",
-                _ if name.parameter().is_empty() => "",
-                _ => " 1",
+            let more = match name.parameter().is_empty() {
+                true => "",
+                false if name == Name::Mcp => " restart 1",
+                false => " 1",
             };
             let text = format!("/{}{more}", name.as_str());
             assert!(matches!(Command::read(&text), Some(Ok(_))), "{text}");

@@ -1,6 +1,7 @@
 //! Renders a chat: printed lines, and the live region under them. Pure.
 
 mod editor;
+mod lists;
 mod live;
 mod look;
 mod page;

@@ -94,7 +94,8 @@ async fn many_conversations_share_the_writer_of_a_file() {
     raise_limit();
     let folder = Folder::new();
     let (place, path) = sqlite(&folder);
-    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::New)).collect();
+    let all =
+        (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::New)).collect();
     let all = turns(all, "first prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     assert!((1..=CONNECTIONS_MAX).contains(&descriptors(&path)), "{}", descriptors(&path));
@@ -109,7 +110,8 @@ async fn many_conversations_share_the_writer_of_a_file() {
         })
         .expect("sessions");
     assert_eq!(stored, (1_000, 2_000));
-    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::Resume)).collect();
+    let all =
+        (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::Resume)).collect();
     let all = turns(all, "second prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     close(all).await;
@@ -197,7 +199,8 @@ async fn a_conversation_that_is_dropped_releases_its_session() {
 async fn many_conversations_share_the_connections_to_a_server() {
     let database = Database::new();
     let place: StorePlace = database.dsn().parse().expect("an address");
-    let all = (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::New)).collect();
+    let all =
+        (0..MANY).map(|number| started(&place, &format!("s{number}"), OpenMode::New)).collect();
     let mut all = turns(all, "first prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     let connections = "SELECT count(*) FROM pg_stat_activity \

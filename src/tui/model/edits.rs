@@ -1,8 +1,7 @@
 //! Changes of the end of the conversation: the last turn is dropped, answered again, or asked in other
 //! words.
 
-use super::keys::title;
-use super::{Action, Choice, Note, Outgoing, Picker, PickerKind, Piece, State};
+use super::{Action, Note, Outgoing, Piece, State};
 use crate::conversation::ui::{FIRST_PROMPT, user_message_id};
 use crate::protocol::command::Edit;
 use crate::protocol::constants::code;
@@ -16,8 +15,8 @@ use std::path::Path;
 /// A prompt of the conversation.
 #[derive(Clone, Debug)]
 pub(super) struct AcceptedPrompt {
-    message_id: String,
-    text: String,
+    pub(super) message_id: String,
+    pub(super) text: String,
     /// Its attachments, by id and file name.
     attachments: Vec<(String, String)>,
     /// Entries of the log before it.
@@ -26,7 +25,7 @@ pub(super) struct AcceptedPrompt {
 
 impl AcceptedPrompt {
     /// Whether it began a turn. Others have joined one.
-    fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.message_id.ends_with(&user_message_id("", FIRST_PROMPT))
     }
 
@@ -153,38 +152,6 @@ impl State {
         Vec::new()
     }
 
-    /// A second Esc on an empty line: lists the prompts of this conversation, the last one first.
-    pub(super) fn list_asked(&mut self) {
-        let choice = |asked: &AcceptedPrompt| Choice {
-            value: asked.message_id.clone(),
-            title: title(&asked.text),
-            detail: String::new(),
-        };
-        let asked = self.prompts.iter().rev().filter(|asked| asked.is_first());
-        let choices = asked.map(choice).collect();
-        self.picker = Some(Picker::new(PickerKind::Rewind, String::new(), choices));
-    }
-
-    /// Writes a prompt of this conversation again. Once it is sent, it takes the place of the old one and of all
-    /// that followed.
-    pub(super) fn rewind_to(&mut self, message_id: String) {
-        let asked = self.prompts.iter().find(|asked| asked.message_id == message_id);
-        let Some(text) = asked.map(|asked| asked.text.clone()) else { return };
-        self.write_anew(text);
-        self.edits = Some(message_id);
-    }
-
-    /// Whether the prompt that is written again is not the last one.
-    pub(crate) fn edits_earlier(&self) -> bool {
-        self.edits.is_some() && self.edits.as_deref() != self.last_message_id()
-    }
-
-    /// Whether Esc may list the prompts of this conversation.
-    pub(super) fn can_rewind(&self) -> bool {
-        let is_idle = self.run.is_none() && self.waiting.is_empty() && !self.is_opening;
-        is_idle && self.editor.is_empty() && self.prompts.iter().any(AcceptedPrompt::is_first)
-    }
-
     fn last_asked(&self) -> Option<&AcceptedPrompt> {
         self.prompts.iter().rev().find(|asked| asked.is_first())
     }
@@ -298,7 +265,7 @@ pub(super) fn failure(error: &ErrorFrame) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::protocol::proto::chat::{
         ChatRunStarted, ChatTextSegmentFinished, ChatUserMessageAccepted,
@@ -308,7 +275,7 @@ mod tests {
     use crate::tui::terminal::keys::Key;
 
     /// A turn whose prompt is the message `id-user`.
-    fn turn(scene: &mut Scene, id: &str, prompt: &str) {
+    pub(in crate::tui::model) fn turn(scene: &mut Scene, id: &str, prompt: &str) {
         let (message_id, text) = (format!("{id}-user"), prompt.to_owned());
         scene.ui(id, ChatUserMessageAccepted { message_id, text, ..Default::default() });
         scene.ui(id, ChatRunStarted::default());
@@ -322,7 +289,7 @@ mod tests {
         scene.key(Key::Enter);
     }
 
-    fn edits(scene: &Scene) -> Vec<Outgoing> {
+    pub(in crate::tui::model) fn edits(scene: &Scene) -> Vec<Outgoing> {
         let edit = |action: &Action| {
             let Action::Request(it @ (Outgoing::Edit(_) | Outgoing::Replace { .. })) = action
             else {
@@ -341,7 +308,7 @@ mod tests {
         notes.collect()
     }
 
-    fn replacement(message_id: &str, text: &str) -> Outgoing {
+    pub(in crate::tui::model) fn replacement(message_id: &str, text: &str) -> Outgoing {
         changed(message_id, text, &[], &[])
     }
 
@@ -506,53 +473,5 @@ mod tests {
         let busy = "the model still answers, so nothing was changed; stop it with Esc first";
         assert_eq!(notes(&scene), [busy, "the conversation has no turn"]);
         assert_eq!(scene.state.editor.text(), "changed", "only once");
-    }
-
-    #[test]
-    fn a_second_esc_goes_back_to_any_prompt() {
-        let mut scene = Scene::new();
-        scene.key(Key::Esc);
-        scene.key(Key::Esc);
-        assert!(scene.state.picker.is_none(), "nothing was asked");
-        for (id, prompt) in [("a", "one"), ("b", "two"), ("c", "three")] {
-            turn(&mut scene, id, prompt);
-        }
-        scene.key(Key::Esc);
-        scene.write("x");
-        scene.key(Key::Backspace);
-        scene.key(Key::Esc);
-        assert!(scene.state.picker.is_none(), "the two belong together");
-        scene.key(Key::Esc);
-        let titles = |scene: &Scene| {
-            let picker = scene.state.picker.as_ref().expect("a list");
-            picker.matching().iter().map(|it| it.title.clone()).collect::<Vec<_>>()
-        };
-        assert_eq!(titles(&scene), ["three", "two", "one"]);
-        scene.write("tw");
-        scene.key(Key::Enter);
-        assert_eq!(scene.state.editor.text(), "two");
-        assert!(scene.state.edits_earlier());
-        enter(&mut scene, "!");
-        assert_eq!(edits(&scene), [replacement("b-user", "two!")]);
-        let message_ids = ["b-user", "b", "c-user", "c"].map(str::to_owned).to_vec();
-        scene.ui("e", TurnDropped { message_ids, ..Default::default() });
-        let dropped = Piece::Dropped { prompts: 2, turns: 2, text: "two".to_owned() };
-        assert_eq!(scene.pieces.last(), Some(&dropped));
-    }
-
-    #[test]
-    fn esc_only_stops_while_the_model_answers() {
-        let mut scene = Scene::new();
-        turn(&mut scene, "a", "one");
-        scene.ask("r", "two");
-        for _ in 0..3 {
-            scene.key(Key::Esc);
-        }
-        assert!(scene.state.picker.is_none());
-        scene.done("r", "stopped");
-        scene.key(Key::Esc);
-        assert!(scene.state.picker.is_none());
-        scene.key(Key::Esc);
-        assert!(scene.state.picker.is_some());
     }
 }

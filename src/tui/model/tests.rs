@@ -12,7 +12,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, UiEventFrame};
 use crate::protocol::proto::tools::{ToolApprovalRequested, ToolApprovalResolved};
 use crate::protocol::wire;
-use crate::tui::terminal::keys::{Key, Press};
+use crate::tui::terminal::keys::{Key, Press, Typed};
 use proptest::prelude::*;
 
 pub(crate) const SIZE: Size = Size { columns: 60, rows: 20 };

@@ -33,47 +33,14 @@ impl Shell<'_> {
             Action::Stay => self.candidate = None,
             Action::Fork(session) => self.fork(session),
             Action::ListSessions => self.list_sessions(),
-            Action::ListProfiles => {
-                let profiles = Arc::clone(&self.services.profiles);
-                self.find(move || Event::Profiles(profiles()));
-            }
-            Action::Expand { line, joins } => {
-                let prompts = Arc::clone(&self.services.prompts);
-                self.find(move || {
-                    let named = line.trim_start_matches('/');
-                    let unknown = || {
-                        let word = named.split_whitespace().next().unwrap_or_default();
-                        Wrong::Unknown(word.to_owned()).to_string()
-                    };
-                    let prompt = prompts(named).and_then(|prompt| prompt.ok_or_else(unknown));
-                    Event::Expanded { line, joins, prompt: prompt.map_err(|why| clean(&why)) }
-                });
-            }
-            Action::ListModels => {
-                let models = Arc::clone(&self.services.models);
-                let chosen = self.state.chosen.clone().unwrap_or_default();
-                self.find(move || Event::Models(models(&chosen)));
-            }
-            Action::CompleteProfile { start, part } => {
-                let profiles = Arc::clone(&self.services.profiles);
-                self.find(move || {
-                    let names = profiles().unwrap_or_default().into_iter();
-                    let words =
-                        names.filter(|name| name.starts_with(&part) && clean(name) == *name);
-                    let words = words.collect();
-                    Event::Files { found: Candidates::new(start, part, words), completes: true }
-                });
-            }
+            Action::ListProfiles => self.list_profiles(),
+            Action::Expand { line, joins } => self.expand(line, joins),
+            Action::ListModels => self.list_models(),
+            Action::CompleteProfile { start, part } => self.complete_profile(start, part),
             Action::ListFiles { start, part, completes } => {
                 self.find(move || Event::Files { found: files::listed(start, &part), completes });
             }
-            Action::FindFiles(looked_for) => {
-                self.find(move || {
-                    let is_missing = |mention: &&String| files::named(mention).is_none();
-                    let missing = looked_for.iter().filter(is_missing).cloned().collect();
-                    Event::FilesFound { looked_for, missing }
-                });
-            }
+            Action::FindFiles(looked_for) => self.find_files(looked_for),
             // Attached files are looked for before the next key, too.
             Action::Measure { mentions, draft } => {
                 let large = files::large(&mentions);
@@ -88,14 +55,7 @@ impl Shell<'_> {
             Action::EndCommand => {
                 self.command.iter_mut().for_each(Running::stop);
             }
-            Action::RestartServer(name) => {
-                let shown = clean(&name);
-                let done = match self.host.restart_server(&name) {
-                    true => Ok(format!("the tool server {shown} is started again")),
-                    false => Err(format!("there is no tool server {shown}")),
-                };
-                self.update(Event::Reported(done));
-            }
+            Action::RestartServer(name) => self.restart_server(&name),
             Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),
             Action::Copy(text) => self.copy(&text),
@@ -103,15 +63,70 @@ impl Shell<'_> {
             Action::Write { path, text } => {
                 self.find(move || Event::Reported(files::save(&path, &text)));
             }
-            Action::Remember(prompt) => {
-                if let Err(error) = self.history.add(&prompt) {
-                    tracing::info!(%error, "the prompt can't be remembered for later chats");
-                }
-            }
+            Action::Remember(prompt) => self.remember(&prompt),
             Action::Scroll(scroll) => self.screen.scroll(scroll),
             Action::Fold => {}
             Action::EndInput => self.end_input(),
             Action::Quit => self.quit(),
+        }
+    }
+
+    fn list_profiles(&mut self) {
+        let profiles = Arc::clone(&self.services.profiles);
+        self.find(move || Event::Profiles(profiles()));
+    }
+
+    /// Makes the prompt of a command file.
+    fn expand(&mut self, line: String, joins: bool) {
+        let prompts = Arc::clone(&self.services.prompts);
+        self.find(move || {
+            let named = line.trim_start_matches('/');
+            let unknown = || {
+                let word = named.split_whitespace().next().unwrap_or_default();
+                Wrong::Unknown(word.to_owned()).to_string()
+            };
+            let prompt = prompts(named).and_then(|prompt| prompt.ok_or_else(unknown));
+            Event::Expanded { line, joins, prompt: prompt.map_err(|why| clean(&why)) }
+        });
+    }
+
+    fn list_models(&mut self) {
+        let models = Arc::clone(&self.services.models);
+        let chosen = self.state.chosen.clone().unwrap_or_default();
+        self.find(move || Event::Models(models(&chosen)));
+    }
+
+    fn complete_profile(&mut self, start: usize, part: String) {
+        let profiles = Arc::clone(&self.services.profiles);
+        self.find(move || {
+            let names = profiles().unwrap_or_default().into_iter();
+            let words = names.filter(|name| name.starts_with(&part) && clean(name) == *name);
+            let words = words.collect();
+            Event::Files { found: Candidates::new(start, part, words), completes: true }
+        });
+    }
+
+    fn find_files(&mut self, looked_for: Vec<String>) {
+        self.find(move || {
+            let is_missing = |mention: &&String| files::named(mention).is_none();
+            let missing = looked_for.iter().filter(is_missing).cloned().collect();
+            Event::FilesFound { looked_for, missing }
+        });
+    }
+
+    fn restart_server(&mut self, name: &str) {
+        let shown = clean(name);
+        let done = match self.host.restart_server(name) {
+            true => Ok(format!("the tool server {shown} is started again")),
+            false => Err(format!("there is no tool server {shown}")),
+        };
+        self.update(Event::Reported(done));
+    }
+
+    /// Stores a prompt for later chats.
+    fn remember(&self, prompt: &str) {
+        if let Err(error) = self.history.add(prompt) {
+            tracing::info!(%error, "the prompt can't be remembered for later chats");
         }
     }
 
@@ -168,8 +183,7 @@ impl Shell<'_> {
     pub(super) fn submit(&mut self, submit: Submit, outgoing: Option<Outgoing>) {
         let prompt = submit.prompt.clone().into_string();
         let (joins, attaches, outputs) = (None, true, Vec::new());
-        let outgoing =
-            outgoing.unwrap_or(Outgoing::Submit { prompt, joins, attaches, outputs });
+        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins, attaches, outputs });
         self.send(Command::Submit(submit), outgoing);
     }
 

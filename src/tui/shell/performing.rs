@@ -48,7 +48,9 @@ impl Shell<'_> {
                     }
                     // The events UsageTotals and StoreDegraded say it.
                     Effect::Usage(_) | Effect::Warning(_) => {}
-                    Effect::Exit(code) if held.is_some() => shell.held = Some(code),
+                    Effect::Exit(code) | Effect::Abort(code) if held.is_some() => {
+                        shell.held = Some(code);
+                    }
                     Effect::Exit(code) => {
                         let signal = shell.host.late_signal();
                         shell.exit = Some(signal.map_or(code, ExitCode::Interrupted));

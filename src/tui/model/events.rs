@@ -1,0 +1,173 @@
+//! What can happen to a chat, and what the shell is to do.
+
+use super::Size;
+use super::attaching::{Draft, Large};
+use super::notices::Notice;
+use super::pasting::PastedFile;
+use super::picker::Choice;
+use super::requests::Outgoing;
+use super::shell_commands::CommandOutput;
+use crate::protocol::wire::Frame;
+use crate::tui::input::Candidates;
+use crate::tui::terminal::keys::Typed;
+use std::path::PathBuf;
+
+/// Everything that can happen to a chat.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Typed(Typed),
+    /// A line was read where there are no keys.
+    Line(String),
+    /// Ctrl-C where lines are typed at a terminal, and nothing runs.
+    LineInterrupted,
+    /// The input has ended.
+    InputEnded,
+    Frame(Box<Frame>),
+    /// A request was made, and its frames have this id.
+    Sent(Outgoing, String),
+    /// Time has passed.
+    Tick,
+    Resized(Size),
+    /// A line of the log.
+    Logged(String),
+    /// The result of an action, or its error.
+    Reported(Result<String, String>),
+    /// The stored conversations.
+    Sessions(Result<Vec<Choice>, String>),
+    /// The names of the profiles.
+    Profiles(Result<Vec<String>, String>),
+    /// The prompt that the line of a command is, if it is one: one of a command file.
+    Expanded {
+        line: String,
+        joins: bool,
+        prompt: Result<String, String>,
+    },
+    /// The models that the provider lists.
+    Models(Result<Vec<String>, String>),
+    /// Files, or profiles, that the text before the cursor may name. `completes`: for the tab key.
+    Files {
+        found: Candidates,
+        completes: bool,
+    },
+    /// Files that the draft names were looked for, and these are missing.
+    FilesFound {
+        looked_for: Vec<String>,
+        missing: Vec<String>,
+    },
+    /// The files that a draft names were measured.
+    Measured {
+        large: Vec<Large>,
+        draft: Draft,
+    },
+    /// The files that a pasted text names; none if it names anything else.
+    PastedFiles {
+        text: String,
+        files: Vec<PastedFile>,
+    },
+    /// The text as the editor of the person has left it.
+    Edited(Result<String, String>),
+    /// The shell command of the person has ended, or could not be started.
+    CommandEnded(Result<CommandOutput, String>),
+    /// The conversation was copied, and the copy has this id.
+    Forked(Result<String, String>),
+    /// Another conversation has begun, and how that is announced.
+    Opened(String),
+    /// Another conversation could not begin, and why.
+    NotOpened(String),
+    /// Another process holds this conversation. `is_only`: there is no other one to stay in.
+    SessionHeld {
+        session: String,
+        is_only: bool,
+    },
+    /// Another provider would get the conversation, as this text says.
+    ProviderChanged(String),
+    /// A paste has begun and not ended, and has so many bytes so far. `None`: it has ended.
+    Pasting(Option<usize>),
+}
+
+/// An action for the shell.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    Request(Outgoing),
+    Open(Opening),
+    /// The conversation that is being opened is not wanted any more.
+    Stay,
+    /// Copy the stored conversation of this id.
+    Fork(String),
+    ListSessions,
+    ListProfiles,
+    /// Make the prompt of a command file, which a line names.
+    Expand {
+        line: String,
+        joins: bool,
+    },
+    /// List the models of the provider that answers.
+    ListModels,
+    /// List the profiles whose names begin with `part`, which stands at `start`.
+    CompleteProfile {
+        start: usize,
+        part: String,
+    },
+    /// List the files that match `part`, which stands at `start`. `completes`: for the tab key.
+    ListFiles {
+        start: usize,
+        part: String,
+        completes: bool,
+    },
+    /// Look for the files that these mentions name.
+    FindFiles(Vec<String>),
+    /// Look for large ones before the draft is sent.
+    Measure {
+        mentions: Vec<String>,
+        draft: Draft,
+    },
+    /// Look for the files that a pasted text names, before the next key.
+    FindPasted(String),
+    Edit(String),
+    /// Run this shell command, which the person has typed.
+    RunCommand(String),
+    /// End it, with all that it has started.
+    EndCommand,
+    /// Start this tool server again.
+    RestartServer(String),
+    Suspend,
+    Redraw,
+    Copy(String),
+    /// Have the terminal say that something waits.
+    Notify(Notice),
+    Write {
+        path: PathBuf,
+        text: String,
+    },
+    /// Store a prompt for later chats.
+    Remember(String),
+    Scroll(Scroll),
+    /// The folding of what was printed has changed.
+    Fold,
+    /// No more requests come: end once the waiting ones are answered.
+    EndInput,
+    /// Stop the run and end.
+    Quit,
+}
+
+/// Another conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    New {
+        system: Option<String>,
+    },
+    Stored {
+        session: String,
+    },
+    /// A copy of the conversation before.
+    Copied {
+        session: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scroll {
+    PageUp,
+    PageDown,
+    End,
+}
