@@ -2,13 +2,16 @@
 //! memory, and how evenly they share the thread.
 
 use crate::child::own_pss;
+use crate::store::Folder;
 use crate::table::{Aim, Unit, quantile, row};
 use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
 use duologue::protocol::any::Any;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
+use duologue::store::{OpenMode, StorePlace, StoreSettings};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,6 +19,9 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 const CONVERSATIONS: usize = 1_000;
+
+/// Memory that each of them may take while it is stored.
+const STORED_KIBIBYTES_MAX: f64 = 40.0;
 
 /// Words of each prompt; an answer has a few more.
 const WORDS: usize = 200;
@@ -27,18 +33,30 @@ const PACES: [(&str, Duration); 2] =
 pub(crate) fn measure() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     for (pace, delay) in PACES {
-        runtime.block_on(conversations(pace, delay))?;
+        runtime.block_on(conversations(pace, delay, None))?;
     }
-    Ok(())
+    let folder = Folder::new()?;
+    let [(pace, delay), _] = PACES;
+    let with_store = format!("{pace}, with a store");
+    runtime.block_on(conversations(&with_store, delay, Some(folder.path("store"))))
 }
 
-async fn conversations(pace: &str, delay: Duration) -> io::Result<()> {
+/// The settings of a conversation, which may be stored.
+fn settings(delay: Duration, store: Option<&PathBuf>) -> HostSettings {
+    let store = store.map(|path| StoreSettings {
+        places: vec![StorePlace::Sqlite(path.clone())],
+        mode: OpenMode::New,
+        folder: String::new(),
+    });
+    HostSettings { store, ..HostSettings::new(Echo { delay, ..Echo::default() }) }
+}
+
+async fn conversations(pace: &str, delay: Duration, store: Option<PathBuf>) -> io::Result<()> {
     let before = own_pss()?;
     let taken: Arc<[AtomicUsize]> = (0..CONVERSATIONS).map(|_| AtomicUsize::new(0)).collect();
     let mut tasks = JoinSet::new();
     for number in 0..CONVERSATIONS {
-        let echo = Echo { delay, ..Echo::default() };
-        let mut conversation = Conversation::start(HostSettings::new(echo));
+        let mut conversation = Conversation::start(settings(delay, store.as_ref()));
         conversation.submit(&"model ".repeat(WORDS)).map_err(io::Error::other)?;
         let taken = Arc::clone(&taken);
         tasks.spawn(async move {
@@ -51,7 +69,8 @@ async fn conversations(pace: &str, delay: Duration) -> io::Result<()> {
     // The second round uses memory that the first has left.
     if !delay.is_zero() {
         let what = format!("memory per conversation, {CONVERSATIONS} in one process, {pace}");
-        row(&what, Unit::Kibibytes, kilobytes, None, Aim::None);
+        let aim = if store.is_some() { Aim::Value(STORED_KIBIBYTES_MAX) } else { Aim::None };
+        row(&what, Unit::Kibibytes, kilobytes, None, aim);
     }
     let mut tasks = JoinSet::new();
     for (number, mut conversation) in held {

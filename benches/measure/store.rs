@@ -17,7 +17,7 @@ const ANSWERS: usize = 21;
 const ROUNDS: usize = 7;
 
 /// How much longer a delta may take with a store.
-const STORED_RATIO: f64 = 1.5;
+const STORED_RATIO: f64 = 1.35;
 
 /// Turns of the sessions that go on.
 const TURNS: [usize; 3] = [10, 1_000, 10_000];
@@ -29,13 +29,17 @@ const RESUME_MILLIS_MAX: f64 = 100.0;
 const PROMPT: &str = "What is the next thing that I should know of locks and stores?";
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("duologue-bench-{}", std::process::id()));
         fs::create_dir_all(&path)?;
         Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 
     fn store(&self, name: &str) -> String {

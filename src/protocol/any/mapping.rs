@@ -152,7 +152,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 53);
+    assert_eq!(payloads, 54);
 }
 
 /// One line in wire format.
