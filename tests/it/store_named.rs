@@ -64,7 +64,9 @@ fn choices_go_on() {
     let provider = Provider::start(["a", "b", "c", "d"].map(says).to_vec());
     let base_url = provider.base_url();
     let begins = ["--engine", "openai", "--model", "first", "--base-url", &base_url];
-    for more in [&begins[..], &[], &["--model", "second"], &[]] {
+    let prompts = ["--system", "Be brief.", "--append-system", "Be kind."];
+    let begins = [&begins[..], &prompts].concat();
+    for more in [&begins[..], &["--append-system", "No."], &["--model", "second"], &[]] {
         let words = ["exec", "hi", "--store", "chat.db", "--session", "s"];
         let mut command = duologue(&folder, &[&words, more].concat());
         command.env("OPENAI_API_KEY", KEY).env("DUOLOGUE_MODEL", "of-environment");
@@ -73,6 +75,8 @@ fn choices_go_on() {
     }
     let models = (1..=4).map(|number| provider.wait_request(number).body["model"].clone());
     assert_eq!(models.collect::<Vec<_>>(), ["first", "first", "second", "second"]);
+    let systems = (1..=4).map(|number| provider.wait_request(number).body["messages"][0].clone());
+    assert!(systems.into_iter().all(|it| it["content"] == "Be brief.\n\nBe kind."));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::missing;
 use super::profile::{self, ProfileValues};
 use super::request::PromptRequest;
 use super::resume;
-use super::store::{announce, complete, store};
+use super::store::{announce, complete, goes_on, store};
 use super::system::system_prompt;
 use super::typed::{warn_of_foreign, warn_of_keys};
 use crate::cli::tools::guard;
@@ -91,6 +91,7 @@ impl Plan {
         let extraction = self.extraction();
         let capabilities = capabilities(self.mode, &self.session, engine, extraction.as_ref());
         let has_servers = !tools.servers.is_empty();
+        let goes_on = goes_on(store.as_ref(), session.as_ref());
         let rules = Rules {
             keep: self.retention(debug_file.is_some(), has_servers),
             session,
@@ -98,7 +99,7 @@ impl Plan {
             extraction,
             prices,
             tools: ToolRules::new(tools.rules, &tools.limits),
-            ..self.rules(&profile)
+            ..self.rules(&profile, goes_on)
         };
         let mut host = HostSettings {
             capabilities,
@@ -144,10 +145,10 @@ impl Plan {
     }
 
     /// The rules that follow from the mode, the options and the profile alone.
-    fn rules(&mut self, profile: &ProfileValues) -> Rules {
+    fn rules(&mut self, profile: &ProfileValues, goes_on: bool) -> Rules {
         let Self { mode, session: args, request, own_extensions, .. } = self;
         let Preamble { system, history } = std::mem::take(&mut request.preamble);
-        let system = system_prompt(system, args, profile);
+        let system = system_prompt(system, args, profile, goes_on);
         let is_protocol = mode.is_protocol();
         Rules {
             mode: mode.session_mode(),

@@ -135,6 +135,16 @@ fn shown(places: &[StorePlace]) -> String {
     places.iter().map(StorePlace::to_string).collect::<Vec<_>>().join(" or ")
 }
 
+/// Whether the session goes on with what is stored, as far as that is known before it is locked.
+pub(super) fn goes_on(store: Option<&StoreSettings>, session: Option<&SessionId>) -> bool {
+    let Some((store, session)) = store.zip(session) else { return false };
+    match store.mode {
+        OpenMode::New => false,
+        OpenMode::Resume => true,
+        OpenMode::Either => Library::new(store.places.clone()).has(session) == Some(true),
+    }
+}
+
 fn folder() -> Result<String> {
     let folder = std::env::current_dir().context("the current folder can't be found")?;
     Ok(folder.display().to_string())

@@ -15,15 +15,16 @@ const AGENTS_FILE: &str = "AGENTS.md";
 const PART_BREAK: &str = "\n\n";
 
 /// The system prompt of a conversation: `of_request`, else that of the options, else that of the
-/// profile, with what the profile and the options add to it. A session that goes on with the prompt
+/// profile, with what the profile and the options add to it. A session that `goes_on` with the prompt
 /// that it began with has these parts already.
 pub(super) fn system_prompt(
     of_request: Option<String>,
     args: &SessionArgs,
     profile: &ProfileValues,
+    goes_on: bool,
 ) -> Option<String> {
     let base = of_request.or(not_blank(args.system.clone())).or(profile.system.clone());
-    if base.is_none() && (args.store.resume || args.store.continues) {
+    if base.is_none() && goes_on {
         if !args.append_system.is_empty() {
             tracing::warn!(
                 "--append-system is not used: the session goes on with the system prompt that it began \
@@ -95,7 +96,7 @@ mod tests {
             ProfileValues { system: Some("of profile\n".to_owned()), ..ProfileValues::default() };
         let prompt = |of_request: Option<&str>, own: Option<&str>, more: &[&str]| {
             let args = SessionArgs { system: own.map(str::to_owned), ..args(more) };
-            system_prompt(of_request.map(str::to_owned), &args, &profile).expect("a prompt")
+            system_prompt(of_request.map(str::to_owned), &args, &profile, false).expect("a prompt")
         };
         assert_eq!(prompt(None, None, &[]), "of profile");
         assert_eq!(prompt(None, Some("own"), &["", "more", "last"]), "own\n\nmore\n\nlast");
@@ -107,10 +108,9 @@ mod tests {
     #[test]
     fn a_session_goes_on_with_the_prompt_that_it_began_with() {
         let mut args = args(&["more"]);
-        args.store.resume = true;
         let nothing = ProfileValues::default();
-        assert_eq!(system_prompt(None, &args, &nothing), None);
+        assert_eq!(system_prompt(None, &args, &nothing, true), None);
         args.system = Some("new".to_owned());
-        assert_eq!(system_prompt(None, &args, &nothing).as_deref(), Some("new\n\nmore"));
+        assert_eq!(system_prompt(None, &args, &nothing, true).as_deref(), Some("new\n\nmore"));
     }
 }
