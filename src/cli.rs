@@ -174,11 +174,11 @@ pub struct RpcArgs {
 /// Options of `exec`.
 #[derive(Args, Debug)]
 pub struct ExecArgs {
-    /// Prompt; standard input is read if it is `-` or missing
+    /// Prompt; what is piped in is added to it. Without one, or with -, standard input is the prompt
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
-    /// Also read standard input and append it to the prompt
+    /// Read standard input in any case, and wait for it: it must have text
     #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true)]
     pub piped: Option<String>,
 

@@ -38,7 +38,7 @@ const RPC_EXAMPLES: &str = "  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duolo
   duologue rpc --engine openai --base-url http://localhost:11434/v1 --model llama3.2";
 
 const EXEC_EXAMPLES: &str = "  duologue exec \"What is a duologue?\"
-  git diff | duologue exec \"Review this change.\" -
+  git diff | duologue exec \"Review this change.\"
   duologue exec \"What does this do?\" --file src/main.rs
   duologue exec \"What is in this picture?\" --image photo.jpg
   duologue exec --continue \"And then?\"

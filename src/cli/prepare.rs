@@ -7,6 +7,7 @@ mod chat;
 mod command;
 mod history;
 mod inputs;
+mod piped;
 mod prompt;
 mod shown;
 mod system;
@@ -30,6 +31,7 @@ use anyhow::{Result, bail};
 pub(crate) use chat::ReadyChat;
 use config::prompt as prompt_of;
 use inputs::Inputs;
+use piped::Piped;
 use prompt::Parts;
 use shown::{Unasked, shown};
 use std::ffi::OsString;
@@ -44,8 +46,9 @@ use tokio::time::timeout;
 const READY_WITHOUT_READER_MAX: Duration = Duration::from_secs(1);
 
 /// Shown when standard input holds data that is not read.
-const UNREAD: &str = "standard input has data that is not part of the prompt; write - after the \
-     prompt to add it, or redirect standard input from /dev/null";
+const UNREAD: &str = "standard input has data that is not part of the prompt, because the program that \
+     started this command (a script, a loop) reads it too; write - after the prompt to add it, or \
+     redirect standard input from /dev/null";
 
 /// A command that serves a conversation or a prompt.
 #[derive(Debug)]
@@ -268,7 +271,9 @@ fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let history = history::read(args.session.history.as_deref())?;
     let attachments = attachments::read(&args.attachments, mode)?;
     let schema = args.schema.as_deref().map(AnswerSchema::load).transpose()?;
-    let parts = Parts::of(&args)?;
+    // In a conversation it holds the requests.
+    let is_free = !mode.reads_stdin();
+    let parts = Parts::of(&args, is_free.then(|| Piped::of(&terminal.stdin)).flatten())?;
     let is_attended = terminal.is_attended();
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));

@@ -227,6 +227,18 @@ pub(crate) fn wait_for(file: impl AsFd, flags: PollFlags) {
     poll(&mut [PollFd::new(&file, flags)], None).ok();
 }
 
+/// Like [`wait_for`], until `deadline`; returns whether the file is ready or broken.
+pub(crate) fn wait_until(file: impl AsFd, flags: PollFlags, deadline: Instant) -> bool {
+    let file = file.as_fd();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A signal may have ended the wait early.
+        if left.is_zero() || poll_for(file, flags, left) {
+            return !left.is_zero();
+        }
+    }
+}
+
 /// Polls for at most `time`; returns whether the file is ready.
 fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
     let time = Timespec::try_from(time).ok();

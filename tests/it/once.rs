@@ -41,6 +41,8 @@ pub(crate) struct Once {
     command_line: String,
     child: Child,
     stdin: Option<ChildStdin>,
+    /// It asks one prompt, of which what is piped in is a part.
+    is_single: bool,
     stdout: Option<JoinHandle<String>>,
     stderr: Option<JoinHandle<String>>,
 }
@@ -79,7 +81,8 @@ impl Once {
         let stdout = collect(child.stdout.take().expect("a pipe"));
         let stderr = collect(child.stderr.take().expect("a pipe"));
         let stdin = child.stdin.take();
-        Self { command_line, child, stdin, stdout: Some(stdout), stderr: Some(stderr) }
+        let is_single = is_single(&command);
+        Self { command_line, child, stdin, is_single, stdout: Some(stdout), stderr: Some(stderr) }
     }
 
     /// The same, but standard output is the caller's to read.
@@ -98,7 +101,9 @@ impl Once {
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = collect(child.stderr.take().expect("a pipe"));
         let stdin = child.stdin.take();
-        (Self { command_line, child, stdin, stdout: None, stderr: Some(stderr) }, stdout)
+        let is_single = is_single(&command);
+        let (stderr, unread) = (Some(stderr), None);
+        (Self { command_line, child, stdin, is_single, stdout: unread, stderr }, stdout)
     }
 
     pub(crate) fn stdin(&mut self) -> &mut ChildStdin {
@@ -132,9 +137,13 @@ impl Once {
         self.process().send(signal);
     }
 
-    /// Waits until the process ends by itself; standard input stays as it is.
+    /// Waits until the process ends by itself. Standard input of a conversation stays as it is; that of a
+    /// single run ends.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Ended {
+        if self.is_single {
+            self.close_stdin();
+        }
         let child = &mut self.child;
         let status = eventually("the process ends", || child.try_wait().expect("our own child"));
         let signal = || status.signal().map(|number| 128 + number);
@@ -168,6 +177,11 @@ impl Drop for Once {
             report(&shown);
         }
     }
+}
+
+fn is_single(command: &Command) -> bool {
+    let has = |name: &str| command.get_args().any(|word| word == name);
+    (has("exec") || has("run-command")) && !has("--stdin-rpc")
 }
 
 fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {

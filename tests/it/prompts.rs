@@ -4,10 +4,14 @@
 use crate::once::{Ended, Once, duologue, run};
 use crate::provider::{Provider, says};
 use crate::server::{Folder, Launch};
-use rustix::pipe::pipe;
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::process::Stdio;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
 
 /// What begins every line about standard input that is not read.
 const UNREAD: &str = "standard input has data";
@@ -138,17 +142,10 @@ fn a_file_that_can_not_be_asked_about_is_named() {
     check("/dev/zero", "it has more than");
 }
 
-/// Runs `words` with data on a pipe that stays open, so that reading all of it would never end.
-fn with_waiting_pipe(folder: &Folder, words: &[&str], data: &str) -> Ended {
-    let (reader, writer) = pipe().expect("a pipe");
-    let mut writer = File::from(writer);
-    writer.write_all(data.as_bytes()).expect("there is room");
-    end(folder, words, Stdio::from(reader))
-}
-
-fn end(folder: &Folder, words: &[&str], stdin: Stdio) -> Ended {
-    let mut command = duologue(folder, &[words, &["--engine", "echo"]].concat());
-    let output = command.stdin(stdin).output().expect("the binary runs");
+/// Runs `command`, whose engine is the built-in one, with this standard input.
+fn end(mut command: Command, stdin: impl Into<Stdio>) -> Ended {
+    let output = command.env("DUOLOGUE_ENGINE", "echo").stdin(stdin).output();
+    let output = output.expect("it runs");
     Ended {
         status: output.status.code().expect("a status"),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
@@ -156,38 +153,181 @@ fn end(folder: &Folder, words: &[&str], stdin: Stdio) -> Ended {
     }
 }
 
-#[test]
-fn data_on_standard_input_that_is_not_read_is_reported_in_one_line() {
-    let folder = folder();
-    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
-    for words in [
-        &["exec", "hello"][..],
-        &["exec", "hello", "--file", "a.txt"],
-        &["exec", "--prompt-file", "a.txt", "--output", "json"],
-        &["run-command", "ask.yaml"],
-    ] {
-        let ended = with_waiting_pipe(&folder, words, "the diff\n");
-        assert_eq!(ended.status, 0, "{words:?}: {ended:?}");
-        let lines: Vec<_> = ended.stderr.lines().collect();
-        assert!(lines.len() == 1 && lines[0].contains(UNREAD), "{words:?}: {ended:?}");
-        assert!(!ended.stdout.contains("the diff"), "{words:?}: {ended:?}");
-    }
-    let file = || Stdio::from(File::open(folder.path("a.txt")).expect("a file"));
-    let ended = end(&folder, &["exec", "hello"], file());
-    assert!(ended.status == 0 && ended.stderr.contains(UNREAD), "{ended:?}");
+/// What bash does with `script`.
+fn in_bash(folder: &Folder, script: &str, stdin: impl Into<Stdio>) -> Ended {
+    let mut command = Command::new("bash");
+    // Without a file of the user, which it reads where standard input is a socket.
+    command.args(["--norc", "-c", script]).current_dir(folder.path("")).env_clear();
+    let program = Path::new(env!("CARGO_BIN_EXE_duologue")).parent().expect("a folder");
+    let others = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{others}", program.display()));
+    end(command, stdin)
+}
+
+/// The reader of a pipe with `data` and its end.
+fn piped(data: &str) -> OwnedFd {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+    File::from(writer).write_all(data.as_bytes()).expect("there is room");
+    reader
 }
 
 #[test]
-fn standard_input_without_data_is_not_mentioned_and_not_waited_for() {
+fn what_is_piped_in_is_added_to_the_prompt() {
     let folder = folder();
-    let words = &["exec", "hello"];
-    let quiet = |ended: Ended| assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
-    quiet(with_waiting_pipe(&folder, words, ""));
-    quiet(end(&folder, words, Stdio::null()));
-    // A loop reads the lines of a file, and asks about each.
-    let mut lines = File::open(folder.path("a.txt")).expect("a file");
-    lines.read_exact(&mut [0; 4]).expect("the first line");
-    quiet(end(&folder, words, Stdio::from(lines)));
+    fs::write(folder.path("ask.yaml"), "prompt: Review this\n").expect("a file");
+    fs::write(folder.path("ask.txt"), "Review this\n").expect("a file");
+    for words in [
+        &["exec", "Review this"][..],
+        &["exec", "--prompt-file", "ask.txt"],
+        &["run-command", "ask.yaml"],
+    ] {
+        for (text, expected) in [
+            ("-a\n+b\n", "Review this\n\n-a\n+b\n"),
+            ("", "Review this\n"),
+            (" \n", "Review this\n"),
+        ] {
+            let quiet = |ended: Ended| {
+                assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?} {text:?}");
+                ended.stdout
+            };
+            let shown = [words, &["--print-prompt"]].concat();
+            assert_eq!(quiet(end(duologue(&folder, &shown), piped(text))), expected, "{words:?}");
+            // The whole way to the answer, too.
+            let answered = quiet(end(duologue(&folder, words), piped(text)));
+            assert_eq!(answered, format!("Turn 1. You said: {expected}"), "{words:?}");
+        }
+    }
+    let asked = |words: &[&str], text| end(duologue(&folder, words), piped(text)).stdout;
+    let with_file = asked(&["exec", "Compare", "-f", "b c.txt", "--print-prompt"], "piped\n");
+    assert_eq!(with_file, "Compare\n\npiped\n\n<file name=\"b c.txt\">\nthree\n</file>\n");
+    // Messages before the prompt are enough, and what is piped in is more.
+    fs::write(folder.path("system.yaml"), "system-prompt: Be brief.\nprompt: ''\n")
+        .expect("a file");
+    assert_eq!(asked(&["run-command", "system.yaml"], "hi\n"), "Turn 1. You said: hi\n");
+    assert_eq!(end(duologue(&folder, &["run-command", "system.yaml"]), piped("")).status, 0);
+    let bytes = end(
+        duologue(&folder, &["exec", "hello"]),
+        File::open(folder.path("bytes")).expect("a file"),
+    );
+    assert!(bytes.status == 2 && bytes.stderr.contains("it is not UTF-8"), "{bytes:?}");
+}
+
+#[test]
+fn files_and_sockets_are_read_like_pipes() {
+    let folder = folder();
+    let check = |stdin: Stdio| {
+        let ended = end(duologue(&folder, &["exec", "hello"]), stdin);
+        let expected = "Turn 1. You said: hello\n\none\ntwo\n";
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (expected, ""), "{ended:?}");
+    };
+    check(File::open(folder.path("a.txt")).expect("a file").into());
+    let (mut near, far) = UnixStream::pair().expect("sockets");
+    near.write_all(b"one\ntwo\n").expect("there is room");
+    drop(near);
+    check(OwnedFd::from(far).into());
+}
+
+#[test]
+fn a_shell_pipes_into_the_prompt() {
+    let folder = folder();
+    let expected = "Turn 1. You said: hello\n\none\ntwo\n";
+    for script in [
+        "cat a.txt | duologue exec hello",
+        "cat a.txt | timeout 600 duologue exec hello",
+        "cat a.txt | (exec duologue exec hello)",
+        "duologue exec hello < a.txt; true",
+        "duologue exec hello < <(cat a.txt); true",
+        "duologue exec hello <<< $'one\\ntwo'; true",
+        "duologue exec hello - < a.txt",
+    ] {
+        let ended = in_bash(&folder, script, Stdio::null());
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (expected, ""), "{script}");
+    }
+}
+
+/// A loop, a script or a git hook reads its own standard input: nothing of it is taken away.
+#[test]
+fn what_another_program_reads_is_left_to_it() {
+    let folder = folder();
+    let answers = "Turn 1. You said: one\nTurn 1. You said: two\n";
+    let each = "while read -r line; do duologue exec \"$line\"; done";
+    let script = "printf 'duologue exec one\nduologue exec two\n'";
+    for (script, expected, is_reported) in [
+        (format!("cat a.txt | {each}"), answers, true),
+        (format!("{each} < a.txt"), answers, false),
+        (
+            format!("cat a.txt | while read -r line; do timeout 600 duologue exec \"$line\"; done"),
+            answers,
+            true,
+        ),
+        (format!("{script} | bash"), answers, true),
+        (
+            "cat a.txt | { duologue exec hello; cat; }".to_owned(),
+            "Turn 1. You said: hello\none\ntwo\n",
+            true,
+        ),
+        (
+            "cat a.txt | { duologue exec hello -; cat; }".to_owned(),
+            "Turn 1. You said: hello\n\none\ntwo\n",
+            false,
+        ),
+    ] {
+        let ended = in_bash(&folder, &script, Stdio::null());
+        assert_eq!(ended.stdout, expected, "{script}: {ended:?}");
+        let lines: Vec<_> = ended.stderr.lines().collect();
+        assert!(
+            lines.iter().all(|line| line.contains(UNREAD) && line.contains("write -")),
+            "{ended:?}"
+        );
+        assert_eq!(!lines.is_empty(), is_reported, "{script}: {ended:?}");
+    }
+    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
+    let script = "cat a.txt | { duologue run-command ask.yaml; cat; }";
+    let ended = in_bash(&folder, script, Stdio::null());
+    assert_eq!(ended.stdout, "Turn 1. You said: hello\none\ntwo\n");
+    assert!(ended.stderr.contains(UNREAD) && ended.stderr.contains("name it as -"), "{ended:?}");
+}
+
+/// A job of cron or CI has nothing on its standard input, or something open that nobody writes to.
+#[test]
+fn standard_input_that_has_nothing_is_not_waited_for() {
+    let folder = folder();
+    let quiet = |ended: Ended| {
+        let expected = (0, "Turn 1. You said: hello\n", "");
+        assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), expected);
+    };
+    quiet(end(duologue(&folder, &["exec", "hello"]), Stdio::null()));
+    quiet(in_bash(&folder, "duologue exec hello <&-; true", Stdio::null()));
+    quiet(in_bash(&folder, "duologue exec hello < /dev/zero; true", Stdio::null()));
+    let (open, _writer) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+    quiet(in_bash(&folder, "duologue exec hello; true", open));
+    let (_near, far) = UnixStream::pair().expect("sockets");
+    quiet(in_bash(&folder, "duologue exec hello; true", OwnedFd::from(far)));
+}
+
+/// What a program that starts this one leaves open, as many do, and what comes from another machine.
+#[test]
+fn a_pipe_or_a_socket_without_data_delays_the_prompt_for_a_limited_time() {
+    let folder = folder();
+    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
+    let open = || pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+    let ((first, _writer), (second, _other_writer)) = (open(), open());
+    let sockets = UnixStream::pair().expect("sockets");
+    let cases: [(&[&str], OwnedFd); 3] = [
+        (&["exec", "hello"], first),
+        (&["run-command", "ask.yaml"], second),
+        (&["exec", "hello"], sockets.1.into()),
+    ];
+    let ends = thread::scope(|scope| {
+        let started =
+            cases.map(|(words, stdin)| scope.spawn(|| end(duologue(&folder, words), stdin)));
+        started.map(|ending| ending.join().expect("no panic"))
+    });
+    for ended in ends {
+        assert_eq!((ended.status, ended.stdout.as_str()), (0, "Turn 1. You said: hello\n"));
+        let expected = "nothing came on standard input within 3 s";
+        assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{ended:?}");
+    }
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use super::chat::{self, Opening};
 use super::inputs::Inputs;
+use super::piped::Piped;
 use super::shown::{Unasked, shown};
-use super::{Prepared, Reason, Refusal, Terminal, attachments, history, system, text};
+use super::{
+    Prepared, Reason, Refusal, Terminal, attachments, history, later, prompt, system, text,
+};
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::foreign::switches;
@@ -37,8 +40,9 @@ const REQUESTS_ARE_READ: &str =
     "standard input holds the requests of --stdin-rpc; name a file instead of -";
 
 /// Shown when standard input holds data that no flag reads.
-const UNREAD: &str = "standard input has data, and no flag of the command file reads it; name it as - where \
-     a flag takes a file, or redirect standard input from /dev/null";
+const UNREAD: &str = "standard input has data that is not part of the prompt, because the program that \
+     started this command (a script, a loop) reads it too; name it as - where a flag takes a file, or \
+     redirect standard input from /dev/null";
 
 /// Prepares the command that `words` name.
 pub(super) fn run(
@@ -95,16 +99,18 @@ fn with_file(
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("the command file", Some(&file.path));
     attachments::add(&args.attachments, &mut inputs);
-    let mut is_empty = false;
+    let mut read = None;
     let mut from_stdin = || match mode.reads_stdin() {
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
-        false => all(&mut terminal.stdin).inspect(|bytes| is_empty = bytes.trim_ascii().is_empty()),
+        false => {
+            all(&mut terminal.stdin).inspect(|bytes| read = Some(!bytes.trim_ascii().is_empty()))
+        }
     };
     let history = history::read(args.session.history.as_deref())?;
     let mut outside = Outside::new(&mut from_stdin);
     let values = file.values(&typed, &mut outside)?;
     inputs.add_values(outside.files());
-    if is_empty && !args.allow_empty {
+    if read == Some(false) && !args.allow_empty {
         return Err(anyhow::Error::from(NothingAsked::StandardInput).into());
     }
     inputs.ensure_kept(&args.session)?;
@@ -118,9 +124,26 @@ fn with_file(
     if let Some(ignored) = apply_settings(file, &mut args.session) {
         tracing::warn!("{}: {ignored}", file.path.display());
     }
+    let mut rendered = rendered(file, values, &args)?;
+    rendered.messages.extend(history);
+    let is_free = read.is_none() && !mode.reads_stdin();
+    let piped = is_free.then(|| Piped::of(&terminal.stdin)).flatten();
+    if args.print_prompt {
+        return printed(rendered, &attachments, piped, (&args, terminal));
+    }
+    let (is_shown, is_attended) = (terminal.is_shown, terminal.is_attended());
+    let unread = piped.is_none().then(|| terminal.stdin.try_clone()).transpose()?;
+    let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
+    let request = request(file, rendered, attachments, piped.map(|piped| (piped, terminal.stdin)))?;
+    let once = Once { command: RUN_COMMAND, mode, is_shown, is_attended, request, unread };
+    let settings = config::once(once, args.session)?;
+    Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+/// The prompt of `file` with these values. A part of it that has no value is reported.
+fn rendered(file: &CommandFile, values: Values, args: &RunCommandArgs) -> Result<Rendered> {
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let mut rendered = file.render(values, &Zoned::now(), missing)?;
-    rendered.messages.extend(history);
     if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }
@@ -129,21 +152,26 @@ fn with_file(
             "the prompt contains {NO_VALUE}: a flag without a value, or a name that is not a flag"
         );
     }
-    if args.print_prompt {
-        // The variable counts only if the file sets no value.
-        rendered.system = rendered.system.or(args.session.system.clone());
-        rendered.system = config::appended(rendered.system, &args.session);
-        let session_id = args.session.session_id.as_deref();
-        let unasked =
-            Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
-        return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
+    Ok(rendered)
+}
+
+/// Prints the request.
+fn printed(
+    mut rendered: Rendered,
+    attachments: &[Attachment],
+    piped: Option<Piped>,
+    (args, terminal): (&RunCommandArgs, Terminal),
+) -> Result<Prepared, Reason> {
+    // The variable counts only if the file sets no value.
+    rendered.system = rendered.system.or(args.session.system.clone());
+    rendered.system = config::appended(rendered.system, &args.session);
+    if let Some(piped) = piped {
+        prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin)?)?;
     }
-    let request = request(file, rendered, attachments)?;
-    let (is_shown, is_attended) = (terminal.is_shown, terminal.is_attended());
-    let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
-    let once = Once { command: RUN_COMMAND, mode, is_shown, is_attended, request, unread };
-    let settings = config::once(once, args.session)?;
-    Ok(Prepared::Serve(Box::new(settings), log))
+    let (mode, is_shown) = (args.output.mode()?, terminal.is_shown);
+    let session_id = args.session.session_id.as_deref();
+    let unasked = Unasked { command: RUN_COMMAND, mode, session_id, is_shown };
+    Ok(Prepared::Print(shown(&rendered, attachments, &unasked)?))
 }
 
 /// The rendered prompt as the first one of a chat.
@@ -221,17 +249,26 @@ fn request(
     file: &CommandFile,
     rendered: Rendered,
     attachments: Vec<Attachment>,
+    piped: Option<(Piped, File)>,
 ) -> Result<PromptRequest> {
     let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
     let schema = schema.transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
     let schema = schema.with_context(place)?;
-    let Rendered { system, messages, prompt } = rendered;
+    let Rendered { system, messages, mut prompt } = rendered;
     // The preceding messages are enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
+    let prompt = match piped {
+        Some((piped, stdin)) => later(false, has_nothing, move || {
+            prompt::add(&mut prompt, &piped.read(stdin)?)?;
+            Ok(prompt)
+        })?,
+        None if has_nothing => Source::Nothing,
+        None => Source::Text(prompt),
+    };
     Ok(PromptRequest {
         preamble: Preamble { system, history: history::for_engine(messages) },
-        prompt: if has_nothing { Source::Nothing } else { Source::Text(prompt) },
+        prompt,
         attachments,
         response: file.response,
         schema,

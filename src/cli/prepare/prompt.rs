@@ -1,5 +1,6 @@
 //! The prompt of `exec`: the typed words, then standard input, then files.
 
+use super::piped::Piped;
 use super::text;
 use crate::cli::ExecArgs;
 use crate::cli::config::NothingAsked;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Parts {
     first: First,
-    stdin: Piped,
+    stdin: Stdin,
     files: Vec<PathBuf>,
     /// Text that was requested may be blank.
     allows_empty: bool,
@@ -21,12 +22,14 @@ pub(super) struct Parts {
 
 /// Whether standard input is a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piped {
+enum Stdin {
     No,
     /// As nothing else is given.
     Implied,
     /// The command line names it.
     Requested,
+    /// It was piped in.
+    Piped(Piped),
 }
 
 #[derive(Debug)]
@@ -38,12 +41,12 @@ enum First {
 }
 
 impl Parts {
-    /// The parts that `args` name. Standard input is one of them if it is requested, or if nothing
-    /// else is given.
+    /// The parts that `args` name. Standard input is one of them if it is requested, if nothing else is
+    /// given, or as it is `piped` in.
     ///
     /// # Errors
     /// If a file is standard input, which has an argument of its own.
-    pub(super) fn of(args: &ExecArgs) -> Result<Self> {
+    pub(super) fn of(args: &ExecArgs, piped: Option<Piped>) -> Result<Self> {
         if args.file.iter().any(|path| is_stdin(path)) {
             bail!("--file can't be standard input; write - after the prompt instead");
         }
@@ -56,15 +59,15 @@ impl Parts {
         };
         let is_all = matches!(first, First::None) && args.file.is_empty();
         let stdin = match is_dash || is_stdin_file || args.piped.is_some() {
-            true => Piped::Requested,
-            false if is_all => Piped::Implied,
-            false => Piped::No,
+            true => Stdin::Requested,
+            false if is_all => Stdin::Implied,
+            false => piped.map_or(Stdin::No, Stdin::Piped),
         };
         Ok(Self { first, stdin, files: args.file.clone(), allows_empty: args.allow_empty })
     }
 
     pub(super) fn has_stdin(&self) -> bool {
-        self.stdin != Piped::No
+        self.stdin != Stdin::No
     }
 
     /// The prompt, if it consists of typed words only.
@@ -82,7 +85,7 @@ impl Parts {
     /// If one can't be read or is not text, is blank though it was requested, or the prompt gets too
     /// long.
     pub(super) fn read(self, stdin: File) -> Result<String> {
-        let (has_stdin, allows_empty) = (self.has_stdin(), self.allows_empty);
+        let allows_empty = self.allows_empty;
         let check = |text: &str, missing: NothingAsked| match text.trim().is_empty() {
             true if !allows_empty => Err(missing),
             true | false => Ok(()),
@@ -97,12 +100,15 @@ impl Parts {
                 text
             }
         };
-        if has_stdin {
-            let text = text::from_stdin(stdin)?;
-            if self.stdin == Piped::Requested {
+        match self.stdin {
+            Stdin::No => {}
+            Stdin::Implied => add(&mut prompt, &text::from_stdin(stdin)?)?,
+            Stdin::Requested => {
+                let text = text::from_stdin(stdin)?;
                 check(&text, NothingAsked::StandardInput)?;
+                add(&mut prompt, &text)?;
             }
-            add(&mut prompt, &text)?;
+            Stdin::Piped(piped) => add(&mut prompt, &piped.read(stdin)?)?,
         }
         for path in &self.files {
             let content = text::from_file(path, text::PROMPT_BYTES_MAX).context("--file")?;
@@ -113,7 +119,10 @@ impl Parts {
 }
 
 /// Adds `part` to `prompt`, after a blank line, unless it is blank itself.
-fn add(prompt: &mut String, part: &str) -> Result<()> {
+///
+/// # Errors
+/// If the prompt gets too long.
+pub(super) fn add(prompt: &mut String, part: &str) -> Result<()> {
     if part.trim().is_empty() {
         return Ok(());
     }
