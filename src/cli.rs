@@ -24,7 +24,9 @@ mod tips;
 pub mod tools;
 
 pub use attachments::AttachmentArgs;
-pub use chat::{Background, BellKind, ChatArgs, Editing, InteractiveArgs, ScreenArgs};
+pub use chat::{
+    Background, BackgroundArgs, BellKind, ChatArgs, Editing, InteractiveArgs, ScreenArgs,
+};
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
 pub use prompts::RunArgs;
 pub(crate) use provider::{ModelOfFile, ModelOption, ProfileFiles, ProviderArgs, TlsRoots};
@@ -209,6 +211,10 @@ pub struct ExecArgs {
     /// Output options.
     #[command(flatten)]
     pub output: OutputArgs,
+
+    /// The terminal's background.
+    #[command(flatten)]
+    pub background: BackgroundArgs,
 
     /// Options of every conversation.
     #[command(flatten)]

@@ -2,6 +2,7 @@
 //! every frame, in order, and then the end of the process; it appends bytes. Pure.
 
 mod envelope;
+mod last_message;
 mod lines;
 mod objects;
 mod stream;
@@ -12,6 +13,7 @@ mod view;
 mod tests;
 
 pub(crate) use envelope::{Envelope, EnvelopeData, Layout};
+pub(crate) use last_message::LastMessage;
 pub(crate) use lines::Lines;
 pub(crate) use objects::Objects;
 pub(crate) use stream::{Beginning, JsonStream};

@@ -2,19 +2,24 @@
 //! reader to the host, and writes its frames, over `transport`. One loop owns everything.
 //!
 //! `settings` is how it runs, and `printed` what the reader gets. `observers` get the same frames: the
-//! debug file, `diagnostics`, `progress`.
+//! debug file, `diagnostics`, `progress`, `saved`. `asking` has a person decide about tool calls.
 
+mod asking;
 mod diagnostics;
 mod notices;
 mod observers;
 mod printed;
 mod progress;
 mod refusal;
+mod saved;
 mod settings;
 
+pub(crate) use asking::Asking;
 pub(crate) use notices::UnreadInput;
+pub(crate) use printed::Drawing;
 pub(crate) use progress::{Progress, Shown};
 pub(crate) use refusal::{is_shortage, refusal, unable};
+pub(crate) use saved::SavedMessage;
 pub(crate) use settings::{AwaitedPrompt, Requests, Settings};
 
 use crate::host::{CodedWarning, Effect, Effects, Host, log_input};
@@ -23,10 +28,12 @@ use crate::protocol::wire::{self, ClientError};
 use crate::session::{ExitCode, Input, Signal, unread_prompt};
 use crate::support::sleep_until;
 use crate::support::stderr;
+use crate::support::terminal::escape_control;
 use crate::support::threads::NoThread;
 use crate::transport::{
     Ending, Finish, Incoming, Outgoing, RawLine, Received, Signals, Stdio, status_after,
 };
+use asking::answered;
 use diagnostics::Diagnostics;
 use notices::Notices;
 use observers::Observers;
@@ -52,6 +59,8 @@ struct FrontEnd<'a> {
     prompt: Option<AwaitedPrompt>,
     outgoing: Outgoing<Printed>,
     observers: Observers,
+    /// The person who decides about tool calls.
+    asking: Option<Asking>,
     notices: Notices,
     ending: Ending,
 }
@@ -60,14 +69,16 @@ impl<'a> FrontEnd<'a> {
     /// Writes the first frames, and only then prepares everything else.
     fn start(stdio: Stdio, signals: &'a mut Signals, settings: Box<Settings>) -> Box<Self> {
         let mut observers = Observers::new(&settings);
-        let Settings { host, requests, format, debug_file, progress, notices, unread } = *settings;
+        let Settings { host, requests, format, drawing, saved, asking, .. } = *settings;
+        let Settings { debug_file, progress, notices, unread, .. } = *settings;
         observers.debug_file = debug_file;
         observers.progress = progress;
+        observers.saved = saved;
         let Stdio { input, output } = stdio;
         let faults = host.faults.clone();
         let (host, greeting) = Host::new(host);
         greeting.iter().for_each(|frame| observers.copy(frame));
-        let printed = Printed { format, is_shown: output.is_terminal() };
+        let printed = Printed { format, is_shown: output.is_terminal(), drawing };
         let (outgoing, unwatched) = Outgoing::start(output, printed, greeting, &faults);
         let incoming = match &requests {
             Requests::Stdin { line_bytes_max } => Incoming::start(input, *line_bytes_max),
@@ -88,6 +99,7 @@ impl<'a> FrontEnd<'a> {
             prompt: None,
             outgoing,
             observers,
+            asking,
             notices: Notices::new(notices, unread),
             ending: Ending::NotYet,
         });
@@ -121,9 +133,18 @@ impl<'a> FrontEnd<'a> {
     fn submit_once(&mut self, submit: Submit) {
         self.observers.begin();
         self.notices.log();
-        let (_, effects) = self.host.request(Command::Submit(submit));
-        self.perform(effects);
-        self.handle(Input::InputEnded);
+        let (run, effects) = self.host.request(Command::Submit(submit));
+        match &mut self.asking {
+            // The person may answer until the run has ended.
+            Some(asking) => {
+                asking.begin(run);
+                self.perform(effects);
+            }
+            None => {
+                self.perform(effects);
+                self.handle(Input::InputEnded);
+            }
+        }
     }
 
     async fn run(mut self: Box<Self>) -> Finish {
@@ -155,6 +176,8 @@ impl<'a> FrontEnd<'a> {
         let awaits = self.outgoing.awaits_reader();
         let times = [self.ending.deadline(), self.observers.next_tick(), awaits, more_until];
         let wake_at = times.into_iter().flatten().min();
+        // A question comes after what was said before it.
+        let is_flushed = self.outgoing.is_flushed();
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
@@ -169,6 +192,7 @@ impl<'a> FrontEnd<'a> {
                 Ok(submit) => self.submit_once(submit),
                 Err(error) => self.handle(Input::Refused(error)),
             },
+            approve = answered(&mut self.asking), if is_flushed => self.decided(approve),
             effects = self.host.next(has_room) => self.engine_went_on(effects),
         }
     }
@@ -224,10 +248,17 @@ impl<'a> FrontEnd<'a> {
 
     fn perform(&mut self, effects: Effects) {
         let Effects { at, list } = effects;
+        let mut has_ended = false;
         for effect in list {
+            if let Effect::Frame(frame) = &effect
+                && !self.asks(frame)
+            {
+                continue;
+            }
             let outbox = &mut self.outgoing.outbox;
             match effect {
                 Effect::Frame(frame) => {
+                    has_ended |= self.asking.as_ref().is_some_and(|asking| asking.is_end(&frame));
                     self.observers.observe(&frame);
                     self.outgoing.push(at, frame);
                 }
@@ -245,6 +276,10 @@ impl<'a> FrontEnd<'a> {
                 }
                 Effect::Abort(code) => self.ending.abort(code, self.reports_status()),
             }
+        }
+        if has_ended {
+            self.asking = None;
+            self.handle(Input::InputEnded);
         }
     }
 
@@ -294,6 +329,20 @@ impl<'a> FrontEnd<'a> {
                 () = self.host.close() => {}
             }
         }
+        if let Some(saved) = self.observers.saved.take() {
+            tokio::select! {
+                biased;
+                signal = self.signals.next() => {
+                    code = status_after(code, signal, self.reports_status());
+                }
+                written = saved.write(code) => {
+                    if let Err(complaint) = written {
+                        stderr::message(&format!("duologue: {}\n", escape_control(&complaint)));
+                        code = ExitCode::OutputFailed;
+                    }
+                }
+            }
+        }
         self.notices.log_unread();
         let status = self.outgoing.outbox.codec.format.status(code);
         tracing::info!(status, "the process ends");
@@ -315,7 +364,7 @@ impl<'a> FrontEnd<'a> {
     /// Handles a deadline. Those of the reader and of more input only need another round of the loop.
     fn look_at_clock(&mut self) {
         let now = Instant::now();
-        self.observers.tick(now);
+        self.observers.tick(now, self.outgoing.is_flushed());
         if self.ending.give_up(now) {
             tracing::warn!("the reader did not take the last frames in time");
         }

@@ -1,5 +1,6 @@
-//! A chat at a terminal: one more front end of the host.
+//! A chat at a terminal: one more front end of the host. `answer` draws that of a single run in the same way.
 
+mod answer;
 mod commands;
 mod detached;
 mod display;
@@ -16,6 +17,7 @@ mod view;
 #[path = "../tests/it/vt.rs"]
 mod vt;
 
+pub(crate) use answer::AnswerLines;
 pub use detached::DetachedChat;
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;

@@ -61,6 +61,14 @@ pub struct ScreenArgs {
     #[arg(long, env = "DUOLOGUE_PLAIN", value_parser = BoolishValueParser::new())]
     pub plain: bool,
 
+    /// The terminal's background.
+    #[command(flatten)]
+    pub background: BackgroundArgs,
+}
+
+/// The background that colours are chosen for.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct BackgroundArgs {
     /// Colours for a dark or a light background
     #[arg(long, env = "DUOLOGUE_BACKGROUND", value_name = "TONE", value_enum, default_value_t)]
     pub background: Background,

@@ -14,17 +14,18 @@ mod store;
 mod system;
 mod typed;
 
+use crate::cli::prepare::Person;
 use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs};
 use crate::conversation::transcript::{HistoryMessage, Preamble};
 use crate::engine::ErrorClass;
 use crate::engine::echo::Echo;
 use crate::extract::ResponseType;
 use crate::host::HostSettings;
-use crate::output::Shown;
+use crate::output::{LastMessage, Shown};
 use crate::protocol::command::{Extension, Prompt, Submit};
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{Rules, SessionMode};
-use crate::stdio::{self, AwaitedPrompt, Progress, Requests, Settings};
+use crate::stdio::{self, AwaitedPrompt, Progress, Requests, SavedMessage, Settings};
 use anyhow::{Result, ensure};
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
@@ -66,7 +67,8 @@ pub(crate) fn rpc(
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
-    let Once { command, mode, is_shown, is_attended, mut request, unread } = once;
+    let Once { command, mode, person, mut request, unread } = once;
+    let Person { is_shown, is_attended, drawing, asking, saved } = person;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
         "--output objects prints the JSON values in an answer, and nothing asks for such an answer; add \
@@ -88,12 +90,20 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     };
     // The option that an extension belongs to turns it on.
     session.extensions.extend(has_attachments.then_some(Extension::Attachments));
-    let own_extensions = plan::extensions_of_document(mode);
+    let mut own_extensions = plan::extensions_of_document(mode);
+    own_extensions.extend(asking.is_some().then_some(Extension::Approvals));
+    let response = request.response;
     let has_client = mode.reads_stdin() && mode.is_protocol();
     let plan = Plan { command, mode, is_attended, has_client, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
+    settings.asking = asking;
+    // An answer that is to be JSON is no Markdown.
+    settings.drawing = drawing.filter(|_| response == ResponseType::Text);
+    let message = LastMessage::new(response == ResponseType::Json);
+    settings.saved = saved.map(|path| SavedMessage::new(path, message));
     settings.progress = match mode {
+        Mode::Text if settings.drawing.is_some() => Progress::for_person(stdio::Shown::Lines),
         Mode::Text if is_shown => Progress::for_person(stdio::Shown::Text),
         Mode::Json | Mode::Yaml if is_shown => Progress::for_person(stdio::Shown::Document),
         // Their output would mix with the line.
@@ -125,6 +135,9 @@ pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings
         },
         requests,
         format: format(mode, (ResponseType::Text, Shown::Pieces), RunFacts::of_nobody(command)),
+        drawing: None,
+        saved: None,
+        asking: None,
         progress: None,
         debug_file: None,
         notices: Vec::new(),
@@ -190,7 +203,7 @@ fn not_blank(value: Option<String>) -> Option<String> {
 }
 
 impl Mode {
-    fn is_protocol(self) -> bool {
+    pub(crate) fn is_protocol(self) -> bool {
         matches!(self, Self::Server | Self::OneShot | Self::Frames)
     }
 

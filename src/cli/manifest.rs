@@ -70,7 +70,7 @@ const RUN: Facts = Facts {
         WRONG,
         (3, "the answer was cut off, for example at a token limit; the partial answer was printed"),
         DEFECT,
-        UNWRITTEN,
+        (74, "standard output, or the file of --save, could not be written"),
         (75, "the run failed, and may succeed later: rate limit, server error, network, timeout"),
         (129, "ended by SIGHUP; 1 with --json-stream"),
         (130, "ended by SIGINT; 1 with --json-stream"),

@@ -1,37 +1,53 @@
 //! Options that select what a single run prints.
 
 use crate::command_file::CommandFile;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Options that select the output of a single run.
 #[derive(Args, Debug, Default)]
 pub struct OutputArgs {
     /// Format of standard output; text if not given
-    #[arg(long, short, env = "DUOLOGUE_OUTPUT", value_name = "FORMAT", value_enum)]
+    #[arg(
+        help_heading = "Output options",
+        long,
+        short,
+        env = "DUOLOGUE_OUTPUT",
+        value_name = "FORMAT",
+        value_enum
+    )]
     pub output: Option<OutputName>,
 
     /// The same as --output jsonl: stream the protocol, one frame a line (JSON Lines)
-    #[arg(long)]
+    #[arg(help_heading = "Output options", long)]
     pub rpc: bool,
 
     /// With --rpc: keep running after the first answer and read more requests from standard input,
     /// as `duologue rpc` does; the prompt is context of the first turn
-    #[arg(long)]
+    #[arg(help_heading = "Output options", long)]
     pub stdin_rpc: bool,
 
     /// Stream events for programs that don't know the protocol, one object a line (JSON Lines)
-    #[arg(long)]
+    #[arg(help_heading = "Output options", long)]
     pub json_stream: bool,
 
     /// Don't stream: print one JSON document at the end, as --output json does; overrides the other
     /// output options
-    #[arg(long)]
+    #[arg(help_heading = "Output options", long)]
     pub no_stream: bool,
+
+    /// Write the last message to this file once the run has succeeded; it replaces the file as a whole
+    #[arg(help_heading = "Output options", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub save: Option<PathBuf>,
+
+    /// On a terminal, print the answer as the model writes it, and not its Markdown as the chat shows it
+    #[arg(help_heading = "Output options", long)]
+    pub raw: bool,
 
     /// With --output objects: leave out the first line, which names the format, and the line that
     /// reports an error
-    #[arg(long)]
+    #[arg(help_heading = "Output options", long)]
     pub no_preamble: bool,
 }
 
@@ -39,11 +55,18 @@ pub struct OutputArgs {
 #[derive(Args, Debug, Default)]
 pub struct RpcOutputArgs {
     /// Format of standard output
-    #[arg(long, short, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(
+        help_heading = "Output options",
+        long,
+        short,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     pub output: RpcOutputName,
 
     /// Don't stream: print one JSON document with all frames at the end, as --output json does
-    #[arg(long)]
+    #[arg(help_heading = "Output options", long)]
     pub no_stream: bool,
 }
 
@@ -220,6 +243,9 @@ impl OutputArgs {
             json_stream: has("--json-stream"),
             no_stream: has("--no-stream"),
             no_preamble: has("--no-preamble"),
+            // Neither selects an output.
+            save: None,
+            raw: false,
         }
     }
 }

@@ -7,6 +7,7 @@ mod chat;
 mod command;
 mod history;
 mod inputs;
+mod person;
 mod piped;
 mod prompt;
 mod shown;
@@ -31,6 +32,7 @@ use anyhow::{Result, bail};
 pub(crate) use chat::ReadyChat;
 use config::prompt as prompt_of;
 use inputs::Inputs;
+pub(crate) use person::Person;
 use piped::Piped;
 use prompt::Parts;
 use shown::{Unasked, shown};
@@ -176,8 +178,10 @@ pub(crate) async fn prepare(
         }
         Job::Wrong(_, error) => Err(Refusal { command_mode, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
-            let work =
-                move || exec(*args, terminal).map_err(|reason| Refusal { command_mode, reason });
+            let output = waits.output.try_clone();
+            let refuse = move |reason| Refusal { command_mode, reason };
+            let output = output.map_err(|error| refuse(error.into()))?;
+            let work = move || exec(*args, terminal, &output).map_err(refuse);
             in_thread(waits, command_mode, work).await
         }
         Job::Chat(args) => {
@@ -256,10 +260,10 @@ fn later(
     Ok(Source::Awaited(prompt))
 }
 
-fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
-    let is_shown = terminal.is_shown;
+fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
     args.session.settle_store(DefaultStore::OfSessions)?;
+    let person = Person::of(&args.output, args.background, &terminal, output)?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("--prompt-file", args.prompt_file.as_deref());
     inputs.add("--schema", args.schema.as_deref());
@@ -274,7 +278,6 @@ fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     // In a conversation it holds the requests.
     let is_free = !mode.reads_stdin();
     let parts = Parts::of(&args, is_free.then(|| Piped::of(&terminal.stdin)).flatten())?;
-    let is_attended = terminal.is_attended();
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
     // Attachments need no prompt, unless standard input may have had one that was lost.
@@ -285,6 +288,7 @@ fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         let system = config::appended(args.session.system.clone(), &args.session);
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
+        let is_shown = person.is_shown;
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
         return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
@@ -298,7 +302,7 @@ fn exec(mut args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         name: "exec".to_owned(),
         ..PromptRequest::default()
     };
-    let once = Once { command: "exec", mode, is_shown, is_attended, request, unread };
+    let once = Once { command: "exec", mode, person, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

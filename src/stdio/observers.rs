@@ -2,7 +2,7 @@
 //! the progress line.
 
 use super::diagnostics::Diagnostics;
-use super::{Progress, Settings};
+use super::{Progress, SavedMessage, Settings};
 use crate::protocol::wire::Frame;
 use crate::transport::DebugFile;
 use std::time::Instant;
@@ -12,12 +12,14 @@ pub(super) struct Observers {
     pub(super) debug_file: Option<DebugFile>,
     pub(super) diagnostics: Diagnostics,
     pub(super) progress: Option<Progress>,
+    pub(super) saved: Option<SavedMessage>,
 }
 
 impl Observers {
     /// Those of `settings` that collect; the debug file and the progress line are still to be set.
     pub(super) fn new(settings: &Settings) -> Self {
-        Self { debug_file: None, diagnostics: Diagnostics::new(settings), progress: None }
+        let diagnostics = Diagnostics::new(settings);
+        Self { debug_file: None, diagnostics, progress: None, saved: None }
     }
 
     /// A run begins: the debug file's record of an earlier process is replaced now.
@@ -43,6 +45,9 @@ impl Observers {
     pub(super) fn observe(&mut self, frame: &Frame) {
         self.copy(frame);
         self.diagnostics.take(frame);
+        if let Some(saved) = &mut self.saved {
+            saved.take(frame);
+        }
         if let Some(progress) = &mut self.progress {
             progress.take(frame);
         }
@@ -53,12 +58,12 @@ impl Observers {
         self.progress.as_ref().and_then(Progress::next_tick)
     }
 
-    /// Moves the progress line if it is time.
-    pub(super) fn tick(&mut self, now: Instant) {
+    /// Moves the progress line if it is time. `is_written`: no output is being written.
+    pub(super) fn tick(&mut self, now: Instant, is_written: bool) {
         if let Some(progress) = &mut self.progress
             && progress.next_tick().is_some_and(|tick| tick <= now)
         {
-            progress.tick();
+            progress.tick_beside(is_written);
         }
     }
 

@@ -6,11 +6,22 @@ use crate::session::{ExitCode, Uptime};
 use crate::support::terminal;
 use crate::transport::{Codec, Unencodable};
 
+/// Draws the answer of a single run on a terminal, in place of its text.
+pub(crate) trait Drawing: std::fmt::Debug + Send {
+    /// Appends what can be drawn once `frame` has come.
+    fn frame(&mut self, frame: &Frame, out: &mut Vec<u8>);
+
+    /// Appends what is left at the end.
+    fn end(&mut self, out: &mut Vec<u8>);
+}
+
 /// The frames in a format. What a terminal shows must not control it.
 pub(super) struct Printed {
     pub(super) format: Format,
     /// A terminal shows it.
     pub(super) is_shown: bool,
+    /// Draws the answer, in place of `format`.
+    pub(super) drawing: Option<Box<dyn Drawing>>,
 }
 
 impl Printed {
@@ -40,10 +51,18 @@ impl Printed {
 
 impl Codec for Printed {
     fn frame(&mut self, now: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        if let Some(drawing) = &mut self.drawing {
+            drawing.frame(frame, out);
+            return Ok(());
+        }
         self.print(out, |format, out| format.frame(now, frame, out).map_err(|_| Unencodable))
     }
 
     fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        if let Some(drawing) = &mut self.drawing {
+            drawing.end(out);
+            return Ok(());
+        }
         self.print(out, |format, out| format.end(now, code, out).map_err(|_| Unencodable))
     }
 

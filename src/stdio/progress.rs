@@ -36,6 +36,8 @@ pub(crate) enum Shown {
     Nothing,
     /// The answer, while it streams.
     Text,
+    /// The answer in whole lines, each of which clears the row that it begins in.
+    Lines,
     /// One document, at the end.
     Document,
 }
@@ -45,6 +47,17 @@ impl Progress {
     pub(crate) fn for_person(shown: Shown) -> Option<Self> {
         let is_shown = io::stderr().is_terminal() && !terminal::is_dumb();
         is_shown.then(|| Self { bar: None, next_tick: None, shown, bytes: 0 })
+    }
+
+    /// A person is asked something in the place of the line.
+    pub(super) fn pause(&mut self) {
+        self.end();
+    }
+
+    /// Draws the line again.
+    pub(super) fn resume(&mut self) {
+        self.bar = Some(begin());
+        self.tick();
     }
 
     /// Updates the line for `frame`.
@@ -62,32 +75,48 @@ impl Progress {
 
     fn event(&mut self, payload: &Any) {
         if let Any::ChatRunStarted(_) = payload {
-            self.bar = Some(begin());
-            self.tick();
+            self.resume();
         }
         if let Any::ChatReasoningPatch(_) = payload {
             self.show("thinking".to_owned());
         }
         if let Any::ChatTextPatch(patch) = payload {
-            if self.shown == Shown::Text {
-                return self.end();
-            }
             self.bytes += patch.text.len() as u64;
-            self.show(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
+            match self.shown {
+                Shown::Text => self.end(),
+                // Its lines are being written.
+                Shown::Lines => {}
+                Shown::Nothing | Shown::Document => self.show_bytes(),
+            }
         }
     }
 
-    /// When [`Progress::tick`] is to be called next.
+    /// When [`Progress::tick_beside`] is to be called next.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.next_tick
     }
 
-    /// Moves the line.
-    pub(super) fn tick(&mut self) {
+    /// Moves the line, unless lines of the answer are being written.
+    pub(super) fn tick_beside(&mut self, is_written: bool) {
+        match (self.shown, is_written) {
+            (Shown::Lines, false) => self.next_tick = self.next_tick.map(|_| Instant::now() + TICK),
+            (Shown::Lines, true) if self.bytes > 0 => {
+                self.show_bytes();
+                self.tick();
+            }
+            (Shown::Nothing | Shown::Text | Shown::Lines | Shown::Document, _) => self.tick(),
+        }
+    }
+
+    fn tick(&mut self) {
         self.next_tick = self.bar.as_ref().map(|bar| {
             bar.tick();
             Instant::now() + TICK
         });
+    }
+
+    fn show_bytes(&self) {
+        self.show(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
     }
 
     fn show(&self, what: String) {
@@ -108,7 +137,7 @@ impl Progress {
             match self.shown {
                 Shown::Nothing => {}
                 // The line must be cleared before standard output is written.
-                Shown::Text | Shown::Document => stderr::flush(),
+                Shown::Text | Shown::Lines | Shown::Document => stderr::flush(),
             }
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn unable(error: &anyhow::Error) -> ClientError {
 pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
     let now = Uptime::default();
     let (mut host, greeting) = Host::new(settings.host);
-    let printed = Printed { format: settings.format, is_shown: false };
+    let printed = Printed { drawing: None, format: settings.format, is_shown: false };
     let mut outbox = Outbox::new(printed, FailPoint::default());
     for frame in greeting {
         outbox.push(now, frame);

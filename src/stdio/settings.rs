@@ -1,6 +1,6 @@
 //! How the front end is to run.
 
-use super::{Progress, UnreadInput};
+use super::{Asking, Drawing, Progress, SavedMessage, UnreadInput};
 use crate::host::HostSettings;
 use crate::output::Format;
 use crate::protocol::attachment::Attachment;
@@ -46,6 +46,12 @@ pub(crate) struct Settings {
     pub requests: Requests,
     /// The format of standard output.
     pub format: Format,
+    /// Draws the answer on a terminal, in place of the format.
+    pub drawing: Option<Box<dyn Drawing>>,
+    /// The file that gets the last message, if there is one.
+    pub saved: Option<SavedMessage>,
+    /// Asks the person at the terminal about tool calls.
+    pub asking: Option<Asking>,
     /// The progress line, if one is shown.
     pub progress: Option<Progress>,
     /// The file that frames are copied to.

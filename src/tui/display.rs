@@ -46,7 +46,7 @@ fn go_right(out: &mut String, columns: usize) {
 
 /// A line with its colours. Texts are clean already; a control character that is left is not written, nor is one
 /// that reorders text, as in the name of a file or a model.
-fn push_line(out: &mut String, line: &Line<'_>) {
+pub(crate) fn push_line(out: &mut String, line: &Line<'_>) {
     let mut current = Style::new();
     for span in &line.spans {
         let style = line.style.patch(span.style);

@@ -12,7 +12,7 @@ pub(crate) use live::{Above, Live};
 pub(crate) use look::Look;
 pub(crate) use page::{page, under_scrollback};
 pub(crate) use pager::Pager;
-pub(crate) use pieces::Printer;
+pub(crate) use pieces::{OpenRows, Printer};
 
 #[cfg(test)]
 use super::model::State;

@@ -207,6 +207,7 @@ mod chat_questions;
 mod chat_shell;
 mod chat_tmux;
 mod screen;
+mod single_runs;
 mod terminal;
 mod vt;
 

@@ -44,7 +44,7 @@ fn read(mut shown: File) -> String {
 
 /// Runs `command` with standard error, and standard output too if `is_shown`, on a terminal; gives
 /// what is shown there.
-fn on_terminal(command: Command, is_shown: bool) -> String {
+pub(crate) fn on_terminal(command: Command, is_shown: bool) -> String {
     let (status, seen) = ended_on_terminal(command, is_shown);
     assert!(status.success(), "{status}");
     seen
@@ -193,11 +193,11 @@ fn colours_are_for_terminals_and_for_who_wants_them() {
 
 /// What a model might write to control a terminal: clear the screen, set the title, fill the
 /// clipboard, colour what follows, go back over the line, and turn the order of the text round.
-const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7} \u{1b}]52;c;eA==\u{1b}\\ \u{9b}31m over\rwritten \
+pub(crate) const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7} \u{1b}]52;c;eA==\u{1b}\\ \u{9b}31m over\rwritten \
      \u{8}\u{7f}\u{202e}desrever\u{2066}\u{200f}\n\tplain \u{e9}\n";
 
 /// Whether a terminal may do something at `char` but go on.
-fn controls(char: char) -> bool {
+pub(crate) fn controls(char: char) -> bool {
     let is_bidi = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}')
         || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     is_bidi || char.is_control() && !matches!(char, '\n' | '\t')

@@ -112,8 +112,18 @@ impl Plan {
         if has_servers {
             host.servers = ToolServers::new(tools.servers, tools.limits, guard());
         }
-        let (progress, unread) = (None, None);
-        Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
+        Ok(Settings {
+            host,
+            requests,
+            format,
+            drawing: None,
+            saved: None,
+            asking: None,
+            progress: None,
+            debug_file,
+            notices,
+            unread: None,
+        })
     }
 
     /// The format of the output. `notices` say that no provider is configured.

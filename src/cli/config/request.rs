@@ -2,6 +2,7 @@
 
 use crate::cli::Mode;
 use crate::cli::answer_options::AnswerSchema;
+use crate::cli::prepare::Person;
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
 use crate::protocol::attachment::Attachment;
@@ -53,10 +54,8 @@ pub(crate) struct Once {
     pub command: &'static str,
     /// The output mode.
     pub mode: Mode,
-    /// Standard output is a terminal.
-    pub is_shown: bool,
-    /// A person is at a terminal, and sees what is logged.
-    pub is_attended: bool,
+    /// Who is at the terminal, and what is for that person.
+    pub person: Person,
     /// The request.
     pub request: PromptRequest,
     /// Standard input, if nothing was read from it and nothing will be.

@@ -1,6 +1,7 @@
 //! `chat`, and command files with `--chat`: what is decided before there is a screen.
 
 use super::inputs::Inputs;
+use super::person::{colours, tone};
 use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system};
 use crate::cli::commands;
 use crate::cli::config;
@@ -8,15 +9,13 @@ use crate::cli::log::{self, Flush};
 use crate::cli::prompts::expand;
 use crate::cli::store::DefaultStore;
 use crate::cli::tools::guard;
-use crate::cli::{
-    AttachmentArgs, Background, BellKind, ChatArgs, Editing, Mode, ScreenArgs, SessionArgs,
-};
+use crate::cli::{AttachmentArgs, BellKind, ChatArgs, Editing, Mode, ScreenArgs, SessionArgs};
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
-use crate::support::terminal::{has_colour, is_dumb};
+use crate::support::terminal::is_dumb;
 use crate::tui::{
-    Beginning, Bell, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme, Tone,
+    Beginning, Bell, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme,
 };
 use crate::tui::{Terminal as Tty, plain_columns};
 use anyhow::{Context, Result, ensure};
@@ -155,7 +154,7 @@ pub(super) fn ready(
         Place::Terminal { .. } => colours(),
         Place::Lines { .. } => Colours::Plain,
     };
-    let theme = Theme { tone: tone(screen.background), colours };
+    let theme = Theme { tone: tone(screen.background.background), colours };
     let unread = leaves_input.then_some(UNREAD_INPUT);
     let notices = settings.notices.iter().copied().chain(unread).collect();
     let ScreenArgs { context_size, editing, .. } = screen;
@@ -245,12 +244,6 @@ fn may_have_text(input: &File) -> bool {
     input.metadata().is_ok_and(is_some)
 }
 
-/// The colours that the terminal has, as far as its variables say it.
-fn colours() -> Colours {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    Colours::of_terminal(&variable("TERM"), &variable("COLORTERM"), !has_colour())
-}
-
 fn bell(kind: BellKind) -> Bell {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     match kind {
@@ -258,21 +251,6 @@ fn bell(kind: BellKind) -> Bell {
         BellKind::Sound => Bell::Sound,
         BellKind::Notification => Bell::Notification,
         BellKind::Off => Bell::Nothing,
-    }
-}
-
-fn tone(background: Background) -> Tone {
-    match background {
-        Background::Dark => Tone::Dark,
-        Background::Light => Tone::Light,
-        Background::Auto => {
-            // The text's colour and the background's, as rxvt and others set it: 7 and 15 are light.
-            let colours = std::env::var("COLORFGBG").unwrap_or_default();
-            match colours.rsplit(';').next() {
-                Some("7" | "15") => Tone::Light,
-                Some(_) | None => Tone::Dark,
-            }
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::inputs::Inputs;
 use super::piped::Piped;
 use super::shown::{Unasked, shown};
 use super::{
-    Prepared, Reason, Refusal, Terminal, attachments, history, later, prompt, system, text,
+    Person, Prepared, Reason, Refusal, Terminal, attachments, history, later, prompt, system, text,
 };
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
@@ -131,11 +131,11 @@ fn with_file(
     if args.print_prompt {
         return printed(rendered, &attachments, piped, (&args, terminal));
     }
-    let (is_shown, is_attended) = (terminal.is_shown, terminal.is_attended());
+    let person = Person::of(&args.output, args.screen.background, &terminal, &output)?;
     let unread = piped.is_none().then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
     let request = request(file, rendered, attachments, piped.map(|piped| (piped, terminal.stdin)))?;
-    let once = Once { command: RUN_COMMAND, mode, is_shown, is_attended, request, unread };
+    let once = Once { command: RUN_COMMAND, mode, person, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

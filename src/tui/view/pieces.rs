@@ -33,11 +33,11 @@ pub(crate) struct Printer {
 
 /// How much of the open blocks of an answer may be drawn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OpenRows {
+pub(crate) struct OpenRows {
     /// Lines that may be printed.
-    pub(super) printed_max: usize,
+    pub(crate) printed_max: usize,
     /// Rows of the live region.
-    pub(super) live: usize,
+    pub(crate) live: usize,
 }
 
 /// The last printed piece.
@@ -73,7 +73,7 @@ impl Printer {
 
     /// Draws the open blocks of an answer. Returns the lines that can be printed, because nothing that follows
     /// changes them, and those for the live region.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         blocks: &[Block],
         columns: usize,

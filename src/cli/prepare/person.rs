@@ -1,0 +1,110 @@
+//! A person at the terminal of a single run: what the answer looks like there, who is asked about tool calls, and
+//! the file that gets the last message.
+
+use super::Terminal;
+use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
+use crate::stdio::{Asking, Drawing};
+use crate::support::terminal::{has_colour, is_dumb};
+use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
+use anyhow::{Result, anyhow, ensure};
+use rustix::fs::{Access, access};
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// What a single run has of a person, beside what its output is.
+#[derive(Debug, Default)]
+pub(crate) struct Person {
+    /// Standard output is a terminal.
+    pub(crate) is_shown: bool,
+    /// A person is at a terminal, and sees what is logged.
+    pub(crate) is_attended: bool,
+    /// Draws the answer as a chat does.
+    pub(crate) drawing: Option<Box<dyn Drawing>>,
+    /// Asks about tool calls.
+    pub(crate) asking: Option<Asking>,
+    /// The file for the last message.
+    pub(crate) saved: Option<PathBuf>,
+}
+
+impl Person {
+    /// The person at `terminal`, whose standard output is `output`.
+    ///
+    /// # Errors
+    /// If the last message can't be saved.
+    pub(super) fn of(
+        args: &OutputArgs,
+        background: BackgroundArgs,
+        terminal: &Terminal,
+        output: &File,
+    ) -> Result<Self> {
+        let mode = args.mode()?;
+        let (is_shown, is_attended) = (terminal.is_shown, terminal.is_attended());
+        let is_drawn = mode == Mode::Text && is_shown && !args.raw && !is_dumb();
+        let drawing = is_drawn.then(|| output.try_clone()).transpose()?;
+        let look = || Look::new(Theme { tone: tone(background.background), colours: colours() });
+        let drawing = drawing.map(|output| Box::new(AnswerLines::new(output, look())) as Box<_>);
+        let asking = if mode.is_protocol() { None } else { asking(terminal, output)? };
+        let saved = args.save.as_deref().map(|path| savable(path, mode)).transpose()?;
+        Ok(Self { is_shown, is_attended, drawing, asking, saved })
+    }
+}
+
+/// Who is asked: somebody who types at a terminal and reads one.
+fn asking(terminal: &Terminal, output: &File) -> Result<Option<Asking>> {
+    if !terminal.is_typed {
+        return Ok(None);
+    }
+    let reads = match (io::stderr().is_terminal(), terminal.is_shown) {
+        (true, _) => File::from(io::stderr().as_fd().try_clone_to_owned()?),
+        (false, true) => output.try_clone()?,
+        (false, false) => return Ok(None),
+    };
+    Ok(Some(Asking::new(terminal.stdin.try_clone()?, reads)))
+}
+
+/// The file that `--save` names. Looked at before the model is asked.
+fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
+    let shown = path.display();
+    ensure!(
+        !mode.reads_stdin(),
+        "--save is for a single run, and this is a conversation; a client has the text in its frames"
+    );
+    // A link stays, and what it names is replaced.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    ensure!(
+        path.file_name().is_some() && path.metadata().map_or(true, |about| about.is_file()),
+        "--save: {shown} is no regular file; name one, or redirect standard output"
+    );
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    // A folder that is missing is made.
+    if folder.exists() {
+        access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+            anyhow!("--save: {shown} can't be written: {}", io::Error::from(error))
+        })?;
+    }
+    Ok(path)
+}
+
+/// The colours that the terminal has, as far as its variables say it.
+pub(super) fn colours() -> Colours {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    Colours::of_terminal(&variable("TERM"), &variable("COLORTERM"), !has_colour())
+}
+
+/// What the background of the terminal is.
+pub(super) fn tone(background: Background) -> Tone {
+    match background {
+        Background::Dark => Tone::Dark,
+        Background::Light => Tone::Light,
+        Background::Auto => {
+            // The text's colour and the background's, as rxvt and others set it: 7 and 15 are light.
+            let colours = std::env::var("COLORFGBG").unwrap_or_default();
+            match colours.rsplit(';').next() {
+                Some("7" | "15") => Tone::Light,
+                Some(_) | None => Tone::Dark,
+            }
+        }
+    }
+}

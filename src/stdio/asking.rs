@@ -1,0 +1,269 @@
+//! Asks the person who has started a single run, at the terminal, whether a tool call may run: one call after the
+//! other, in lines. What was typed before a question is dropped, so that nothing answers it by accident.
+
+use super::FrontEnd;
+use crate::protocol::any::Any;
+use crate::protocol::command::{Approve, Command, Decision};
+use crate::protocol::id::{RequestId, ToolCallId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::tools::ToolApprovalRequested;
+use crate::protocol::wire::Frame;
+use crate::support::files::{wait_until, write_all};
+use crate::support::hidden::revealed;
+use crate::support::threads;
+use rustix::event::PollFlags;
+use rustix::termios::{QueueSelector, tcflush};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::pending;
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Characters of a call's arguments that are shown.
+const ARGUMENTS_CHARS_MAX: usize = 4096;
+
+/// Bytes of a line that is typed: more than terminals give at once.
+const LINE_BYTES: usize = 4096;
+
+/// How often a question looks whether it is still to be answered.
+const WAIT_TIME: Duration = Duration::from_millis(100);
+
+const CHOICES: &str =
+    "run it? y: yes, a: yes, and this tool without a question from now on, n: no > ";
+
+/// A person at a terminal, and the calls that wait for an answer.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    /// What is typed.
+    input: File,
+    /// What the person reads.
+    output: File,
+    waiting: VecDeque<Question>,
+    asked: Option<Asked>,
+    /// The request that is the run. Every other one is an answer of this person, and has no frames for the reader.
+    run: Option<RequestId>,
+}
+
+#[derive(Debug)]
+struct Question {
+    call: String,
+    text: String,
+}
+
+/// The question on the terminal.
+#[derive(Debug)]
+struct Asked {
+    call: String,
+    decision: oneshot::Receiver<io::Result<Decision>>,
+}
+
+impl Asking {
+    /// A person who types on `input` and reads `output`, both terminals.
+    pub(crate) fn new(input: File, output: File) -> Self {
+        Self { input, output, waiting: VecDeque::new(), asked: None, run: None }
+    }
+
+    /// The request of the run.
+    pub(super) fn begin(&mut self, run: RequestId) {
+        self.run = Some(run);
+    }
+
+    /// Whether `frame` replies to an answer of the person.
+    pub(super) fn is_reply(&self, frame: &Frame) -> bool {
+        let is_run =
+            |run: &RequestId| frame.request_id.is_empty() || run.as_str() == frame.request_id;
+        self.run.as_ref().is_some_and(|run| !is_run(run))
+    }
+
+    /// Whether `frame` is the last one of the run.
+    pub(super) fn is_end(&self, frame: &Frame) -> bool {
+        matches!(frame.frame, Some(Body::Done(_))) && !self.is_reply(frame)
+    }
+
+    /// Takes the next frame.
+    pub(super) fn take(&mut self, frame: &Frame) {
+        let Some(Body::UiEvent(event)) = &frame.frame else { return };
+        if let Some(Any::ToolApprovalRequested(asked)) = &event.payload {
+            self.waiting.push_back(Question::of(asked));
+        }
+        if let Some(Any::ToolApprovalResolved(resolved)) = &event.payload {
+            self.waiting.retain(|question| question.call != resolved.tool_call_id);
+            self.asked.take_if(|asked| asked.call == resolved.tool_call_id);
+        }
+    }
+
+    /// Whether a question is on the terminal, or about to be.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asked.is_some() || !self.waiting.is_empty()
+    }
+
+    /// The answer to the next question; never if there is none. Cancel-safe.
+    pub(super) async fn answer(&mut self) -> Approve {
+        if self.asked.is_none()
+            && let Some(question) = self.waiting.pop_front()
+        {
+            self.asked = Some(self.ask(question));
+        }
+        let Some(asked) = &mut self.asked else { return pending().await };
+        let decision = match (&mut asked.decision).await {
+            Ok(Ok(decision)) => decision,
+            Ok(Err(error)) => deny(&format!("the terminal can't be used: {error}")),
+            Err(_) => deny("the terminal can't be used"),
+        };
+        let call = ToolCallId(std::mem::take(&mut asked.call));
+        self.asked = None;
+        Approve { call, decision }
+    }
+
+    /// Has a thread ask, as both terminals may block it.
+    fn ask(&self, Question { call, text }: Question) -> Asked {
+        let (decided, decision) = oneshot::channel();
+        let files = self.input.try_clone().and_then(|input| Ok((input, self.output.try_clone()?)));
+        let ask = move || {
+            let asked =
+                files.and_then(|(input, output)| dialogue(&input, &output, &text, &decided));
+            if let Some(outcome) = asked.transpose() {
+                // The question may have been answered otherwise meanwhile.
+                drop(decided.send(outcome));
+            }
+        };
+        // Without a thread, nobody is asked.
+        threads::spawn("ask", ask).ok();
+        Asked { call, decision }
+    }
+}
+
+impl FrontEnd<'_> {
+    /// Has the session know what the person has decided.
+    pub(super) fn decided(&mut self, approve: Approve) {
+        let (_, effects) = self.host.request(Command::Approve(approve));
+        if !self.asking.as_ref().is_some_and(Asking::is_asking)
+            && let Some(progress) = &mut self.observers.progress
+        {
+            progress.resume();
+        }
+        self.perform(effects);
+    }
+
+    /// Takes a frame of a run about which a person is asked. Returns whether the reader gets it.
+    pub(super) fn asks(&mut self, frame: &Frame) -> bool {
+        let Some(asking) = &mut self.asking else { return true };
+        if asking.is_reply(frame) {
+            return false;
+        }
+        asking.take(frame);
+        if asking.is_asking()
+            && let Some(progress) = &mut self.observers.progress
+        {
+            progress.pause();
+        }
+        true
+    }
+}
+
+/// Waits for the answer of a person, if one is asked.
+pub(super) async fn answered(asking: &mut Option<Asking>) -> Approve {
+    match asking {
+        Some(asking) => asking.answer().await,
+        None => pending().await,
+    }
+}
+
+impl Question {
+    fn of(asked: &ToolApprovalRequested) -> Self {
+        let server = match asked.server.as_str() {
+            "" => String::new(),
+            server => format!(" of {}", one_line(server)),
+        };
+        let (tool, input) = (one_line(&asked.tool_name), one_line(&asked.input));
+        let text = format!("{tool}{server} asks to run with {input}\n");
+        Self { call: asked.tool_call_id.clone(), text }
+    }
+}
+
+/// `text` in one line, as a person may trust it: with escapes for hidden characters, and cut.
+fn one_line(text: &str) -> String {
+    let cut = text.char_indices().nth(ARGUMENTS_CHARS_MAX);
+    let shown = cut.map_or(text, |(end, _)| &text[..end]);
+    let rest = cut.map(|_| format!("\u{2026} ({} bytes in all)", text.len())).unwrap_or_default();
+    revealed(shown).replace('\n', " ") + &rest
+}
+
+/// Asks until there is an answer; `None` if nobody waits for it any more.
+fn dialogue(
+    input: &File,
+    output: &File,
+    text: &str,
+    decided: &oneshot::Sender<io::Result<Decision>>,
+) -> io::Result<Option<Decision>> {
+    write_all(output, text.as_bytes())?;
+    loop {
+        // A background job's terminal can't be changed, and then nothing was typed for this.
+        tcflush(input, QueueSelector::IFlush).ok();
+        write_all(output, CHOICES.as_bytes())?;
+        while !wait_until(input, PollFlags::IN, Instant::now() + WAIT_TIME) {
+            if decided.is_closed() {
+                write_all(output, b"\n")?;
+                return Ok(None);
+            }
+        }
+        let mut line = [0; LINE_BYTES];
+        let bytes = rustix::io::read(input, &mut line)?;
+        if bytes == 0 {
+            write_all(output, b"\n")?;
+        }
+        if let Some(decision) = decision(&String::from_utf8_lossy(&line[..bytes])) {
+            return Ok(Some(decision));
+        }
+    }
+}
+
+/// What a line means; an empty one, and the end of input, is no permission.
+fn decision(line: &str) -> Option<Decision> {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Some(Decision::AllowOnce),
+        "a" | "always" => Some(Decision::AllowSession),
+        "n" | "no" | "" => Some(deny("")),
+        _ => None,
+    }
+}
+
+fn deny(reason: &str) -> Decision {
+    Decision::Deny { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_word_for_it_is_a_permission() {
+        assert_eq!(decision(" Y\n"), Some(Decision::AllowOnce));
+        assert_eq!(decision("always\n"), Some(Decision::AllowSession));
+        for denied in ["", "\n", "n\n", "no"] {
+            assert_eq!(decision(denied), Some(deny("")), "{denied:?}");
+        }
+        for unknown in ["yy", "maybe", "y n"] {
+            assert_eq!(decision(unknown), None, "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_shown_in_one_line_of_limited_length() {
+        let text = |input: &str| {
+            let (tool_name, server) = ("rm\u{202e}".to_owned(), "files".to_owned());
+            Question::of(&ToolApprovalRequested {
+                tool_name,
+                server,
+                input: input.to_owned(),
+                ..Default::default()
+            })
+            .text
+        };
+        let expected = "rm\\u{202e} of files asks to run with {\"a\": \"\\u{1b}[2J\", \"b\": 1}\n";
+        assert_eq!(text("{\"a\": \"\u{1b}[2J\",\n\"b\": 1}"), expected);
+        let long = text(&"x".repeat(ARGUMENTS_CHARS_MAX + 1));
+        assert!(long.ends_with("x\u{2026} (4097 bytes in all)\n"), "{long}");
+    }
+}
