@@ -44,9 +44,10 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap_complete::{ArgValueCompleter, PathCompleter};
 use file_flags::Called;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The parsed command line, before help and errors are handled.
 #[derive(Debug, Parser)]
@@ -154,10 +155,16 @@ pub enum Command {
     #[command(after_help = help::statuses("schema"))]
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
-    #[command(after_help = help::statuses("completions"))]
+    #[command(
+        long_about = args::COMPLETIONS_LONG_ABOUT,
+        after_help = help::after_examples("completions", args::COMPLETIONS_EXAMPLES)
+    )]
     Completions(CompletionsArgs),
     /// Print the manual pages in roff, the format that `man` reads.
-    #[command(after_help = help::statuses("man"))]
+    #[command(
+        long_about = args::MAN_LONG_ABOUT,
+        after_help = help::after_examples("man", args::MAN_EXAMPLES)
+    )]
     Man(ManArgs),
 }
 
@@ -221,11 +228,17 @@ pub struct ExecArgs {
     pub session: SessionArgs,
 }
 
+/// The files that may be command files, for completions.
+fn command_files() -> PathCompleter {
+    let is_yaml = |path: &Path| path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    PathCompleter::any().filter(is_yaml)
+}
+
 /// Options of `run-command`, in addition to the flags of the command file.
 #[derive(Args, Debug)]
 pub struct RunCommandArgs {
     /// Command file; its own flags and arguments follow it
-    #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE.yaml", add = ArgValueCompleter::new(command_files()))]
     pub file: PathBuf,
 
     /// Ask also if standard input, which a flag names (-), is empty
@@ -269,6 +282,9 @@ pub struct RunCommandArgs {
 }
 
 impl Cli {
+    /// What to type, for a person who has typed the name of the program alone.
+    pub const BEGINNING: &str = help::BEGINNING;
+
     /// Parses a command line of `rpc` that is written as programs write it; `None` if it is not, and
     /// [`Cli::read`] is to parse it.
     pub fn read_plain(words: &[OsString]) -> Option<Box<RpcArgs>> {
@@ -290,6 +306,9 @@ impl Cli {
         let mut command = with_set_variables(Self::command());
         if OutputArgs::guess(words, None).is_flagged() {
             command = command.mut_subcommand("exec", without_output_variable);
+        }
+        if help::short::is_wanted(words) {
+            command = help::short::of_program(command);
         }
         let typed = command.try_get_matches_from_mut(words);
         let typed = typed.map_err(|error| tips::advise(error, words, None))?;
@@ -361,6 +380,9 @@ impl Cli {
         let mut run = with_set_variables(file_flags::run_command(file, &called));
         if OutputArgs::guess(words, Some(file)).is_flagged() {
             run = without_output_variable(run);
+        }
+        if help::short::is_wanted(words) {
+            run = help::short::of_command_file(run);
         }
         // Errors and help refer to the whole program's command line.
         let typed = match run.clone().try_get_matches_from(&words[1..]) {

@@ -7,6 +7,7 @@ use duologue::cli::{commands, log, shell};
 use duologue::support::stderr;
 use duologue::tool::guard;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
@@ -29,6 +30,10 @@ fn run(words: Vec<OsString>) -> u8 {
     }
     if let Some(status) = commands::complete(&words) {
         return status;
+    }
+    // A person who has typed the name alone.
+    if words.len() == 1 && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return commands::page(Cli::BEGINNING);
     }
     if let Some(args) = Cli::read_plain(&words) {
         return shell::run(Job::Rpc(args));

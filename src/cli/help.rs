@@ -1,6 +1,20 @@
 //! Help texts.
 
+pub(super) mod short;
+
 use crate::cli::manifest::facts;
+
+/// What a person who types the name of the program alone is told; also at the end of its short help.
+pub(super) const BEGINNING: &str = "\
+duologue chat                     talk with a model here
+duologue exec \"What is a FIFO?\"   ask once, and print the answer
+git diff | duologue exec \"Why?\"   ask about what is piped in
+duologue doctor                   which provider answers, and whether it works
+duologue help providers           how to set up a provider
+duologue --help                   all commands and options
+
+Programs that start duologue talk to it in JSON lines: `duologue rpc --help`.
+";
 
 pub(super) const ABOUT: &str =
     "A chat runtime for language models that other programs hold as a subprocess";

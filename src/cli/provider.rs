@@ -17,20 +17,40 @@ pub struct ProviderArgs {
     /// Engine that answers. By default anthropic or gemini if ANTHROPIC_API_KEY or GEMINI_API_KEY is
     /// set and neither another key nor a base URL is, else openai if a key, a base URL or a model is
     /// set, else echo
-    #[arg(long, alias = "ai-api-type", env = "DUOLOGUE_ENGINE", value_enum)]
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        alias = "ai-api-type",
+        env = "DUOLOGUE_ENGINE",
+        value_enum
+    )]
     pub engine: Option<EngineName>,
 
     /// Model of the provider; the default for OpenAI itself is gpt-4o-mini, for Anthropic itself
     /// claude-sonnet-5, for Google itself gemini-flash-latest
-    #[arg(long, short, alias = "ai-engine", env = "DUOLOGUE_MODEL")]
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        short,
+        alias = "ai-engine",
+        env = "DUOLOGUE_MODEL",
+        add = ArgValueCandidates::new(models)
+    )]
     pub model: Option<String>,
 
     /// Base URL of the provider, for example http://localhost:11434/v1
-    #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        env = "DUOLOGUE_BASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
     pub base_url: Option<String>,
 
     /// Use the settings of this profile; `duologue profiles` lists them
     #[arg(
+        help_heading = "Provider options",
         long,
         env = "DUOLOGUE_PROFILE",
         value_name = "NAME",
@@ -44,11 +64,16 @@ pub struct ProviderArgs {
     pub registries: ProfileFiles,
 
     /// Get the key from the first line that this command prints: a command line, without a shell
-    #[arg(long, value_name = "COMMAND", conflicts_with = "key_file")]
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        value_name = "COMMAND",
+        conflicts_with = "key_file"
+    )]
     pub key_command: Option<String>,
 
     /// Get the key from the first line of this file, which only its owner may read
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Provider options", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
 
     /// Addresses as Pinocchio takes them.
@@ -60,7 +85,14 @@ pub struct ProviderArgs {
     pub typed_keys: TypedKeys,
 
     /// Root certificates that are trusted
-    #[arg(long, env = "DUOLOGUE_TLS_ROOTS", value_name = "WHICH", value_enum, default_value_t)]
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        env = "DUOLOGUE_TLS_ROOTS",
+        value_name = "WHICH",
+        value_enum,
+        default_value_t
+    )]
     pub tls_roots: TlsRoots,
 
     /// The options that choose a model and were typed; variables do not count.
@@ -164,6 +196,7 @@ impl ProviderArgs {
 pub struct ProfileFiles {
     /// Read profiles from these files, too; later ones win
     #[arg(
+        help_heading = "Provider options",
         long,
         env = "DUOLOGUE_PROFILE_REGISTRIES",
         value_name = "FILES",
@@ -195,6 +228,12 @@ fn registry(source: OsString) -> Result<PathBuf, String> {
 pub(super) fn names() -> Vec<CompletionCandidate> {
     let profiles = config::profile::read(&ProfileFiles::default()).unwrap_or_default();
     profiles.names().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The models that profiles name, for completions.
+fn models() -> Vec<CompletionCandidate> {
+    let profiles = config::profile::read(&ProfileFiles::default()).unwrap_or_default();
+    config::profile::models(&profiles).into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// Root certificates.

@@ -54,6 +54,7 @@ pub struct SessionArgs {
 
     /// Longest accepted request line
     #[arg(
+        help_heading = "Protocol options",
         long,
         env = "DUOLOGUE_MAX_REQUEST_BYTES",
         value_name = "BYTES",
@@ -63,11 +64,19 @@ pub struct SessionArgs {
     pub max_request_bytes: u32,
 
     /// What happens to a submit while a run is active
-    #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
+    #[arg(
+        help_heading = "Protocol options",
+        long,
+        env = "DUOLOGUE_ON_BUSY",
+        value_name = "WHAT",
+        value_enum,
+        default_value_t
+    )]
     pub on_busy: OnBusy,
 
     /// Turn on extensions of the protocol; a client can do the same with an enable request
     #[arg(
+        help_heading = "Protocol options",
         long,
         env = "DUOLOGUE_EXTENSIONS",
         value_name = "NAMES",
@@ -78,24 +87,50 @@ pub struct SessionArgs {
     pub extensions: Vec<Extension>,
 
     /// What a patch contains
-    #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_name = "MODE", value_enum, default_value_t)]
+    #[arg(
+        help_heading = "Protocol options",
+        long,
+        env = "DUOLOGUE_PATCH_MODE",
+        value_name = "MODE",
+        value_enum,
+        default_value_t
+    )]
     pub patch_mode: PatchMode,
 
     /// Which fields a patch has
-    #[arg(long, env = "DUOLOGUE_PATCH_FIELDS", value_name = "FIELDS", value_enum, default_value_t)]
+    #[arg(
+        help_heading = "Protocol options",
+        long,
+        env = "DUOLOGUE_PATCH_FIELDS",
+        value_name = "FIELDS",
+        value_enum,
+        default_value_t
+    )]
     pub patch_fields: PatchFields,
 
     /// What the snapshot at the end of a run contains; without it full, and turn in a stored session that
     /// has become long
-    #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum)]
+    #[arg(
+        help_heading = "Protocol options",
+        long,
+        env = "DUOLOGUE_FINAL_SNAPSHOT",
+        value_name = "SPAN",
+        value_enum
+    )]
     pub final_snapshot: Option<FinalSnapshot>,
 
     /// Copy the frames to this file, which is created or truncated
-    #[arg(long, env = "DUOLOGUE_DEBUG_EVENTS_JSONL", value_name = "PATH")]
+    #[arg(
+        help_heading = "Log options",
+        long,
+        env = "DUOLOGUE_DEBUG_EVENTS_JSONL",
+        value_name = "PATH"
+    )]
     pub debug_events_jsonl: Option<PathBuf>,
 
     /// How much is logged
     #[arg(
+        help_heading = "Log options",
         long,
         env = "DUOLOGUE_LOG_LEVEL",
         value_name = "LEVEL",
@@ -106,7 +141,7 @@ pub struct SessionArgs {
     pub log_level: LogLevel,
 
     /// Log to the end of this file instead of standard error
-    #[arg(long, env = "DUOLOGUE_LOG_FILE", value_name = "PATH")]
+    #[arg(help_heading = "Log options", long, env = "DUOLOGUE_LOG_FILE", value_name = "PATH")]
     pub log_file: Option<PathBuf>,
 
     /// Options about answers.

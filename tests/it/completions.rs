@@ -28,7 +28,7 @@ fn folder() -> Folder {
     fs::write(folder.path("page.txt"), "").expect("a file");
     folder.fifo("pipe.yaml");
     fs::create_dir(folder.path(".duologue")).expect("a folder");
-    let profiles = "profiles: {work: {}, home: {}}\n";
+    let profiles = "profiles: {work: {engine: openai, model: the-model}, home: {}}\n";
     fs::write(folder.path(".duologue/profiles.yaml"), profiles).expect("a file");
     folder
 }
@@ -75,13 +75,15 @@ fn bash_offers_commands_options_and_values() {
     check(&["exec", "hello", "--f"], &["--file", "--final-snapshot"]);
     check(&["exec", "hello", "--file", "pa"], &["page.txt"]);
     check(&["exec", "hello", "--profile", ""], &["work", "home"]);
+    check(&["exec", "hello", "--model", ""], &["the-model"]);
     check(&["profiles", "show", "w"], &["work"]);
     check(&["profiles", ""], &["show", "trust", "untrust"]);
 }
 
 #[test]
 fn bash_offers_command_files_and_their_flags() {
-    check(&["run-command", ""], &["ask.yaml", "page.txt"]);
+    check(&["run-command", ""], &["ask.yaml"]);
+    assert!(!offered(&["run-command", ""]).iter().any(|offer| offer == "page.txt"));
     check(&["run-command", "as"], &["ask.yaml"]);
     check(&["run-command", "ask.yaml", "--wh"], &["--who", "--which"]);
     check(&["run-command", "ask.yaml", "--"], &["--who", "--page", "--output", "--help"]);

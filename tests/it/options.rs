@@ -175,6 +175,62 @@ fn help_tells_that_the_command_streams_json_lines() {
     assert!(String::from_utf8_lossy(&version).starts_with("duologue "));
 }
 
+/// Rows and columns of two screens of a terminal.
+const TWO_SCREENS: (usize, usize) = (2 * 24, 80);
+
+/// What `-h` prints after `words` on a terminal of 80 columns.
+fn short_help(words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.env_clear().env("COLUMNS", "80").args(words).arg("-h");
+    let output = command.output().expect("the binary runs");
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn short_help_fits_two_screens() {
+    let check = |words: &[&str]| {
+        let help = short_help(words);
+        let columns = help.lines().map(|line| line.chars().count()).max();
+        assert!(help.lines().count() <= TWO_SCREENS.0, "{words:?}: {help}");
+        assert!(columns.is_some_and(|columns| columns <= TWO_SCREENS.1), "{words:?}: {help}");
+    };
+    check(&[]);
+    for command in Cli::command().get_subcommands() {
+        check(&[command.get_name()]);
+        for below in command.get_subcommands() {
+            check(&[command.get_name(), below.get_name()]);
+        }
+    }
+    check(&["run-command", "examples/summarize.yaml"]);
+}
+
+#[test]
+fn short_help_has_the_common_options_and_long_help_all_of_them_in_groups() {
+    let short = short_help(&["exec"]);
+    for option in ["--file", "--model", "--profile", "--save", "--mcp", "--store", "--help"] {
+        assert!(short.contains(option), "{option}: {short}");
+    }
+    assert!(!short.contains("--patch-mode") && short.contains("`duologue exec --help`"), "{short}");
+    assert!(short.contains("git diff | duologue exec"), "{short}");
+    let long = String::from_utf8_lossy(&run(&["exec", "--help"]).stdout).into_owned();
+    for heading in ["Output", "Provider", "Protocol", "Log", "Store", "Tool", "Call", "Engine"] {
+        assert!(long.contains(&format!("\n{heading} options:\n")), "{heading}: {long}");
+    }
+    let command = Cli::command();
+    let exec = command.find_subcommand("exec").expect("the command");
+    let shown =
+        exec.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+    for name in shown {
+        assert!(long.contains(&format!("--{name}")), "{name}");
+    }
+    // The flags of a command file are all there.
+    let of_file = short_help(&["run-command", "examples/extract/extract-topics.yaml"]);
+    assert!(of_file.contains("--text") && !of_file.contains("--patch-mode"), "{of_file}");
+    let whole = short_help(&[]);
+    assert!(whole.contains("run-command") && !whole.contains("--model"), "{whole}");
+}
+
 #[test]
 fn an_unknown_command_has_status_2_and_nothing_on_standard_output() {
     let output = run(&["dance"]);

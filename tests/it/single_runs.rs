@@ -83,6 +83,22 @@ fn a_drawn_answer_can_not_control_a_terminal() {
     assert!(!plain.contains(controls) && plain.contains("desrever"), "{seen:?}");
 }
 
+#[test]
+fn the_name_alone_at_a_terminal_says_what_to_type() {
+    let folder = Folder::new();
+    let (status, screen) = Person::start(duologue(&folder, &[])).ends();
+    let text = screen.text();
+    assert!(
+        status == 0 && text.starts_with("duologue chat ") && text.contains("duologue exec"),
+        "{text}"
+    );
+    // With an option it is a conversation, as anywhere else.
+    let mut person = Person::start(duologue(&folder, &["--engine", "echo"]));
+    person.sees_words("requests are read from this terminal");
+    person.types("\u{4}");
+    assert_eq!(person.ends().0, 0);
+}
+
 /// A run whose model calls the tool `act` twice, at a terminal.
 fn acting(folder: &Folder, mark: &str, options: &[&str]) -> Command {
     fs::write(folder.path("servers"), config(mark, &["echo"], &json!({}))).expect("a file");

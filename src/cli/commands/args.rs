@@ -69,6 +69,25 @@ pub enum SchemaOf {
     Manifest,
 }
 
+/// Long help of `completions`.
+pub(crate) const COMPLETIONS_LONG_ABOUT: &str = "\
+Print a completion script for a shell. The script asks this program for what can follow: commands,
+options, their values, files, profiles and the models of profiles, and the flags of a command file.
+
+It belongs where the shell looks for it, and works in the next shell:
+
+  bash   ~/.local/share/bash-completion/completions/duologue
+  zsh    _duologue in a folder of $fpath, before compinit runs
+  fish   ~/.config/fish/completions/duologue.fish
+  elvish, powershell: in the shell's own startup file";
+
+/// Examples in the help of `completions`.
+pub(crate) const COMPLETIONS_EXAMPLES: &str =
+    "  duologue completions bash > ~/.local/share/bash-completion/completions/duologue
+  duologue completions zsh > ~/.zsh/completions/_duologue
+  duologue completions fish > ~/.config/fish/completions/duologue.fish
+  source <(duologue completions bash)";
+
 /// Arguments of `completions`.
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
@@ -80,6 +99,18 @@ pub struct CompletionsArgs {
     #[command(flatten)]
     pub output: TextOutputArgs,
 }
+
+/// Long help of `man`.
+pub(crate) const MAN_LONG_ABOUT: &str = "\
+Print the manual pages in roff, the format that `man` reads.
+
+With --out each command has a page of its own in that folder. man finds those in
+~/.local/share/man/man1 for one person, and in /usr/local/share/man/man1 for all: then
+`man duologue` and `man duologue-exec` show them.";
+
+/// Examples in the help of `man`.
+pub(crate) const MAN_EXAMPLES: &str = "  duologue man --out ~/.local/share/man/man1
+  duologue man | man -l -";
 
 /// Arguments of `man`.
 #[derive(Args, Debug)]

@@ -9,6 +9,7 @@ use crate::profile::{Item, KeyFrom, Layer, Profiles, Resolved, Sourced};
 use anyhow::{Result, anyhow};
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The profile of a named file that is used where none is chosen.
 const DEFAULT: &str = "default";
@@ -100,6 +101,12 @@ pub(crate) fn chosen(args: &ProviderArgs, profiles: &Profiles) -> Result<Profile
     let resolved = profiles.resolve(name)?;
     resolved.warnings().for_each(|warning| tracing::warn!("{warning}"));
     ProfileValues::of(&resolved)
+}
+
+/// The models that `profiles` name.
+pub(crate) fn models(profiles: &Profiles) -> BTreeSet<String> {
+    let resolved = profiles.names().into_iter().filter_map(|name| profiles.resolve(name).ok());
+    resolved.filter_map(|profile| ProfileValues::of(&profile).ok()?.model).collect()
 }
 
 impl ProfileValues {
