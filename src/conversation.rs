@@ -3,7 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`event`] | one variant per backend event: everything that can happen in a run |
-//! | [`tool`] | a tool as it is offered to the model |
+//! | [`tool`], `tool_images` | a tool as it is offered to the model; the images in a result |
 //! | `choices` | what the client chose, and what its process answered with |
 //! | [`log`], `projections` | the log of events, which a store is given and gives back; everything that is known of a conversation, as folds of its log |
 //! | [`patch`], `ui` | patches; the conversation as a stream of changes |
@@ -24,6 +24,7 @@ pub(crate) mod projections;
 pub(crate) mod summaries;
 pub(crate) mod timeline;
 pub mod tool;
+pub(crate) mod tool_images;
 pub mod transcript;
 pub(crate) mod ui;
 pub(crate) mod usage;

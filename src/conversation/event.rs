@@ -389,10 +389,17 @@ pub struct ToolCall {
 }
 
 /// The result of a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ToolResult {
     /// The tool succeeded; its output.
     Success(String),
+    /// The tool succeeded, and its output has images.
+    WithImages {
+        /// The output, with a note in the place of each image.
+        text: String,
+        /// The images, in order.
+        images: Arc<[Attachment]>,
+    },
     /// The tool failed; its error message.
     Error(String),
 }
@@ -563,14 +570,22 @@ impl ToolResult {
     /// The tool's output or error message.
     pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Success(text) | Self::Error(text) => text,
+            Self::Success(text) | Self::WithImages { text, .. } | Self::Error(text) => text,
+        }
+    }
+
+    /// Whether the tool failed.
+    pub(crate) fn is_error(&self) -> bool {
+        match self {
+            Self::Success(_) | Self::WithImages { .. } => false,
+            Self::Error(_) => true,
         }
     }
 
     /// The value on the wire.
     pub(crate) fn status(&self) -> &'static str {
         match self {
-            Self::Success(_) => tool_result::SUCCESS,
+            Self::Success(_) | Self::WithImages { .. } => tool_result::SUCCESS,
             Self::Error(_) => tool_result::ERROR,
         }
     }

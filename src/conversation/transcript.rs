@@ -132,7 +132,7 @@ impl Transcript {
         turns.filter(move |number| *number >= first)
     }
 
-    /// Bytes of what goes with the prompts.
+    /// Bytes of what goes with the prompts and is in the results of tools, beside texts.
     pub(crate) fn attached_bytes(&self) -> u64 {
         self.turns.iter().map(|turn| turn.attached_bytes()).sum()
     }
@@ -207,6 +207,20 @@ impl Transcript {
         self.leave_out(|step| matches!(step, Step::ProviderData(_)));
     }
 
+    /// Leaves out the images in the results of tools; the texts have notes in their places.
+    pub(crate) fn leave_out_tool_images(&mut self) {
+        for turn in &mut self.turns {
+            if turn.steps.iter().all(|step| step.tool_images().is_empty()) {
+                continue;
+            }
+            for step in &mut Arc::make_mut(turn).steps {
+                if let Step::Called { result: Some(result), .. } = step {
+                    *result = Arc::new(ToolResult::clone(result).without_images());
+                }
+            }
+        }
+    }
+
     fn leave_out(&mut self, is_meant: impl Fn(&Step) -> bool) {
         for turn in &mut self.turns {
             if turn.steps.iter().any(&is_meant) {
@@ -274,6 +288,25 @@ impl Step {
         }
     }
 
+    /// The images in the result of a tool call.
+    fn tool_images(&self) -> &[Attachment] {
+        match self {
+            Self::Called { result: Some(result), .. } => result.images(),
+            Self::Called { result: None, .. }
+            | Self::Text { .. }
+            | Self::Prompt(..)
+            | Self::ProviderData(_) => &[],
+        }
+    }
+
+    /// What goes with a prompt, or is in the result of a tool call.
+    pub(crate) fn attachments(&self) -> &[Attachment] {
+        match self {
+            Self::Prompt(_, attachments) => attachments,
+            Self::Text { .. } | Self::ProviderData(_) | Self::Called { .. } => self.tool_images(),
+        }
+    }
+
     pub(super) fn is_blank(&self) -> bool {
         match self {
             Self::Text { text, .. } => text.trim().is_empty(),
@@ -285,12 +318,8 @@ impl Step {
 
 impl Turn {
     fn attached_bytes(&self) -> u64 {
-        let joined = self.steps.iter().filter_map(|step| match step {
-            Step::Prompt(_, attachments) => Some(attachments),
-            Step::Text { .. } | Step::ProviderData(_) | Step::Called { .. } => None,
-        });
-        let all = joined.chain([&self.attachments]).flat_map(|attachments| attachments.iter());
-        all.map(Attachment::len_bytes).sum()
+        let later = self.steps.iter().flat_map(Step::attachments);
+        self.attachments.iter().chain(later).map(Attachment::len_bytes).sum()
     }
 }
 

@@ -2,7 +2,10 @@
 //! without waiting for another program.
 
 use super::FilePolicy;
-use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment, Content};
+use crate::protocol::attachment::{
+    ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, Attachment, CONVERSATION_BYTES_MAX, Content,
+    PROMPT_BYTES_MAX,
+};
 use crate::protocol::command::CommandFault;
 use crate::protocol::wire::{BadLine, Request, RequestFault};
 use std::fs::File;
@@ -12,15 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 const MEBIBYTE: u64 = 1024 * 1024;
-
-/// Longest attachment, in bytes: the largest that any provider accepts.
-const ATTACHMENT_BYTES_MAX: u64 = 20 * MEBIBYTE;
-
-/// Bytes of the attachments of a prompt.
-const PROMPT_BYTES_MAX: u64 = 50 * MEBIBYTE;
-
-/// Bytes of the attachments of a conversation: they are held in memory and sent with every call.
-const CONVERSATION_BYTES_MAX: u64 = 256 * MEBIBYTE;
 
 /// Characters of a name that a message repeats.
 const NAME_CHARS_MAX: usize = 120;

@@ -16,8 +16,22 @@ pub(crate) const IMAGE: &str = "image";
 /// The `kind` of everything else.
 const FILE: &str = "file";
 
-/// Attachments of a prompt.
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// Attachments of a prompt, and images of a result.
 pub const ATTACHMENTS_MAX: usize = 32;
+
+/// Longest attachment, in bytes: the largest that any provider accepts.
+pub(crate) const ATTACHMENT_BYTES_MAX: u64 = 20 * MEBIBYTE;
+
+/// Bytes of the attachments of a prompt, and of the images of a result.
+pub(crate) const PROMPT_BYTES_MAX: u64 = 50 * MEBIBYTE;
+
+/// Bytes of the attachments of a conversation: they are held in memory and sent with every call.
+pub(crate) const CONVERSATION_BYTES_MAX: u64 = 256 * MEBIBYTE;
+
+/// The images that every model which takes images takes.
+const COMMON_IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// An image or a file of a prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +107,19 @@ impl Attachment {
             shown.attachment_id = format!("attachment-{number}");
         }
         Ok(Self { shown, content })
+    }
+
+    /// An image of these bytes, which some program gives; `None` if they are none of a type that every
+    /// model which takes images takes.
+    pub(crate) fn image(data: Vec<u8>) -> Option<Self> {
+        let content = Content::Data(data.into());
+        let image = Self { shown: ChatAttachment::default(), content }.described().ok()?;
+        image.is_common_image().then_some(image)
+    }
+
+    /// Whether it is an image of a type that every model which takes images takes.
+    pub(crate) fn is_common_image(&self) -> bool {
+        COMMON_IMAGES.contains(&self.shown.media_type.as_str())
     }
 
     /// Whether its content is in a file that has not been read.

@@ -226,6 +226,9 @@ impl Toolbox {
         };
         match result {
             ToolResult::Success(text) => ToolResult::Success(cut(text)),
+            ToolResult::WithImages { text, images } => {
+                ToolResult::WithImages { text: cut(text), images }
+            }
             ToolResult::Error(text) => ToolResult::Error(cut(text)),
         }
     }

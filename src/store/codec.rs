@@ -10,7 +10,7 @@ pub(super) use values::{Blobs, add_blobs};
 
 use crate::conversation::event::{
     Answerer, Attachments, CallCounts, CallReport, Event, ImportedTurn, Recorded, Scope,
-    SessionEvent, ToolCall, ToolResult,
+    SessionEvent, ToolCall,
 };
 use crate::conversation::log::SessionStart;
 use crate::protocol::command::Decision;
@@ -159,9 +159,10 @@ impl RowWriter {
             if size > 0 {
                 pieces.shared(tag::TEXT, size, || result.clone());
             }
-            let is_error = matches!(**result, ToolResult::Error(_));
-            let (text, tool) = (String::new(), Some(tool_message(tool)));
-            pieces.fields(&stored::StoredToolResult { text, tool, is_error });
+            pieces.fields(&stored::StoredToolResult {
+                tool: Some(tool_message(tool)),
+                ..result_message(String::new(), result)
+            });
             tag::TOOL_RESULT_READY
         } else {
             return None;
@@ -462,7 +463,7 @@ impl<'a> RowReader<'a> {
             }
             Kind::ToolResultReady(mut it) => {
                 let tool = of(it.tool.take());
-                Event::ToolResultReady { tool, result: read_result(it).into() }
+                Event::ToolResultReady { tool, result: read_result(it, self.blobs).into() }
             }
             Kind::ToolCallFinished(tool) => {
                 let (tool, partial_input, _) = read_tool(tool);

@@ -1,7 +1,12 @@
-//! The result of a tool as text for the model.
+//! The result of a tool for the model: a text, and images.
 
 use crate::conversation::event::ToolResult;
+use crate::conversation::tool_images::note;
+use crate::protocol::attachment::{
+    ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, Attachment, PROMPT_BYTES_MAX,
+};
 use crate::tool::listing::cut;
+use data_encoding::BASE64;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -17,7 +22,9 @@ const NOTHING: &str = "[the tool returned nothing]";
 /// The result of `tools/call` in `result`, in at most `bytes_max` bytes of the server's text and a
 /// note that the rest was cut.
 ///
-/// Text is passed on, also that of embedded resources; images, audio and other data are described.
+/// Text is passed on, also that of embedded resources; images, audio and other data are described. The
+/// images of a success come beside the text, as far as the limits for attachments allow: providers
+/// take none in an error.
 /// Structured content follows where there is no text, or where it has values that the text does not
 /// have and both fit.
 pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
@@ -29,10 +36,35 @@ pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
     let blocks = result.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let text = limited(parts(result, blocks, bytes_max), bytes_max);
     if result.get("isError").and_then(Value::as_bool).unwrap_or(false) {
-        ToolResult::Error(text)
-    } else {
-        ToolResult::Success(text)
+        return ToolResult::Error(text);
     }
+    let images = images(blocks);
+    match images.is_empty() {
+        true => ToolResult::Success(text),
+        false => ToolResult::WithImages { text, images: images.into() },
+    }
+}
+
+/// The images in the result, as many as attachments of one prompt.
+fn images(blocks: &[Value]) -> Vec<Attachment> {
+    let mut bytes_left = PROMPT_BYTES_MAX;
+    let images = blocks.iter().filter_map(image).filter(|image| {
+        let bytes = image.len_bytes();
+        let fits = bytes <= ATTACHMENT_BYTES_MAX.min(bytes_left);
+        bytes_left -= if fits { bytes } else { 0 };
+        fits
+    });
+    images.take(ATTACHMENTS_MAX).collect()
+}
+
+/// The image in a block, or in its embedded resource. The bytes decide what it is.
+fn image(block: &Value) -> Option<Attachment> {
+    let base64 = match block.get("type")?.as_str()? {
+        "image" => block.get("data")?,
+        "resource" => block.get("resource")?.get("blob")?,
+        _ => return None,
+    };
+    Attachment::image(BASE64.decode(base64.as_str()?.as_bytes()).ok()?)
 }
 
 /// What the server returned in place of a result, if it did: a task to be asked about later, or a
@@ -134,7 +166,7 @@ fn data(kind: &str, media_type: &str, base64: &str, uri: &str) -> String {
     let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
     let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
     let of = if uri.is_empty() { String::new() } else { format!(" {}", cut(uri, LABEL_BYTES_MAX)) };
-    format!("[{kind}{of}: {media_type}, {bytes} bytes, not shown]")
+    note(&format!("{kind}{of}"), media_type, bytes)
 }
 
 fn resource(resource: &Value) -> String {
@@ -253,6 +285,28 @@ mod tests {
         let result = json!({"content": [image], "structuredContent": {"all": [base64, "QUJD"]}});
         let described = "[image: image/png, 300 bytes, not shown]";
         check(result, &format!("{{\"all\":[\"{described}\",\"QUJD\"]}}\n{described}"));
+    }
+
+    #[test]
+    fn images_come_beside_their_notes() {
+        let png = crate::conversation::tool_images::png_of_bytes;
+        let base64 = |bytes: usize| png(bytes).base64().expect("its data");
+        let block =
+            |bytes| json!({"type": "image", "mimeType": "image/png", "data": base64(bytes)});
+        // The bytes say what it is.
+        let resource = json!({"uri": "file:///a", "mimeType": "x/y", "blob": base64(50)});
+        let resource = json!({"type": "resource", "resource": resource});
+        let content = json!([block(40), {"type": "text", "text": "and"}, resource]);
+        let text = "[image: image/png, 40 bytes, not shown]\nand\n\
+                    [resource file:///a: x/y, 50 bytes, not shown]";
+        let images = [png(40), png(50)].into();
+        let expected = ToolResult::WithImages { text: text.to_owned(), images };
+        assert_eq!(render(&json!({"content": content}), 1000), expected);
+        // Providers take no images in errors.
+        let failed = render(&json!({"isError": true, "content": content}), 1000);
+        assert_eq!(failed, ToolResult::Error(text.to_owned()));
+        let many: Vec<_> = (0..40).map(|_| block(40)).collect();
+        assert_eq!(render(&json!({"content": many}), 1000).images().len(), ATTACHMENTS_MAX);
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn anthropic(provider: &Provider, args: &[&str]) -> Launch {
     launch.env("ANTHROPIC_BASE_URL", base_url)
 }
 
-const ANTHROPIC: Interface = Interface { engine: "anthropic", launch: anthropic, says };
+pub(crate) const ANTHROPIC: Interface = Interface { engine: "anthropic", launch: anthropic, says };
 
 fn event(event: Value) -> Step {
     let kind = event["type"].as_str().expect("a type");
@@ -72,6 +72,13 @@ fn answer(blocks: Vec<Vec<Step>>, reason: &str) -> Vec<Step> {
 
 fn says(words: &str) -> Vec<Step> {
     answer(vec![text(0, words)], "end_turn")
+}
+
+/// An answer that calls a server's tool for an image.
+pub(crate) fn calls_for_image() -> Vec<Step> {
+    let begin = json!({ "type": "tool_use", "id": "toolu_a", "name": "act", "input": {} });
+    let piece = json!({ "type": "input_json_delta", "partial_json": r#"{"text":"image"}"# });
+    answer(vec![block(0, begin, &[piece])], "tool_use")
 }
 
 /// The messages of a request without cache marks.

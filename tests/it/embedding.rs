@@ -123,7 +123,7 @@ impl Engine for Moody {
             let _held = held;
             sink.send(EngineEvent::CallStarted).await;
             match spec.transcript.messages().as_slice() {
-                [.., Message::Tool { tool, result, is_error: false }] => {
+                [.., Message::Tool { tool, result, images: [], is_error: false }] => {
                     CallEnd::Failed(RunError {
                         stage: Stage::Run,
                         class: ErrorClass::RateLimited,

@@ -15,7 +15,7 @@ fn gemini(provider: &Provider, args: &[&str]) -> Launch {
     launch.env("GEMINI_BASE_URL", base_url)
 }
 
-const GEMINI: Interface = Interface { engine: "gemini", launch: gemini, says };
+pub(crate) const GEMINI: Interface = Interface { engine: "gemini", launch: gemini, says };
 
 fn event(chunk: &Value) -> Step {
     Step::Bytes(format!("data: {chunk}\r\n\r\n").into_bytes())
@@ -49,6 +49,12 @@ fn call(city: &str, id: Option<&str>, signature: Option<&str>) -> Value {
         part["thoughtSignature"] = signature.into();
     }
     part
+}
+
+/// An answer that calls a server's tool for an image.
+pub(crate) fn calls_for_image() -> Vec<Step> {
+    let call = json!({ "name": "act", "args": { "text": "image" } });
+    vec![event(&last(json!([{ "functionCall": call, "thoughtSignature": "c2ln" }]), "STOP"))]
 }
 
 fn contents(request: &Request) -> Vec<Value> {

@@ -127,6 +127,7 @@ mod attachment_options;
 mod attachments;
 
 // Tools of MCP servers in a conversation.
+mod tool_images;
 mod tool_runs;
 
 // Prompts that join a run, and cancels that name what they stop.

@@ -2,6 +2,8 @@
 //! serves. What the harness prints around it is what a server prints that has not heard of its
 //! standard output.
 
+use crate::attachments::PNG;
+use data_encoding::BASE64;
 use rustix::process::{Signal, WaitOptions};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -245,6 +247,10 @@ impl Fixture {
                 "content": [{"type": "text", "text": "It is warm."}],
                 "structuredContent": {"celsius": 23.5},
             })),
+            "image" => Some(json!({"content": [
+                {"type": "text", "text": "A cat:"},
+                {"type": "image", "mimeType": "image/png", "data": BASE64.encode(PNG)},
+            ]})),
             "hologram" => Some(json!({"content": [{"type": "hologram"}]})),
             other => answer(&format!("unknown: {other}")),
         }

@@ -116,13 +116,15 @@ pub(crate) fn assert_gone(mark: &str) {
 fn error(result: ToolResult) -> String {
     match result {
         ToolResult::Error(text) => text,
-        ToolResult::Success(text) => panic!("a success: {text}"),
+        ToolResult::Success(text) | ToolResult::WithImages { text, .. } => {
+            panic!("a success: {text}")
+        }
     }
 }
 
 fn success(result: ToolResult) -> String {
     match result {
-        ToolResult::Success(text) => text,
+        ToolResult::Success(text) | ToolResult::WithImages { text, .. } => text,
         ToolResult::Error(text) => panic!("an error: {text}"),
     }
 }

@@ -18,7 +18,7 @@ fn ollama(provider: &Provider, args: &[&str]) -> Launch {
     Launch::new(&[&engine, args].concat()).env("OLLAMA_HOST", host(provider))
 }
 
-const OLLAMA: Interface = Interface { engine: "ollama", launch: ollama, says };
+pub(crate) const OLLAMA: Interface = Interface { engine: "ollama", launch: ollama, says };
 
 fn line(value: &Value) -> Step {
     Step::Bytes(format!("{value}\n").into_bytes())
@@ -55,6 +55,12 @@ fn answer(pieces: Vec<Step>, reason: &str) -> Vec<Step> {
 
 fn says(words: &str) -> Vec<Step> {
     answer(vec![text(words)], "stop")
+}
+
+/// An answer that calls a server's tool for an image.
+pub(crate) fn calls_for_image() -> Vec<Step> {
+    let call = json!({ "function": { "name": "act", "arguments": { "text": "image" } } });
+    answer(vec![calls(json!([call]))], "stop")
 }
 
 #[test]

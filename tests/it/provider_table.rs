@@ -7,7 +7,7 @@ use std::path::Path;
 /// engine does not have it.
 type Row = (&'static str, [Option<&'static str>; 5]);
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     (
         "text, streamed",
         [
@@ -126,6 +126,16 @@ const ROWS: [Row; 16] = [
             Some("attachments_stand_before_the_text_and_carry_the_mark_where_there_is_none"),
             Some("attachments_stand_before_the_text"),
             Some("images_and_texts_go_along_and_nothing_else"),
+        ],
+    ),
+    (
+        "images in the results of tools",
+        [
+            Some("chat_completions_get_images_of_results_in_a_message_of_the_user"),
+            Some("responses_get_images_in_a_result"),
+            Some("anthropic_gets_images_in_a_result"),
+            Some("gemini_gets_images_in_a_result"),
+            Some("ollama_gets_images_with_a_result"),
         ],
     ),
     (

@@ -63,7 +63,8 @@ fn chat_completions_with_a_fault_are_found() {
             result(b),
             result(a),
             { "role": "assistant", "content": "noon" },
-            { "role": "user", "content": [{ "type": "text", "text": "and?" }] },
+            { "role": "user", "content": [{ "type": "text", "text": "and?" },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,eA==" } }] },
         ] })
     };
     let user = json!({ "role": "user", "content": "x" });
@@ -73,6 +74,8 @@ fn chat_completions_with_a_fault_are_found() {
         ("/messages/0/content", json!(" "), "not blank"),
         ("/messages/1/content", json!(""), "not blank"),
         ("/messages/1/role", json!("person"), "no such role"),
+        ("/messages/6/content/1/type", json!("picture"), "no such part"),
+        ("/messages/6/content/1/image_url/url", json!(""), "not blank"),
         ("/messages/2/tool_calls/0/function/name", json!("functions.look"), "pattern"),
         ("/messages/2/tool_calls/0/function/arguments", json!("[1]"), "text of an object"),
         ("/messages/2/tool_calls/0/type", json!("f"), "a call is of a function"),
@@ -106,6 +109,9 @@ fn chat_completions_with_a_fault_are_found() {
 fn responses_with_a_fault_are_found() {
     let call = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "look", "arguments": "{}" });
     let result = |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": "" });
+    let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,eA==" });
+    let seen =
+        |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": [image] });
     let said = |role: &str| json!({ "role": role, "content": "hi" });
     let part = json!({ "type": "output_text", "text": "hi" });
     let good = json!({ "tools": [{ "name": "look" }], "input": [
@@ -114,7 +120,7 @@ fn responses_with_a_fault_are_found() {
         call("a"),
         said("assistant"),
         call("b"),
-        result("b"),
+        seen("b"),
         result("a"),
         said("assistant"),
         said("user"),
@@ -138,7 +144,10 @@ fn responses_with_a_fault_are_found() {
         ("/input/6", said("assistant"), "the results of all calls follow"),
         ("/input/6", Value::Null, "the results of all calls follow"),
         ("/input/5/call_id", json!("c"), "that of a call before it"),
-        ("/input/5/output", json!([]), "a result is a text"),
+        ("/input/6/output", Value::Null, "a result is a text"),
+        ("/input/5/output", json!([]), "there are parts"),
+        ("/input/5/output/0/type", json!("image"), "of the input"),
+        ("/input/5/output/0/image_url", json!(""), "not blank"),
         ("/input/8", Value::Null, "the last one"),
         ("/input/8", json!({ "type": "odd" }), "no such item"),
     ];
@@ -150,6 +159,9 @@ fn messages_with_a_fault_are_found() {
     let said = |text: &str| json!({ "type": "text", "text": text });
     let call = |id: &str| json!({ "type": "tool_use", "id": id, "name": "look", "input": {} });
     let result = |id: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": "" });
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "eA==" });
+    let image = json!({ "type": "image", "source": source });
+    let seen = |id: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": [image] });
     let thinking = json!({ "type": "thinking", "thinking": "", "signature": "s" });
     let message = |role: &str, content: Value| json!({ "role": role, "content": content });
     let good = json!({
@@ -162,7 +174,7 @@ fn messages_with_a_fault_are_found() {
             message("assistant", json!([said("noon")])),
             message("user", json!([said("and?")])),
             message("assistant", json!([thinking, said("well"), call("a"), call("b")])),
-            message("user", json!([result("b"), result("a"), said("now?")])),
+            message("user", json!([seen("b"), result("a"), said("now?")])),
         ],
     });
     let failed =
@@ -195,6 +207,11 @@ fn messages_with_a_fault_are_found() {
         ("/messages/3/content/2/name", json!("a.b"), "the name of a called tool"),
         ("/messages/3/content/2/input", json!("{}"), "arguments are an object"),
         ("/messages/4/content/0", failed, "not blank"),
+        ("/messages/4/content/0/is_error", json!(true), "not blank"),
+        ("/messages/4/content/1/content", json!(1), "a text or blocks"),
+        ("/messages/4/content/0/content", json!([]), "has blocks"),
+        ("/messages/4/content/0/content/0/type", json!("video"), "no such block in a result"),
+        ("/messages/4/content/0/content/0/source/media_type", json!("image/bmp"), "a known type"),
         ("/messages/4/content/0", Value::Null, "the results of all calls follow"),
         ("/messages/4/content/0/tool_use_id", json!("c"), "that of a call just before it"),
         ("/messages/4/content/0", said("no"), "results come first"),
@@ -218,6 +235,12 @@ fn contents_with_a_fault_are_found() {
         part
     };
     let result = |id: &str| json!({ "functionResponse": { "id": id, "name": "look", "response": { "output": "" } } });
+    let image = json!({ "inlineData": { "mimeType": "image/png", "data": "eA==" } });
+    let seen = |id: &str| {
+        let mut part = result(id);
+        part["functionResponse"]["parts"] = json!([image]);
+        part
+    };
     let content = |role: &str, parts: Value| json!({ "role": role, "parts": parts });
     let good = json!({
         "tools": [{ "functionDeclarations": [{ "name": "look" }] }],
@@ -227,7 +250,7 @@ fn contents_with_a_fault_are_found() {
             content("model", json!([said("noon"), { "text": "", "thoughtSignature": "s" }])),
             content("user", json!([said("and?")])),
             content("model", json!([signed("a"), call("b")])),
-            content("user", json!([result("a"), result("b")])),
+            content("user", json!([result("a"), seen("b")])),
         ],
     });
     let faults = vec![
@@ -246,6 +269,7 @@ fn contents_with_a_fault_are_found() {
         ("/contents/3/parts/0/functionCall/args", json!([]), "are objects"),
         ("/contents/3/parts/0/functionCall/id", json!("c"), "in the order"),
         ("/contents/3/parts/1", Value::Null, "each call has its result"),
+        ("/contents/4/parts/1/functionResponse/parts/0", said("a cat"), "is an image"),
         ("/contents/4/parts/0", Value::Null, "each call has its result"),
         ("/contents/4", Value::Null, "the last one"),
     ];
@@ -253,20 +277,25 @@ fn contents_with_a_fault_are_found() {
     check(&Case { path, host: "h", good: good.clone(), faults });
     // Models before it need no signature.
     let unsigned = changed(&good, "/contents/3/parts/0/thoughtSignature", &Value::Null);
-    let found = broken_rules("/models/gemini-2.5-pro:streamGenerateContent", "h", &unsigned);
-    assert!(found.is_empty(), "{found:?}");
+    let older = "/models/gemini-2.5-pro:streamGenerateContent";
+    let found = broken_rules(older, "h", &unsigned);
+    assert_eq!(found, ["contents[4]: older models take no images in a result"]);
+    let beside = changed(&unsigned, "/contents/4/parts/1", &result("b"));
+    let beside = changed(&beside, "/contents/4/parts/2", &image);
+    assert!(broken_rules(older, "h", &beside).is_empty());
 }
 
 #[test]
 fn chats_of_ollama_with_a_fault_are_found() {
     let call = |name: &str| json!({ "function": { "name": name, "arguments": {} } });
     let result = |name: &str| json!({ "role": "tool", "tool_name": name, "content": "" });
+    let seen = json!({ "role": "tool", "tool_name": "hear", "content": "", "images": ["eA=="] });
     let good = json!({ "tools": [{ "function": { "name": "look" } }], "messages": [
         { "role": "system", "content": "be brief" },
         { "role": "user", "content": "", "images": ["eA=="] },
         { "role": "assistant", "content": "", "tool_calls": [call("look"), call("hear")] },
         result("look"),
-        result("hear"),
+        seen,
         { "role": "assistant", "content": "noon" },
         { "role": "user", "content": "and?" },
     ] });
@@ -281,6 +310,8 @@ fn chats_of_ollama_with_a_fault_are_found() {
         ("/messages/3", Value::Null, "in the order of their calls"),
         ("/messages/4", Value::Null, "the results of all calls follow"),
         ("/messages/3/content", Value::Null, "a result is a text"),
+        ("/messages/4/images/0", json!(""), "not blank"),
+        ("/messages/5/images", json!(["eA=="]), "prompts and results have images"),
         ("/messages/6", Value::Null, "the last one"),
         ("/messages/7", json!({ "role": "user", "content": "x" }), "alternate"),
     ];

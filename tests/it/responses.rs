@@ -15,7 +15,7 @@ fn responses(provider: &Provider, args: &[&str]) -> Launch {
     launch.env("OPENAI_BASE_URL", base_url)
 }
 
-const RESPONSES: Interface = Interface { engine: "responses", launch: responses, says };
+pub(crate) const RESPONSES: Interface = Interface { engine: "responses", launch: responses, says };
 
 fn event(event: Value) -> Step {
     let kind = event["type"].as_str().expect("a type");
@@ -85,6 +85,14 @@ fn answer(items: Vec<Vec<Step>>) -> Vec<Step> {
 
 fn says(words: &str) -> Vec<Step> {
     answer(vec![text(0, words)])
+}
+
+/// An answer that calls a server's tool for an image.
+pub(crate) fn calls_for_image() -> Vec<Step> {
+    let (id, arguments) = ("call_a", r#"{"text":"image"}"#);
+    let call = |arguments: &str| json!({ "type": "function_call", "id": "fc_1", "call_id": id, "name": "act", "arguments": arguments });
+    let deltas = [("function_call_arguments", arguments)];
+    answer(vec![item(0, call(""), &deltas, call(arguments))])
 }
 
 fn said(role: &str, kind: &str, text: &str) -> Value {

@@ -68,8 +68,13 @@ fn user(message: &Value, place: &str, broken: &mut Broken) {
     let content = &message["content"];
     let Some(parts) = content.as_array() else { return broken.expect_text(content, place) };
     broken.expect(!parts.is_empty(), place, "there are parts");
-    for part in parts.iter().filter(|part| part["type"] == "text") {
-        broken.expect_text(&part["text"], place);
+    for part in parts {
+        match text(&part["type"]) {
+            "text" => broken.expect_text(&part["text"], place),
+            "image_url" => broken.expect_text(&part["image_url"]["url"], place),
+            "file" => broken.expect_text(&part["file"]["file_data"], place),
+            _ => broken.expect(false, place, "there is no such part"),
+        }
     }
 }
 

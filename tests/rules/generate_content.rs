@@ -29,6 +29,7 @@ pub(super) fn check(body: &Value, model: &str, broken: &mut Broken) {
         broken.expect(!parts.is_empty(), &place, "a content has parts");
         for part in parts {
             check_part(part, role, &place, broken);
+            check_images(&part["functionResponse"], model, &place, broken);
         }
         let results: Vec<_> = parts.iter().filter_map(|it| it.get("functionResponse")).collect();
         check_results(&calls, &results, &place, broken);
@@ -63,6 +64,20 @@ fn check_part(part: &Value, role: &str, place: &str, broken: &mut Broken) {
         let is_fine = is_name(name) && begins_well(name);
         broken.expect(is_fine, place, "the name of a tool has its pattern");
         broken.expect(function[arguments].is_object(), place, "arguments and results are objects");
+    }
+}
+
+/// From Gemini 3 on, a result may have images (<https://ai.google.dev/gemini-api/docs/function-calling>,
+/// "Multimodal function responses").
+fn check_images(result: &Value, model: &str, place: &str, broken: &mut Broken) {
+    let images = list(&result["parts"]);
+    let may_have = images.is_empty() || needs_signatures(model);
+    broken.expect(may_have, place, "older models take no images in a result");
+    for image in images {
+        let data = &image["inlineData"];
+        let is_image = text(&data["mimeType"]).starts_with("image/");
+        let is_one = is_image && !text(&data["data"]).is_empty();
+        broken.expect(is_one, place, "a part of a result is an image");
     }
 }
 

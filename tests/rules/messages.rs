@@ -12,6 +12,9 @@ const MARKS_MAX: usize = 4;
 /// Tokens of the smallest budget for thinking.
 const BUDGET_TOKENS_MIN: u64 = 1_024;
 
+/// Types of images.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
 /// "Thinking isn't compatible with `temperature` or `top_k` modifications": this is the default.
 const THINKING_TEMPERATURE: f64 = 1.0;
 
@@ -114,9 +117,7 @@ fn user(blocks: &[Value], mut calls: BTreeSet<&str>, place: &str, broken: &mut B
                 broken.expect(is_at_results, place, "results come first");
                 let is_open = calls.remove(text(&block["tool_use_id"]));
                 broken.expect(is_open, place, "a result is that of a call just before it");
-                if block["is_error"] == true {
-                    broken.expect_text(&block["content"], place);
-                }
+                result(block, place, broken);
             }
             "text" => {
                 is_at_results = false;
@@ -127,6 +128,30 @@ fn user(blocks: &[Value], mut calls: BTreeSet<&str>, place: &str, broken: &mut B
         }
     }
     broken.expect(calls.is_empty(), place, "the results of all calls follow their message");
+}
+
+/// A text, or blocks of texts and images; an error is a text.
+fn result(result: &Value, place: &str, broken: &mut Broken) {
+    let content = &result["content"];
+    if result["is_error"] == true {
+        return broken.expect_text(content, place);
+    }
+    let Some(blocks) = content.as_array() else {
+        return broken.expect(content.is_string(), place, "a result is a text or blocks");
+    };
+    for block in blocks {
+        match text(&block["type"]) {
+            "text" => broken.expect_text(&block["text"], place),
+            "image" => {
+                let source = &block["source"];
+                let is_image = IMAGES.contains(&text(&source["media_type"]));
+                let has_data = source["type"] == "base64" && !text(&source["data"]).is_empty();
+                broken.expect(is_image && has_data, place, "an image has a known type and data");
+            }
+            _ => broken.expect(false, place, "there is no such block in a result"),
+        }
+    }
+    broken.expect(!blocks.is_empty(), place, "a result has blocks");
 }
 
 /// "When `thinking` is enabled, a final `assistant` message must start with a thinking block

@@ -18,9 +18,15 @@ pub(super) fn check(body: &Value, broken: &mut Broken) {
             broken.expect(open.is_empty(), &place, rule);
             open.clear();
         }
+        let images = list(&message["images"]);
+        let may_have = images.is_empty() || matches!(role, "user" | "tool");
+        broken.expect(may_have, &place, "prompts and results have images");
+        for image in images {
+            broken.expect_text(image, &place);
+        }
         match role {
             "system" => broken.expect_text(content, &place),
-            "user" if list(&message["images"]).is_empty() => broken.expect_text(content, &place),
+            "user" if images.is_empty() => broken.expect_text(content, &place),
             "user" => {}
             "assistant" => {
                 let has_text = !text(content).trim().is_empty();

@@ -47,7 +47,10 @@ pub(super) fn check(body: &Value, broken: &mut Broken) {
             "function_call_output" => {
                 let is_open = open.remove(text(&item["call_id"]));
                 broken.expect(is_open, &place, "a result is that of a call before it");
-                broken.expect(item["output"].is_string(), &place, "a result is a text");
+                match &item["output"] {
+                    Value::Array(parts) => input_parts(parts, &place, broken),
+                    output => broken.expect(output.is_string(), &place, "a result is a text"),
+                }
             }
             _ => broken.expect(false, &place, "there is no such item"),
         }
@@ -61,12 +64,19 @@ fn input(item: &Value, place: &str, broken: &mut Broken) {
     let Some(parts) = item["content"].as_array() else {
         return broken.expect_text(&item["content"], place);
     };
+    input_parts(parts, place, broken);
+}
+
+fn input_parts(parts: &[Value], place: &str, broken: &mut Broken) {
     broken.expect(!parts.is_empty(), place, "there are parts");
     for part in parts {
         let is_known = matches!(text(&part["type"]), "input_text" | "input_image" | "input_file");
         broken.expect(is_known, place, "a part is of the input");
         if part["type"] == "input_text" {
             broken.expect_text(&part["text"], place);
+        }
+        if part["type"] == "input_image" {
+            broken.expect_text(&part["image_url"], place);
         }
     }
 }

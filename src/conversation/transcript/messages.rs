@@ -46,6 +46,8 @@ pub enum Message<'a> {
         tool: &'a ToolCall,
         /// The tool's output.
         result: Cow<'a, str>,
+        /// Images in the output, which notes in it number.
+        images: &'a [Attachment],
         /// The call failed, or was interrupted.
         is_error: bool,
     },
@@ -194,8 +196,9 @@ impl Turn {
             }
             let results = calls.iter().map(|(tool, _, result)| Message::Tool {
                 tool,
-                result: result.map_or(INTERRUPTED_TOOL, ToolResult::text).into(),
-                is_error: result.is_none_or(|result| matches!(result, ToolResult::Error(_))),
+                result: result.map_or(INTERRUPTED_TOOL.into(), ToolResult::text_beside_images),
+                images: result.map_or(&[], ToolResult::images),
+                is_error: result.is_none_or(ToolResult::is_error),
             });
             let results: Vec<_> = results.collect();
             let calls = calls.into_iter().map(|(tool, input, _)| (tool, input)).collect();

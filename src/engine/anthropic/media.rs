@@ -5,9 +5,6 @@ use crate::engine::provider::interface::Refused;
 use crate::protocol::attachment::{Attachment, Kind};
 use serde::Serialize;
 
-/// The images that every model takes.
-const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-
 /// An attachment, as the provider takes it.
 pub(super) enum Media<'a> {
     Text(String),
@@ -29,12 +26,11 @@ pub(super) enum Source<'a> {
 /// # Errors
 /// If it takes none of that kind.
 pub(super) fn media(attachment: &Attachment) -> Result<Media<'_>, Refused> {
-    let media_type = attachment.shown.media_type.as_str();
     let media = match (attachment.kind(), attachment.as_text(), source(attachment)) {
         (Kind::Text, Some(text), _) => Some(Media::Text(text)),
         // The type of an image that only the provider reads is its to judge.
         (Kind::Image, _, Some(source)) if attachment.url().is_some() => Some(Media::Image(source)),
-        (Kind::Image, _, Some(source)) if IMAGES.contains(&media_type) => {
+        (Kind::Image, _, Some(source)) if attachment.is_common_image() => {
             Some(Media::Image(source))
         }
         (Kind::Pdf, _, Some(source)) => Some(Media::Document(source, attachment.filename())),

@@ -4,7 +4,7 @@
 use super::generation::{check_limit, generation, native};
 use super::media::{Media, media};
 use super::provider_data::DataBlock;
-use super::wire::{Block, Body, CacheControl, Role, WireMessage, WireTool};
+use super::wire::{Block, Body, CacheControl, ResultContent, Role, WireMessage, WireTool};
 use crate::conversation::event::{ProviderData, ToolCall};
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
@@ -82,8 +82,8 @@ fn wire_messages<'a>(
                 let answer = answer(model, text, calls, *provider_data);
                 (Role::Assistant, answer.map_err(Refused::Unwritable)?)
             }
-            Message::Tool { tool, result, is_error } => {
-                (Role::User, vec![tool_result(tool, result, *is_error)])
+            Message::Tool { tool, result, images, is_error } => {
+                (Role::User, vec![tool_result(tool, (result, images), *is_error)?])
             }
         };
         match wire.last_mut() {
@@ -138,11 +138,23 @@ fn attached(attachment: &Attachment) -> Result<Block<'_>, Refused> {
     })
 }
 
-fn tool_result<'a>(tool: &'a ToolCall, result: &'a str, is_error: bool) -> Block<'a> {
-    // The provider refuses an error without words.
-    let content = if is_error && result.trim().is_empty() { NO_ERROR_TEXT } else { result };
+/// A result. Errors have no images: the provider takes only texts in them.
+fn tool_result<'a>(
+    tool: &'a ToolCall,
+    (result, images): (&'a str, &'a [Attachment]),
+    is_error: bool,
+) -> Result<Block<'a>, Refused> {
+    let content = if !images.is_empty() {
+        let images = images.iter().map(attached).collect::<Result<Vec<_>, _>>()?;
+        ResultContent::Blocks(text_block(result.into()).into_iter().chain(images).collect())
+    } else if is_error && result.trim().is_empty() {
+        // The provider refuses an error without words.
+        ResultContent::Text(NO_ERROR_TEXT)
+    } else {
+        ResultContent::Text(result)
+    };
     let tool_use_id = wire_id_word(&tool.id.0);
-    Block::ToolResult { tool_use_id, content, is_error, cache_control: None }
+    Ok(Block::ToolResult { tool_use_id, content, is_error, cache_control: None })
 }
 
 /// An answer of the model, with its reasoning in the place where it was.

@@ -79,12 +79,21 @@ pub(super) enum Block<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: &'a str,
+        content: ResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+}
+
+/// What a tool returned.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ResultContent<'a> {
+    Text(&'a str),
+    /// A text and images.
+    Blocks(Vec<Block<'a>>),
 }
 
 /// The end of a prefix that the provider keeps for later calls.

@@ -59,6 +59,14 @@ pub(super) fn takes_schema_with_tools(model: &str) -> bool {
     }
 }
 
+/// `model` takes images as parts of a result (Gemini 3 and later).
+pub(super) fn takes_images_in_results(model: &str) -> bool {
+    match reasoning(model) {
+        Reasoning::Level => true,
+        Reasoning::None | Reasoning::Budget => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -89,13 +89,19 @@ fn contents<'a>(
                 ids.extend(calls.iter().map(|(tool, _)| &tool.id).zip(own_ids(&parts)));
                 (Role::Model, parts)
             }
-            Message::Tool { tool, result, is_error } => {
+            Message::Tool { tool, result, images, is_error } => {
                 let id = ids.get(&tool.id).cloned().flatten();
                 let response =
                     if *is_error { Response::Error(result) } else { Response::Output(result) };
-                let payload =
-                    Payload::FunctionResponse { id, name: names.wire(&tool.name), response };
-                (Role::User, vec![plain(payload)])
+                let images = images.iter().map(attached).collect::<Result<Vec<_>, _>>()?;
+                // Older models have no place for them in a result.
+                let (parts, beside) = match model::takes_images_in_results(model) {
+                    true => (images, Vec::new()),
+                    false => (Vec::new(), images),
+                };
+                let name = names.wire(&tool.name);
+                let payload = Payload::FunctionResponse { id, name, response, parts };
+                (Role::User, std::iter::once(plain(payload)).chain(beside).collect())
             }
         };
         match contents.last_mut() {

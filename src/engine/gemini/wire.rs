@@ -85,6 +85,9 @@ pub(super) enum Payload<'a> {
         id: Option<String>,
         name: Cow<'a, str>,
         response: Response<'a>,
+        /// Images in the result.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Part<'a>>,
     },
 }
 

@@ -98,6 +98,8 @@ enum Wire<'a> {
     },
     Tool {
         content: &'a str,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<String>,
         tool_name: Cow<'a, str>,
         tool_call_id: Cow<'a, str>,
     },
@@ -195,8 +197,9 @@ fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> 
                 .map(|(tool, input)| wire_call(tool, input))
                 .collect::<Result<_, _>>()?,
         },
-        Message::Tool { tool, result, is_error: _ } => Wire::Tool {
+        Message::Tool { tool, result, images, is_error: _ } => Wire::Tool {
             content: result,
+            images: images.iter().filter_map(Attachment::base64).collect(),
             tool_name: wire_name(&tool.name),
             tool_call_id: wire_id(&tool.id.0, WIRE_ID_BYTES_MAX),
         },

@@ -169,8 +169,7 @@ fn wire_messages<'a>(
     messages: &'a [Message<'_>],
     instruction: Option<String>,
 ) -> Result<Vec<Wire<'a>>, Refused> {
-    let wire = messages.iter().map(|message| wire(to, message));
-    let mut wire = wire.collect::<Result<Vec<_>, _>>()?;
+    let mut wire = conversation(to, messages)?;
     if to.1 == Server::Mistral {
         bridge(&mut wire);
         if let Some(Wire::Assistant { prefix, .. }) = wire.last_mut() {
@@ -190,6 +189,45 @@ fn wire_messages<'a>(
         }
     }
     Ok(wire)
+}
+
+/// The messages. Results are texts here: their images come after all results of an answer, in a message of
+/// the user.
+fn conversation<'a>(
+    to: (&str, Server),
+    messages: &'a [Message<'_>],
+) -> Result<Vec<Wire<'a>>, Refused> {
+    let mut all = Vec::new();
+    let mut shown = Vec::new();
+    for message in messages {
+        let mut next = wire(to, message)?;
+        if let Message::Tool { tool, images, .. } = message {
+            shown.extend(result_images(tool, images)?);
+        } else if let Wire::User { content } = &mut next {
+            content.begin_with(std::mem::take(&mut shown));
+        } else if !shown.is_empty() {
+            let content = UserContent::Parts(std::mem::take(&mut shown));
+            all.push(Wire::User { content });
+        }
+        all.push(next);
+    }
+    if !shown.is_empty() {
+        all.push(Wire::User { content: UserContent::Parts(shown) });
+    }
+    Ok(all)
+}
+
+/// The images of a result, after a text that says whose they are.
+fn result_images<'a>(
+    tool: &ToolCall,
+    images: &'a [Attachment],
+) -> Result<Vec<WirePart<'a>>, Refused> {
+    if images.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = format!("[The images of the result of {}, in order:]", wire_name(&tool.name));
+    let about = WirePart::Text { text: text.into() };
+    std::iter::once(Ok(about)).chain(images.iter().map(part)).collect()
 }
 
 /// Has an answer stand between results and what the user says next.

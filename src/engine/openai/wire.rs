@@ -108,6 +108,20 @@ pub(super) enum UserContent<'a> {
     Parts(Vec<WirePart<'a>>),
 }
 
+impl<'a> UserContent<'a> {
+    /// Puts `parts` before the content.
+    pub(super) fn begin_with(&mut self, mut parts: Vec<WirePart<'a>>) {
+        if parts.is_empty() {
+            return;
+        }
+        match self {
+            Self::Text(text) => parts.push(WirePart::Text { text: (*text).into() }),
+            Self::Parts(own) => parts.append(own),
+        }
+        *self = Self::Parts(parts);
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum WirePart<'a> {

@@ -19,6 +19,8 @@ pub(in crate::engine) struct OptionalParts {
     pub(in crate::engine) provider_data: bool,
     /// The schema of the answer in a member of its own. The prompt has it then.
     pub(in crate::engine) schema: bool,
+    /// Images in the results of tools. The results have notes on them then.
+    pub(in crate::engine) tool_images: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,7 @@ enum Part {
     Members,
     ProviderData,
     Schema,
+    ToolImages,
 }
 
 /// A part that the server at a host refused for a model.
@@ -49,6 +52,7 @@ impl OptionalParts {
             members: is_refused(Part::Members),
             provider_data: is_refused(Part::ProviderData),
             schema: is_refused(Part::Schema),
+            tool_images: is_refused(Part::ToolImages),
         }
     }
 
@@ -68,6 +72,7 @@ impl OptionalParts {
             members: self.members || other.members,
             provider_data: self.provider_data || other.provider_data,
             schema: self.schema || other.schema,
+            tool_images: self.tool_images || other.tool_images,
         }
     }
 
@@ -75,11 +80,19 @@ impl OptionalParts {
         self == Self::default()
     }
 
+    /// Whether these are the images in the results of tools, and nothing else.
+    pub(in crate::engine) fn are_tool_images(self) -> bool {
+        self == Self { tool_images: true, ..Self::default() }
+    }
+
     /// `spec` without those that are not members of their own.
     pub(in crate::engine) fn left_out_of(self, spec: &CallSpec) -> CallSpec {
         let mut spec = spec.clone();
         if self.provider_data {
             spec.transcript.leave_out_provider_data();
+        }
+        if self.tool_images {
+            spec.transcript.leave_out_tool_images();
         }
         // Where the settings ask for the member, they are obeyed.
         if self.schema && spec.settings.structured.is_none() {
@@ -113,6 +126,7 @@ impl OptionalParts {
             Part::Members => names.join(", "),
             Part::ProviderData => "the reasoning of earlier answers".to_owned(),
             Part::Schema => "the schema of the answer, which the prompt has instead".to_owned(),
+            Part::ToolImages => "the images in the results of tools".to_owned(),
         });
         let words = words.filter(|words| !words.is_empty());
         words.collect::<Vec<_>>().join("; ")
@@ -123,6 +137,7 @@ impl OptionalParts {
             (Part::Members, self.members),
             (Part::ProviderData, self.provider_data),
             (Part::Schema, self.schema),
+            (Part::ToolImages, self.tool_images),
         ];
         all.into_iter().filter_map(|(part, is_in)| is_in.then_some(part))
     }
@@ -133,7 +148,7 @@ impl Refusal {
         // A router has models with other rules behind it, but one reader of members.
         let model = match part {
             Part::Members => "",
-            Part::ProviderData | Part::Schema => model,
+            Part::ProviderData | Part::Schema | Part::ToolImages => model,
         };
         Self { host: host.to_owned(), model: model.to_owned(), part }
     }
@@ -145,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_remembered_for_its_server() {
-        let all = OptionalParts { members: true, provider_data: true, schema: true };
+        let all =
+            OptionalParts { members: true, provider_data: true, schema: true, tool_images: true };
         let none = OptionalParts::default();
         assert_eq!(OptionalParts::refused_by("h.example", "m"), none);
         all.remember("h.example", "m");

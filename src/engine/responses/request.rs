@@ -6,7 +6,9 @@
 //! providers cache.
 
 use super::provider_data::DataItem;
-use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool};
+use super::wire::{
+    Body, ResultOutput, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool,
+};
 use crate::conversation::event::{ProviderData, ToolCall};
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
@@ -121,15 +123,19 @@ fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a
             Message::Assistant { text, calls, provider_data } => {
                 items.extend(answer(model, text, calls, *provider_data));
             }
-            Message::Tool { tool, result, .. } => {
-                items.push(WireItem::FunctionCallOutput { call_id: call_id(tool), output: result });
+            Message::Tool { tool, result, images, .. } => {
+                let output = match images.is_empty() {
+                    true => ResultOutput::Text(result),
+                    false => ResultOutput::Parts(user_parts(result, images)?),
+                };
+                items.push(WireItem::FunctionCallOutput { call_id: call_id(tool), output });
             }
         }
     }
     Ok(items)
 }
 
-/// What the user sends: images and files, then the text.
+/// What the user sends, or a tool returned: images and files, then the text.
 fn user_parts<'a>(
     text: &'a str,
     attachments: &'a [Attachment],

@@ -82,7 +82,7 @@ pub(super) enum WireItem<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: &'a str,
+        output: ResultOutput<'a>,
     },
     /// A text of the model, as `EasyInputMessage`. Strict servers want a message of parts to have the
     /// `id`, `status` and `annotations` of an answer of their own.
@@ -101,6 +101,15 @@ pub(super) enum Role {
     System,
     User,
     Assistant,
+}
+
+/// What a tool returned.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ResultOutput<'a> {
+    Text(&'a str),
+    /// Images, and then a text.
+    Parts(Vec<WirePart<'a>>),
 }
 
 #[derive(Serialize)]

@@ -4,6 +4,7 @@
 use super::open::{OpenTool, ToolStep};
 use super::{Context, Run, Step};
 use crate::conversation::event::{Event, ToolCall, ToolResult};
+use crate::protocol::attachment::CONVERSATION_BYTES_MAX;
 use crate::protocol::command::{Approve, ClientToolResult, Decision};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
@@ -109,6 +110,8 @@ impl Run {
         let Some(id) = self.tools.iter().find(is_it).map(|open| open.tool.id.clone()) else {
             return;
         };
+        let held_bytes = context.recorder.attached_bytes();
+        let result = result.within(CONVERSATION_BYTES_MAX.saturating_sub(held_bytes));
         self.tool_result(context, &id, result);
     }
 
@@ -141,10 +144,7 @@ impl Run {
             Some(error) => ToolResult::Error(error.clone()),
         };
         let result = context.tools.cut(result);
-        let error = match &result {
-            ToolResult::Success(_) => String::new(),
-            ToolResult::Error(text) => text.clone(),
-        };
+        let error = if result.is_error() { result.text().to_owned() } else { String::new() };
         let id = tool.id.clone();
         let event = Event::ClientResultReceived { tool, result: answer.result, error };
         self.record(context.recorder, event);

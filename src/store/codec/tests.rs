@@ -6,6 +6,7 @@ use crate::conversation::event::{
     Answerer, Attachments, Ending, FinishClass, ProviderData, Segment, SegmentKind, ToolResult,
     Usage,
 };
+use crate::conversation::tool_images::png_of_bytes;
 use crate::conversation::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::conversation::usage::{Cost, Spent};
 use crate::protocol::any::Struct;
@@ -57,7 +58,13 @@ fn object() -> impl Strategy<Value = Struct> {
 }
 
 fn result() -> impl Strategy<Value = ToolResult> {
-    prop_oneof![text().prop_map(ToolResult::Success), text().prop_map(ToolResult::Error)]
+    let images = vec(32..64_usize, 1..3);
+    let images = images.prop_map(|sizes| sizes.into_iter().map(png_of_bytes).collect());
+    prop_oneof![
+        text().prop_map(ToolResult::Success),
+        text().prop_map(ToolResult::Error),
+        (text(), images).prop_map(|(text, images)| ToolResult::WithImages { text, images }),
+    ]
 }
 
 fn class() -> impl Strategy<Value = FinishClass> {

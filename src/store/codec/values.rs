@@ -28,7 +28,7 @@ const ENGINE_NAMES_MAX: usize = 64;
 /// Bytes by their hash.
 pub(in crate::store) type Blobs = BTreeMap<String, Arc<[u8]>>;
 
-/// Adds the bytes of attachments that an event needs.
+/// Adds the bytes of attachments and images that an event needs.
 pub(in crate::store) fn add_blobs(event: &Event, blobs: &mut Blobs) {
     if let Event::PromptAccepted { attachments, .. } | Event::PromptJoined { attachments, .. } =
         event
@@ -39,10 +39,10 @@ pub(in crate::store) fn add_blobs(event: &Event, blobs: &mut Blobs) {
     {
         add_data(&turn.attachments, blobs);
         for step in &turn.steps {
-            if let Step::Prompt(_, attachments) = step {
-                add_data(attachments, blobs);
-            }
+            add_data(step.attachments(), blobs);
         }
+    } else if let Event::ToolResultReady { result, .. } = event {
+        add_data(result.images(), blobs);
     }
 }
 
@@ -162,15 +162,22 @@ pub(super) fn decision_message(decision: &Decision) -> (i32, String) {
     (decision.into(), reason)
 }
 
-pub(super) fn result_message(result: &ToolResult) -> stored::StoredToolResult {
-    let is_error = matches!(result, ToolResult::Error(_));
-    stored::StoredToolResult { text: result.text().to_owned(), tool: None, is_error }
+/// The result with `text` as its text, which may be written elsewhere.
+pub(super) fn result_message(text: String, result: &ToolResult) -> stored::StoredToolResult {
+    let images = attachments_message(result.images());
+    stored::StoredToolResult { text, tool: None, is_error: result.is_error(), images }
 }
 
-pub(super) fn read_result(stored: stored::StoredToolResult) -> ToolResult {
-    match stored.is_error {
-        true => ToolResult::Error(stored.text),
-        false => ToolResult::Success(stored.text),
+pub(super) fn read_result(stored: stored::StoredToolResult, blobs: &Blobs) -> ToolResult {
+    let stored::StoredToolResult { text, tool: _, is_error, images } = stored;
+    // No model can be sent an image whose bytes are lost.
+    let is_there = |image: &stored::StoredAttachment| blobs.contains_key(&image.sha256);
+    let images = images.into_iter().filter(is_there).collect();
+    let images = read_attachments(images, blobs);
+    match is_error {
+        true => ToolResult::Error(text),
+        false if images.is_empty() => ToolResult::Success(text),
+        false => ToolResult::WithImages { text, images },
     }
 }
 
@@ -245,7 +252,8 @@ fn step_message(step: &Step) -> stored::StoredStep {
         }
         Step::ProviderData(data) => (Kind::ProviderData(provider_data_message(data)), None),
         Step::Called { tool, input, result, .. } => {
-            (Kind::Call(with_input(tool, input)), result.as_deref().map(result_message))
+            let result = result.as_deref().map(|it| result_message(it.text().to_owned(), it));
+            (Kind::Call(with_input(tool, input)), result)
         }
     };
     stored::StoredStep { step: Some(kind), round: step.round().unwrap_or(0), result }
@@ -273,7 +281,8 @@ fn read_step(stored: stored::StoredStep, blobs: &Blobs) -> Option<Step> {
         Kind::ProviderData(data) => Step::ProviderData(read_provider_data(data)?),
         Kind::Call(call) => {
             let (tool, input, _) = read_tool(call);
-            Step::Called { round, tool, input, result: result.map(|it| read_result(it).into()) }
+            let result = result.map(|it| read_result(it, blobs).into());
+            Step::Called { round, tool, input, result }
         }
     })
 }

@@ -68,7 +68,7 @@ impl Running {
 
     async fn text(&self, server: &str, tool: &str, arguments: Value) -> Result<String> {
         match self.call(server, tool, arguments).await? {
-            ToolResult::Success(text) => Ok(text),
+            ToolResult::Success(text) | ToolResult::WithImages { text, .. } => Ok(text),
             ToolResult::Error(text) => bail!("{tool}: {text}"),
         }
     }

@@ -138,7 +138,7 @@ fn a_budget_for_reasoning_waits_for_an_answer_that_begins_with_reasoning() {
         let mut messages = vec![
             user("q"),
             Message::Assistant { text: "".into(), calls, provider_data },
-            Message::Tool { tool: &tool, result: "42".into(), is_error: false },
+            Message::Tool { tool: &tool, result: "42".into(), images: &[], is_error: false },
         ];
         messages.extend(is_answered.then(|| [says("done"), user("next")]).into_iter().flatten());
         spec.tools = [look()].into();
@@ -171,7 +171,12 @@ fn a_turn_begins_with_the_bytes_of_the_turn_before() {
                     calls: vec![(&tool, "{\"a\": [1, 2]}")],
                     provider_data: Some(&reasoned),
                 });
-                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
+                messages.push(Message::Tool {
+                    tool: &tool,
+                    result: "42".into(),
+                    images: &[],
+                    is_error: false,
+                });
             }
             let now = sent(&messages, &[look()]);
             assert!((2..=3).contains(&now.matches(MARK).count()), "{now}");
@@ -388,7 +393,8 @@ fn an_attachment_of_another_kind_is_refused_before_anything_is_sent() {
 fn an_error_of_a_tool_has_words() {
     let tool = call("a");
     let result = |text: &str, is_error: bool| {
-        let message = Message::Tool { tool: &tool, result: text.to_owned().into(), is_error };
+        let message =
+            Message::Tool { tool: &tool, result: text.to_owned().into(), images: &[], is_error };
         unmarked(&[message], &[])["messages"][0]["content"][0].clone()
     };
     assert_eq!(result(" ", true)["content"], NO_ERROR_TEXT);

@@ -72,8 +72,12 @@ fn signatures_go_back_in_their_places_to_the_model_that_wrote_them() {
     let (a, b) = (call("call_0-2"), call("f-2"));
     let conversation = |data: &ProviderData, text: &str, calls: &[&ToolCall]| {
         let results = calls.iter();
-        let results =
-            results.map(|tool| Message::Tool { tool, result: "r".into(), is_error: false });
+        let results = results.map(|tool| Message::Tool {
+            tool,
+            result: "r".into(),
+            images: &[],
+            is_error: false,
+        });
         let results: Vec<_> = results.collect();
         let calls = calls.iter().map(|tool| (*tool, "{}")).collect();
         let text = text.to_owned().into();
@@ -134,7 +138,12 @@ fn a_turn_begins_with_the_bytes_of_the_turn_before() {
                     calls: vec![(&tool, "{\"a\": [1, 2]}")],
                     provider_data: Some(&signed),
                 });
-                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
+                messages.push(Message::Tool {
+                    tool: &tool,
+                    result: "42".into(),
+                    images: &[],
+                    is_error: false,
+                });
             }
             let now = body(NEW, &spec, &messages).expect("serializes");
             let now = String::from_utf8(now).expect("UTF-8");

@@ -36,8 +36,8 @@ fn a_conversation_takes_the_form_of_the_interface() {
             calls: vec![(&a, r#"{"city": "Rome", "n": 1.50}"#), (&b, "{\"ci")],
             provider_data: Some(&own),
         },
-        Message::Tool { tool: &a, result: "sun".into(), is_error: false },
-        Message::Tool { tool: &b, result: "no".into(), is_error: true },
+        Message::Tool { tool: &a, result: "sun".into(), images: &[], is_error: false },
+        Message::Tool { tool: &b, result: "no".into(), images: &[], is_error: true },
         Message::Assistant { text: "done".into(), calls: Vec::new(), provider_data: Some(&other) },
         user("thanks"),
     ];
@@ -83,7 +83,12 @@ fn a_turn_begins_with_the_bytes_of_the_turn_before() {
             calls: vec![(&tool, "{\"a\": [1, 2]}")],
             provider_data: None,
         });
-        messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
+        messages.push(Message::Tool {
+            tool: &tool,
+            result: "42".into(),
+            images: &[],
+            is_error: false,
+        });
     }
 }
 

@@ -34,7 +34,7 @@ fn messages_take_openai_form() {
             calls: vec![(&tool, r#"{"x":1}"#)],
             provider_data: None,
         },
-        Message::Tool { tool: &tool, result: "out".into(), is_error: false },
+        Message::Tool { tool: &tool, result: "out".into(), images: &[], is_error: false },
         says("done"),
     ];
     let expected = json!({
@@ -204,7 +204,12 @@ fn a_turn_begins_with_every_byte_of_the_turn_before() {
                     calls: vec![(&tool, "{\"a\": [1, 2]}")],
                     provider_data: Some(&data),
                 });
-                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
+                messages.push(Message::Tool {
+                    tool: &tool,
+                    result: "42".into(),
+                    images: &[],
+                    is_error: false,
+                });
             }
             let now = text_of(&messages, &spec, Server::OpenAi);
             let shared = before.strip_suffix("]}").unwrap_or_default();
@@ -239,7 +244,7 @@ fn mistral_gets_ids_of_nine_characters_and_an_answer_after_results() {
     let messages = [
         user("hi"),
         Message::Assistant { text: "".into(), calls: vec![(&tool, "{}")], provider_data: None },
-        Message::Tool { tool: &tool, result: "out".into(), is_error: false },
+        Message::Tool { tool: &tool, result: "out".into(), images: &[], is_error: false },
         user("and?"),
     ];
     let sent = |server: Server| -> Value {

@@ -47,9 +47,12 @@ impl Failures {
             REFUSED_FIRST..=REFUSED_LAST => failure.at_refusal(),
             _ => failure,
         };
+        let suspects = complaint.suspects(status);
         let passing = complaint.is_passing(status);
         match after.or(complaint.after) {
             Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
+            // Whatever the status means otherwise.
+            Some(_) | None if suspects.are_tool_images() => failure.or(Retry::Without(suspects)),
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
                 let message = format!("{}; it requests a wait of {seconds} s", failure.message);
@@ -58,8 +61,11 @@ impl Failures {
             Some(wait) if passing => failure.or(Retry::After(wait)),
             None if passing => failure.or(Retry::Backoff),
             Some(_) | None if failure.class == ErrorClass::Provider => {
-                let suspects = complaint.suspects(status);
-                if suspects.is_empty() { failure } else { failure.or(Retry::Without(suspects)) }
+                if suspects.is_empty() {
+                    failure
+                } else {
+                    failure.or(Retry::Without(suspects))
+                }
             }
             Some(_) | None => failure,
         }

@@ -14,6 +14,20 @@ const MEMBERS: &[&str] =
 const PROVIDER_DATA: &[&str] =
     &["thinking", "thought", "signature", "reasoning", "encrypted_content", "phase"];
 
+/// Words for images.
+const IMAGES: &[&str] = &["image", "vision", "multimodal", "multi-modal"];
+
+/// Statuses with which servers say that a model takes no images: routers with 404, llama.cpp and Ollama
+/// with 500.
+const NO_IMAGES_STATUSES: [u16; 4] = [404, 415, 500, 501];
+
+/// Words of such a server.
+const NO_IMAGES: &[&str] =
+    &["image input", "support image", "support vision", "multimodal", "mmproj"];
+
+/// The request is too large (RFC 9110): texts alone are smaller than the limit of every server.
+const TOO_LARGE: u16 = 413;
+
 /// Words for settings that the person chose, which are in the way of these.
 const SETTINGS: &[&str] = &[
     "budget_tokens",
@@ -76,6 +90,10 @@ impl Complaint {
         let texts: Vec<_> = self.texts().map(|text| text.to_lowercase()).collect();
         let has =
             |words: &[&str]| texts.iter().any(|text| words.iter().any(|word| text.contains(word)));
+        let takes_no_images = NO_IMAGES_STATUSES.contains(&status) && has(NO_IMAGES);
+        if takes_no_images || status == TOO_LARGE {
+            return OptionalParts { tool_images: true, ..none };
+        }
         if !STATUSES.contains(&status) || has(POLICY) || has(SETTINGS) {
             return none;
         }
@@ -83,11 +101,17 @@ impl Complaint {
             members: has(MEMBERS),
             provider_data: has(PROVIDER_DATA),
             schema: self.is_about_schemas() || has(&["json_schema"]),
+            tool_images: has(IMAGES),
         };
         match has(STRUCTURE) {
             _ if !named.is_empty() => named,
             _ if self.is_about_model() => none,
-            true => OptionalParts { members: true, provider_data: true, schema: false },
+            true => OptionalParts {
+                members: true,
+                provider_data: true,
+                schema: false,
+                tool_images: true,
+            },
             false => none,
         }
     }
@@ -99,7 +123,7 @@ mod tests {
     use serde_json::{Value, json};
 
     const NONE: OptionalParts =
-        OptionalParts { members: false, provider_data: false, schema: false };
+        OptionalParts { members: false, provider_data: false, schema: false, tool_images: false };
 
     fn suspects(status: u16, body: &Value) -> OptionalParts {
         Complaint::from_body(body.to_string().as_bytes()).suspects(status)
@@ -110,7 +134,8 @@ mod tests {
         let members = OptionalParts { members: true, ..NONE };
         let provider_data = OptionalParts { provider_data: true, ..NONE };
         let schema = OptionalParts { schema: true, ..NONE };
-        let both = OptionalParts { members: true, provider_data: true, ..NONE };
+        let both = OptionalParts { members: true, provider_data: true, tool_images: true, ..NONE };
+        let images = OptionalParts { tool_images: true, ..NONE };
         let says = |message: &str| json!({ "error": { "message": message } });
         // Mistral's form.
         let detail = json!([{ "type": "extra_forbidden",
@@ -136,6 +161,16 @@ mod tests {
             assert_eq!(suspects(400, &says(message)), expected, "{message}");
             assert_eq!(suspects(500, &says(message)), NONE, "{message}");
         }
+        for (status, message) in [
+            (400, "unknown variant `image_url`, expected `text`"),
+            (400, "m is not a multimodal model"),
+            (404, "No endpoints found that support image input"),
+            (500, "image input is not supported - hint: you may need to provide the mmproj"),
+            (413, "request_too_large"),
+        ] {
+            assert_eq!(suspects(status, &says(message)), images, "{status} {message}");
+        }
+        assert_eq!(suspects(500, &says("the image of the runner crashed")), NONE);
         let field = json!({ "error": { "message": "no", "param": "messages[1].tool_calls" } });
         assert_eq!(suspects(400, &field), both);
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::provider::body::Ignored;
 use crate::engine::provider::interface::Refused;
+use crate::engine::provider::optional::OptionalParts;
 use crate::engine::provider::retry::RETRY_AFTER_MAX;
 use serde_json::Value;
 
@@ -128,12 +129,14 @@ fn only_temporary_errors_are_tried_again() {
         let advice = ["try again later", "wait a while"];
         assert!(advice.iter().any(|words| error.message.contains(words)), "{error:?}");
     }
-    for status in [400, 402, 403, 404, 413, 422, 501, 505] {
+    for status in [400, 402, 403, 404, 422, 501, 505] {
         let error = failures(None).status(status, b"", None).into_error();
         assert!(!error.class.may_pass(&error.detail), "{status}");
         assert!(!error.message.contains("try again later"), "{error:?}");
         assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
     }
+    let images = OptionalParts { tool_images: true, ..OptionalParts::default() };
+    assert_eq!(retry(413, "", Some(1)), Retry::Without(images));
     assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
     assert_eq!(retry(429, "", Some(61)), Retry::Never);
 }

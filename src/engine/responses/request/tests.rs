@@ -42,8 +42,8 @@ fn a_conversation_takes_the_form_of_the_interface() {
             calls: vec![(&a, r#" {"city": "Rome"} "#), (&b, "{\"ci")],
             provider_data: None,
         },
-        Message::Tool { tool: &a, result: "sun".into(), is_error: false },
-        Message::Tool { tool: &b, result: "".into(), is_error: true },
+        Message::Tool { tool: &a, result: "sun".into(), images: &[], is_error: false },
+        Message::Tool { tool: &b, result: "".into(), images: &[], is_error: true },
         Message::System("be exact"),
         says("done"),
         user("thanks"),
@@ -145,7 +145,7 @@ fn names_and_ids_of_calls_take_the_patterns_of_the_interface() {
     tool.name = "functions.look".to_owned();
     let calls = vec![(&tool, "{}")];
     let answer = Message::Assistant { text: "".into(), calls, provider_data: None };
-    let result = Message::Tool { tool: &tool, result: "1".into(), is_error: false };
+    let result = Message::Tool { tool: &tool, result: "1".into(), images: &[], is_error: false };
     let input = json_of(&[answer, result], &[])["input"].clone();
     assert_eq!(input[0]["name"], "functions_look");
     assert_eq!(input[0]["call_id"].as_str().map(str::len), Some(64));
@@ -179,7 +179,12 @@ fn a_turn_begins_with_all_bytes_of_the_turn_before() {
                     calls: vec![(&tool, "{\"a\": [1, 2]}")],
                     provider_data: Some(&reasoned),
                 });
-                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
+                messages.push(Message::Tool {
+                    tool: &tool,
+                    result: "42".into(),
+                    images: &[],
+                    is_error: false,
+                });
             }
             let now = sent(&messages, &[look()]);
             let shared = before.strip_suffix("]}").unwrap_or_default();

@@ -59,6 +59,7 @@ fn wrong_messages_are_seen() {
         Message::Assistant { text: "".into(), calls, provider_data: None }
     };
     let result = |id: &str| Message::Tool {
+        images: &[],
         tool: if id == "a" { &a } else { &b },
         result: id.to_owned().into(),
         is_error: false,
