@@ -35,7 +35,7 @@ pub(crate) use session::{
 };
 
 use crate::cli::commands::args::{
-    self, CheckArgs, CompletionsArgs, DoctorArgs, ListEventsArgs, ManArgs, ModelsArgs,
+    self, CheckArgs, CompletionsArgs, DoctorArgs, ListEventsArgs, ManArgs, McpArgs, ModelsArgs,
     ProfilesArgs, SchemaArgs, ToolsArgs,
 };
 use crate::cli::commands::sessions::args::{SESSIONS_ABOUT, SESSIONS_EXAMPLES, SessionsArgs};
@@ -131,6 +131,9 @@ pub enum Command {
         after_help = help::after_examples("tools", args::TOOLS_EXAMPLES)
     )]
     Tools(ToolsArgs),
+    /// Log in at MCP servers, and log out.
+    #[command(long_about = args::MCP_LONG_ABOUT, after_help = help::after_examples("mcp", args::MCP_EXAMPLES))]
+    Mcp(McpArgs),
     /// List profiles and which of them can answer now.
     #[command(
         about = args::PROFILES_ABOUT,
@@ -467,6 +470,7 @@ impl Command {
             | Self::Check(_)
             | Self::ListEvents(_)
             | Self::Tools(_)
+            | Self::Mcp(_)
             | Self::Profiles(_)
             | Self::Sessions(_)
             | Self::Schema(_)

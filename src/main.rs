@@ -69,6 +69,7 @@ fn read(words: Vec<OsString>) -> u8 {
         Command::Check(args) => tool(|| commands::check(&args)),
         Command::ListEvents(args) => tool(|| commands::list_events(&args)),
         Command::Tools(args) => tool(|| commands::tools(&args)),
+        Command::Mcp(args) => tool(|| commands::mcp(&args)),
         Command::Profiles(args) => tool(|| commands::profiles(&args)),
         Command::Models(args) => tool(|| commands::models(args)),
         Command::Doctor(args) => tool(|| commands::doctor(args)),

@@ -5,6 +5,7 @@
 //! | [`servers`] | MCP servers over the official SDK: one task for each (`server`), and one `table` of their states |
 //! | [`config`], `listing`, `result`, `scan` | what is read from files and servers (pure) |
 //! | `connection` | asks a server over `line_transport` or `http` |
+//! | [`login`] | logins at servers over HTTP, and where their tokens are kept |
 //! | `server_requests`, `http_streams` | limits on what servers request, and on streams over HTTP |
 //! | `child`, [`guard`] | starts and ends a process; the small process that stays with it |
 
@@ -20,6 +21,7 @@ pub mod guard;
 mod http;
 mod http_streams;
 mod line_transport;
+pub mod login;
 mod server;
 mod server_requests;
 pub mod servers;

@@ -123,6 +123,18 @@ const TOOLS: Facts = Facts {
     ],
 };
 
+const MCP: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text"],
+    exit_codes: &[
+        (0, "it was done, or the reader of the output has gone"),
+        (1, "the login was refused or not finished, or there was none to forget"),
+        WRONG,
+        (74, "standard output could not be written"),
+    ],
+};
+
 const PROFILES: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,
@@ -193,6 +205,7 @@ pub(crate) fn facts(command: &str) -> Facts {
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
         "tools" => TOOLS,
+        "mcp" => MCP,
         "profiles" => PROFILES,
         "models" => MODELS,
         "doctor" => DOCTOR,

@@ -3,6 +3,7 @@
 use super::numbers::whole;
 use crate::session::SessionMode;
 use crate::session::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
+use crate::support::files::user_folder;
 use crate::task::limits::ToolLimits;
 use crate::tool::config::{ServerConfig, Servers};
 use anyhow::{Result, anyhow, ensure};
@@ -152,6 +153,9 @@ impl ToolOptions {
             let added = servers.add_unless_named(name, members, &|name| std::env::var(name).ok());
             added.map_err(|error| anyhow!("the profile's mcp: {error}"))?;
         }
+        if let Some(folder) = login_folder() {
+            servers.use_logins(&folder);
+        }
         let globs = |profile: &[String], own: &[String]| {
             profile.iter().chain(own).map(|text| ToolGlob::new(text)).collect()
         };
@@ -224,6 +228,12 @@ fn read(path: &Path) -> Result<String> {
     let is_small = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= CONFIG_BYTES_MAX);
     ensure!(is_small, "--mcp-config: {shown} is larger than {CONFIG_BYTES_MAX} bytes");
     String::from_utf8(bytes).map_err(|_| anyhow!("--mcp-config: {shown} is not UTF-8"))
+}
+
+/// The folder of logins at servers.
+pub(crate) fn login_folder() -> Option<PathBuf> {
+    let folder = user_folder("XDG_DATA_HOME", ".local/share", |name| std::env::var_os(name));
+    folder.map(|folder| folder.join("duologue/mcp"))
 }
 
 fn millis(time: Duration) -> u64 {

@@ -8,11 +8,12 @@ use crate::support::secret::{Secret, without_userinfo};
 use crate::support::terminal::escape_control;
 use crate::task::server::ServerName;
 use crate::tool::listing::cut;
+use crate::tool::login::{LoginFile, is_safe};
 use file::Reader;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
@@ -75,6 +76,8 @@ pub enum Transport {
         url: Url,
         /// Headers of every request.
         headers: BTreeMap<String, Protected>,
+        /// Where the login there is kept, if somebody has logged in.
+        login: Option<LoginFile>,
     },
 }
 
@@ -91,9 +94,13 @@ impl ServerConfig {
     pub(super) fn shown(&self, text: &str) -> String {
         let (values, url) = match &self.transport {
             Transport::Stdio { env, .. } => (env, None),
-            Transport::Http { url, headers } => (headers, Some(url)),
+            Transport::Http { url, headers, .. } => (headers, Some(url)),
         };
-        let mut text = cut(text, SHOWN_BYTES_MAX).to_owned();
+        let mut text = text.to_owned();
+        if let Transport::Http { login: Some(login), .. } = &self.transport {
+            text = login.redacted(&text);
+        }
+        let mut text = cut(&text, SHOWN_BYTES_MAX).to_owned();
         // Keys are found in the query of a URL too, and as a part of its path.
         let query = url.and_then(Url::query).filter(|query| !query.is_empty());
         let segments = url.into_iter().flat_map(|url| url.path().split('/'));
@@ -183,7 +190,7 @@ impl Servers {
         let (name, transport) = if is_url {
             let url = url_of(text.trim()).map_err(ConfigError)?;
             let name = url.host_str().unwrap_or("http").to_owned();
-            (name, Transport::Http { url, headers: BTreeMap::new() })
+            (name, Transport::Http { url, headers: BTreeMap::new(), login: None })
         } else {
             let words = shlex::split(text);
             let words = words.ok_or_else(|| ConfigError("quotes that don't match".to_owned()))?;
@@ -240,6 +247,17 @@ impl Servers {
             return Ok(());
         }
         self.add_members(name, name, members, variables)
+    }
+
+    /// Has logins used that are kept in `folder`. A server with an `Authorization` header has that instead.
+    pub fn use_logins(&mut self, folder: &Path) {
+        for config in &mut self.configs {
+            if let Transport::Http { url, headers, login } = &mut config.transport {
+                let is_free =
+                    !headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+                *login = (is_free && is_safe(url)).then(|| LoginFile::new(folder, url));
+            }
+        }
     }
 
     fn has(&self, name: &str) -> bool {

@@ -26,6 +26,10 @@ use tokio::time::timeout;
 /// Time limit for the orderly end of a connection.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
 
+/// The server has answered with status 401.
+const LOGIN_REQUIRED: &str = "it requires a login, or has not accepted the one that it was sent; \
+                              `duologue mcp login URL` makes one";
+
 /// How long a call whose connection was closed waits for the reason.
 const REASON_MAX: Duration = Duration::from_secs(3);
 
@@ -335,12 +339,13 @@ fn broken(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         // The SDK's error leaves out its cause.
         Some(StreamableHttpError::Client(error)) => causes(error),
+        Some(StreamableHttpError::AuthRequired(error)) => format!("{LOGIN_REQUIRED} ({error})"),
         Some(_) | None => causes(&*error.error),
     }
 }
 
 /// An error with its causes, each once.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -6,9 +6,11 @@ use crate::engine::provider::roots::{self, RootsReader};
 use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
 use crate::tool::http_streams::{PacedClient, RECONNECT_DELAY_MAX, RECONNECTS_MAX};
-use reqwest::Url;
+use crate::tool::login::{self, LoginFile};
 use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, Url};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::auth::AuthClient;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
@@ -31,7 +33,7 @@ pub(super) const SESSION_ENDED: &str =
 
 /// A connection over HTTP.
 pub(super) struct HttpTransport {
-    inner: StreamableHttpClientTransport<PacedClient>,
+    inner: StreamableHttpClientTransport<AuthClient<PacedClient>>,
     closed: Closed,
 }
 
@@ -39,20 +41,15 @@ impl HttpTransport {
     /// A connection to `url`; nothing is sent yet. Needs a runtime.
     ///
     /// # Errors
-    /// If certificates can't be read, or a header can't be sent.
+    /// If certificates can't be read, a header can't be sent, or the `login` can't be used.
     pub(super) async fn new(
         url: &Url,
         headers: &BTreeMap<String, Protected>,
+        login: Option<&LoginFile>,
         closed: Closed,
     ) -> Result<Self, String> {
-        let roots = match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
-            Some(path) if url.scheme() == "https" => {
-                let file = Some(PathBuf::from(path));
-                RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?
-            }
-            Some(_) | None => roots::mozilla(),
-        };
-        let client = http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())?;
+        let client = client(url).await?;
+        let tokens = login::tokens(url, login, client.clone()).await?;
         let headers = headers.iter().map(|(name, value)| header(name, value));
         let mut retry = ExponentialBackoff::default();
         retry.max_times = usize::try_from(RECONNECTS_MAX).ok();
@@ -62,9 +59,24 @@ impl HttpTransport {
         config.retry_config = Arc::new(retry);
         // The SDK would send a call again in the new session, though the server may have run it.
         config.reinit_on_expired_session = false;
-        let client = PacedClient::new(client);
+        let client = AuthClient::new(PacedClient::new(client), tokens);
         Ok(Self { inner: StreamableHttpClientTransport::with_client(client, config), closed })
     }
+}
+
+/// The HTTP client for requests to `url`. Needs a runtime.
+///
+/// # Errors
+/// If certificates can't be read.
+pub(super) async fn client(url: &Url) -> Result<Client, String> {
+    let roots = match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) if url.scheme() == "https" => {
+            let file = Some(PathBuf::from(path));
+            RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?
+        }
+        Some(_) | None => roots::mozilla(),
+    };
+    http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())
 }
 
 fn header(name: &str, value: &Protected) -> Result<(HeaderName, HeaderValue), String> {
@@ -77,7 +89,8 @@ fn header(name: &str, value: &Protected) -> Result<(HeaderName, HeaderValue), St
 }
 
 impl Transport<RoleClient> for HttpTransport {
-    type Error = <StreamableHttpClientTransport<PacedClient> as Transport<RoleClient>>::Error;
+    type Error =
+        <StreamableHttpClientTransport<AuthClient<PacedClient>> as Transport<RoleClient>>::Error;
 
     fn send(
         &mut self,

@@ -222,8 +222,9 @@ impl Supervisor {
                 let endpoint = Endpoint::Process(Box::new(child), transport.writer());
                 Ok((endpoint, Box::pin(Connection::open(transport, version, closed))))
             }
-            Transport::Http { url, headers } => {
-                let transport = HttpTransport::new(url, headers, closed.clone()).await?;
+            Transport::Http { url, headers, login } => {
+                let login = login.as_ref();
+                let transport = HttpTransport::new(url, headers, login, closed.clone()).await?;
                 Ok((Endpoint::Remote, Box::pin(Connection::open(transport, version, closed))))
             }
         }

@@ -154,6 +154,10 @@ mod mcp_guarantees;
 mod mcp_http;
 mod mcp_servers;
 
+// Logins at MCP servers, and a server that requires one.
+mod mcp_login;
+mod oauth_server;
+
 // The numbers and types of the fields on the wire.
 mod wire_fields;
 

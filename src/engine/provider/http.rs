@@ -65,7 +65,7 @@ pub(in crate::engine) fn headers(
 }
 
 /// Whether `url` leads to this machine, by a name or address that leads nowhere else.
-pub(in crate::engine) fn is_this_machine(url: &Url) -> bool {
+pub(crate) fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     // RFC 6761, section 6.3.
     let is_named = host == "localhost" || host.ends_with(".localhost");

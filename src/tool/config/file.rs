@@ -89,6 +89,7 @@ impl Reader<'_> {
             (None, text) => Ok(Transport::Http {
                 url: url_of(&text.unwrap_or_default()).map_err(|why| self.wrong("url", &why))?,
                 headers: self.values("headers")?,
+                login: None,
             }),
         }
     }

@@ -27,7 +27,9 @@ fn one(server: Value) -> Result<Value, String> {
         Transport::Stdio { command, args, env, cwd } => {
             json!({"command": command, "args": args, "env": shown(env), "cwd": cwd})
         }
-        Transport::Http { url, headers } => json!({"url": url.as_str(), "headers": shown(headers)}),
+        Transport::Http { url, headers, .. } => {
+            json!({"url": url.as_str(), "headers": shown(headers)})
+        }
     };
     if config.start_limit != START_LIMIT {
         read["ms"] = u64::try_from(config.start_limit.as_millis()).expect("small").into();

@@ -1,5 +1,5 @@
 //! The arguments of the commands that report how a conversation would be set up: tools, profiles,
-//! models, and what `doctor` checks.
+//! models, and what `doctor` checks; and of those that log in at servers.
 
 use super::{TextOutput, TextOutputArgs};
 use crate::cli::calls::CallArgs;
@@ -52,6 +52,74 @@ pub struct ToolsArgs {
         ignore_case = true
     )]
     pub log_level: LogLevel,
+}
+
+/// Long help of `mcp`.
+pub(crate) const MCP_LONG_ABOUT: &str = "\
+Log in at MCP servers over HTTP that require it, and log out.
+
+`login` prints an address to open in a browser, on this machine or another one. The tokens of the login
+are kept in a file that only its user can read, in duologue/mcp in $XDG_DATA_HOME (else ~/.local/share),
+and are used and refreshed by every conversation that names the server.";
+
+/// Examples in the help of `mcp`.
+pub(crate) const MCP_EXAMPLES: &str = "  duologue mcp login https://example.com/mcp
+  duologue tools --mcp https://example.com/mcp
+  duologue mcp logout https://example.com/mcp";
+
+/// Arguments of `mcp`.
+#[derive(Args, Debug)]
+pub struct McpArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: McpCommand,
+}
+
+/// What to do about a server.
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// Log in at a server over HTTP
+    Login(McpLoginArgs),
+    /// Forget the login at a server
+    Logout(McpLogoutArgs),
+}
+
+/// Arguments of `mcp login`.
+#[derive(Args, Debug)]
+pub struct McpLoginArgs {
+    /// Address of the server, as --mcp or the file of servers has it
+    pub url: String,
+
+    /// Ask for this scope instead of those that the server names. May be repeated
+    #[arg(long, value_name = "SCOPE")]
+    pub scope: Vec<String>,
+
+    /// Id of a client that is registered at the authorization server; by default duologue registers
+    /// itself
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+
+    /// Port of 127.0.0.1 to which the browser is sent at the end; any free one if 0
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+
+    /// How much is logged to standard error
+    #[arg(
+        long,
+        env = "DUOLOGUE_LOG_LEVEL",
+        value_name = "LEVEL",
+        value_enum,
+        default_value_t,
+        ignore_case = true
+    )]
+    pub log_level: LogLevel,
+}
+
+/// Arguments of `mcp logout`.
+#[derive(Args, Debug)]
+pub struct McpLogoutArgs {
+    /// Address of the server
+    pub url: String,
 }
 
 /// Help summary of `profiles`.

@@ -1,0 +1,278 @@
+//! An MCP server over HTTP that requires a login, and its authorization server: discovery (RFC 9728, RFC
+//! 8414), registration (RFC 7591), codes with PKCE (RFC 7636), and refresh tokens each of which is good
+//! once: with the second use all tokens become useless.
+
+use data_encoding::BASE64URL_NOPAD;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use url::Url;
+
+/// In every token, so that a test can look for tokens anywhere.
+pub(crate) const SECRET: &str = "s3cret-t0ken";
+
+/// What a person who is asked does.
+const DENIED: &str = "error=access_denied&error_description=not+today";
+
+#[derive(Default)]
+struct State {
+    address: String,
+    /// Seconds for which an access token is good, as the server says.
+    lifetime: u64,
+    /// The person refuses.
+    refuses: bool,
+    /// Every refresh is refused, with the token in the reason.
+    rejects_refresh: bool,
+    challenge: String,
+    tokens: u64,
+    /// The tokens that are good now.
+    access: BTreeSet<String>,
+    refresh: String,
+    refreshes: usize,
+    registered: Vec<Value>,
+    /// What was wrong in a request.
+    wrong: Vec<String>,
+}
+
+pub(crate) struct OauthServer {
+    state: Arc<Mutex<State>>,
+}
+
+type Form = BTreeMap<String, String>;
+
+impl OauthServer {
+    /// One whose access tokens are good for `lifetime` seconds, as it says.
+    pub(crate) fn start(lifetime: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let state = Arc::new(Mutex::new(State { address, lifetime, ..State::default() }));
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in listener.incoming().filter_map(Result::ok) {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || while serve(&stream, &shared).is_some() {});
+            }
+        });
+        Self { state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.state().address)
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.state().refuses = true;
+    }
+
+    pub(crate) fn reject_refreshes(&self) {
+        self.state().rejects_refresh = true;
+    }
+
+    /// Tokens are good for so long from now on.
+    pub(crate) fn set_lifetime(&self, seconds: u64) {
+        self.state().lifetime = seconds;
+    }
+
+    /// No access token is good any more, although none has expired.
+    pub(crate) fn revoke(&self) {
+        self.state().access.clear();
+    }
+
+    pub(crate) fn refreshes(&self) -> usize {
+        self.state().refreshes
+    }
+
+    /// The only client that was registered.
+    pub(crate) fn client(&self) -> Value {
+        let state = self.state();
+        assert_eq!(state.wrong, Vec::<String>::new());
+        assert_eq!(state.registered.len(), 1);
+        state.registered[0].clone()
+    }
+}
+
+/// What a browser does with `url`: the address that it is sent to.
+pub(crate) fn browse(url: &str) -> String {
+    let answer = get(url);
+    let location = answer.lines().find_map(|line| line.strip_prefix("Location: "));
+    location.expect("a redirect").to_owned()
+}
+
+/// The answer to a GET request.
+pub(crate) fn get(url: &str) -> String {
+    let url = Url::parse(url).expect("a URL");
+    let address = (url.host_str().expect("a host"), url.port().expect("a port"));
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+fn form(text: &str) -> Form {
+    url::form_urlencoded::parse(text.as_bytes()).into_owned().collect()
+}
+
+fn response(status: &str, more: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn json_response(status: &str, body: &Value) -> String {
+    response(status, "Content-Type: application/json\r\n", &body.to_string())
+}
+
+fn serve(mut stream: &TcpStream, shared: &Mutex<State>) -> Option<()> {
+    let mut input = BufReader::new(stream);
+    let mut line = String::new();
+    input.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        input.read_line(&mut head).ok().filter(|bytes| *bytes > 0)?;
+    }
+    let header = |name: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    };
+    let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).ok()?;
+    let body = String::from_utf8(body).ok()?;
+    let mut words = line.split(' ');
+    let (method, target) = (words.next()?, words.next()?);
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let answer = match (method, path) {
+        ("GET", path) if path.starts_with("/.well-known/") => state.metadata(path),
+        ("POST", "/register") => state.register(&body),
+        ("GET", "/authorize") => state.authorize(&form(query)),
+        ("POST", "/token") => state.token(&form(&body)),
+        ("POST", "/mcp") => state.mcp(header("authorization"), &body),
+        _ => response("405 Method Not Allowed", "", ""),
+    };
+    stream.write_all(answer.as_bytes()).ok()
+}
+
+impl State {
+    fn metadata(&self, path: &str) -> String {
+        let origin = format!("http://{}", self.address);
+        if path.starts_with("/.well-known/oauth-protected-resource") {
+            let resource = format!("{origin}/mcp");
+            return json_response(
+                "200 OK",
+                &json!({ "resource": resource, "authorization_servers": [origin] }),
+            );
+        }
+        if path != "/.well-known/oauth-authorization-server" {
+            return response("404 Not Found", "", "");
+        }
+        json_response(
+            "200 OK",
+            &json!({
+                "issuer": origin,
+                "authorization_endpoint": format!("{origin}/authorize"),
+                "token_endpoint": format!("{origin}/token"),
+                "registration_endpoint": format!("{origin}/register"),
+                "response_types_supported": ["code"],
+                "grant_types_supported": ["authorization_code", "refresh_token"],
+                "token_endpoint_auth_methods_supported": ["none"],
+                "code_challenge_methods_supported": ["S256"],
+            }),
+        )
+    }
+
+    fn register(&mut self, body: &str) -> String {
+        let mut client: Value = serde_json::from_str(body).expect("JSON");
+        client["client_id"] = "client-1".into();
+        self.registered.push(client.clone());
+        json_response("201 Created", &client)
+    }
+
+    fn authorize(&mut self, asked: &Form) -> String {
+        let value = |name: &str| asked.get(name).map_or("", String::as_str);
+        for (name, expected) in [
+            ("response_type", "code"),
+            ("code_challenge_method", "S256"),
+            ("client_id", "client-1"),
+        ] {
+            self.expect(value(name) == expected, name);
+        }
+        let resource = format!("http://{}/mcp", self.address);
+        self.expect(value("resource") == resource, "resource");
+        self.challenge = value("code_challenge").to_owned();
+        let answer = if self.refuses { DENIED } else { "code=c0de-1" };
+        let (to, state) = (value("redirect_uri"), value("state"));
+        response("302 Found", &format!("Location: {to}?{answer}&state={state}\r\n"), "")
+    }
+
+    fn token(&mut self, asked: &Form) -> String {
+        let value = |name: &str| asked.get(name).map_or("", String::as_str);
+        let refused = |why: &str| {
+            let error = json!({ "error": "invalid_grant", "error_description": why });
+            json_response("400 Bad Request", &error)
+        };
+        match value("grant_type") {
+            "authorization_code" => {
+                let hash = digest(&SHA256, value("code_verifier").as_bytes());
+                let is_proved = BASE64URL_NOPAD.encode(hash.as_ref()) == self.challenge;
+                self.expect(is_proved, "code_verifier");
+                self.expect(value("code") == "c0de-1", "code");
+            }
+            "refresh_token" => {
+                let token = value("refresh_token");
+                if self.rejects_refresh || token != self.refresh {
+                    // Whoever uses an old one may have stolen it.
+                    (self.access, self.refresh) = Default::default();
+                    return refused(&format!("the token {token} is not good"));
+                }
+                self.refreshes += 1;
+            }
+            _ => return refused("no such grant"),
+        }
+        self.tokens += 1;
+        let access = format!("access-{}-{SECRET}", self.tokens);
+        self.access.insert(access.clone());
+        self.refresh = format!("refresh-{}-{SECRET}", self.tokens);
+        let tokens = json!({ "access_token": access, "refresh_token": self.refresh,
+            "token_type": "Bearer", "expires_in": self.lifetime });
+        json_response("200 OK", &tokens)
+    }
+
+    fn mcp(&self, authorization: Option<&str>, body: &str) -> String {
+        let token = authorization.and_then(|it| it.strip_prefix("Bearer ")).unwrap_or_default();
+        if !self.access.contains(token) {
+            let metadata = format!("http://{}/.well-known/oauth-protected-resource", self.address);
+            let challenge = format!(
+                "WWW-Authenticate: Bearer error=\"invalid_token\", error_description=\"{token} is \
+                 not good\", resource_metadata=\"{metadata}\"\r\n"
+            );
+            return response("401 Unauthorized", &challenge, "");
+        }
+        let message: Value = serde_json::from_str(body).expect("JSON");
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "private", "version": "1" },
+            }),
+            Some("tools/list") => json!({ "tools": [{ "name": "private_search" }] }),
+            Some(_) | None => return response("202 Accepted", "", ""),
+        };
+        json_response("200 OK", &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+    }
+
+    fn expect(&mut self, holds: bool, what: &str) {
+        if !holds {
+            self.wrong.push(what.to_owned());
+        }
+    }
+}
