@@ -64,14 +64,6 @@ pub struct ScreenArgs {
     /// The terminal's background.
     #[command(flatten)]
     pub background: BackgroundArgs,
-}
-
-/// The background that colours are chosen for.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct BackgroundArgs {
-    /// Colours for a dark or a light background
-    #[arg(long, env = "DUOLOGUE_BACKGROUND", value_name = "TONE", value_enum, default_value_t)]
-    pub background: Background,
 
     /// Keys of the line
     #[arg(long, env = "DUOLOGUE_EDITING", value_name = "KEYS", value_enum, default_value_t)]
@@ -84,6 +76,14 @@ pub struct BackgroundArgs {
     /// Tokens that the model can be sent; the status then says how much of that is in use
     #[arg(long, env = "DUOLOGUE_CONTEXT_SIZE", value_name = "TOKENS")]
     pub context_size: Option<NonZeroU64>,
+}
+
+/// The background that colours are chosen for.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct BackgroundArgs {
+    /// Colours for a dark or a light background
+    #[arg(long, env = "DUOLOGUE_BACKGROUND", value_name = "TONE", value_enum, default_value_t)]
+    pub background: Background,
 }
 
 /// Backgrounds of terminals.
