@@ -39,7 +39,7 @@ use std::path::PathBuf;
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A command file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CommandFile {
     /// The path of the file as it was given; for errors.
     pub path: PathBuf,

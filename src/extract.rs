@@ -14,6 +14,7 @@ mod tests;
 pub(crate) use payload::finished;
 pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, Schema, SchemaError};
 
+use crate::support::named::named_enum;
 use document::Document;
 use lines::{Line, LineScanner};
 use read::Fault;
@@ -32,16 +33,18 @@ const FENCE: &str = "```";
 /// The member that names the type of an object, if there are several types.
 const TYPE: &str = "type";
 
-/// The expected form of an answer: a command's `response-type`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResponseType {
-    /// Any text; nothing is extracted.
-    #[default]
-    Text,
-    /// One JSON document, in a fenced block or alone.
-    Json,
-    /// One JSON value on each line.
-    Jsonl,
+named_enum! {
+    /// The expected form of an answer: a command's `response-type`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum ResponseType {
+        /// Any text; nothing is extracted.
+        #[default]
+        Text = "text",
+        /// One JSON document, in a fenced block or alone.
+        Json = "json",
+        /// One JSON value on each line.
+        Jsonl = "jsonl",
+    }
 }
 
 impl ResponseType {
@@ -52,15 +55,6 @@ impl ResponseType {
             "json" => Some(Self::Json),
             "jsonl" => Some(Self::Jsonl),
             _ => None,
-        }
-    }
-
-    /// Its name in command files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Jsonl => "jsonl",
         }
     }
 }

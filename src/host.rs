@@ -119,7 +119,7 @@ impl Host {
             rules.log.is_stored = true;
             rules.log.may_resume = store.mode != OpenMode::New;
             // The store has exactly the retained part of a run.
-            rules.keep = Retention::Everything;
+            rules.retention = Retention::Everything;
         }
         let persist_gate = PersistGate::new(store, rules.session.is_some(), faults.clone());
         rules.tools.servers = servers.names().cloned().collect();
@@ -185,22 +185,11 @@ impl Host {
         if !self.must_wait() {
             return self.take(input, None);
         }
-        match input {
-            Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) => self.take_now(input),
-            Input::Request(_)
-            | Input::BadLine(_)
-            | Input::InputEnded
-            | Input::InputFailed { .. }
-            | Input::Task(..)
-            | Input::FilesRead(..)
-            | Input::DeadlineReached
-            | Input::ServerChanged(_)
-            | Input::Restored(_)
-            | Input::StoreFailed(_) => {
-                self.waiting.push_back(input);
-                Effects::default()
-            }
+        if let Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) = input {
+            return self.take_now(input);
         }
+        self.waiting.push_back(input);
+        Effects::default()
     }
 
     /// The signal that arrived after the last run, while the gate held its frames: they are still released,

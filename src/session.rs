@@ -133,7 +133,7 @@ pub(crate) struct Session {
 enum Binding {
     /// The first valid request may name the session.
     Open,
-    /// It has a name.
+    /// The session has a name.
     Bound,
 }
 
@@ -143,6 +143,16 @@ enum Phase {
     Running(ActiveRun),
     Draining(ActiveRun, Drain),
     Closed,
+}
+
+impl Phase {
+    /// The active run, if there is one.
+    fn active(&self) -> Option<&ActiveRun> {
+        match self {
+            Self::Running(active) | Self::Draining(active, _) => Some(active),
+            Self::Idle | Self::Closed => None,
+        }
+    }
 }
 
 impl Session {
@@ -205,7 +215,7 @@ impl Session {
     /// The frames before the first request: `hello`, and the state that a single run begins with.
     pub(crate) fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
-        match (self.rules.mode, self.rules.keep) {
+        match (self.rules.mode, self.rules.retention) {
             // The state comes once it is loaded.
             _ if self.rules.log.may_resume => vec![hello],
             (SessionMode::OneShot, Retention::Everything) => {
@@ -238,10 +248,7 @@ impl Session {
 
     /// When [`Input::DeadlineReached`] is due, if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Uptime> {
-        let of_run = match &self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => live.run.deadline(),
-            Phase::Idle | Phase::Closed => None,
-        };
+        let of_run = self.phase.active().and_then(|active| active.run.deadline());
         of_run.into_iter().chain(self.file_reads.deadline()).min()
     }
 
@@ -296,10 +303,7 @@ impl Session {
 
     /// Bytes of the attachments that the conversation holds: those of prompts that wait, too.
     pub(crate) fn attached_bytes(&self) -> u64 {
-        let waiting = match &self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => live.attached_bytes(),
-            Phase::Idle | Phase::Closed => 0,
-        };
+        let waiting = self.phase.active().map_or(0, ActiveRun::attached_bytes);
         self.recorder.attached_bytes() + waiting
     }
 

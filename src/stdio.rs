@@ -80,12 +80,10 @@ impl<'a> FrontEnd<'a> {
         greeting.iter().for_each(|frame| observers.copy(frame));
         let printed = Printed { format, is_shown: output.is_terminal(), drawing };
         let (outgoing, unwatched) = Outgoing::start(output, printed, greeting, &faults);
-        let incoming = match &requests {
-            Requests::Stdin { line_bytes_max } => Incoming::start(input, *line_bytes_max),
-            Requests::Once(_)
-            | Requests::Awaited(_)
-            | Requests::Refused(_)
-            | Requests::Interrupted(_) => Ok(Incoming::default()),
+        let incoming = if let Requests::Stdin { line_bytes_max } = &requests {
+            Incoming::start(input, *line_bytes_max)
+        } else {
+            Ok(Incoming::default())
         };
         let (incoming, unread_lines) = match incoming {
             Ok(incoming) => (incoming, None),

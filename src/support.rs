@@ -6,6 +6,7 @@ pub mod fail_point;
 pub(crate) mod text;
 
 pub(crate) mod hidden;
+pub(crate) mod named;
 pub(crate) mod shell_words;
 pub(crate) mod strconv;
 

@@ -29,6 +29,7 @@ mod types;
 mod value;
 
 pub(crate) use data::{Data, Keys, Record, Values, Yaml};
+pub(crate) use format::permissions;
 pub use types::{Type, Types};
 pub(crate) use value::floats;
 

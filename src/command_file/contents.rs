@@ -8,7 +8,7 @@ use super::outside::{Contents, FileFacts};
 use super::records::{FoundRecords, Maker};
 use super::table::{self, Blanks};
 use crate::protocol::json::Error;
-use crate::template::{Keys, Record};
+use crate::template::{Keys, Record, permissions};
 use crate::yaml;
 use crate::yaml::data::Root;
 use jiff::{Timestamp, Zoned};
@@ -247,7 +247,7 @@ impl Contents {
     /// All rows as lists, the heading included.
     fn lists(&self) -> Result<Value, String> {
         let mut lists = Vec::new();
-        self.rows(b',', Blanks::Kept, |row| {
+        self.rows(b',', Blanks::Preserved, |row| {
             // Collected, a short row would have room for more.
             let mut list = Vec::with_capacity(row.len());
             list.extend(row.iter().map(Value::from));
@@ -299,7 +299,7 @@ impl Contents {
             "LastModifiedTime": modified(file, now),
             "ParseError": error,
             "Path": self.name,
-            "Permissions": permissions(file.mode),
+            "Permissions": permissions(file.mode.into()),
             "RelativePath": file.relative.to_string_lossy(),
             "Size": size,
         });
@@ -320,7 +320,7 @@ impl Contents {
             Format::Yaml => yaml::deserialize(text).unwrap_or_default(),
             Format::Table(b',') => {
                 let mut bytes = 0_usize;
-                let counted = table::each_row(text, b',', Blanks::Kept, |row| {
+                let counted = table::each_row(text, b',', Blanks::Preserved, |row| {
                     bytes = bytes.saturating_add(cost::of_row(row.iter().map(str::len)));
                     true
                 });
@@ -362,13 +362,4 @@ fn stdin_data(bytes: Vec<u8>, now: &Zoned) -> Value {
 fn modified(file: &FileFacts, now: &Zoned) -> String {
     let time = file.modified.and_then(|time| Timestamp::try_from(time).ok());
     time.unwrap_or(now.timestamp()).to_string()
-}
-
-/// Permissions as Go prints them: `-rw-r--r--`.
-fn permissions(mode: u32) -> String {
-    let bit = |index: u32| {
-        let letter = ['r', 'w', 'x'][usize::try_from(index % 3).unwrap_or(0)];
-        if mode >> (8 - index) & 1 == 1 { letter } else { '-' }
-    };
-    std::iter::once('-').chain((0..9).map(bit)).collect()
 }

@@ -1,7 +1,7 @@
 //! Estimates the memory that the values in a file will take, before they are parsed.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// Most memory for the values of a file, per byte of the file.
@@ -121,10 +121,6 @@ pub(super) struct Cost(pub(super) usize);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordsCost(pub(super) usize);
 
-/// The cost of an item of a list of records.
-#[derive(Clone, Copy, Debug, Default)]
-struct RecordCost(usize);
-
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Counter::Plain).map(Self)
@@ -138,22 +134,6 @@ pub(super) struct TemplateCost(pub(super) usize);
 impl<'de> Deserialize<'de> for TemplateCost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Counter::Template).map(Self)
-    }
-}
-
-/// The cost of a member of a record.
-#[derive(Clone, Copy, Debug, Default)]
-struct MemberCost(usize);
-
-impl<'de> Deserialize<'de> for MemberCost {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Counter::Member).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for RecordCost {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Counter::Record).map(Self)
     }
 }
 
@@ -179,6 +159,24 @@ enum Counter {
 }
 
 impl Counter {
+    /// The counter for the items of a list.
+    fn of_items(self) -> Self {
+        match self {
+            Self::Records => Self::Record,
+            Self::Template => Self::Template,
+            Self::Plain | Self::Member | Self::Record => Self::Plain,
+        }
+    }
+
+    /// The counter for the members of a map.
+    fn of_members(self) -> Self {
+        match self {
+            Self::Record | Self::Records => Self::Member,
+            Self::Template => Self::Template,
+            Self::Plain | Self::Member => Self::Plain,
+        }
+    }
+
     /// The cost of a number, a boolean or null.
     fn of_scalar(self) -> usize {
         match self {
@@ -202,6 +200,14 @@ impl Counter {
             }
         };
         map.saturating_add(keys).saturating_add(values)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Counter {
+    type Value = usize;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -249,18 +255,8 @@ impl<'de> Visitor<'de> for Counter {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<usize, A::Error> {
         let mut bytes = LIST_BYTES;
-        if let Self::Records = self {
-            while let Some(RecordCost(item)) = items.next_element()? {
-                bytes = bytes.saturating_add(item);
-            }
-        } else if let Self::Template = self {
-            while let Some(TemplateCost(item)) = items.next_element()? {
-                bytes = bytes.saturating_add(item);
-            }
-        } else {
-            while let Some(Cost(item)) = items.next_element()? {
-                bytes = bytes.saturating_add(item);
-            }
+        while let Some(item) = items.next_element_seed(self.of_items())? {
+            bytes = bytes.saturating_add(item);
         }
         Ok(bytes)
     }
@@ -268,11 +264,7 @@ impl<'de> Visitor<'de> for Counter {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<usize, A::Error> {
         let (mut keys, mut count, mut values) = (0_usize, 0_usize, 0_usize);
         while let Some(Key(key)) = members.next_key()? {
-            let value = match self {
-                Self::Record | Self::Records => members.next_value::<MemberCost>()?.0,
-                Self::Template => members.next_value::<TemplateCost>()?.0,
-                Self::Plain | Self::Member => members.next_value::<Cost>()?.0,
-            };
+            let value = members.next_value_seed(self.of_members())?;
             keys = keys.saturating_add(VALUE_BYTES + allocated(key)).saturating_add(shared(key));
             values = values.saturating_add(value);
             count = count.saturating_add(1);

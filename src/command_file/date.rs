@@ -15,6 +15,10 @@ pub(super) const EXPECTED: &str = "a date such as 2024-01-31, 2024-01-31T14:30:0
 /// Longest accepted date, in bytes; the longest form is much shorter.
 const BYTES_MAX: usize = 100;
 
+/// In the order of `Weekday::to_monday_zero_offset`.
+const WEEKDAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
 /// Whether the text is an accepted date.
 pub(super) fn is_date(text: &str) -> bool {
     rfc3339(text, &Zoned::new(Timestamp::UNIX_EPOCH, TimeZone::UTC)).is_some()

@@ -49,26 +49,7 @@ impl CommandFile {
 /// A file that says nothing.
 fn empty(path: &Path) -> CommandFile {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    CommandFile {
-        path: path.to_owned(),
-        name: stem.unwrap_or_default(),
-        short: String::new(),
-        long: String::new(),
-        flags: Vec::new(),
-        arguments: Vec::new(),
-        system_prompt: None,
-        prompt: None,
-        messages: Vec::new(),
-        history_is_template: false,
-        response: ResponseType::default(),
-        schema: None,
-        schema_line: 0,
-        model: None,
-        engine: None,
-        settings: Vec::new(),
-        extensions: Vec::new(),
-        warnings: Vec::new(),
-    }
+    CommandFile { path: path.to_owned(), name: stem.unwrap_or_default(), ..Default::default() }
 }
 
 /// The line of a fault, and its description.

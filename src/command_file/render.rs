@@ -1,6 +1,7 @@
 //! Renders the templates of a command file with values. Template errors refer to lines of the file.
 
 use super::{CommandFile, RenderError, Text};
+use crate::support::named::named_enum;
 use crate::template::{Data, Missing, Template, TemplateError, Types, Values};
 use crate::yaml::Layout;
 use jiff::Zoned;
@@ -27,25 +28,16 @@ pub struct FileMessage {
     pub text: String,
 }
 
-/// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Instructions to the model.
-    System,
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-}
-
-impl Role {
-    /// Its name in command files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
+named_enum! {
+    /// The author of a message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Role {
+        /// Instructions to the model.
+        System = "system",
+        /// The user.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
     }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 #[derive(Clone, Copy)]
 pub(super) enum Blanks {
     /// It is part of the value.
-    Kept,
+    Preserved,
     /// It is dropped, as with Go's `TrimLeadingSpace`.
     Dropped,
 }
@@ -34,7 +34,7 @@ pub(super) fn each_row(
         return Err("a quote is not closed".to_owned());
     }
     let text = match blanks {
-        Blanks::Kept => Cow::Borrowed(text),
+        Blanks::Preserved => Cow::Borrowed(text),
         Blanks::Dropped => Cow::Owned(without_leading_blanks(text, sign)),
     };
     let mut reader =

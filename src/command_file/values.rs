@@ -170,7 +170,7 @@ pub(crate) fn separated(typed: &str) -> Result<Vec<String>, String> {
 }
 
 fn split_text(text: &str) -> Result<Vec<OsString>, String> {
-    let rows = table::rows(text, b',', Blanks::Kept).ok().filter(|rows| rows.len() == 1);
+    let rows = table::rows(text, b',', Blanks::Preserved).ok().filter(|rows| rows.len() == 1);
     let row = rows.into_iter().flatten().next().ok_or_else(|| {
         format!("`{text}` can't be split at its commas; put double quotes around values that contain some")
     })?;

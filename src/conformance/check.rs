@@ -39,7 +39,7 @@ use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use conversation::Conversation;
 use lean::LeanPatches;
-use line::{Read, Reader};
+use line::{Read, TYPES};
 use names::Namer;
 use order::Order;
 use process::Process;
@@ -52,15 +52,14 @@ use std::sync::LazyLock;
 
 /// Messages of extensions: name → extension.
 static EXTENSIONS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
-    let names = Reader::new().types().payloads();
-    let names = names.filter_map(|full| Some((full.rsplit('.').next()?, extension_of(full)?)));
+    let names =
+        TYPES.payloads().filter_map(|full| Some((full.rsplit('.').next()?, extension_of(full)?)));
     names.collect()
 });
 
 /// Checks a stream line by line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Checker {
-    reader: Reader,
     lean: LeanPatches,
     namer: Namer,
     summary: Summary,
@@ -104,46 +103,22 @@ pub struct Summary {
 /// If the line is no frame, why not.
 pub(crate) fn read_frame(line: &[u8]) -> Result<RpcLine, String> {
     let mut report = Report::new(0);
-    match Reader::new().read(line, &mut report) {
-        Some(read) => Ok(read.frame),
-        None => {
-            let first = report.into_violations().into_iter().next();
-            Err(first.map_or_else(String::new, |violation| violation.message))
-        }
-    }
-}
-
-impl Default for Checker {
-    fn default() -> Self {
-        Self::new()
-    }
+    line::read(line, &mut report).map(|read| read.frame).ok_or_else(|| {
+        let first = report.into_violations().into_iter().next();
+        first.map_or_else(String::new, |violation| violation.message)
+    })
 }
 
 impl Checker {
     /// A checker for one stream.
     pub fn new() -> Self {
-        Self {
-            reader: Reader::new(),
-            lean: LeanPatches::default(),
-            namer: Namer::default(),
-            summary: Summary::default(),
-            process: Process::new(),
-            session: Session::Unknown,
-            requests: Requests::new(),
-            order: Order::default(),
-            runs: Runs::new(),
-            conversation: Conversation::default(),
-            pages: HashMap::new(),
-            mode: None,
-            has_client_tools: false,
-            withdraws: false,
-        }
+        Self::default()
     }
 
     /// Checks the next line, without its line feed.
     pub fn line(&mut self, line: &[u8]) -> Vec<Violation> {
         let mut report = self.next_line();
-        if let Some(mut read) = self.reader.read(line, &mut report) {
+        if let Some(mut read) = line::read(line, &mut report) {
             self.lean.complete(&mut read.frame);
             self.check_frame(&read, &mut report);
         }
@@ -261,15 +236,12 @@ impl Checker {
 
 /// The frame with copies of the texts that it shares with others.
 fn whole(mut frame: RpcLine) -> RpcLine {
+    let make_whole = |payload: &mut Option<Any>| *payload = payload.take().map(Any::into_whole);
     match &mut frame.frame {
-        Some(Body::UiEvent(event)) => event.payload = event.payload.take().map(Any::into_whole),
-        Some(Body::BackendEvent(event)) => {
-            event.payload = event.payload.take().map(Any::into_whole);
-        }
-        Some(Body::Snapshot(snapshot)) => {
-            for entity in &mut snapshot.entities {
-                entity.payload = entity.payload.take().map(Any::into_whole);
-            }
+        Some(Body::UiEvent(event)) => make_whole(&mut event.payload),
+        Some(Body::BackendEvent(event)) => make_whole(&mut event.payload),
+        Some(Body::Snapshot(it)) => {
+            it.entities.iter_mut().for_each(|it| make_whole(&mut it.payload))
         }
         Some(Body::Hello(_) | Body::Error(_) | Body::Done(_)) | None => {}
     }

@@ -74,16 +74,10 @@ pub(crate) struct Lister {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub(crate) struct BadLine {
-    line: u64,
-    reason: String,
-    is_cut_off: bool,
-}
-
-impl BadLine {
+    pub(super) line: u64,
+    pub(super) reason: String,
     /// The last line is an incomplete frame, as when its writer was killed; not an error.
-    pub(crate) fn is_cut_off(&self) -> bool {
-        self.is_cut_off
-    }
+    pub(crate) is_cut_off: bool,
 }
 
 /// The fields of a frame that an entry uses. Others are ignored: the types of extensions need not
@@ -323,9 +317,9 @@ mod tests {
         }
         let error = lister.tail(at(1), br#"{"version":1,"ses"#).expect_err("a piece");
         assert_eq!(error.to_string(), "line 7: the last line is cut off after 17 bytes");
-        assert!(error.is_cut_off());
+        assert!(error.is_cut_off);
         let garbage = lister.tail(at(1), b"garbage");
-        assert!(!garbage.expect_err("no frame").is_cut_off());
+        assert!(!garbage.expect_err("no frame").is_cut_off);
     }
 
     /// Clients read the first line to determine the format.

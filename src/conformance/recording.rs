@@ -2,6 +2,7 @@
 //! Pure.
 
 use super::check::{is_cut_off, read_frame};
+use super::events::BadLine;
 use crate::conversation::entities::{Entities, Shown};
 use crate::protocol::any::read_message;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -35,15 +36,6 @@ pub(crate) struct Repeats {
     pub(crate) events: u64,
 }
 
-/// A line that was skipped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}")]
-pub(crate) struct SkippedLine {
-    line: u64,
-    reason: String,
-    is_cut_off: bool,
-}
-
 /// What was recorded.
 #[derive(Debug)]
 pub(crate) struct Recorded {
@@ -71,19 +63,12 @@ impl UiEvents {
     }
 }
 
-impl SkippedLine {
-    /// The last line is an incomplete frame, as when its writer was killed.
-    pub(crate) fn is_cut_off(&self) -> bool {
-        self.is_cut_off
-    }
-}
-
 impl Recording {
     /// Reads the next line, without its line feed.
     ///
     /// # Errors
     /// If the line is neither a frame nor a request.
-    pub(crate) fn line(&mut self, line: &[u8]) -> Result<(), SkippedLine> {
+    pub(crate) fn line(&mut self, line: &[u8]) -> Result<(), BadLine> {
         self.line += 1;
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -97,7 +82,7 @@ impl Recording {
     }
 
     /// A line of more than `bytes_max` bytes, which was not buffered.
-    pub(crate) fn long_line(&mut self, bytes_max: usize) -> SkippedLine {
+    pub(crate) fn long_line(&mut self, bytes_max: usize) -> BadLine {
         self.line += 1;
         self.skipped(format!("it has more than {bytes_max} bytes"))
     }
@@ -106,9 +91,9 @@ impl Recording {
     ///
     /// # Errors
     /// If it is not whole, or no frame.
-    pub(crate) fn tail(&mut self, tail: &[u8]) -> Result<(), SkippedLine> {
+    pub(crate) fn tail(&mut self, tail: &[u8]) -> Result<(), BadLine> {
         let is_cut_off = is_cut_off(tail);
-        self.line(tail).map_err(|skipped| SkippedLine { is_cut_off, ..skipped })
+        self.line(tail).map_err(|skipped| BadLine { is_cut_off, ..skipped })
     }
 
     /// What was recorded.
@@ -153,8 +138,8 @@ impl Recording {
         }
     }
 
-    fn skipped(&self, reason: String) -> SkippedLine {
-        SkippedLine { line: self.line, reason, is_cut_off: false }
+    fn skipped(&self, reason: String) -> BadLine {
+        BadLine { line: self.line, reason, is_cut_off: false }
     }
 }
 

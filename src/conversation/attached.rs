@@ -3,7 +3,7 @@
 //! (RFC 2397) with them. Pure.
 
 use super::timeline::turn_number;
-use super::transcript::{Step, Turn};
+use super::transcript::{Turn, TurnItem};
 use crate::protocol::any::Any;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::constants::role;
@@ -61,9 +61,9 @@ pub(super) fn shown_by(entity: &mut SnapshotEntity) -> &mut [ChatAttachment] {
 
 /// The attachments of a turn, of its first prompt and of those that joined it.
 fn attachments_of(turn: &Turn) -> Vec<&Attachment> {
-    let joined = turn.steps.iter().flat_map(|step| match step {
-        Step::Prompt(_, attachments) => &attachments[..],
-        Step::Text { .. } | Step::ProviderData(_) | Step::Called { .. } => &[],
+    let joined = turn.items.iter().flat_map(|item| match item {
+        TurnItem::Prompt(_, attachments) => &attachments[..],
+        TurnItem::Text { .. } | TurnItem::ProviderData(_) | TurnItem::Called { .. } => &[],
     });
     turn.attachments.iter().chain(joined).collect()
 }

@@ -1,21 +1,21 @@
-//! What the client of a session has chosen, and what its process answered with: a session that goes on
-//! goes on with it.
+//! The model and tools that the client of a session has chosen, and the configuration of its process.
+//! A resumed session starts with both.
 
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use serde_json::{Map, Value};
 
-/// What the client of a session has chosen, and what goes on with the session.
+/// The client's choices and the configuration of the process, which a resumed session starts with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Choices {
-    /// The model that it switched to.
+    /// The model that the client switched to.
     pub model: Option<ChosenModel>,
-    /// The tools that it declared.
+    /// The tools that the client declared.
     pub tools: Option<FrontendToolManifestCommand>,
-    /// What the process answered with; `None` if that is not known.
+    /// The configuration of the process; `None` if it is unknown.
     pub origin: Option<Origin>,
 }
 
-/// What a process answered with, and where its tools came from. Holds no key.
+/// The configuration of a process: its engine, and the sources of its tools. Holds no key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The profile; empty for none.
@@ -55,7 +55,7 @@ pub enum OriginKey {
     Nowhere,
     /// A variable: a mark by which the key is recognized.
     Variable(String),
-    /// This file.
+    /// A file with the key.
     File(String),
     /// A command. Its arguments may be keys, so it is not stored.
     Command,

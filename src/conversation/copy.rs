@@ -10,7 +10,7 @@ use super::transcript::{HistoryMessage, Preamble};
 use crate::protocol::any::Any;
 use crate::protocol::constants::role;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
-use crate::protocol::proto::chat::{ChatMessageEntity, CorrelationInfo};
+use crate::protocol::proto::chat::ChatMessageEntity;
 use crate::protocol::proto::rpc::SnapshotEntity;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use turn::{close, turn_of};
 /// The highest number that a turn has from an id: the session counts on from there.
 const TURN_NUMBER_MAX: u32 = 1 << 31;
 
-/// What a session is given to begin with.
+/// The initial content of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CopiedTurns {
-    /// What the model is sent before the first turn.
+    /// The messages to the model before the first turn.
     pub(crate) preamble: Preamble,
     /// The earlier messages as people see them.
     pub(crate) history: Vec<SnapshotEntity>,
     /// The turns that have ended, oldest first.
     pub(crate) turns: Vec<CopiedTurn>,
-    /// What the client has chosen.
+    /// The client's choices.
     pub(crate) choices: Choices,
     /// How many images and files of prompts the model is not sent, because frames have no bytes of them.
     pub(crate) lost_attachments: usize,
@@ -81,7 +81,7 @@ impl CopiedTurns {
                 // The session begins with what was chosen last.
                 *choices = None;
             } else if let Event::PromptAccepted { .. } = event {
-                // What was cut off before it is not copied.
+                // Events of an earlier run that was cut off are not copied.
                 open.clear();
             }
             let is_of_turn = !matches!(event, Event::Session(_) | Event::TurnDropped { .. });
@@ -179,7 +179,7 @@ fn groups(entities: Vec<SnapshotEntity>) -> (Vec<SnapshotEntity>, Vec<Group>) {
     let (mut history, mut groups) = (Vec::new(), Vec::<Group>::new());
     let mut places: HashMap<String, usize> = HashMap::new();
     for entity in entities {
-        let ids = ids_of(&entity).cloned().unwrap_or_default();
+        let ids = entity.correlation().cloned().unwrap_or_default();
         if entity.created_ordinal == 0 && ids.turn_id.is_empty() {
             history.push(entity);
             continue;
@@ -187,7 +187,7 @@ fn groups(entities: Vec<SnapshotEntity>) -> (Vec<SnapshotEntity>, Vec<Group>) {
         let run = if ids.run_id.is_empty() { ids.turn_id.clone() } else { ids.run_id };
         let at = match (places.get(&run), prompt_of(&entity)) {
             (Some(&at), _) => Some(at),
-            // It names no run: it belongs to the last one, unless it begins one.
+            // An entity without a run belongs to the previous one, unless it begins one.
             (None, None) if run.is_empty() => groups.len().checked_sub(1),
             (None, _) => None,
         };
@@ -217,15 +217,6 @@ fn earlier_message(entity: &SnapshotEntity) -> Option<HistoryMessage> {
 fn prompt_of(entity: &SnapshotEntity) -> Option<&ChatMessageEntity> {
     let Some(Any::ChatMessageEntity(it)) = &entity.payload else { return None };
     (it.role == role::USER).then_some(it)
-}
-
-fn ids_of(entity: &SnapshotEntity) -> Option<&CorrelationInfo> {
-    match &entity.payload {
-        Some(Any::ChatMessageEntity(it)) => it.correlation.as_ref(),
-        Some(Any::ToolCallEntity(it)) => it.correlation.as_ref(),
-        Some(Any::ToolResultEntity(it)) => it.correlation.as_ref(),
-        Some(_) | None => None,
-    }
 }
 
 /// The entity as one of that session and turn; of none if it is an earlier message.

@@ -46,7 +46,7 @@ impl Endings {
         ended
     }
 
-    /// The same, after the last entity.
+    /// Returns the last run, after the last entity, if it ended without an answer.
     pub(crate) fn finish(self) -> Option<Unanswered> {
         self.unanswered
     }
@@ -64,23 +64,22 @@ fn stopped(why: &str) -> String {
 }
 
 /// The ids of an entity of a run, and whether it answers the run's prompt, at least in part.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are no entities of a run")]
 fn part_of_run(payload: &Any) -> Option<(Option<&CorrelationInfo>, bool)> {
-    if let Any::ChatMessageEntity(it) = payload {
-        let is_answer = match it.role.as_str() {
-            role::ASSISTANT | role::ERROR => true,
-            // Its own mark shows that the run went no further.
-            role::THINKING => it.status != message::FINISHED || !it.error.is_empty(),
-            _ => false,
-        };
-        return Some((it.correlation.as_ref(), is_answer));
+    match payload {
+        Any::ChatMessageEntity(it) => {
+            let is_answer = match it.role.as_str() {
+                role::ASSISTANT | role::ERROR => true,
+                // Its own mark shows that the run went no further.
+                role::THINKING => it.status != message::FINISHED || !it.error.is_empty(),
+                _ => false,
+            };
+            Some((it.correlation.as_ref(), is_answer))
+        }
+        Any::ToolCallEntity(it) => Some((it.correlation.as_ref(), false)),
+        Any::ToolResultEntity(it) => Some((it.correlation.as_ref(), false)),
+        _ => None,
     }
-    if let Any::ToolCallEntity(it) = payload {
-        return Some((it.correlation.as_ref(), false));
-    }
-    if let Any::ToolResultEntity(it) = payload {
-        return Some((it.correlation.as_ref(), false));
-    }
-    None
 }
 
 /// What people read of a message that did not end well.

@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 /// Entities, as far as the frames so far show them.
 #[derive(Debug, Default)]
 pub(crate) struct Entities {
-    /// In the order in which they were first shown. What was removed is a tombstone.
+    /// In the order in which they were first shown. A removed entity is a tombstone.
     list: Vec<SnapshotEntity>,
     /// Where each stands in the list, by kind and id.
     places: HashMap<(String, String), usize>,
@@ -35,8 +35,8 @@ pub(crate) struct Entities {
     unplaced: Vec<usize>,
     /// The segment that the last event finished, and the provider's reason.
     finished: Option<(usize, String)>,
-    /// The steps of tool calls that events have shown, by call: each comes once.
-    steps: HashSet<(String, tools::Step)>,
+    /// The stages of tool calls that events have shown, by call: each comes once.
+    stages: HashSet<(String, tools::ToolStage)>,
     /// The first contradiction in the frames.
     contradiction: Option<Contradiction>,
 }
@@ -144,7 +144,7 @@ impl Entities {
         let results = dropped.tool_call_ids.iter().map(|id| (kind::TOOL_RESULT, result_id(id)));
         let calls = dropped.tool_call_ids.iter().map(|id| (kind::TOOL_CALL, id.clone()));
         let messages = dropped.message_ids.iter().map(|id| (kind::MESSAGE, id.clone()));
-        self.steps.retain(|(call, _)| !dropped.tool_call_ids.contains(call));
+        self.stages.retain(|(call, _)| !dropped.tool_call_ids.contains(call));
         for (kind, id) in messages.chain(calls).chain(results) {
             let at = self.places.get(&(kind.to_owned(), id));
             if let Some(entity) = at.and_then(|&at| self.list.get_mut(at)) {
@@ -155,38 +155,28 @@ impl Entities {
     }
 
     /// Prompts, the beginning and the end of a run, and the beginnings of its calls.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are of a message or of a tool")]
     fn of_run(&mut self, payload: &Any) -> bool {
-        if let Any::ChatUserMessageAccepted(it) = payload {
-            self.prompt(it);
-            return true;
-        }
-        if let Any::ChatRunStarted(it) = payload {
-            let ids = it.correlation.clone().unwrap_or_default();
-            for at in std::mem::take(&mut self.unplaced) {
-                self.place(at, &ids);
+        match payload {
+            Any::ChatUserMessageAccepted(it) => self.prompt(it),
+            Any::ChatRunStarted(it) => {
+                let ids = it.correlation.clone().unwrap_or_default();
+                for at in std::mem::take(&mut self.unplaced) {
+                    self.place(at, &ids);
+                }
+                self.run = Some(Run { root: it.message_id.clone(), ids });
             }
-            self.run = Some(Run { root: it.message_id.clone(), ids });
-            return true;
-        }
-        if let Any::ChatProviderCallStarted(it) = payload {
-            if let (Some(run), Some(ids)) = (&mut self.run, &it.correlation) {
-                run.ids = ids.clone();
+            Any::ChatProviderCallStarted(it) => {
+                if let (Some(run), Some(ids)) = (&mut self.run, &it.correlation) {
+                    run.ids = ids.clone();
+                }
             }
-            return true;
+            Any::ChatRunFinished(it) => self.ended(it.correlation.as_ref(), End::Finished),
+            Any::ChatRunStopped(it) => self.ended(it.correlation.as_ref(), End::Stopped),
+            Any::ChatRunFailed(it) => self.failed(it),
+            _ => return false,
         }
-        if let Any::ChatRunFinished(it) = payload {
-            self.ended(it.correlation.as_ref(), End::Finished);
-            return true;
-        }
-        if let Any::ChatRunStopped(it) = payload {
-            self.ended(it.correlation.as_ref(), End::Stopped);
-            return true;
-        }
-        if let Any::ChatRunFailed(it) = payload {
-            self.failed(it);
-            return true;
-        }
-        false
+        true
     }
 
     fn prompt(&mut self, it: &chat::ChatUserMessageAccepted) {
@@ -244,52 +234,64 @@ impl Entities {
     }
 
     /// Segments.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are of no segment")]
     fn of_message(&mut self, payload: &Any) -> bool {
-        if let Any::ChatTextSegmentStarted(it) = payload {
-            let begun = self.segment(&it.message_id, (&it.role, SEGMENT_TEXT), &it.correlation);
-            self.message(ChatMessageEntity { prompt: it.prompt.clone(), ..begun });
-            return true;
+        match payload {
+            Any::ChatTextSegmentStarted(it) => {
+                let begun = self.text_segment(&it.message_id, &it.role, &it.correlation);
+                self.message(ChatMessageEntity { prompt: it.prompt.clone(), ..begun });
+            }
+            Any::ChatReasoningSegmentStarted(it) => {
+                let begun = self.reasoning_segment(&it.message_id, &it.role, &it.correlation);
+                self.message(begun);
+            }
+            Any::ChatTextPatch(it) => {
+                let segment = self.text_segment(&it.message_id, &it.role, &it.correlation);
+                self.patch(segment, &it.text, it.mode);
+            }
+            Any::ChatReasoningPatch(it) => {
+                let segment = self.reasoning_segment(&it.message_id, &it.role, &it.correlation);
+                self.patch(segment, &it.text, it.mode);
+            }
+            Any::ChatTextSegmentFinished(it) => {
+                let segment = self.text_segment(&it.message_id, &it.role, &it.correlation);
+                let segment = ChatMessageEntity { prompt: it.prompt.clone(), ..segment };
+                self.end_segment(segment, (&it.status, &it.text, &it.finish_reason));
+            }
+            Any::ChatReasoningSegmentFinished(it) => {
+                let segment = self.reasoning_segment(&it.message_id, &it.role, &it.correlation);
+                self.end_segment(segment, (&it.status, &it.text, &it.finish_reason));
+            }
+            _ => return false,
         }
-        if let Any::ChatReasoningSegmentStarted(it) = payload {
-            let begun =
-                self.segment(&it.message_id, (&it.role, SEGMENT_REASONING), &it.correlation);
-            self.message(begun);
-            return true;
-        }
-        if let Any::ChatTextPatch(it) = payload {
-            let segment = self.segment(&it.message_id, (&it.role, SEGMENT_TEXT), &it.correlation);
-            self.patch(segment, &it.text, it.mode);
-            return true;
-        }
-        if let Any::ChatReasoningPatch(it) = payload {
-            let segment =
-                self.segment(&it.message_id, (&it.role, SEGMENT_REASONING), &it.correlation);
-            self.patch(segment, &it.text, it.mode);
-            return true;
-        }
-        if let Any::ChatTextSegmentFinished(it) = payload {
-            let segment = self.segment(&it.message_id, (&it.role, SEGMENT_TEXT), &it.correlation);
-            let segment = ChatMessageEntity { prompt: it.prompt.clone(), ..segment };
-            self.end_segment(segment, (&it.status, &it.text, &it.finish_reason));
-            return true;
-        }
-        if let Any::ChatReasoningSegmentFinished(it) = payload {
-            let segment =
-                self.segment(&it.message_id, (&it.role, SEGMENT_REASONING), &it.correlation);
-            self.end_segment(segment, (&it.status, &it.text, &it.finish_reason));
-            return true;
-        }
-        false
+        true
+    }
+
+    fn text_segment(
+        &self,
+        message_id: &str,
+        role: &str,
+        ids: &Option<CorrelationInfo>,
+    ) -> ChatMessageEntity {
+        self.segment(message_id, (role, role::ASSISTANT, SEGMENT_TEXT), ids)
+    }
+
+    fn reasoning_segment(
+        &self,
+        message_id: &str,
+        role: &str,
+        ids: &Option<CorrelationInfo>,
+    ) -> ChatMessageEntity {
+        self.segment(message_id, (role, role::THINKING, SEGMENT_REASONING), ids)
     }
 
     /// The message of a segment at its beginning.
     fn segment(
         &self,
         message_id: &str,
-        (role, segment_type): (&str, &str),
+        (role, own_role, segment_type): (&str, &str, &str),
         ids: &Option<CorrelationInfo>,
     ) -> ChatMessageEntity {
-        let own_role = if segment_type == SEGMENT_TEXT { role::ASSISTANT } else { role::THINKING };
         let of_ids = ids.as_ref().and_then(|ids| number_at_end(&ids.segment_id));
         let number = of_ids.or(number_at_end(message_id)).unwrap_or_default();
         ChatMessageEntity {
@@ -366,21 +368,37 @@ impl Entities {
     /// Adds an entity that the current event creates.
     fn add(&mut self, kind: &str, id: String, payload: Any) -> usize {
         self.check_new(kind, &id);
-        let entity = SnapshotEntity {
-            kind: kind.to_owned(),
-            id,
-            created_ordinal: self.ordinal,
-            last_event_ordinal: self.ordinal,
-            tombstone: false,
-            payload: Some(payload),
-        };
-        self.push(entity);
+        let ordinals = (self.ordinal, self.ordinal);
+        self.push(SnapshotEntity::new(kind, id, ordinals, Some(payload)));
         self.list.len() - 1
     }
 
     fn push(&mut self, entity: SnapshotEntity) {
         self.places.insert((entity.kind.clone(), entity.id.clone()), self.list.len());
         self.list.push(entity);
+    }
+}
+
+impl SnapshotEntity {
+    /// An entity with the ordinals of the events that created it and changed it last.
+    pub(super) fn new(
+        kind: &str,
+        id: String,
+        (created_ordinal, last_event_ordinal): (u64, u64),
+        payload: Option<Any>,
+    ) -> Self {
+        let (kind, tombstone) = (kind.to_owned(), false);
+        Self { kind, id, created_ordinal, last_event_ordinal, tombstone, payload }
+    }
+
+    /// The ids of the run, turn and call that it is of, if it has some.
+    pub(super) fn correlation(&self) -> Option<&CorrelationInfo> {
+        match &self.payload {
+            Some(Any::ChatMessageEntity(it)) => it.correlation.as_ref(),
+            Some(Any::ToolCallEntity(it)) => it.correlation.as_ref(),
+            Some(Any::ToolResultEntity(it)) => it.correlation.as_ref(),
+            Some(_) | None => None,
+        }
     }
 }
 

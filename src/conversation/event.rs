@@ -14,6 +14,7 @@ use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::{StoreDegraded, TokenCounts};
 use crate::protocol::proto::tools::ToolServerChanged;
+use crate::support::named::named_enum;
 use crate::support::text::Text;
 use std::fmt;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ pub(crate) enum Event {
     RunStarted {
         /// The prompt that started it.
         prompt: Text,
-        /// What is chosen, if the log has other choices so far.
+        /// The choices in effect, if they differ from those in the log.
         choices: Option<Arc<Choices>>,
         /// What answers.
         answerer: Answerer,
@@ -112,7 +113,7 @@ pub(crate) enum Event {
         text: Text,
         /// The provider's own finish reason; empty if not known here.
         finish_reason: String,
-        /// It ends where the provider cut the answer off.
+        /// The segment ends where the provider cut the answer off.
         is_cut_off: bool,
     },
     /// The model began a tool call.
@@ -213,7 +214,7 @@ pub(crate) enum Event {
         duration_ms: u64,
         /// The answer contains tool calls.
         has_tool_calls: bool,
-        /// What the provider has to be sent back with the answer.
+        /// Data that the provider needs back together with the answer.
         provider_data: Option<ProviderData>,
         /// What else is known of what it used.
         spent: Spent,
@@ -255,9 +256,9 @@ pub(crate) enum Event {
 /// A turn that frames have shown, whichever program wrote them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ImportedTurn {
-    /// It as people see it.
+    /// Its entities, as people see it.
     pub entities: Vec<SnapshotEntity>,
-    /// It as the model is sent it; `None` if it is not sent it.
+    /// Its form for the model; `None` if the model does not get it.
     pub turn: Option<Arc<Turn>>,
 }
 
@@ -273,7 +274,7 @@ pub(crate) struct Answerer {
     pub started_ms: Option<i64>,
 }
 
-/// What is reported about a provider call to clients that follow it.
+/// A report about a provider call to clients that follow it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallReport {
     /// A request failed and will be sent again.
@@ -317,11 +318,11 @@ pub(crate) enum CallReport {
 /// Token counts up to the end of a provider call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CallCounts {
-    /// Those of the call.
+    /// The counts of the call.
     pub call: TokenCounts,
-    /// Those of the run so far.
+    /// The counts of the run so far.
     pub run: TokenCounts,
-    /// Those of the session so far.
+    /// The counts of the session so far.
     pub session: TokenCounts,
 }
 
@@ -332,14 +333,14 @@ pub(crate) enum SessionEvent {
     ToolsDeclared {
         /// The tools.
         tools: FrontendToolManifestUpdated,
-        /// What is chosen since then; `None` if that is as before.
+        /// The choices from then on; `None` if they are unchanged.
         choices: Option<Arc<Choices>>,
     },
     /// Another model answers.
     ModelSwitched {
         /// The model.
         model: ModelSwitched,
-        /// What is chosen since then; `None` if that is as before.
+        /// The choices from then on; `None` if they are unchanged.
         choices: Option<Arc<Choices>>,
     },
     /// A tool server is in another state.
@@ -368,15 +369,17 @@ pub(crate) enum SegmentKind {
     Thinking,
 }
 
-/// How a segment or a message ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// Normally.
-    Finished,
-    /// The run was stopped.
-    Stopped,
-    /// The run failed.
-    Failed,
+named_enum! {
+    /// How a segment or a message ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Ending {
+        /// Normally.
+        Finished = ending::FINISHED,
+        /// The run was stopped.
+        Stopped = ending::STOPPED,
+        /// The run failed.
+        Failed = ending::FAILED,
+    }
 }
 
 /// A call of a tool.
@@ -435,23 +438,25 @@ pub struct Usage {
     pub reasoning_tokens: Option<i32>,
 }
 
-/// Why a provider call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FinishClass {
-    /// The model ended its answer.
-    Completed,
-    /// A token limit cut the answer.
-    MaxTokens,
-    /// The model requests tool calls.
-    ToolCalls,
-    /// The provider withheld the rest of the answer.
-    ContentFilter,
-    /// The run was stopped.
-    Cancelled,
-    /// The call failed.
-    Failed,
-    /// The provider gave a reason that is not in this list.
-    Other,
+named_enum! {
+    /// Why a provider call ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FinishClass {
+        /// The model ended its answer.
+        Completed = finish::COMPLETED,
+        /// A token limit cut the answer.
+        MaxTokens = finish::MAX_TOKENS,
+        /// The model requests tool calls.
+        ToolCalls = finish::TOOL_CALLS,
+        /// The provider withheld the rest of the answer.
+        ContentFilter = finish::CONTENT_FILTER,
+        /// The run was stopped.
+        Cancelled = finish::CANCELLED,
+        /// The call failed.
+        Failed = ending::FAILED,
+        /// The provider gave a reason that is not in this list.
+        Other = finish::OTHER,
+    }
 }
 
 impl ImportedTurn {
@@ -466,7 +471,7 @@ impl ImportedTurn {
 }
 
 impl Scope {
-    /// That of what happens outside of runs.
+    /// The scope of events outside of runs.
     pub(crate) const OUTSIDE: Self = Self { run: RunId::NONE, turn: 0, call: 0 };
 
     /// The scope, if it is that of a run.
@@ -476,7 +481,7 @@ impl Scope {
 }
 
 impl Event {
-    /// What is chosen since this event, if it changes that.
+    /// The choices from this event on, if it changes them.
     pub(crate) fn choices(&self) -> Option<&Arc<Choices>> {
         if let Self::RunStarted { choices, .. }
         | Self::Session(
@@ -530,17 +535,6 @@ impl Recorded {
     }
 }
 
-impl Ending {
-    /// The value on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Finished => ending::FINISHED,
-            Self::Stopped => ending::STOPPED,
-            Self::Failed => ending::FAILED,
-        }
-    }
-}
-
 impl FinishClass {
     /// Whether the answer is incomplete although the provider reports no error.
     pub(crate) fn cuts_off(self) -> bool {
@@ -549,19 +543,6 @@ impl FinishClass {
             Self::Completed | Self::ToolCalls | Self::Cancelled | Self::Failed | Self::Other => {
                 false
             }
-        }
-    }
-
-    /// The value on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => finish::COMPLETED,
-            Self::MaxTokens => finish::MAX_TOKENS,
-            Self::ToolCalls => finish::TOOL_CALLS,
-            Self::ContentFilter => finish::CONTENT_FILTER,
-            Self::Cancelled => finish::CANCELLED,
-            Self::Failed => ending::FAILED,
-            Self::Other => finish::OTHER,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The log of a conversation: what it began with, and its events. What a session gives a store to append to
-//! it, and what a resumed session gets back.
+//! The log of a conversation: its start record and its events. A session appends records through a store
+//! and is resumed from the projections of its log.
 
 use super::choices::{Choices, ChosenModel};
 use super::event::{Event, Recorded};
@@ -13,7 +13,7 @@ use prost::Message;
 /// Why a run that was cut off is stopped, for people.
 pub(crate) const CUT_OFF: &str = "the process ended before the run did";
 
-/// Something that a session has a store append. What is shown of it may be shown once it is stored.
+/// A record that a session appends to its log. Its frames may be shown once it is durable.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
     /// The session begins. Before its first event.
@@ -22,16 +22,16 @@ pub(crate) enum Record {
     Event(Recorded),
 }
 
-/// What a session begins with.
+/// The first record of a session: its initial content.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SessionStart {
     /// The session.
     pub session: SessionId,
-    /// What the model is sent before the first turn.
+    /// The messages to the model before the first turn.
     pub preamble: Preamble,
     /// The earlier messages as people see them.
     pub history: Vec<SnapshotEntity>,
-    /// What was chosen in a session of which this one is a copy.
+    /// The choices of the session that this one copies.
     pub choices: Choices,
 }
 
@@ -66,7 +66,7 @@ pub struct StoreFailure {
 }
 
 impl SessionStart {
-    /// That of a session which begins with nothing.
+    /// The start record of an empty session.
     pub(crate) fn empty(session: SessionId) -> Self {
         let (preamble, history, choices) = Default::default();
         Self { session, preamble, history, choices }

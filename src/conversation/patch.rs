@@ -1,6 +1,6 @@
 //! Patches: pieces of streamed text, with all fields or only those that change.
 
-use super::event::{SegmentKind, ToolCall};
+use super::event::ToolCall;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode};
 
@@ -14,7 +14,7 @@ pub enum PatchMode {
     Snapshot,
 }
 
-/// Which fields a patch has.
+/// The fields of a patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PatchFields {
     /// All fields that the protocol has for it.
@@ -43,29 +43,20 @@ impl PatchMode {
     }
 }
 
-pub(super) fn lean_patch(
-    message_id: String,
-    kind: SegmentKind,
-    mode: PatchMode,
-    piece: Piece,
-) -> Any {
+pub(super) fn lean_text(message_id: String, mode: PatchMode, piece: Piece) -> chat::ChatTextPatch {
     let Piece { sequence, offset_bytes: offset, text } = piece;
     let mode = mode.on_wire().into();
-    match kind {
-        SegmentKind::Text => {
-            chat::ChatTextPatch { message_id, sequence, offset, text, mode, ..Default::default() }
-                .into()
-        }
-        SegmentKind::Thinking => chat::ChatReasoningPatch {
-            message_id,
-            sequence,
-            offset,
-            text,
-            mode,
-            ..Default::default()
-        }
-        .into(),
-    }
+    chat::ChatTextPatch { message_id, sequence, offset, text, mode, ..Default::default() }
+}
+
+pub(super) fn lean_reasoning(
+    message_id: String,
+    mode: PatchMode,
+    piece: Piece,
+) -> chat::ChatReasoningPatch {
+    let Piece { sequence, offset_bytes: offset, text } = piece;
+    let mode = mode.on_wire().into();
+    chat::ChatReasoningPatch { message_id, sequence, offset, text, mode, ..Default::default() }
 }
 
 pub(super) fn lean_arguments_patch(tool: ToolCall, piece: Piece) -> Any {

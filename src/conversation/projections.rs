@@ -27,7 +27,7 @@ pub(crate) struct Projections {
     pub transcript: Transcript,
     /// Token counts and costs.
     pub usage: UsageTotals,
-    /// What is chosen.
+    /// The client's choices.
     pub choices: Arc<Choices>,
     /// The ids of the session's tool calls.
     pub tool_calls: ToolCallIds,
@@ -40,7 +40,7 @@ pub(crate) struct Projections {
 pub(crate) struct ToolCallIds(HashMap<ToolCallId, u32>);
 
 impl Projections {
-    /// Those of a log that begins like this.
+    /// The projections of a log with this start record.
     pub(crate) fn of_start(start: &SessionStart) -> Self {
         let mut tool_calls = ToolCallIds::default();
         tool_calls.add_all(&start.history);

@@ -85,7 +85,7 @@ enum Body {
         tool: ToolCall,
         result: Arc<ToolResult>,
     },
-    /// One that frames have shown, as they did.
+    /// An entity of another session, as its frames showed it.
     Imported(Box<SnapshotEntity>),
 }
 
@@ -218,14 +218,9 @@ impl Timeline {
     /// The text so far of a segment of `run`; empty if there is no such segment.
     pub(crate) fn text(&self, run: RunId, wanted: Segment) -> Text {
         let newest = self.entities.iter().rev().take_while(|entity| entity.scope.run == run);
-        let mut texts = newest.filter_map(|entity| match &entity.body {
-            Body::Segment { segment, text, .. } if *segment == wanted => Some(text.clone()),
-            Body::Segment { .. }
-            | Body::Prompt { .. }
-            | Body::Failure { .. }
-            | Body::Tool { .. }
-            | Body::ToolResult { .. }
-            | Body::Imported(_) => None,
+        let mut texts = newest.filter_map(|entity| {
+            let Body::Segment { segment, text, .. } = &entity.body else { return None };
+            (*segment == wanted).then(|| text.clone())
         });
         texts.next().unwrap_or_default()
     }
@@ -260,8 +255,8 @@ impl Timeline {
         self.entities.push(Entity { scope, created: ordinal, changed: ordinal, body });
     }
 
-    /// A run was stopped. If its process had ended, the text that was cut off shows that; without one, the
-    /// prompt does.
+    /// A run was stopped. If the cause was the end of its process, the entity of the interrupted text is
+    /// marked, or, if there is no text, that of the prompt.
     fn stopped(&mut self, recorded: &Recorded, reason: &str) {
         if reason != CUT_OFF {
             return;
@@ -336,14 +331,9 @@ impl Body {
 
     /// Whether it answers the prompt of its run, at least in part.
     fn is_answer(&self) -> bool {
-        match self {
-            Self::Segment { segment, .. } => segment.kind == SegmentKind::Text,
-            Self::Failure { .. } => true,
-            Self::Prompt { .. }
-            | Self::Tool { .. }
-            | Self::ToolResult { .. }
-            | Self::Imported(_) => false,
-        }
+        let is_text = |segment: &Segment| segment.kind == SegmentKind::Text;
+        matches!(self, Self::Failure { .. })
+            || matches!(self, Self::Segment { segment, .. } if is_text(segment))
     }
 
     fn segment(segment: Segment, prompt: &Text) -> Self {

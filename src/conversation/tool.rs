@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct ToolSpec {
     /// The name by which the model calls it.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description, for the model.
     pub description: String,
     /// JSON Schema of the arguments, an object.
     pub input_schema: Arc<Map<String, Value>>,

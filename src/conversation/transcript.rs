@@ -26,7 +26,7 @@ pub struct Transcript {
     failed: Option<Arc<Turn>>,
 }
 
-/// What is sent to the model before the first turn.
+/// The messages to the model before the first turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preamble {
     /// The system prompt.
@@ -55,15 +55,15 @@ pub(crate) struct Turn {
     pub prompt: Text,
     /// What goes with the prompt.
     pub attachments: Attachments,
-    /// The model's text and tool calls, in order.
-    pub steps: Vec<Step>,
+    /// The parts of the turn after its prompt, in order.
+    pub items: Vec<TurnItem>,
     /// The state of the turn.
     pub state: TurnState,
 }
 
-/// A step of the model.
+/// One part of a turn after its prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum TurnItem {
     /// A text.
     Text {
         /// Number of its provider call, from 1; `None` if it was stored without one.
@@ -73,7 +73,7 @@ pub(crate) enum Step {
     },
     /// A prompt that joined the turn, and what goes with it.
     Prompt(Text, Attachments),
-    /// What the provider wrote for itself in the steps before, back to the last step of this kind.
+    /// The provider's own data about the items since the previous item of this kind.
     ProviderData(ProviderData),
     /// A tool call.
     Called {
@@ -110,7 +110,7 @@ impl Transcript {
         self.preamble = Arc::new(preamble);
     }
 
-    /// What is sent before the first turn.
+    /// The messages before the first turn.
     pub(crate) fn preamble(&self) -> &Preamble {
         &self.preamble
     }
@@ -148,21 +148,21 @@ impl Transcript {
                     number: recorded.scope.turn,
                     prompt: prompt.clone(),
                     attachments: attachments.clone(),
-                    steps: Vec::new(),
+                    items: Vec::new(),
                     state: TurnState::Open,
                 }));
             }
             Event::PromptJoined { prompt, attachments, .. } => {
-                self.step(Step::Prompt(prompt.clone(), attachments.clone()));
+                self.push(TurnItem::Prompt(prompt.clone(), attachments.clone()));
             }
             Event::RepairRequested { reason, .. } => {
-                self.step(Step::Prompt(repair_prompt(reason).into(), Attachments::default()));
+                self.push(TurnItem::Prompt(repair_prompt(reason).into(), Attachments::default()));
             }
             Event::SegmentFinished { segment, text, .. } => {
                 self.answered(recorded.scope.call, segment.kind, text);
             }
             Event::CallFinished { provider_data: Some(data), .. } => {
-                self.step(Step::ProviderData(data.clone()));
+                self.push(TurnItem::ProviderData(data.clone()));
             }
             Event::ToolCallRequested { tool, input } => {
                 self.called(recorded.scope.call, tool, input);
@@ -199,32 +199,32 @@ impl Transcript {
     /// Leaves out what providers on other hosts than `host` wrote for themselves: nobody else can read
     /// it, and it may hold what the user did not mean for others.
     pub(crate) fn leave_out_data_of_others(&mut self, host: &str) {
-        self.leave_out(|step| matches!(step, Step::ProviderData(data) if &*data.host != host));
+        self.leave_out(|item| matches!(item, TurnItem::ProviderData(data) if &*data.host != host));
     }
 
     /// Leaves out what all providers wrote for themselves.
     pub(crate) fn leave_out_provider_data(&mut self) {
-        self.leave_out(|step| matches!(step, Step::ProviderData(_)));
+        self.leave_out(|item| matches!(item, TurnItem::ProviderData(_)));
     }
 
     /// Leaves out the images in the results of tools; the texts have notes in their places.
     pub(crate) fn leave_out_tool_images(&mut self) {
         for turn in &mut self.turns {
-            if turn.steps.iter().all(|step| step.tool_images().is_empty()) {
+            if turn.items.iter().all(|item| item.tool_images().is_empty()) {
                 continue;
             }
-            for step in &mut Arc::make_mut(turn).steps {
-                if let Step::Called { result: Some(result), .. } = step {
+            for item in &mut Arc::make_mut(turn).items {
+                if let TurnItem::Called { result: Some(result), .. } = item {
                     *result = Arc::new(ToolResult::clone(result).without_images());
                 }
             }
         }
     }
 
-    fn leave_out(&mut self, is_meant: impl Fn(&Step) -> bool) {
+    fn leave_out(&mut self, is_meant: impl Fn(&TurnItem) -> bool) {
         for turn in &mut self.turns {
-            if turn.steps.iter().any(&is_meant) {
-                Arc::make_mut(turn).steps.retain(|step| !is_meant(step));
+            if turn.items.iter().any(&is_meant) {
+                Arc::make_mut(turn).items.retain(|item| !is_meant(item));
             }
         }
     }
@@ -233,19 +233,19 @@ impl Transcript {
         // Reasoning is shown to people but not sent back: providers expect only the answers.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
-            self.step(Step::Text { round: Some(round), text: text.clone() });
+            self.push(TurnItem::Text { round: Some(round), text: text.clone() });
         }
     }
 
     fn called(&mut self, round: u32, tool: &ToolCall, input: &str) {
         let (tool, input) = (tool.clone(), input.to_owned());
-        self.step(Step::Called { round, tool, input, result: None });
+        self.push(TurnItem::Called { round, tool, input, result: None });
     }
 
     fn returned(&mut self, returned: &ToolCall, with: &Arc<ToolResult>) {
         let Some(turn) = self.open() else { return };
-        for step in turn.steps.iter_mut().rev() {
-            if let Step::Called { tool, result, .. } = step
+        for item in turn.items.iter_mut().rev() {
+            if let TurnItem::Called { tool, result, .. } = item
                 && tool.id == returned.id
             {
                 *result = Some(Arc::clone(with));
@@ -261,14 +261,14 @@ impl Transcript {
             Ending::Stopped | Ending::Failed => TurnState::Interrupted,
         };
         // If a prompt whose run failed without text were kept, it would be answered twice.
-        if ending == Ending::Failed && turn.steps.iter().all(Step::is_blank) {
+        if ending == Ending::Failed && turn.items.iter().all(TurnItem::is_blank) {
             self.failed = self.turns.pop();
         }
     }
 
-    fn step(&mut self, step: Step) {
+    fn push(&mut self, item: TurnItem) {
         if let Some(turn) = self.open() {
-            turn.steps.push(step);
+            turn.items.push(item);
         }
     }
 
@@ -278,7 +278,7 @@ impl Transcript {
     }
 }
 
-impl Step {
+impl TurnItem {
     /// Number of the provider call that this text or tool call is of, if it is known.
     pub(crate) fn round(&self) -> Option<u32> {
         match self {
@@ -318,7 +318,7 @@ impl Step {
 
 impl Turn {
     fn attached_bytes(&self) -> u64 {
-        let later = self.steps.iter().flat_map(Step::attachments);
+        let later = self.items.iter().flat_map(TurnItem::attachments);
         self.attachments.iter().chain(later).map(Attachment::len_bytes).sum()
     }
 }

@@ -93,8 +93,8 @@ impl Ui {
 }
 
 impl Ui {
-    /// The UI event for `recorded` with all fields, and in a patch the new text alone, whatever patches
-    /// clients are shown.
+    /// The UI event for `recorded` with all fields. Patches contain the new text alone, independent of
+    /// the patch mode of clients.
     pub(crate) fn backend_event(&mut self, recorded: &Recorded) -> Option<Any> {
         let patches = std::mem::take(&mut self.patches);
         let payload = self.project(recorded.clone());

@@ -14,7 +14,7 @@ const PICOS_PER_DIGIT: u128 = 1_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(pub(crate) u128);
 
-/// What a provider call used beside the counts that its provider reported.
+/// The usage of a provider call besides the counts that its provider reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     /// Nothing was sent, or the provider refused the request: without counts, nothing was used.
@@ -51,73 +51,65 @@ impl UsageTotals {
 }
 
 /// Counts that add up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Totals {
-    calls: u32,
-    uncounted: u32,
-    input: u64,
-    output: u64,
-    cached: u64,
-    cache_creation: u64,
-    reasoning: u64,
+    /// Without a cost.
+    counts: TokenCounts,
     cost: Cost,
-    /// That of `cost`; `None` as long as no call had a cost.
+    /// The currency of `cost`; `None` as long as no call had a cost.
     currency: Option<Arc<str>>,
     /// There is a call whose cost is not known, or is in another currency.
     has_unknown: bool,
 }
 
 impl Totals {
-    /// The counts of one call. One that was not counted, as it was cancelled, is not among `calls`.
+    /// The counts of one call. One that was not counted, as it was cancelled, is not among the provider
+    /// calls.
     fn of_call(usage: Option<&Usage>, spent: &Spent) -> Self {
         if usage.is_none() && !spent.is_free {
-            return Self { uncounted: 1, ..Self::default() };
+            let counts = TokenCounts { uncounted_calls: 1, ..TokenCounts::default() };
+            return Self { counts, ..Self::default() };
         }
         let usage = usage.copied().unwrap_or_default();
         let count = |tokens: i32| u64::try_from(tokens).unwrap_or_default();
+        let counts = TokenCounts {
+            provider_calls: 1,
+            input_tokens: count(usage.input_tokens),
+            output_tokens: count(usage.output_tokens),
+            cached_tokens: count(usage.cached_tokens),
+            cache_creation_tokens: count(usage.cache_creation_tokens),
+            reasoning_tokens: count(usage.reasoning_tokens.unwrap_or_default()),
+            ..TokenCounts::default()
+        };
         let (cost, currency) = spent.cost.clone().unzip();
-        Self {
-            calls: 1,
-            uncounted: 0,
-            input: count(usage.input_tokens),
-            output: count(usage.output_tokens),
-            cached: count(usage.cached_tokens),
-            cache_creation: count(usage.cache_creation_tokens),
-            reasoning: count(usage.reasoning_tokens.unwrap_or_default()),
-            has_unknown: cost.is_none(),
-            cost: cost.unwrap_or_default(),
-            currency,
-        }
+        Self { counts, has_unknown: cost.is_none(), cost: cost.unwrap_or_default(), currency }
     }
 
     fn add(&mut self, other: &Self) {
         let is_same = |own: &Arc<str>| other.currency.as_ref().is_none_or(|other| other == own);
         self.has_unknown |= other.has_unknown || !self.currency.as_ref().is_none_or(is_same);
         self.currency = self.currency.take().or_else(|| other.currency.clone());
-        self.calls = self.calls.saturating_add(other.calls);
-        self.uncounted = self.uncounted.saturating_add(other.uncounted);
-        self.input = self.input.saturating_add(other.input);
-        self.output = self.output.saturating_add(other.output);
-        self.cached = self.cached.saturating_add(other.cached);
-        self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
-        self.reasoning = self.reasoning.saturating_add(other.reasoning);
         self.cost = self.cost + other.cost;
+        let (own, more) = (&mut self.counts, &other.counts);
+        own.provider_calls = own.provider_calls.saturating_add(more.provider_calls);
+        own.uncounted_calls = own.uncounted_calls.saturating_add(more.uncounted_calls);
+        own.input_tokens = own.input_tokens.saturating_add(more.input_tokens);
+        own.output_tokens = own.output_tokens.saturating_add(more.output_tokens);
+        own.cached_tokens = own.cached_tokens.saturating_add(more.cached_tokens);
+        own.cache_creation_tokens =
+            own.cache_creation_tokens.saturating_add(more.cache_creation_tokens);
+        own.reasoning_tokens = own.reasoning_tokens.saturating_add(more.reasoning_tokens);
     }
 
     /// The counts as an event has them; the cost only if that of every counted call is known, in one
-    /// currency. What the uncounted calls cost is not in it.
+    /// currency. The cost of uncounted calls is not included.
     fn on_wire(&self) -> TokenCounts {
-        let currency = self.currency.as_ref().filter(|_| self.calls > 0 && !self.has_unknown);
+        let is_known = self.counts.provider_calls > 0 && !self.has_unknown;
+        let currency = self.currency.as_ref().filter(|_| is_known);
         TokenCounts {
-            provider_calls: self.calls,
-            uncounted_calls: self.uncounted,
-            input_tokens: self.input,
-            output_tokens: self.output,
-            cached_tokens: self.cached,
-            cache_creation_tokens: self.cache_creation,
-            reasoning_tokens: self.reasoning,
             cost: currency.map_or(String::new(), |_| self.cost.to_string()),
             currency: currency.map_or(String::new(), |currency| (**currency).to_owned()),
+            ..self.counts.clone()
         }
     }
 }

@@ -25,6 +25,7 @@ mod tests;
 pub use super::provider::settings::Settings;
 
 use super::{CallSettings, CallSpec};
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::Failures;
 use crate::engine::provider::interface::{Interface, Refused};
@@ -45,15 +46,6 @@ pub const DEFAULT_MODEL: &str = "claude-sonnet-5";
 /// The engine's name.
 pub(super) const NAME: &str = "anthropic";
 
-/// The path of the interface, after the base URL.
-const ENDPOINT: &str = "/v1/messages";
-
-/// The path after a base URL that ends in the version.
-const ENDPOINT_OF_VERSION: &str = "/messages";
-
-/// The end of a URL whose base URL ends in the version.
-const DOUBLED_VERSION: &str = "/v1/v1/messages";
-
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
@@ -73,12 +65,8 @@ impl Interface for Messages {
     type Reader<'a> = AnthropicReader<'a>;
 
     fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
-        let url = address::endpoint(base_url, ENDPOINT, has_login)?;
         // Anthropic's own clients have the version in the path, those of other providers in the base.
-        match url.path().ends_with(DOUBLED_VERSION) {
-            true => address::endpoint(base_url, ENDPOINT_OF_VERSION, has_login),
-            false => Ok(url),
-        }
+        address::prefixed_endpoint(base_url, "/v1", "/messages", has_login)
     }
 
     fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
@@ -95,7 +83,7 @@ impl Interface for Messages {
         generation::ignored_settings(model, settings)
     }
 
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> AnthropicReader<'a> {
-        AnthropicReader::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, end: BodyEnd, _: &[ToolSpec]) -> AnthropicReader<'a> {
+        AnthropicReader::new(failures, end)
     }
 }

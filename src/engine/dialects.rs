@@ -161,14 +161,14 @@ fn body<I: Interface>(
 fn read<I: Interface>(of: Dialect, stream: &str) -> (Vec<EngineEvent>, CallEnd) {
     let base_url = format!("https://{}", of.host());
     let failures = Failures::new(&SettingNames::FIELDS, None, &base_url, of.model());
-    let reader = I::reader(&failures, of.model(), BodyEnd::Marked);
+    let reader = I::reader(&failures, BodyEnd::Marked, &[]);
     let (mut events, result) = read_pieces(reader, &[stream.as_bytes()]);
     events.insert(0, EngineEvent::CallStarted);
     let end = result.map_or_else(|why| CallEnd::Failed(why.into_error()), |()| CallEnd::Finished);
     (events, end)
 }
 
-/// Arguments as an object, where the interface has them so: a text that is none is a list.
+/// Arguments as JSON, for interfaces that take them so; a text that is not JSON becomes a list of it.
 fn object(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!([arguments]))
 }

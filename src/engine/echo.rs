@@ -4,12 +4,9 @@
 mod pace;
 mod script;
 
-use super::{
-    CallEnd, CallSpec, Engine, EngineEvent, ErrorClass, RunError, Running, SettingNames, Sink,
-    Stage,
-};
+use super::{CallEnd, CallSpec, Engine, EngineEvent, RunError, Running, SettingNames, Sink};
 use crate::conversation::event::{FinishClass, ToolResult};
-use crate::conversation::transcript::{Step, Turn, TurnState};
+use crate::conversation::transcript::{Turn, TurnItem, TurnState};
 use crate::protocol::attachment::Attachment;
 use pace::Pace;
 use script::ScriptedCall;
@@ -122,28 +119,24 @@ impl Echo {
     }
 
     async fn reason(&self, text: &str, sink: &Sink) {
-        let mut pace = Pace::new(self.delay);
-        for text in pieces(text) {
-            pace.wait().await;
-            sink.send(EngineEvent::Reasoning { source: "echo", text }).await;
-        }
+        self.send(text, sink, |text| EngineEvent::Reasoning { source: "echo", text }).await;
     }
 
     async fn say(&self, text: &str, sink: &Sink) {
+        self.send(text, sink, EngineEvent::Text).await;
+    }
+
+    async fn send(&self, text: &str, sink: &Sink, event: impl Fn(String) -> EngineEvent) {
         let mut pace = Pace::new(self.delay);
-        for text in pieces(text) {
+        for piece in pieces(text) {
             pace.wait().await;
-            sink.send(EngineEvent::Text(text)).await;
+            sink.send(event(piece)).await;
         }
     }
 
     /// Answers with the text of the file at `path`, line by line; long lines are sent in pieces.
     async fn recite(&self, path: &Path, sink: &Sink) -> io::Result<()> {
-        // A pipe would hold up the loop, and with it every signal.
-        if !path.metadata()?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
-        }
-        let mut file = BufReader::new(File::open(path)?);
+        let mut file = BufReader::new(open(path)?);
         let mut pace = Pace::new(self.delay);
         let mut piece = Vec::new();
         let mut is_empty = true;
@@ -164,22 +157,14 @@ impl Echo {
 }
 
 async fn finish(class: FinishClass, sink: &Sink) {
-    let stop_reason = match class {
-        FinishClass::ToolCalls => "tool_calls",
-        FinishClass::Completed
-        | FinishClass::MaxTokens
-        | FinishClass::ContentFilter
-        | FinishClass::Cancelled
-        | FinishClass::Failed
-        | FinishClass::Other => "stop",
-    };
+    let stop_reason = if class == FinishClass::ToolCalls { "tool_calls" } else { "stop" };
     let stop_reason = stop_reason.to_owned();
     sink.send(EngineEvent::CallFinished { stop_reason, class, provider_data: None }).await;
 }
 
 /// The provider calls that have answered in this turn: each brought text, tool calls, or both.
 fn rounds(turn: &Turn) -> usize {
-    let mut rounds: Vec<u32> = turn.steps.iter().filter_map(Step::round).collect();
+    let mut rounds: Vec<u32> = turn.items.iter().filter_map(TurnItem::round).collect();
     rounds.dedup();
     rounds.len()
 }
@@ -195,17 +180,21 @@ fn whole_text(piece: &mut Vec<u8>, is_last: bool) -> io::Result<String> {
     String::from_utf8(std::mem::replace(piece, rest)).map_err(io::Error::other)
 }
 
-fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError {
-    RunError {
-        stage: Stage::Init,
-        class: ErrorClass::Config,
-        message: format!(
-            "{} can't be read, so the echo engine has no answer; name a text file with {}",
-            path.display(),
-            names.echo_answer
-        ),
-        detail: error.to_string(),
+/// Opens a file that is no pipe, which would hold up the loop, and with it every signal.
+fn open(path: &Path) -> io::Result<File> {
+    match path.metadata()?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::other("it is no regular file")),
     }
+}
+
+fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError {
+    let message = format!(
+        "{} can't be read, so the echo engine has no answer; name a text file with {}",
+        path.display(),
+        names.echo_answer
+    );
+    RunError::of_settings(message, error.to_string())
 }
 
 /// The reasoning of the engine about the last turn.
@@ -218,18 +207,18 @@ fn reply(turns: &[Arc<Turn>]) -> String {
     let Some((turn, earlier)) = turns.split_last() else { return String::new() };
     let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt.as_str());
     reply += &attached(&turn.attachments);
-    for step in &turn.steps {
-        match step {
-            Step::Prompt(prompt, attachments) => {
+    for item in &turn.items {
+        match item {
+            TurnItem::Prompt(prompt, attachments) => {
                 reply += "\nThen you said: ";
                 reply += &quote(prompt);
                 reply += &attached(attachments);
             }
-            Step::Called { tool, result, .. } => {
+            TurnItem::Called { tool, result, .. } => {
                 reply += &format!("\nThe tool {} returned: ", tool.name);
                 reply += &quote(result.as_deref().map_or("nothing", ToolResult::text));
             }
-            Step::Text { .. } | Step::ProviderData(_) => {}
+            TurnItem::Text { .. } | TurnItem::ProviderData(_) => {}
         }
     }
     if let Some(before) = earlier.last() {
@@ -268,7 +257,7 @@ mod tests {
             number: 1,
             prompt: prompt.into(),
             attachments: Arc::new([]),
-            steps: Vec::new(),
+            items: Vec::new(),
             state,
         })
     }

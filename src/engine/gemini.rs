@@ -99,16 +99,7 @@ impl Interface for GenerateContent {
         generation::ignored_settings(model, settings)
     }
 
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> GeminiReader<'a> {
-        GeminiReader::new(failures, model, end)
-    }
-
-    fn reader_with_tools<'a>(
-        failures: &'a Failures,
-        model: &'a str,
-        end: BodyEnd,
-        tools: &[ToolSpec],
-    ) -> GeminiReader<'a> {
-        GeminiReader::new(failures, model, end).with_names(Names::of(tools))
+    fn reader<'a>(failures: &'a Failures, end: BodyEnd, tools: &[ToolSpec]) -> GeminiReader<'a> {
+        GeminiReader::new(failures, end).with_names(Names::of(tools))
     }
 }

@@ -18,6 +18,7 @@ pub use super::provider::settings::Settings;
 pub use host::base_url;
 
 use super::{CallSettings, CallSpec};
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::Failures;
 use crate::engine::provider::interface::{Interface, Refused};
@@ -35,15 +36,6 @@ pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:11434";
 /// The engine's name.
 pub(super) const NAME: &str = "ollama";
 
-/// The path of the interface, after the base URL.
-const ENDPOINT: &str = "/api/chat";
-
-/// The path after a base URL that ends in the common path of Ollama's interface.
-const ENDPOINT_OF_API: &str = "/chat";
-
-/// The end of a URL whose base URL ends in the common path of Ollama's interface.
-const DOUBLED_API: &str = "/api/api/chat";
-
 remote_engine!(Ollama over Chat, named NAME);
 
 impl Interface for Chat {
@@ -57,11 +49,7 @@ impl Interface for Chat {
     type Reader<'a> = OllamaReader<'a>;
 
     fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
-        let url = address::endpoint(base_url, ENDPOINT, has_login)?;
-        match url.path().ends_with(DOUBLED_API) {
-            true => address::endpoint(base_url, ENDPOINT_OF_API, has_login),
-            false => Ok(url),
-        }
+        address::prefixed_endpoint(base_url, "/api", "/chat", has_login)
     }
 
     fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
@@ -78,7 +66,7 @@ impl Interface for Chat {
         budget.into_iter().chain(summary).collect()
     }
 
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> OllamaReader<'a> {
-        OllamaReader::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, end: BodyEnd, _: &[ToolSpec]) -> OllamaReader<'a> {
+        OllamaReader::new(failures, end)
     }
 }

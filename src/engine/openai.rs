@@ -24,6 +24,7 @@ mod tests;
 pub use super::provider::settings::Settings;
 
 use super::{CallSettings, CallSpec};
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::Failures;
 use crate::engine::provider::interface::{Interface, Refused};
@@ -78,7 +79,7 @@ impl Interface for ChatCompletions {
         request::ignored_settings(model, settings)
     }
 
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> OpenAiReader<'a> {
-        OpenAiReader::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, end: BodyEnd, _: &[ToolSpec]) -> OpenAiReader<'a> {
+        OpenAiReader::new(failures, end)
     }
 }

@@ -14,6 +14,7 @@ pub(super) mod sse;
 mod subset;
 pub(super) mod tool;
 
+pub(super) mod calls;
 pub(super) mod halves;
 pub(super) mod lines;
 

@@ -25,6 +25,7 @@ pub use super::provider::settings::Settings;
 
 use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL};
 use super::{CallSettings, CallSpec};
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::Failures;
 use crate::engine::provider::interface::{Interface, Refused};
@@ -68,7 +69,7 @@ impl Interface for ResponsesApi {
         request::ignored_settings(model, settings)
     }
 
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> ResponsesReader<'a> {
-        ResponsesReader::new(failures, model, end)
+    fn reader<'a>(failures: &'a Failures, end: BodyEnd, _: &[ToolSpec]) -> ResponsesReader<'a> {
+        ResponsesReader::new(failures, end)
     }
 }

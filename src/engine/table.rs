@@ -110,8 +110,8 @@ impl Engines {
         [initial].into_iter().chain(others).collect()
     }
 
-    /// Begins a call of the engine that `spec` names; of the initial one if there is none of that
-    /// name, which the session does not let happen.
+    /// Begins a call of the engine that `spec` names. The session validates the name; an unknown one
+    /// means the initial engine.
     pub(crate) fn start(&self, mut spec: CallSpec, sink: Sink) -> Running {
         let entry = self.others.get(&spec.engine).unwrap_or(&self.initial);
         spec.model = spec.model.or_else(|| entry.model.clone());

@@ -1,9 +1,7 @@
 //! In the place of an engine whose settings can't be used: every call fails with the reason, and a
 //! request can choose another engine. No other provider answers in its place.
 
-use super::{
-    CallEnd, CallSettings, CallSpec, Engine, ErrorClass, Listing, RunError, Running, Sink, Stage,
-};
+use super::{CallEnd, CallSettings, CallSpec, Engine, Listing, RunError, Running, Sink};
 use std::future::ready;
 
 /// The reason.
@@ -20,12 +18,7 @@ impl Unusable {
 
     /// The error of every call.
     fn error(&self) -> RunError {
-        RunError {
-            stage: Stage::Init,
-            class: ErrorClass::Config,
-            message: self.why.clone(),
-            detail: self.why.clone(),
-        }
+        RunError::of_settings(self.why.clone(), self.why.clone())
     }
 }
 

@@ -65,20 +65,12 @@ impl Supervisor {
     /// Notes the request in `input`, if there is one: it is owed a `done`. Before anything is done about
     /// it.
     pub(super) fn note_request(&mut self, input: &Input) {
-        let id = match input {
-            Input::Request(request) => Some(request.id.clone()),
-            Input::BadLine(line) => line.id.clone(),
-            Input::InputEnded
-            | Input::InputFailed { .. }
-            | Input::Task(..)
-            | Input::FilesRead(..)
-            | Input::DeadlineReached
-            | Input::ServerChanged(_)
-            | Input::Restored(_)
-            | Input::StoreFailed(_)
-            | Input::Interrupted(_)
-            | Input::ReaderGone
-            | Input::Refused(_) => return,
+        let id = if let Input::Request(request) = input {
+            Some(request.id.clone())
+        } else if let Input::BadLine(line) = input {
+            line.id.clone()
+        } else {
+            return;
         };
         self.open.push_back(OpenRequest { id, has_run: false });
     }
@@ -103,39 +95,24 @@ impl Supervisor {
     }
 
     fn note(&mut self, output: &Output) {
-        match output {
-            Output::Frame(frame) => self.note_frame(frame),
-            Output::Exit(_) | Output::Abort(_) => self.has_ended = true,
-            Output::Persist(_)
-            | Output::StartCall(..)
-            | Output::StartTool(..)
-            | Output::ReadFiles(..)
-            | Output::CancelTask(_)
-            | Output::Warning(_) => {}
+        if let Output::Frame(frame) = output {
+            self.note_frame(frame);
+        } else if let Output::Exit(_) | Output::Abort(_) = output {
+            self.has_ended = true;
         }
     }
 
     fn note_frame(&mut self, frame: &Frame) {
         let at = || self.open.iter().position(|open| open.name() == frame.request_id);
-        match &frame.frame {
-            Some(Body::Done(_)) => {
-                if let Some(at) = at() {
-                    self.open.remove(at);
-                }
+        if let Some(Body::Done(_)) = &frame.frame {
+            if let Some(at) = at() {
+                self.open.remove(at);
             }
-            Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => {
-                if let Some(at) = at() {
-                    self.open[at].has_run = true;
-                }
-            }
-            Some(
-                Body::UiEvent(_)
-                | Body::BackendEvent(_)
-                | Body::Hello(_)
-                | Body::Snapshot(_)
-                | Body::Error(_),
-            )
-            | None => {}
+        } else if let Some(Body::UiEvent(event)) = &frame.frame
+            && event.name == RUN_BEGINS
+            && let Some(at) = at()
+        {
+            self.open[at].has_run = true;
         }
     }
 

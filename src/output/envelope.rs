@@ -33,9 +33,10 @@ const WARNINGS_MAX: usize = 100;
 const TOOL_CALLS_MAX: usize = 1000;
 
 /// The syntax of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// JSON, each item of a list on a line.
+    #[default]
     Json,
     Yaml,
 }
@@ -53,8 +54,14 @@ pub(crate) enum EnvelopeData {
     Frames(Vec<Box<RawValue>>),
 }
 
+impl Default for EnvelopeData {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
 /// The document, as far as it is known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Envelope {
     layout: Layout,
     answer: EnvelopeData,
@@ -85,22 +92,7 @@ impl Envelope {
     /// A document with `answer` as its initial `data`, and these members in `meta` besides the
     /// fixed ones.
     pub(crate) fn new(layout: Layout, answer: EnvelopeData, meta: Map<String, Value>) -> Self {
-        Self {
-            layout,
-            answer,
-            breaks: CallBreaks::default(),
-            tool_calls: Vec::new(),
-            session: String::new(),
-            error: None,
-            warnings: Vec::new(),
-            meta,
-            is_truncated: false,
-            is_timed: false,
-            bytes: 0,
-            lost: 0,
-            omitted: 0,
-            reasoning_tokens: None,
-        }
+        Self { layout, answer, meta, ..Self::default() }
     }
 
     /// Puts `warnings` first.

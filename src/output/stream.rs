@@ -41,7 +41,7 @@ pub(crate) struct Beginning {
 }
 
 /// The event stream of one process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct JsonStream {
     beginning: Beginning,
     session: String,
@@ -87,17 +87,7 @@ struct StreamEvent<'a> {
 impl JsonStream {
     /// The stream of a process that begins with this `start`.
     pub(crate) fn new(beginning: Beginning) -> Self {
-        Self {
-            beginning,
-            session: String::new(),
-            is_streaming: false,
-            breaks: CallBreaks::default(),
-            tools_used: Vec::new(),
-            open_tools: BTreeMap::new(),
-            tokens: None,
-            cut_off: None,
-            reasoning_tokens: None,
-        }
+        Self { beginning, ..Self::default() }
     }
 
     pub(super) fn frame(
@@ -336,15 +326,15 @@ impl JsonStream {
 /// answer; a signal or an internal error is a failure.
 pub(super) fn status(code: ExitCode) -> u8 {
     match code {
+        ExitCode::InputFailed | ExitCode::Internal | ExitCode::Interrupted(_) => {
+            ExitCode::RunFailed.number()
+        }
         ExitCode::Ok
+        | ExitCode::RunFailed
         | ExitCode::Usage
         | ExitCode::CutOff
         | ExitCode::TryLater
         | ExitCode::OutputFailed => code.number(),
-        ExitCode::RunFailed
-        | ExitCode::InputFailed
-        | ExitCode::Internal
-        | ExitCode::Interrupted(_) => ExitCode::RunFailed.number(),
     }
 }
 

@@ -29,43 +29,26 @@ impl Text {
     }
 
     pub(super) fn frame(&mut self, frame: &Frame, out: &mut Vec<u8>) {
-        match View::of(frame) {
-            View::Text(text) => self.prompt(text, out),
-            View::CallStarted => {
-                self.breaks.call_started();
-                if let Shown::Document(document, _) = &mut self.shown {
-                    *document = None;
-                }
+        let view = View::of(frame);
+        if let View::Text(text) = view {
+            self.prompt(text, out);
+        } else if let View::CallStarted = view {
+            self.breaks.call_started();
+            self.document(None);
+        } else if let View::Object(object) = view {
+            self.document(Some(&object.json));
+        } else if let View::AnswerRejected(_) = view {
+            self.breaks = CallBreaks::default();
+            self.document(None);
+            if let Shown::AtEnd(text) | Shown::Document(_, text) = &mut self.shown {
+                text.clear();
             }
-            View::AnswerRejected(_) => {
-                self.breaks = CallBreaks::default();
-                match &mut self.shown {
-                    Shown::Pieces => {}
-                    Shown::AtEnd(text) => text.clear(),
-                    Shown::Document(document, text) => {
-                        *document = None;
-                        text.clear();
-                    }
-                }
-            }
-            View::Object(object) => {
-                if let Shown::Document(document, _) = &mut self.shown {
-                    *document = Some(object.json.clone());
-                }
-            }
-            View::Hello
-            | View::RunStarted
-            | View::Thinking(_)
-            | View::ToolRequested(_)
-            | View::ToolStarted(_)
-            | View::ToolReturned(_)
-            | View::CallFinished(_)
-            | View::Rejected(_)
-            | View::Extracted(_)
-            | View::Timing(_)
-            | View::UsageTotals(_)
-            | View::Error(_)
-            | View::Other => {}
+        }
+    }
+
+    fn document(&mut self, found: Option<&String>) {
+        if let Shown::Document(document, _) = &mut self.shown {
+            *document = found.cloned();
         }
     }
 

@@ -66,51 +66,25 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The list of payloads is the protocol's and long; these formats need only a few.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "these formats need only a few")]
     fn payload(payload: &'a Any) -> Self {
-        if let Any::ChatTextPatch(patch) = payload {
-            return Self::Text(&patch.text);
+        match payload {
+            Any::ChatTextPatch(patch) => Self::Text(&patch.text),
+            Any::ChatReasoningPatch(patch) => Self::Thinking(&patch.text),
+            Any::ChatToolCallRequested(call) => Self::ToolRequested(call),
+            Any::ChatToolExecutionStarted(call) => Self::ToolStarted(call),
+            Any::ChatToolResultReady(result) => Self::ToolReturned(result),
+            Any::ChatProviderCallStarted(_) => Self::CallStarted,
+            Any::ChatProviderCallFinished(call) => Self::CallFinished(call),
+            Any::ObjectExtracted(object) => Self::Object(object),
+            Any::LineRejected(line) => Self::Rejected(line),
+            Any::ExtractionFinished(tally) => Self::Extracted(tally),
+            Any::AnswerRejected(rejected) => Self::AnswerRejected(rejected),
+            Any::CallTiming(timing) => Self::Timing(timing),
+            Any::UsageTotals(totals) => Self::UsageTotals(totals),
+            Any::ChatRunStarted(_) => Self::RunStarted,
+            _ => Self::Other,
         }
-        if let Any::ChatReasoningPatch(patch) = payload {
-            return Self::Thinking(&patch.text);
-        }
-        if let Any::ChatToolCallRequested(call) = payload {
-            return Self::ToolRequested(call);
-        }
-        if let Any::ChatToolExecutionStarted(call) = payload {
-            return Self::ToolStarted(call);
-        }
-        if let Any::ChatToolResultReady(result) = payload {
-            return Self::ToolReturned(result);
-        }
-        if let Any::ChatProviderCallFinished(call) = payload {
-            return Self::CallFinished(call);
-        }
-        if let Any::ObjectExtracted(object) = payload {
-            return Self::Object(object);
-        }
-        if let Any::LineRejected(line) = payload {
-            return Self::Rejected(line);
-        }
-        if let Any::ExtractionFinished(tally) = payload {
-            return Self::Extracted(tally);
-        }
-        if let Any::AnswerRejected(rejected) = payload {
-            return Self::AnswerRejected(rejected);
-        }
-        if let Any::CallTiming(timing) = payload {
-            return Self::Timing(timing);
-        }
-        if let Any::UsageTotals(totals) = payload {
-            return Self::UsageTotals(totals);
-        }
-        if let Any::ChatProviderCallStarted(_) = payload {
-            return Self::CallStarted;
-        }
-        if let Any::ChatRunStarted(_) = payload {
-            return Self::RunStarted;
-        }
-        Self::Other
     }
 }
 

@@ -1,6 +1,7 @@
 //! The items of a profile, and their origins.
 
 use crate::session::approval::ApprovalMode;
+use crate::support::named::named_enum;
 use crate::support::secret::Secret;
 use crate::tool::config::Protected;
 use serde_json::{Map, Value, json};
@@ -60,16 +61,18 @@ pub(crate) enum KeyFrom {
     Here(Secret),
 }
 
-/// Which of the files that lie over one another: later ones win.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Layer {
-    /// The administrator's.
-    System,
-    User,
-    /// That of the folder in which the user works. Another person may have written it.
-    Project,
-    /// Named on the command line or by a variable.
-    Named,
+named_enum! {
+    /// Which of the files that lie over one another: later ones win.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Layer {
+        /// The administrator's.
+        System = "system",
+        User = "user",
+        /// That of the folder in which the user works. Another person may have written it.
+        Project = "project",
+        /// Named on the command line or by a variable.
+        Named = "named",
+    }
 }
 
 /// The place of an item.
@@ -176,18 +179,6 @@ impl fmt::Display for KeyFrom {
             }
             Self::File(path) => write!(f, "the file {}", path.display()),
             Self::Here(_) => f.write_str("[not shown]"),
-        }
-    }
-}
-
-impl Layer {
-    /// Its name, as it is shown.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Named => "named",
         }
     }
 }

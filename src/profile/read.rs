@@ -7,7 +7,6 @@ use crate::engine::CallSettings;
 use crate::session::approval::ApprovalMode;
 use crate::tool::config::Protected;
 use crate::yaml::{Kind, Node, YamlError};
-use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Keys of a profile.
@@ -248,12 +247,7 @@ fn servers(node: &Node) -> Result<&[(Node, Node)], Fault> {
 fn item_of_server(name: &Node, server: &Node) -> Result<Item, Fault> {
     let name = text(name, "the name of a server")?;
     map(server, &format!("the server `{name}`"))?;
-    let members: Map<String, Value> = match server.json() {
-        Value::Object(members) => members,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
-    };
+    let members = server.json().as_object().cloned().unwrap_or_default();
     Ok(Item::Server { name, members })
 }
 

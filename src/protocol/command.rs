@@ -13,6 +13,7 @@ use crate::protocol::id::{IdTooLong, Ordinal, RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::rpc::SnapshotRequest;
+use crate::support::named::named_enum;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -129,7 +130,7 @@ pub struct ToolManifest {
 pub struct ClientTool {
     /// Its name, valid for every provider.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description, for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Arc<Map<String, Value>>,
@@ -150,39 +151,41 @@ pub struct ClientToolResult {
     pub error: Option<String>,
 }
 
-/// Extensions that a request or an option can turn on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Extension {
-    /// The client decides about tool calls.
-    Approvals,
-    /// Images and files go with a prompt.
-    Attachments,
-    /// The client offers tools and runs them.
-    ClientTools,
-    /// The client drops turns, or has them answered anew.
-    Edit,
-    /// A snapshot has a part of the conversation.
-    History,
-    /// Events report retries of provider calls, and answers that were cut off.
-    Retries,
-    /// A submit has settings of its own.
-    Settings,
-    /// A submit joins the run that it names.
-    Steer,
-    /// Events report that the conversation is not stored any more.
-    Store,
-    /// A submit has a schema that its answer must match.
-    Structured,
-    /// A request chooses the model.
-    SwitchModel,
-    /// A cancel names its target.
-    TargetedCancel,
-    /// Events report how soon provider calls were answered.
-    Timing,
-    /// Events report the state of tool servers.
-    ToolServers,
-    /// Events report token counts and costs.
-    Usage,
+named_enum! {
+    /// Extensions that a request or an option can turn on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Extension {
+        /// The client decides about tool calls.
+        Approvals = capability::APPROVALS,
+        /// Images and files go with a prompt.
+        Attachments = capability::ATTACHMENTS,
+        /// The client offers tools and runs them.
+        ClientTools = capability::CLIENT_TOOLS,
+        /// The client drops turns, or has them answered anew.
+        Edit = capability::EDIT,
+        /// A snapshot has a part of the conversation.
+        History = capability::HISTORY,
+        /// Events report retries of provider calls, and answers that were cut off.
+        Retries = capability::RETRIES,
+        /// A submit has settings of its own.
+        Settings = capability::SETTINGS,
+        /// A submit joins the run that it names.
+        Steer = capability::STEER,
+        /// Events report that the conversation is not stored any more.
+        Store = capability::STORE,
+        /// A submit has a schema that its answer must match.
+        Structured = capability::STRUCTURED,
+        /// A request chooses the model.
+        SwitchModel = capability::SWITCH_MODEL,
+        /// A cancel names its target.
+        TargetedCancel = capability::TARGETED_CANCEL,
+        /// Events report how soon provider calls were answered.
+        Timing = capability::TIMING,
+        /// Events report the state of tool servers.
+        ToolServers = capability::TOOL_SERVERS,
+        /// Events report token counts and costs.
+        Usage = capability::USAGE,
+    }
 }
 
 /// Why the member of a request line is no command.
@@ -262,27 +265,6 @@ impl Extension {
         Self::Usage,
     ];
 
-    /// The name in `hello`, in `enable` and as an option.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approvals => capability::APPROVALS,
-            Self::Attachments => capability::ATTACHMENTS,
-            Self::ClientTools => capability::CLIENT_TOOLS,
-            Self::Edit => capability::EDIT,
-            Self::History => capability::HISTORY,
-            Self::Retries => capability::RETRIES,
-            Self::Settings => capability::SETTINGS,
-            Self::Steer => capability::STEER,
-            Self::Store => capability::STORE,
-            Self::Structured => capability::STRUCTURED,
-            Self::SwitchModel => capability::SWITCH_MODEL,
-            Self::TargetedCancel => capability::TARGETED_CANCEL,
-            Self::Timing => capability::TIMING,
-            Self::ToolServers => capability::TOOL_SERVERS,
-            Self::Usage => capability::USAGE,
-        }
-    }
-
     /// The extension with that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|extension| extension.as_str() == name)
@@ -320,8 +302,8 @@ pub struct Page {
     pub since: Option<Ordinal>,
     /// Only entities that were created before this event.
     pub before: Option<Ordinal>,
-    /// Only so many entities, those that were created last. What was there before the first event
-    /// is never divided, so that there may be more.
+    /// Maximum number of entities; the newest are returned. Entities from before the first event are
+    /// never divided, so a page may have more.
     pub limit: Option<NonZeroU32>,
 }
 

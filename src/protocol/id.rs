@@ -24,7 +24,7 @@ pub struct ToolCallId(pub String);
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// That of no run.
+    /// The id for events outside of runs.
     pub(crate) const NONE: Self = Self(Uuid::nil());
 }
 

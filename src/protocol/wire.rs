@@ -14,6 +14,7 @@ use crate::protocol::proto::rpc::{
     BackendEventFrame, DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame,
     UiEventFrame,
 };
+use crate::support::named::named_enum;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
@@ -83,23 +84,25 @@ pub enum RequestFault {
 /// A line of output.
 pub type Frame = RpcLine;
 
-/// The status of a finished request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Done {
-    /// It succeeded.
-    Ok,
-    /// Its run was stopped.
-    Stopped,
-    /// It was refused, or its run failed.
-    Failed,
-    /// The process ends.
-    Shutdown,
+named_enum! {
+    /// The status of a finished request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub(crate) enum Done {
+        /// It succeeded.
+        Ok = done::OK,
+        /// Its run was stopped.
+        Stopped = done::STOPPED,
+        /// It was refused, or its run failed.
+        Failed = done::FAILED,
+        /// The process ends.
+        Shutdown = done::SHUTDOWN,
+    }
 }
 
 /// Reads one line, without its line end. `fresh` makes an id for a request that has none.
 ///
 /// # Errors
-/// What is wrong with the line, with its request id as far as it can be read.
+/// If the line is not a request; the error has the request id as far as it can be read.
 pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
     let text = std::str::from_utf8(line).map_err(|error| BadLine {
         id: None,
@@ -249,18 +252,6 @@ pub(crate) fn error(client_error: ClientError) -> Body {
 /// The body of a request's last frame.
 pub(crate) fn done(how: Done) -> Body {
     Body::Done(DoneFrame { status: how.as_str().to_owned() })
-}
-
-impl Done {
-    /// The value on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => done::OK,
-            Self::Stopped => done::STOPPED,
-            Self::Failed => done::FAILED,
-            Self::Shutdown => done::SHUTDOWN,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl AnswerExtraction {
         self.invalid.take()
     }
 
-    /// Whether the answer has ended in the middle of a value, whatever the provider says.
+    /// Whether the answer has ended in the middle of a value, independent of the provider's stop reason.
     pub(super) fn is_cut_off(&self) -> bool {
         self.extractor.is_cut_off()
     }

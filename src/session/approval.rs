@@ -115,7 +115,7 @@ impl NamedTool<'_> {
         format!("{}{SEPARATOR}{}", self.server, self.tool)
     }
 
-    /// A rule that allows this tool and none of the `others`; `None` if there is none.
+    /// A rule that allows this tool and none of the `others`, if one can be written.
     pub(super) fn own_rule(
         &self,
         others: &[NamedTool<'_>],

@@ -25,7 +25,7 @@ pub struct ClientTool {
     pub human: bool,
 }
 
-/// Who runs a tool.
+/// The party that runs a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The client.

@@ -10,27 +10,20 @@ use crate::task::report::{ErrorClass, RunError, Stage};
 use std::any::Any;
 
 pub(super) fn endless_answer(bytes_max: usize) -> RunError {
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Provider,
-        message: format!(
-            "the answer grew past {bytes_max} bytes and was ended there; what came until \
-             then is kept; ask for less at a time"
-        ),
-        detail: "the answer is too long".to_owned(),
-    }
+    let message = format!(
+        "the answer grew past {bytes_max} bytes and was ended there; what came until then is kept; \
+         ask for less at a time"
+    );
+    RunError::of_answer(ErrorClass::Provider, message, "the answer is too long".to_owned())
 }
 
 pub(super) fn too_many_segments(segments_max: u32) -> RunError {
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Provider,
-        message: format!(
-            "the answer changed between reasoning and text more than {segments_max} times and was \
-             ended there; what came until then is kept; try another model or provider"
-        ),
-        detail: "the answer has too many segments".to_owned(),
-    }
+    let message = format!(
+        "the answer changed between reasoning and text more than {segments_max} times and was \
+         ended there; what came until then is kept; try another model or provider"
+    );
+    let detail = "the answer has too many segments".to_owned();
+    RunError::of_answer(ErrorClass::Provider, message, detail)
 }
 
 /// The conversation continues without being stored.
@@ -57,36 +50,27 @@ const NAMES_CHARS_MAX: usize = 200;
 
 pub(super) fn no_tools(names: &[&str], hints: Hints) -> RunError {
     let names: String = names.join(", ").chars().take(NAMES_CHARS_MAX).collect();
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Tool,
-        message: format!(
-            "the model called a tool that this process doesn't offer ({names}): ask again, choose \
-             another model, or offer tools{}",
-            hints.of(Hint::OfferTools)
-        ),
-        detail: format!("called: {names}"),
-    }
+    let message = format!(
+        "the model called a tool that this process doesn't offer ({names}): ask again, choose \
+         another model, or offer tools{}",
+        hints.of(Hint::OfferTools)
+    );
+    RunError::of_answer(ErrorClass::Tool, message, format!("called: {names}"))
 }
 
 pub(super) fn too_many_rounds(rounds_max: u32, hints: Hints) -> RunError {
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Tool,
-        message: format!(
-            "the model called tools in {rounds_max} rounds without an answer, and the run was ended; \
-             ask it to go on{}",
-            hints.of(Hint::ToolRounds)
-        ),
-        detail: format!("more than {rounds_max} rounds of tool calls"),
-    }
+    let message = format!(
+        "the model called tools in {rounds_max} rounds without an answer, and the run was ended; \
+         ask it to go on{}",
+        hints.of(Hint::ToolRounds)
+    );
+    let detail = format!("more than {rounds_max} rounds of tool calls");
+    RunError::of_answer(ErrorClass::Tool, message, detail)
 }
 
 pub(super) fn unknown_tool_call(id: &ToolCallId) -> ClientError {
-    let message =
-        "no call of that id waits for this: it may have been answered, timed out or been \
-                   cancelled before; nothing was done"
-            .to_owned();
+    let message = "no call of that id waits for this: it may have been answered, timed out or been \
+                   cancelled before; nothing was done";
     let detail = format!("toolCallId {:?}", id.0);
     ClientError { detail, ..client_error(Code::UnknownToolCall, message) }
 }
@@ -95,18 +79,18 @@ pub(super) fn unknown_tool_call(id: &ToolCallId) -> ClientError {
 pub(super) fn unknown_message(message_id: Option<&str>) -> ClientError {
     let Some(message_id) = message_id else {
         let message = "the conversation has no turn that could be dropped; nothing was changed";
-        return client_error(Code::UnknownMessage, message.to_owned());
+        return client_error(Code::UnknownMessage, message);
     };
     let message = "no turn of this conversation begins with that message, so nothing was changed; name \
                    the first prompt of a turn, as a snapshot has it";
     let detail = format!("messageId {message_id:?}");
-    ClientError { detail, ..client_error(Code::UnknownMessage, message.to_owned()) }
+    ClientError { detail, ..client_error(Code::UnknownMessage, message) }
 }
 
 pub(super) fn lost_attachments() -> ClientError {
     let message = "the images and files of that prompt are not kept, because its run failed without an \
                    answer, so nothing was changed; send the prompt again with them";
-    client_error(Code::UnknownMessage, message.to_owned())
+    client_error(Code::UnknownMessage, message)
 }
 
 pub(super) fn too_many_attachments(count: usize) -> ClientError {
@@ -142,8 +126,7 @@ pub(super) fn too_many_shutdowns() -> ClientError {
     client_error(
         Code::ShuttingDown,
         "the process is about to end, and as many shutdown requests as can be answered wait for \
-         that; wait for the exit"
-            .to_owned(),
+         that; wait for the exit",
     )
 }
 
@@ -174,7 +157,7 @@ pub(super) fn invalid_answer(line: u64, reason: &Reason) -> ClientError {
         }
     };
     let detail = format!("line {line}: {reason}");
-    ClientError { detail, ..client_error(Code::InvalidAnswer, message.to_owned()) }
+    ClientError { detail, ..client_error(Code::InvalidAnswer, message) }
 }
 
 pub(super) fn mismatch(bound: &SessionId) -> ClientError {
@@ -212,24 +195,22 @@ pub(super) fn busy_for_edit(active: &RequestId) -> ClientError {
 }
 
 pub(super) fn invalid_settings(why: String) -> ClientError {
-    let message =
-        "the settings can't be used, so nothing was changed or sent; correct them and send \
-                   the request again"
-            .to_owned();
+    let message = "the settings can't be used, so nothing was changed or sent; correct them and send \
+                   the request again";
     ClientError { detail: why, ..client_error(Code::InvalidSettings, message) }
 }
 
 pub(super) fn shutting_down() -> ClientError {
     client_error(
         Code::ShuttingDown,
-        "the process is about to end and takes no more prompts; start another".to_owned(),
+        "the process is about to end and takes no more prompts; start another",
     )
 }
 
 pub(super) fn no_active_request() -> ClientError {
     client_error(
         Code::NoActiveRequest,
-        "there is no run to cancel; it may have ended on its own just before".to_owned(),
+        "there is no run to cancel; it may have ended on its own just before",
     )
 }
 
@@ -241,8 +222,7 @@ pub(super) fn interrupted(signal: Signal) -> ClientError {
 
 pub(super) fn stdin_read_failed(reason: String) -> ClientError {
     let message = "standard input could not be read, so no more requests can come; the process \
-                   ends"
-        .to_owned();
+                   ends";
     ClientError { detail: reason, terminal: true, ..client_error(Code::StdinReadFailed, message) }
 }
 
@@ -264,7 +244,7 @@ pub(crate) fn request_ended(defect: &str) -> ClientError {
     let message = "the request was not answered, because the conversation met a defect of this program \
                    and was ended; please report the defect";
     let detail = defect.to_owned();
-    ClientError { detail, ..client_error(Code::Internal, message.to_owned()) }
+    ClientError { detail, ..client_error(Code::Internal, message) }
 }
 
 /// The reply to a request whose run is active in a conversation that ends with a panic.
@@ -277,21 +257,15 @@ pub(crate) fn run_ended(defect: &str) -> ClientError {
 /// The error if the thread that reads the prompt has ended without a result.
 pub(crate) fn unread_prompt() -> ClientError {
     let message = "reading the prompt met a defect of this program, so nothing was asked; please \
-                   report it"
-        .to_owned();
+                   report it";
     ClientError { terminal: true, ..client_error(Code::Internal, message) }
 }
 
 /// How a run ends that met a defect of this program.
 pub(crate) fn run_defect(defect: &str) -> RunError {
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Internal,
-        message: "the run met a defect of this program and was ended; the session goes on; please \
-                  report it"
-            .to_owned(),
-        detail: defect.to_owned(),
-    }
+    let message = "the run met a defect of this program and was ended; the session goes on; please \
+                   report it";
+    RunError::of_answer(ErrorClass::Internal, message.to_owned(), defect.to_owned())
 }
 
 pub(super) fn run_failed(error: RunError) -> ClientError {
@@ -304,8 +278,8 @@ pub(super) fn run_failed(error: RunError) -> ClientError {
     ClientError { detail, ..client_error(code, error.message) }
 }
 
-fn client_error(code: Code, message: String) -> ClientError {
-    ClientError { code, message, detail: String::new(), terminal: false }
+fn client_error(code: Code, message: impl Into<String>) -> ClientError {
+    ClientError { code, message: message.into(), detail: String::new(), terminal: false }
 }
 
 /// The message of a panic.

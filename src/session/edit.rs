@@ -4,7 +4,7 @@
 use super::client_error::{busy_for_edit, lost_attachments, too_many_attachments, unknown_message};
 use super::recorder::Recorder;
 use super::waiting::{Submit, TurnChoice};
-use super::{Phase, Session, Uptime};
+use super::{Session, Uptime};
 use crate::conversation::event::{Attachments, Event, Scope};
 use crate::conversation::timeline::LastTurns;
 use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment};
@@ -13,7 +13,7 @@ use crate::protocol::id::{RequestId, RunId};
 use crate::protocol::wire::{ClientError, Done};
 use std::collections::VecDeque;
 
-/// What a turn was asked.
+/// The prompt of a turn, with its attachments.
 struct Asked {
     prompt: Prompt,
     attachments: Attachments,
@@ -25,7 +25,7 @@ impl Session {
         if matches!(&edit, Edit::Replace(replacement) if !replacement.attachments.is_empty()) {
             self.recorder.turn_on(Extension::Attachments);
         }
-        if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
+        if let Some(live) = self.phase.active() {
             let client_error = busy_for_edit(live.run.request());
             return self.recorder.refuse(Some(&request), client_error);
         }

@@ -23,7 +23,7 @@ pub enum Hint<'a> {
     /// Allowing a tool that nobody can be asked about, by this rule, which names it and no other tool; `None`
     /// if no rule does. Follows "it was not run".
     AllowTool(Option<&'a ToolGlob>),
-    /// What the snapshot at the end of a run has. Follows "what the run added".
+    /// The content of the snapshot at the end of a run. Follows "what the run added".
     FinalSnapshot,
     /// The rule that denies the tools that this pattern names. Stands in the place of a name of the rule.
     DenyRule(&'a ToolGlob),
@@ -31,8 +31,8 @@ pub enum Hint<'a> {
     DenyAll,
 }
 
-/// What a front end says of each: a continuation of the sentence, with what must stand before it, or blank
-/// if its people can't change it. By default all are blank.
+/// The text of a front end for each hint: a continuation of the sentence with its separator, or blank if
+/// its users can't change the setting. By default all are blank.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints(pub fn(Hint<'_>) -> String);
 

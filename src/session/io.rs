@@ -134,7 +134,7 @@ pub enum FinalSnapshot {
     FullUntilLong,
     /// The entities that the run added.
     Turn,
-    /// There is none.
+    /// No snapshot.
     None,
 }
 
@@ -165,7 +165,7 @@ pub struct Rules {
     /// How long the process talks.
     pub mode: SessionMode,
     /// The retained part of the model's output.
-    pub keep: Retention,
+    pub retention: Retention,
     /// The session the process is bound to from the start.
     pub session: Option<SessionId>,
     /// The system prompt, and the messages before the first turn.
@@ -196,13 +196,13 @@ pub struct Rules {
     pub prices: PriceList,
     /// How many repairs of an answer the model is asked for that does not match its schema.
     pub repairs: u32,
-    /// Which events are recorded.
+    /// The events that are recorded.
     pub log: LogRules,
     /// The hints of the front end for errors and results.
     pub hints: Hints,
 }
 
-/// Which events of a session are recorded.
+/// The events of a session that are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogRules {
     /// Events are stored. Set by the host if it has a store.

@@ -1,4 +1,4 @@
-//! What a session has its store append to the log: its beginning, and each event before anything of it is
+//! The records that a session appends to its log: the start record, and each event before its frames are
 //! shown.
 
 use super::LogRules;
@@ -10,13 +10,13 @@ use crate::conversation::timeline::Span;
 use crate::protocol::id::SessionId;
 use std::sync::Arc;
 
-/// The log of a session, as far as it is given to a store.
+/// The state of a session's log.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     rules: LogRules,
-    /// The start of the session is in it.
+    /// The start record is appended.
     has_begun: bool,
-    /// What is chosen from the next run on; `None` if that is as in the log.
+    /// The choices from the next run on; `None` if they are those in the log.
     next_choices: Option<Arc<Choices>>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Recorder {
     mode: SessionMode,
     patches: Patches,
     hints: Hints,
-    keep: Retention,
+    retention: Retention,
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
     answer_extraction: Option<AnswerExtraction>,
@@ -48,7 +48,7 @@ pub(super) struct Recorder {
     prices: PriceList,
     /// The run that is recorded was cut off in an earlier process: nothing of its end is shown.
     is_unseen: bool,
-    /// What is looked for in answers unless a submit says otherwise.
+    /// The extraction from answers, unless a submit requests another.
     own_extraction: Option<Extraction>,
 }
 
@@ -61,7 +61,7 @@ impl Recorder {
             mode: rules.mode,
             patches: rules.patches,
             hints: rules.hints,
-            keep: rules.keep,
+            retention: rules.retention,
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
             answer_extraction: rules.extraction.clone().map(AnswerExtraction::new),
@@ -106,7 +106,7 @@ impl Recorder {
         self.answer_extraction.as_ref()?.rejected()
     }
 
-    /// What is wrong with the answer of a run that has finished.
+    /// The error about the invalid answer of a run that has finished.
     pub(super) fn take_invalid(&mut self) -> Option<ClientError> {
         let invalid = self.answer_extraction.as_mut().and_then(AnswerExtraction::take_invalid)?;
         self.verdict = Verdict::Failed;
@@ -114,7 +114,7 @@ impl Recorder {
     }
 
     fn keeps(&self) -> bool {
-        self.keep == Retention::Everything
+        self.retention == Retention::Everything
     }
 
     /// The text of a segment so far; empty if what the model says is not remembered.
@@ -235,7 +235,7 @@ impl Recorder {
         self.projections.transcript.attached_bytes()
     }
 
-    /// The same for what happens outside of runs. It may come of no request.
+    /// Like `record`, for an event outside of runs, which may have no request.
     pub(super) fn record_of_session(&mut self, request: Option<&RequestId>, event: SessionEvent) {
         self.apply(request, Scope::OUTSIDE, Event::Session(event));
     }

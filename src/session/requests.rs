@@ -5,7 +5,7 @@ use super::client_error::{
 };
 use super::closing::ExitCause;
 use super::run::{Context, Run, Stop};
-use super::{Binding, Phase, Session, Uptime};
+use super::{Binding, Session, Uptime};
 use crate::conversation::event::SessionEvent;
 use crate::conversation::timeline::Span;
 use crate::protocol::command::{Cancel, Command, Extension, ModelChoice, ToolManifest};
@@ -82,10 +82,7 @@ impl Session {
     }
 
     fn cancel(&mut self, now: Uptime, id: &RequestId, cancel: &Cancel) {
-        let active = match &self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => Some(live.run.request().clone()),
-            Phase::Idle | Phase::Closed => None,
-        };
+        let active = self.phase.active().map(|active| active.run.request().clone());
         let stops = active.is_some()
             && cancel.target.as_ref().map_or(!cancel.waiting, |it| active.as_ref() == Some(it));
         // Without a run, the cancel withdraws the prompts whose files are being read.
@@ -126,8 +123,8 @@ impl Session {
 
     fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
         self.recorder.turn_on(Extension::SwitchModel);
-        if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
-            let client_error = busy(live.run.request(), self.rules.hints);
+        if let Some(active) = self.phase.active() {
+            let client_error = busy(active.run.request(), self.rules.hints);
             return self.recorder.refuse(Some(id), client_error);
         }
         match self.models.switch(choice) {

@@ -38,7 +38,7 @@ impl Session {
         let first_new = projections.ordinal.next();
         self.recorder.restore(session, *projections);
         match &loss {
-            // What follows is not stored; what closes the run is no exception.
+            // Later events are not stored, not even those that close the run.
             Some(Loss { reason, is_closed: true }) => self.recorder.stop_log(reason),
             Some(Loss { reason, is_closed: false }) => {
                 let warning = Warning { text: reason.clone(), has_event: true, code: None };
@@ -155,7 +155,7 @@ impl Session {
             return;
         }
         let Some(held) = self.held_tools.take() else { return };
-        // What was stored was valid, at least for the version that stored it.
+        // The stored manifest was valid for the version that stored it.
         if let Ok(manifest) = ToolManifest::try_from(held) {
             let tools = self.offer(manifest);
             let declared = SessionEvent::ToolsDeclared { tools, choices: None };
@@ -163,7 +163,7 @@ impl Session {
         }
     }
 
-    /// What the client has chosen so far.
+    /// The client's choices so far.
     pub(super) fn choices(&self) -> Choices {
         let tools = self.declared.as_ref().or(self.held_tools.as_ref());
         let origin = self.rules.origin.clone();
@@ -214,7 +214,7 @@ struct Answering {
 }
 
 impl Answering {
-    /// What answered in a stored conversation: what it was switched to, or what its process had.
+    /// The engine and model of a stored conversation: those it was switched to, or those of its process.
     fn before(chosen: Option<&ChosenModel>, origin: Option<&Origin>) -> Option<Self> {
         let chosen = chosen.map(|it| (&it.engine, &it.model, &it.host));
         let origin = || origin.map(|it| (&it.engine, &it.model, &it.address.host));
@@ -232,7 +232,7 @@ impl Answering {
         Self { engine, model, host }
     }
 
-    /// What a person should know of a change from this to `now`, with its code.
+    /// The warning about a change from this to `now`, with its code.
     fn change(&self, now: &Self) -> Option<(&'static str, String)> {
         if self.host != now.host {
             let text = format!(

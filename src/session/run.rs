@@ -1,5 +1,5 @@
 //! A run: from its prompt to its end, one provider call and one round of tools after the other. It
-//! decides at each boundary what comes next, and whatever it opened is closed when it ends.
+//! decides its next stage at each boundary, and closes everything that it opened when it ends.
 
 mod answer;
 mod ending;
@@ -29,7 +29,7 @@ use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a step of a run needs beside the run.
+/// The parts of the session that a run works on.
 pub(super) struct Context<'a> {
     pub(super) now: Uptime,
     pub(super) recorder: &'a mut Recorder,
@@ -64,7 +64,7 @@ pub(super) struct Run {
     prompt: Text,
     scope: Scope,
     started: Uptime,
-    step: Step,
+    stage: RunStage,
     calls: u32,
     call: Option<OpenCall>,
     /// The task of the provider call has begun one.
@@ -102,7 +102,7 @@ impl CallModel {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum RunStage {
     /// Its first events are recorded.
     Beginning,
     /// Its first provider call waits for tool servers.
@@ -122,7 +122,7 @@ impl Run {
             prompt: Text::default(),
             scope: Scope { run: id, turn, call: 0 },
             started: now,
-            step: Step::Beginning,
+            stage: RunStage::Beginning,
             calls: 0,
             call: None,
             has_begun_call: false,
@@ -167,14 +167,14 @@ impl Run {
             Answerer { engine: Arc::clone(engine), model: name.clone(), started_ms: None };
         self.record(context.recorder, Event::RunStarted { prompt, choices: None, answerer });
         match context.tools.start_deadline(context.now) {
-            Some(deadline) => self.step = Step::Preparing { deadline },
+            Some(deadline) => self.stage = RunStage::Preparing { deadline },
             None => self.start_call(context),
         }
     }
 
     /// Tool servers have changed: the first provider call may have waited for them.
     pub(super) fn servers_changed(&mut self, context: &mut Context<'_>) {
-        if let Step::Preparing { .. } = self.step
+        if let RunStage::Preparing { .. } = self.stage
             && !context.tools.is_starting()
         {
             self.take_in_prompts(context);
@@ -185,11 +185,11 @@ impl Run {
     fn start_call(&mut self, context: &mut Context<'_>) {
         let (purpose, tools) = (Purpose::Answer, context.tools.specs());
         let task = context.recorder.start_call(purpose, tools, &self.model.selection);
-        self.step = Step::Calling(task, purpose);
+        self.stage = RunStage::Calling(task, purpose);
         self.has_begun_call = false;
     }
 
-    /// What a task of the run reports; gives the outcome if the run ends with it.
+    /// Handles the report of a task; returns the outcome if the run ends with it.
     pub(super) fn task_event(
         &mut self,
         context: &mut Context<'_>,
@@ -205,9 +205,12 @@ impl Run {
                 None
             }
             TaskEvent::CallEnded(CallEnd::Failed(error)) => Some(Outcome::Failed(error)),
-            TaskEvent::CallEnded(CallEnd::Finished) => match self.step {
-                Step::Calling(_, Purpose::Answer) => self.call_ended(context),
-                Step::Beginning | Step::Preparing { .. } | Step::Tools | Step::Ended => None,
+            TaskEvent::CallEnded(CallEnd::Finished) => match self.stage {
+                RunStage::Calling(_, Purpose::Answer) => self.call_ended(context),
+                RunStage::Beginning
+                | RunStage::Preparing { .. }
+                | RunStage::Tools
+                | RunStage::Ended => None,
             },
             TaskEvent::ToolEnded(result) => {
                 self.task_result(context, task, result);
@@ -219,7 +222,7 @@ impl Run {
     /// The boundary after a provider call that has answered.
     fn call_ended(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         if !self.has_begun_call && context.recorder.rejected_answer().is_some() {
-            // What is rejected is the answer of a call, also if its engine said nothing.
+            // A rejected answer belongs to a call, even if its engine emitted nothing.
             self.open_call(context.recorder, context.now);
         }
         let finish = CallFinish::cut(FinishClass::Other, Ending::Finished);
@@ -258,7 +261,7 @@ impl Run {
 
     /// The boundary after a round of tools, once all of them have returned.
     pub(super) fn after_tools(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
-        if self.step == Step::Tools && self.tools.is_empty() {
+        if self.stage == RunStage::Tools && self.tools.is_empty() {
             if self.count.is_past(context.limits) {
                 let error = super::client_error::endless_answer(context.limits.bytes);
                 return Some(Outcome::Failed(error));
@@ -271,17 +274,17 @@ impl Run {
 
     /// When something is to be done even if nothing happens.
     pub(super) fn deadline(&self) -> Option<Uptime> {
-        match self.step {
-            Step::Preparing { deadline } => Some(deadline),
-            Step::Tools => self.tools_deadline(),
-            Step::Beginning | Step::Calling(..) | Step::Ended => None,
+        match self.stage {
+            RunStage::Preparing { deadline } => Some(deadline),
+            RunStage::Tools => self.tools_deadline(),
+            RunStage::Beginning | RunStage::Calling(..) | RunStage::Ended => None,
         }
     }
 
     /// Does what is due by now.
     pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
-        match self.step {
-            Step::Preparing { deadline } if deadline <= context.now => {
+        match self.stage {
+            RunStage::Preparing { deadline } if deadline <= context.now => {
                 let warning = format!(
                     "the model is called without the tools of {}, which is still being started{}",
                     context.tools.starting(),
@@ -294,11 +297,14 @@ impl Run {
                 self.start_call(context);
                 None
             }
-            Step::Tools => {
+            RunStage::Tools => {
                 self.expire_tools(context);
                 self.after_tools(context)
             }
-            Step::Preparing { .. } | Step::Beginning | Step::Calling(..) | Step::Ended => None,
+            RunStage::Preparing { .. }
+            | RunStage::Beginning
+            | RunStage::Calling(..)
+            | RunStage::Ended => None,
         }
     }
 
@@ -312,22 +318,14 @@ impl Run {
     }
 
     fn begins_segment(&self, event: &EngineEvent) -> bool {
-        let kind = match event {
-            EngineEvent::Text(text) if !text.is_empty() => SegmentKind::Text,
-            EngineEvent::Reasoning { text, .. } if !text.is_empty() => SegmentKind::Thinking,
-            EngineEvent::Text(_)
-            | EngineEvent::Reasoning { .. }
-            | EngineEvent::CallStarted
-            | EngineEvent::ToolCallStarted(_)
-            | EngineEvent::ToolArguments { .. }
-            | EngineEvent::ToolCallRequested { .. }
-            | EngineEvent::Usage(_)
-            | EngineEvent::RetryScheduled(_)
-            | EngineEvent::ResponseStarted
-            | EngineEvent::RetryStarted(_)
-            | EngineEvent::CallFinished { .. } => return false,
+        let (text, kind) = if let EngineEvent::Text(text) = event {
+            (text, SegmentKind::Text)
+        } else if let EngineEvent::Reasoning { text, .. } = event {
+            (text, SegmentKind::Thinking)
+        } else {
+            return false;
         };
-        !self.is_open(kind)
+        !text.is_empty() && !self.is_open(kind)
     }
 
     fn is_open(&self, kind: SegmentKind) -> bool {

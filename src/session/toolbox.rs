@@ -49,7 +49,7 @@ pub(super) enum Verdict {
         arguments: Struct,
         is_human: bool,
     },
-    /// It does not run; the model reads why.
+    /// The call is refused; the model gets the reason.
     Refuse(String),
 }
 
@@ -100,7 +100,7 @@ impl Toolbox {
             return None;
         }
         let until = Uptime(now.0.saturating_add(self.rules.start_ms));
-        // The same for every run: a slow server delays the first one alone.
+        // One deadline for all runs: a slow server delays the first one alone.
         let is_first = self.start_deadline.is_none();
         let deadline = *self.start_deadline.get_or_insert(until);
         (is_first || deadline > now).then_some(deadline)
@@ -117,7 +117,7 @@ impl Toolbox {
         self.states.iter().map(|(server, state)| (server, state, self.names_of(server)))
     }
 
-    /// Whether the tool `name` is still what it was when it had this definition.
+    /// Whether the tool `name` still has this definition.
     pub(super) fn is_current(&self, name: &str, definition: u64) -> bool {
         self.catalogue.find(name).is_some_and(|entry| entry.definition == definition)
     }

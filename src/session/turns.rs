@@ -45,10 +45,7 @@ impl Session {
 
     /// Whether the run of that request is active.
     fn is_active(&self, request: &RequestId) -> bool {
-        match &self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => live.run.request() == request,
-            Phase::Idle | Phase::Closed => false,
-        }
+        self.phase.active().is_some_and(|active| active.run.request() == request)
     }
 
     fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
@@ -91,7 +88,7 @@ impl Session {
         let run = Run::new(id, self.turns, request, now).with_model(model);
         self.recorder.expect_answer(extraction);
         let live = ActiveRun { run, waiting };
-        // Set before anything of the run is shown: whatever happens, it can be found and ended.
+        // Set before the run emits anything, so that any error finds and ends it.
         self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Draining(_, drain) => Phase::Draining(live, drain),
             Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),

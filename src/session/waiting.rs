@@ -16,7 +16,7 @@ pub(super) const QUEUED_SUBMITS_MAX: usize = 10_000;
 /// Bytes of prompts that may wait for their turn; past that, submits are refused.
 const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The active run and the submits behind it.
+/// The active run and the submits that wait for it.
 #[derive(Clone, Debug)]
 pub(super) struct ActiveRun {
     pub(super) run: Run,

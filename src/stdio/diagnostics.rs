@@ -34,28 +34,18 @@ impl Diagnostics {
     /// Collects the errors and warnings of `frame`.
     pub(super) fn take(&mut self, frame: &Frame) {
         let Self::Taken { reports_warnings, warnings, complaint } = self else { return };
-        match &frame.frame {
-            Some(Body::Error(error)) => {
-                let detail = additions(&error.message, &error.detail);
-                let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
-                *complaint = Some(escape_control(&format!("{}{detail}", error.message)));
+        if let Some(Body::Error(error)) = &frame.frame {
+            let detail = additions(&error.message, &error.detail);
+            let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
+            *complaint = Some(escape_control(&format!("{}{detail}", error.message)));
+        } else if let Some(Body::UiEvent(event)) = &frame.frame
+            && !*reports_warnings
+            && let Some(warning) = event.payload.as_ref().and_then(warning)
+        {
+            *warnings += 1;
+            if *warnings <= WARNINGS_MAX {
+                tracing::warn!("{}", escape_control(&warning));
             }
-            Some(Body::UiEvent(event)) if !*reports_warnings => {
-                if let Some(warning) = event.payload.as_ref().and_then(warning) {
-                    *warnings += 1;
-                    if *warnings <= WARNINGS_MAX {
-                        tracing::warn!("{}", escape_control(&warning));
-                    }
-                }
-            }
-            Some(
-                Body::Hello(_)
-                | Body::Snapshot(_)
-                | Body::UiEvent(_)
-                | Body::BackendEvent(_)
-                | Body::Done(_),
-            )
-            | None => {}
         }
     }
 

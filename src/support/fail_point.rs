@@ -65,11 +65,7 @@ impl FailPoint {
     #[must_use]
     pub(crate) fn is_tripped(&mut self) -> bool {
         self.0 = self.0.map(|steps| steps.saturating_sub(1));
-        let is_here = self.0 == Some(0);
-        if is_here {
-            self.0 = None;
-        }
-        is_here
+        self.0.take_if(|steps| *steps == 0).is_some()
     }
 
     /// Counts a step; panics if the failure is planted here.

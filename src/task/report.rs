@@ -3,6 +3,7 @@
 use crate::conversation::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::constants::class;
 use crate::protocol::id::ToolCallId;
+use crate::support::named::named_enum;
 
 /// Something that happened while an engine answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +90,18 @@ pub struct RunError {
     pub detail: String,
 }
 
+impl RunError {
+    /// Before anything was sent, because of the settings.
+    pub(crate) fn of_settings(message: String, detail: String) -> Self {
+        Self { stage: Stage::Init, class: ErrorClass::Config, message, detail }
+    }
+
+    /// While the model answers.
+    pub(crate) fn of_answer(class: ErrorClass, message: String, detail: String) -> Self {
+        Self { stage: Stage::Run, class, message, detail }
+    }
+}
+
 /// The stage in which an engine failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -100,70 +113,48 @@ pub enum Stage {
     Run,
 }
 
-/// Kinds of errors, by what a client may do about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorClass {
-    /// The key is missing or refused.
-    Auth,
-    /// The provider limits the rate of requests, or the account has no credit left.
-    RateLimited,
-    /// The conversation is too long for the model.
-    ContextOverflow,
-    /// A time limit ran out.
-    Timeout,
-    /// The provider could not be reached, or the connection broke.
-    Network,
-    /// The provider reports a failure, or refuses the request.
-    Provider,
-    /// The provider's response can't be decoded, or was cut off.
-    MalformedStream,
-    /// A tool can't be called.
-    Tool,
-    /// The settings are wrong.
-    Config,
-    /// Cut off by this process.
-    Aborted,
-    /// A defect of this program.
-    Internal,
+named_enum! {
+    /// Kinds of errors, by what a client may do about them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ErrorClass {
+        /// The key is missing or refused.
+        Auth = class::AUTH,
+        /// The provider limits the rate of requests, or the account has no credit left.
+        RateLimited = class::RATE_LIMITED,
+        /// The conversation is too long for the model.
+        ContextOverflow = class::CONTEXT_OVERFLOW,
+        /// A time limit ran out.
+        Timeout = class::TIMEOUT,
+        /// The provider could not be reached, or the connection broke.
+        Network = class::NETWORK,
+        /// The provider reports a failure, or refuses the request.
+        Provider = class::PROVIDER,
+        /// The provider's response can't be decoded, or was cut off.
+        MalformedStream = class::MALFORMED_STREAM,
+        /// A tool can't be called.
+        Tool = class::TOOL,
+        /// The settings are wrong.
+        Config = class::CONFIG,
+        /// Cut off by this process.
+        Aborted = class::ABORTED,
+        /// A defect of this program.
+        Internal = class::INTERNAL,
+    }
 }
 
 impl EngineEvent {
     /// Bytes of text in the event.
     pub(crate) fn text_bytes(&self) -> usize {
-        match self {
-            Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
-                text.len()
-            }
-            Self::CallStarted
-            | Self::ResponseStarted
-            | Self::ToolCallStarted(_)
-            | Self::ToolCallRequested { .. }
-            | Self::Usage(_)
-            | Self::RetryScheduled(_)
-            | Self::RetryStarted(_)
-            | Self::CallFinished { .. } => 0,
-        }
+        let (Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. }) =
+            self
+        else {
+            return 0;
+        };
+        text.len()
     }
 }
 
 impl ErrorClass {
-    /// The word that begins the `detail` of an error frame.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auth => class::AUTH,
-            Self::RateLimited => class::RATE_LIMITED,
-            Self::ContextOverflow => class::CONTEXT_OVERFLOW,
-            Self::Timeout => class::TIMEOUT,
-            Self::Network => class::NETWORK,
-            Self::Provider => class::PROVIDER,
-            Self::MalformedStream => class::MALFORMED_STREAM,
-            Self::Tool => class::TOOL,
-            Self::Config => class::CONFIG,
-            Self::Aborted => class::ABORTED,
-            Self::Internal => class::INTERNAL,
-        }
-    }
-
     /// Whether the same request may succeed later. `detail` is that of the error, whose beginning
     /// has the status with which a provider failed.
     pub fn may_pass(self, detail: &str) -> bool {

@@ -5,19 +5,12 @@ use super::TemplateError;
 /// Deepest nesting of branches and blocks. The parser recurses into each, which takes stack.
 const BRANCHES_MAX: usize = 150;
 
-/// The kind of block that an `end` closes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    If,
-    With,
-    Range,
-    Define,
-    Block,
-}
+/// The words that open a block, which an `end` closes.
+const OPENERS: [&str; 5] = ["if", "with", "range", "define", "block"];
 
 /// An open block.
 struct Open {
-    kind: Kind,
+    opener: &'static str,
     line: u32,
     branches: usize,
     has_else: bool,
@@ -40,11 +33,12 @@ impl Blocks {
 
     /// At the end of the text, every block must have ended.
     pub(super) fn end(mut self) -> Result<(), TemplateError> {
-        self.open.pop().map_or(Ok(()), |Open { kind, line, .. }| {
-            let name = name(kind);
+        self.open.pop().map_or(Ok(()), |Open { opener, line, .. }| {
             Err(TemplateError {
                 line: Some(line),
-                message: format!("{{{{{name}}}}} has no {{{{end}}}}; add one where the block ends"),
+                message: format!(
+                    "{{{{{opener}}}}} has no {{{{end}}}}; add one where the block ends"
+                ),
             })
         })
     }
@@ -56,14 +50,10 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
         &word[..end.unwrap_or(word.len())]
     });
     let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-    let is_in_range = || open.iter().any(|block| block.kind == Kind::Range);
+    let is_in_range = || open.iter().any(|block| block.opener == "range");
     match first {
         "define" if !open.is_empty() => {
             Err("{{define}} is inside another block; move it out".into())
-        }
-        "if" | "with" | "range" | "define" | "block" => {
-            open.extend(kind(first).map(|kind| Open { kind, line, branches: 1, has_else: false }));
-            Ok(())
         }
         "end" => open.pop().map(|_| ()).ok_or(
             "unexpected {{end}}: no block is open; remove it, or add {{if .name}} before it".into(),
@@ -72,7 +62,11 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
         "break" | "continue" if !is_in_range() => {
             Err(format!("{{{{{first}}}}} outside {{{{range}}}}; remove it"))
         }
-        _ => Ok(()),
+        _ => {
+            let opened = opener(first);
+            open.extend(opened.map(|opener| Open { opener, line, branches: 1, has_else: false }));
+            Ok(())
+        }
     }
 }
 
@@ -85,25 +79,8 @@ fn check_branches(open: &[Open]) -> Result<(), String> {
     Ok(())
 }
 
-fn kind(word: &str) -> Option<Kind> {
-    match word {
-        "if" => Some(Kind::If),
-        "with" => Some(Kind::With),
-        "range" => Some(Kind::Range),
-        "define" => Some(Kind::Define),
-        "block" => Some(Kind::Block),
-        _ => None,
-    }
-}
-
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::If => "if",
-        Kind::With => "with",
-        Kind::Range => "range",
-        Kind::Define => "define",
-        Kind::Block => "block",
-    }
+fn opener(word: &str) -> Option<&'static str> {
+    OPENERS.into_iter().find(|opener| *opener == word)
 }
 
 /// `{{else}}`, or with a second word `{{else if}}` and `{{else with}}`.
@@ -111,20 +88,16 @@ fn else_of(block: Option<&mut Open>, second: &str) -> Result<(), String> {
     let Some(block) = block else {
         return Err("unexpected {{else}}: no block is open; add {{if .name}} before it".into());
     };
-    if matches!(block.kind, Kind::Define | Kind::Block) {
-        return Err(format!("unexpected {{{{else}}}} in {{{{{}}}}}", name(block.kind)));
+    if matches!(block.opener, "define" | "block") {
+        return Err(format!("unexpected {{{{else}}}} in {{{{{}}}}}", block.opener));
     }
     if block.has_else {
         return Err("an {{else}} follows the last {{else}} of its block".into());
     }
-    match kind(second) {
-        Some(kind @ (Kind::If | Kind::With)) if kind == block.kind => block.branches += 1,
-        Some(kind) => {
-            return Err(format!(
-                "unexpected {{{{else {}}}}} in {{{{{}}}}}",
-                name(kind),
-                name(block.kind)
-            ));
+    match opener(second) {
+        Some(word @ ("if" | "with")) if word == block.opener => block.branches += 1,
+        Some(word) => {
+            return Err(format!("unexpected {{{{else {word}}}}} in {{{{{}}}}}", block.opener));
         }
         None => block.has_else = true,
     }

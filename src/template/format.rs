@@ -13,6 +13,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 pub(super) use numbers::general;
+pub(crate) use own_text::permissions;
 pub(super) use own_text::written_integer;
 pub(super) use source::quoted;
 

@@ -8,7 +8,24 @@ pub(super) use layout::Moment;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan, Zoned};
-use layout::{DAYS, MONTHS};
+
+pub(crate) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+const DAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Nanoseconds from the year 1, Go's zero time, to 1970, Unix's.
 const ZERO_TO_UNIX_NANOSECONDS: i128 = 62_135_596_800 * 1_000_000_000;

@@ -19,22 +19,13 @@ pub(crate) enum Ending {
 impl Ending {
     /// Ends with `code` once everything is written; after a signal, not later than its deadline.
     pub(crate) fn flush(&mut self, code: ExitCode) {
-        *self = match (code, *self) {
-            (_, Self::Now(code)) => Self::Now(code),
-            (ExitCode::Interrupted(_), _) => {
-                Self::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX)
-            }
-            (
-                ExitCode::Ok
-                | ExitCode::RunFailed
-                | ExitCode::TryLater
-                | ExitCode::InputFailed
-                | ExitCode::Usage
-                | ExitCode::CutOff
-                | ExitCode::Internal
-                | ExitCode::OutputFailed,
-                _,
-            ) => Self::Flushing(code),
+        if let Self::Now(_) = self {
+            return;
+        }
+        *self = if let ExitCode::Interrupted(_) = code {
+            Self::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX)
+        } else {
+            Self::Flushing(code)
         };
     }
 

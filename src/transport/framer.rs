@@ -37,11 +37,11 @@ impl Framer {
     /// Takes the next bytes; the lines they complete are added to `lines`.
     pub(super) fn push(&mut self, mut chunk: &[u8], lines: &mut Vec<RawLine>) {
         while let Some(end) = memchr::memchr(b'\n', chunk) {
-            self.keep(&chunk[..end]);
+            self.add(&chunk[..end]);
             lines.extend(self.finish());
             chunk = &chunk[end + 1..];
         }
-        self.keep(chunk);
+        self.add(chunk);
     }
 
     /// The line that is complete now, if it is not blank. At the end of input: the last line.
@@ -61,7 +61,7 @@ impl Framer {
         (!is_blank).then_some(RawLine::Whole(line))
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn add(&mut self, bytes: &[u8]) {
         if self.is_too_long {
             return;
         }

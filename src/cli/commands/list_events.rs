@@ -101,7 +101,7 @@ fn read_all(
             Ok(None) => {}
             Err(line) => {
                 let text = line.to_string();
-                if !line.is_cut_off() {
+                if !line.is_cut_off {
                     bad.add(&text);
                 }
                 list.warn(text, bad.count);

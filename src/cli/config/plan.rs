@@ -93,7 +93,7 @@ impl Plan {
         let has_servers = !tools.servers.is_empty();
         let goes_on = goes_on(store.as_ref(), session.as_ref());
         let rules = Rules {
-            keep: self.retention(debug_file.is_some(), has_servers),
+            retention: self.retention(debug_file.is_some(), has_servers),
             session,
             origin,
             extraction,

@@ -1,6 +1,7 @@
 //! Dates of a fixed form: a day in numbers or with the name of its month, optionally followed by a
 //! time and a zone.
 
+use super::WEEKDAYS;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
@@ -21,9 +22,6 @@ const TIMES: [&str; 4] = [" %H:%M:%S%.f", " %H:%M", " %I:%M:%S %p", " %I:%M %p"]
 
 /// Forms with the time inside the date.
 const WITH_TIME: [&str; 2] = ["%b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S"];
-
-const WEEKDAYS: [&str; 7] =
-    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// The first year that has four digits without a leading zero.
 const FULL_YEAR_MIN: i16 = 1000;

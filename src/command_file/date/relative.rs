@@ -2,7 +2,8 @@
 //! days and weeks begin at midnight; spans from now keep the time, as in `go-naturaldate`. Words
 //! that it ignores, so that the result is now, are refused here.
 
-use crate::template::time::add_date;
+use super::WEEKDAYS;
+use crate::template::time::{MONTHS, add_date};
 use jiff::civil::{Time, Weekday};
 use jiff::{SignedDuration, Span, ToSpan, Zoned};
 
@@ -24,25 +25,6 @@ const COUNTS: [(&str, i64); 12] = [
     ("nine", 9),
     ("ten", 10),
 ];
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
-/// In the order of `Weekday::to_monday_zero_offset`.
-const WEEKDAYS: [&str; 7] =
-    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 const MONTHS_OF_YEAR: i64 = 12;
 
@@ -231,7 +213,7 @@ fn named(at: &Zoned, word: &str, way: Way) -> Option<Zoned> {
         let today = i64::from(at.weekday().to_monday_zero_offset());
         return midnight(at, steps(today, day, 7));
     }
-    let month = MONTHS.iter().position(|name| *name == word)?;
+    let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(word))?;
     let month = i64::try_from(month).ok()? + 1;
     let at = at.with().subsec_nanosecond(0).build().ok()?;
     add_date(&at, 0, steps(at.month().into(), month, MONTHS_OF_YEAR), 0)

@@ -1,6 +1,6 @@
 //! The flags and arguments of a command file.
 
-use super::{FileFault, FileReader, list, text, texts};
+use super::{FileFault, FileReader, list, text, texts, truth};
 use crate::command_file::flag::{Flag, Type};
 use crate::command_file::{CommandFile, default};
 use crate::yaml::{Kind, Node};
@@ -55,7 +55,9 @@ impl FileReader<'_> {
         Ok(Flag {
             // glazed uses the first name, but people write the second.
             short: get("shortFlag").or(get("short")).map_or(Ok(None), letter).map_err(in_flag)?,
-            required: get("required").map_or(Ok(false), required).map_err(in_flag)?,
+            required: get("required")
+                .map_or(Ok(false), |node| truth(node, "required"))
+                .map_err(in_flag)?,
             help: get("help").map_or(Ok(String::new()), |help| text(help, "help"))?,
             name: name.clone(),
             kind,
@@ -105,12 +107,6 @@ fn letter(node: &Node) -> Result<Option<char>, FileFault> {
         (Some(letter), None) if letter.is_alphanumeric() || letter == '?' => Ok(Some(letter)),
         _ => Err((node.line, "`shortFlag` must be one letter".to_owned())),
     }
-}
-
-fn required(node: &Node) -> Result<bool, FileFault> {
-    node.truth().ok_or_else(|| {
-        (node.line, format!("`required` must be true or false, not {}", node.what()))
-    })
 }
 
 /// Names and letters are taken once, and places can be distinguished.

@@ -7,14 +7,13 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 /// The attachments of a message, in its event or in a snapshot.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others have none")]
 pub(super) fn attachments_of(payload: &Any) -> &[ChatAttachment] {
-    if let Any::ChatUserMessageAccepted(it) = payload {
-        return &it.attachments;
+    match payload {
+        Any::ChatUserMessageAccepted(it) => &it.attachments,
+        Any::ChatMessageEntity(it) => &it.attachments,
+        _ => &[],
     }
-    if let Any::ChatMessageEntity(it) = payload {
-        return &it.attachments;
-    }
-    &[]
 }
 
 /// Checks the attachments of one message.

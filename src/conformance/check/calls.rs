@@ -5,11 +5,11 @@ use super::names::{Namer, shown};
 use super::rule::{Report, Rule};
 use super::run_event::RunEnd;
 use super::usage::{CallUsage, Totals};
-use crate::protocol::constants::finish;
+use crate::protocol::constants::{capability, finish};
 use crate::protocol::proto::session::UsageTotals;
 
 /// What the calls of all runs have in common.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SessionCalls {
     /// Every retry, and every answer that is cut off, has its event: `hello` announces them, or there
     /// was one before.
@@ -18,20 +18,20 @@ pub(super) struct SessionCalls {
     reports_timing: bool,
     /// Every call has its token counts.
     reports_usage: bool,
-    /// The counts of all calls; `None` after a call whose counts were not reported.
-    totals: Option<Totals>,
+    /// The counts of all calls.
+    totals: Totals,
     /// The hash of the currency of all costs.
     currency: Option<u64>,
 }
 
 /// The provider calls of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Calls {
     open: Option<OpenCall>,
     /// The last call that has ended, until the next one starts.
     ended: Option<EndedCall>,
-    /// The counts of the run's calls; `None` after a call whose counts were not reported.
-    totals: Option<Totals>,
+    /// The counts of the run's calls.
+    totals: Totals,
     repairs: u32,
     repairs_max: Option<u32>,
     /// The last answer was rejected, and no other call has started.
@@ -65,14 +65,6 @@ struct EndedCall {
     is_settled: bool,
 }
 
-/// The reports that `hello` announces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Announced {
-    pub(super) retries: bool,
-    pub(super) timing: bool,
-    pub(super) usage: bool,
-}
-
 /// An event of a retry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
@@ -83,41 +75,20 @@ pub(super) struct Retry {
 }
 
 impl SessionCalls {
-    pub(super) fn new() -> Self {
-        let totals = Some(Totals::default());
-        Self {
-            reports_retries: false,
-            reports_timing: false,
-            reports_usage: false,
-            totals,
-            currency: None,
-        }
-    }
-
-    pub(super) fn announced(&mut self, announced: Announced) {
-        self.reports_retries |= announced.retries;
-        self.reports_timing |= announced.timing;
-        self.reports_usage |= announced.usage;
+    /// Takes the reports that `hello` announces.
+    pub(super) fn announced(&mut self, has: impl Fn(&str) -> bool) {
+        self.reports_retries |= has(capability::RETRIES);
+        self.reports_timing |= has(capability::TIMING);
+        self.reports_usage |= has(capability::USAGE);
     }
 
     /// A call was not counted: the next counts are taken as they come.
     pub(super) fn forget_totals(&mut self) {
-        self.totals = None;
+        self.totals.is_unknown = true;
     }
 }
 
 impl Calls {
-    pub(super) fn new() -> Self {
-        Self {
-            open: None,
-            ended: None,
-            totals: Some(Totals::default()),
-            repairs: 0,
-            repairs_max: None,
-            is_rejected: false,
-        }
-    }
-
     /// Whether the last call ended without its token counts.
     pub(super) fn is_uncounted(&self) -> bool {
         self.ended.as_ref().is_some_and(|ended| !ended.is_usage_reported)
@@ -175,9 +146,7 @@ impl Calls {
     ) {
         session.reports_retries = true;
         let Some(ended) = self.reported_call().filter(|ended| !ended.is_truncation_reported) else {
-            let message =
-                "AnswerTruncated does not follow the end of a provider call, or comes twice";
-            return report.add(Rule::EventOrder, message);
+            return report.stray("AnswerTruncated");
         };
         ended.is_truncation_reported = true;
         if !ended.is_cut_off {
@@ -203,8 +172,7 @@ impl Calls {
     ) {
         session.reports_timing = true;
         let Some(ended) = self.reported_call().filter(|ended| !ended.is_timing_reported) else {
-            let message = "CallTiming does not follow the end of a provider call, or comes twice";
-            return report.add(Rule::EventOrder, message);
+            return report.stray("CallTiming");
         };
         ended.is_timing_reported = true;
         if ended.has_answer != first_token_ms.is_some() {
@@ -232,8 +200,7 @@ impl Calls {
     ) {
         session.reports_usage = true;
         let Some(ended) = self.reported_call().filter(|ended| !ended.is_usage_reported) else {
-            let message = "UsageTotals does not follow the end of a provider call, or comes twice";
-            return report.add(Rule::EventOrder, message);
+            return report.stray("UsageTotals");
         };
         ended.is_usage_reported = true;
         let at_end = (ended.usage, ended.class == namer.key(finish::FAILED));
@@ -244,9 +211,9 @@ impl Calls {
         let call = read("call", &totals.call);
         let (run, all) = (read("run", &totals.run), read("session", &totals.session));
         call.check_call(at_end, report);
-        run.check_sum("run", self.totals.map(|known| known.and(call)), report);
-        all.check_sum("session", session.totals.map(|known| known.and(call)), report);
-        (self.totals, session.totals) = (Some(run), Some(all));
+        run.check_sum("run", self.totals.and(call), report);
+        all.check_sum("session", session.totals.and(call), report);
+        (self.totals, session.totals) = (run, all);
     }
 
     /// AnswerRejected; `is_between`: no tool call is open.
@@ -278,20 +245,18 @@ impl Calls {
         let is_truncation_missing = ended.is_cut_off && !ended.is_truncation_reported;
         let is_timing_missing = !ended.is_timing_reported;
         let is_usage_missing = !ended.is_usage_reported;
-        if is_truncation_missing && session.reports_retries {
-            let message = "a provider call was cut off, but its AnswerTruncated does not follow";
-            report.add(Rule::EventOrder, message);
-        }
-        if is_timing_missing && session.reports_timing {
-            let message = "a provider call has ended, but its CallTiming does not follow";
+        let missing = [
+            (is_truncation_missing && session.reports_retries, "was cut off", "AnswerTruncated"),
+            (is_timing_missing && session.reports_timing, "has ended", "CallTiming"),
+            (is_usage_missing && session.reports_usage, "has ended", "UsageTotals"),
+        ];
+        for (_, how, event) in missing.into_iter().filter(|(is_missing, ..)| *is_missing) {
+            let message = format!("a provider call {how}, but its {event} does not follow");
             report.add(Rule::EventOrder, message);
         }
         if is_usage_missing {
-            (self.totals, session.totals) = (None, None);
-        }
-        if is_usage_missing && session.reports_usage {
-            let message = "a provider call has ended, but its UsageTotals does not follow";
-            report.add(Rule::EventOrder, message);
+            self.totals.is_unknown = true;
+            session.totals.is_unknown = true;
         }
     }
 
@@ -303,15 +268,12 @@ impl Calls {
             let message = "the answer was rejected, but the run is finished without another one";
             report.add(Rule::EventOrder, message);
         }
-        match (self.ended.as_ref().is_some_and(|ended| ended.is_cut_off), error.is_empty()) {
-            (true, true) => report.add(
-                Rule::CutOff,
-                "the run's answer was cut off, but ChatRunFinished has no error",
-            ),
-            (false, false) => report
-                .add(Rule::CutOff, "ChatRunFinished has an error, but the answer was not cut off"),
-            (true, false) | (false, true) => {}
-        }
+        let wrong = match (self.ended.as_ref().is_some_and(|it| it.is_cut_off), error.is_empty()) {
+            (true, true) => "the run's answer was cut off, but ChatRunFinished has no error",
+            (false, false) => "ChatRunFinished has an error, but the answer was not cut off",
+            (true, false) | (false, true) => return,
+        };
+        report.add(Rule::CutOff, wrong);
     }
 
     /// The call that has just ended, on which reports may come.
@@ -343,6 +305,14 @@ impl OpenCall {
         }
         check_max("attemptsMax", self.attempts_max.replace(attempts_max), attempts_max, report);
         (self.attempt, self.is_scheduled) = (Some(attempt), !is_started);
+    }
+}
+
+impl Report {
+    /// Adds that a report on a provider call is in a wrong place.
+    fn stray(&mut self, event: &str) {
+        let message = format!("{event} does not follow the end of a provider call, or comes twice");
+        self.add(Rule::EventOrder, message);
     }
 }
 

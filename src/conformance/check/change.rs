@@ -42,79 +42,52 @@ impl<'a> Change<'a> {
 }
 
 /// The change that an event makes, if any.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others change no entity")]
 pub(super) fn change_of(payload: &Any) -> Option<Change<'_>> {
-    of_message(payload).or_else(|| of_tool(payload))
-}
-
-fn of_message(payload: &Any) -> Option<Change<'_>> {
-    let message = |id, text, status| Some(Change::new(kind::MESSAGE, id, text, status));
-    if let Any::ChatTextPatch(it) = payload {
-        return message(&it.message_id, Text::Same, &it.status).map(Change::later);
-    }
-    if let Any::ChatReasoningPatch(it) = payload {
-        return message(&it.message_id, Text::Same, &it.status).map(Change::later);
-    }
-    if let Any::ChatUserMessageAccepted(it) = payload {
-        let change = message(&it.message_id, Text::Whole(&it.text), &it.status)?;
-        return Some(change.repeating(&it.prompt));
-    }
-    if let Any::ChatTextSegmentStarted(it) = payload {
-        return Some(message(&it.message_id, Text::Open, &it.status)?.repeating(&it.prompt));
-    }
-    if let Any::ChatReasoningSegmentStarted(it) = payload {
-        return message(&it.message_id, Text::Open, &it.status);
-    }
-    if let Any::ChatTextSegmentFinished(it) = payload {
-        return message(&it.message_id, Text::Whole(&it.text), &it.status).map(Change::later);
-    }
-    if let Any::ChatReasoningSegmentFinished(it) = payload {
-        return message(&it.message_id, Text::Whole(&it.text), &it.status).map(Change::later);
-    }
-    if let Any::ChatRunFailed(it) = payload {
-        return message(&it.message_id, Text::Whole(&it.error), &it.status);
-    }
-    None
-}
-
-fn of_tool(payload: &Any) -> Option<Change<'_>> {
+    let message = |id, text, status| Change::new(kind::MESSAGE, id, text, status);
     let call = |id, text, status| Change::new(kind::TOOL_CALL, id, text, status);
-    if let Any::ChatToolArgumentsPatch(it) = payload {
-        return Some(call(&it.tool_call_id, Text::Open, &it.status).later());
-    }
-    if let Any::ChatToolCallStarted(it) = payload {
-        let change = call(&it.tool_call_id, Text::Unknown, &it.status);
-        return Some(change.repeating(&it.tool_name));
-    }
-    if let Any::ChatToolCallRequested(it) = payload {
-        return Some(call(&it.tool_call_id, Text::Whole(&it.input), &it.status).later());
-    }
-    if let Any::ChatToolExecutionStarted(it) = payload {
-        return Some(call(&it.tool_call_id, Text::Same, &it.status).later());
-    }
-    if let Any::ChatToolCallFinished(it) = payload {
-        return Some(call(&it.tool_call_id, Text::Same, &it.status).later());
-    }
-    if let Any::ChatToolResultReady(it) = payload {
-        let change = Change {
-            kind: kind::TOOL_RESULT,
+    Some(match payload {
+        Any::ChatTextPatch(it) => message(&it.message_id, Text::Same, &it.status).later(),
+        Any::ChatReasoningPatch(it) => message(&it.message_id, Text::Same, &it.status).later(),
+        Any::ChatUserMessageAccepted(it) => {
+            message(&it.message_id, Text::Whole(&it.text), &it.status).repeating(&it.prompt)
+        }
+        Any::ChatTextSegmentStarted(it) => {
+            message(&it.message_id, Text::Open, &it.status).repeating(&it.prompt)
+        }
+        Any::ChatReasoningSegmentStarted(it) => message(&it.message_id, Text::Open, &it.status),
+        Any::ChatTextSegmentFinished(it) => {
+            message(&it.message_id, Text::Whole(&it.text), &it.status).later()
+        }
+        Any::ChatReasoningSegmentFinished(it) => {
+            message(&it.message_id, Text::Whole(&it.text), &it.status).later()
+        }
+        Any::ChatRunFailed(it) => message(&it.message_id, Text::Whole(&it.error), &it.status),
+        Any::ChatToolCallStarted(it) => {
+            call(&it.tool_call_id, Text::Unknown, &it.status).repeating(&it.tool_name)
+        }
+        Any::ChatToolArgumentsPatch(it) => call(&it.tool_call_id, Text::Open, &it.status).later(),
+        Any::ChatToolCallRequested(it) => {
+            call(&it.tool_call_id, Text::Whole(&it.input), &it.status).later()
+        }
+        Any::ChatToolExecutionStarted(it) => call(&it.tool_call_id, Text::Same, &it.status).later(),
+        Any::ChatToolCallFinished(it) => call(&it.tool_call_id, Text::Same, &it.status).later(),
+        Any::ChatToolResultReady(it) => Change {
             id: format!("{}:result", it.tool_call_id).into(),
             ..Change::new(kind::TOOL_RESULT, "", Text::Whole(&it.result), &it.status)
-        };
-        return Some(change.repeating(&it.tool_name));
-    }
-    None
+                .repeating(&it.tool_name)
+        },
+        _ => return None,
+    })
 }
 
 /// The text of an entity.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are no entities with a text")]
 pub(super) fn text_of(payload: &Any) -> Option<&str> {
-    if let Any::ChatMessageEntity(it) = payload {
-        return Some(&it.text);
+    match payload {
+        Any::ChatMessageEntity(it) => Some(&it.text),
+        Any::ToolCallEntity(it) => Some(&it.input),
+        Any::ToolResultEntity(it) => Some(&it.result),
+        _ => None,
     }
-    if let Any::ToolCallEntity(it) = payload {
-        return Some(&it.input);
-    }
-    if let Any::ToolResultEntity(it) = payload {
-        return Some(&it.result);
-    }
-    None
 }

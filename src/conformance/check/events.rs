@@ -56,7 +56,7 @@ impl Checker {
             self.requests.event(name);
         }
         let fields = Fields::of(payload);
-        fields.check(self.context(read), report);
+        fields.check(&read.frame.session_id, report);
         self.check_mode(&fields, report);
         self.runs.identify(target.as_ref().unwrap_or(name), &fields, &self.namer, report);
         let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
@@ -87,9 +87,7 @@ impl Checker {
 
     /// What is between the client and its tools.
     fn check_client_tools(&mut self, payload: &Any, report: &mut Report) {
-        if let Any::FrontendToolManifestUpdated(_) = payload {
-            self.has_client_tools = true;
-        }
+        self.has_client_tools |= matches!(payload, Any::FrontendToolManifestUpdated(_));
         if let Any::FrontendToolCallRequested(_) = payload
             && !self.has_client_tools
         {
@@ -101,11 +99,8 @@ impl Checker {
     /// The mode of patches is an option of the process. Patches that replace text may be among
     /// them.
     fn check_mode(&mut self, fields: &Fields<'_>, report: &mut Report) {
-        let is_fixed = |mode: &i32| {
-            [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot]
-                .map(i32::from)
-                .contains(mode)
-        };
+        let fixed = [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot].map(i32::from);
+        let is_fixed = |mode: &i32| fixed.contains(mode);
         let Some(mode) = fields.segment_mode().filter(is_fixed) else { return };
         if self.mode.is_some_and(|known| known != mode) {
             report.add(Rule::PatchMode, "the mode differs from that of the earlier patches");

@@ -61,22 +61,20 @@ pub(super) enum Place {
     Elsewhere,
 }
 
-/// The context of a payload.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Context<'a> {
-    /// The session of its frame.
-    pub(super) session: &'a str,
-}
-
-/// Takes the fields that a message has: its texts, and after a comma its other values.
+/// Takes the fields that a message has: its texts, and after a comma its other values. Messages in
+/// the second list have no correlation.
 macro_rules! take {
     ($payload:ident, $fields:ident;
-        $($message:ident: $($text:ident)* $(, $value:ident)*;)*) => {
+        { $($message:ident: $($text:ident)* $(, $value:ident)*;)* }
+        { $($other:ident: $($other_text:ident)*;)* }) => {
         $(if let Any::$message(it) = $payload {
             $($fields.$text = Some(&*it.$text);)*
             $($fields.$value = Some(it.$value);)*
             $fields.has_correlation = true;
             $fields.correlation = it.correlation.as_ref();
+        })*
+        $(if let Any::$other(it) = $payload {
+            $($fields.$other_text = Some(&*it.$other_text);)*
         })*
     };
 }
@@ -86,67 +84,52 @@ impl<'a> Fields<'a> {
         let mut fields = Self { name: payload.name(), ..Self::default() };
         take! {
             payload, fields;
-            ChatTextPatch: message_id role stream_id text status, mode, r#final;
-            ChatReasoningPatch:
-                message_id parent_message_id role stream_id text status source, mode, r#final;
-            ChatToolArgumentsPatch:
-                message_id tool_call_id tool_name stream_id arguments status, mode, r#final;
-            ChatTextSegmentStarted: message_id role prompt status, streaming;
-            ChatTextSegmentFinished: message_id role prompt text content status, streaming;
-            ChatReasoningSegmentStarted: message_id parent_message_id role status source, streaming;
-            ChatReasoningSegmentFinished:
-                message_id parent_message_id role text content status source, streaming;
-            ChatToolCallStarted: message_id tool_call_id tool_name status, executing;
-            ChatToolCallRequested: message_id tool_call_id tool_name status, executing;
-            ChatToolExecutionStarted: message_id tool_call_id tool_name status, executing;
-            ChatToolResultReady: message_id tool_call_id tool_name status;
-            ChatToolCallFinished: message_id tool_call_id tool_name status;
-            ChatRunStarted: message_id prompt;
-            ChatRunFinished: message_id status;
-            ChatRunStopped: message_id status;
-            ChatRunFailed: message_id status;
-            ChatProviderCallStarted: ;
-            ChatProviderCallMetadataUpdated: ;
-            ChatProviderCallFinished: finish_class;
-            ChatMessageEntity:
-                message_id parent_message_id role prompt text content status, streaming;
-            ToolCallEntity: message_id tool_call_id tool_name status, executing;
-            ToolResultEntity: message_id tool_call_id tool_name status;
-            ToolApprovalRequested: message_id tool_call_id tool_name;
-            ToolApprovalResolved: message_id tool_call_id tool_name;
-            SteeringAccepted: message_id;
-            ObjectExtracted: message_id;
-            LineRejected: message_id;
-            ExtractionFinished: message_id;
-            AnswerRejected: message_id;
-            AnswerTruncated: message_id finish_class;
-            RetryScheduled: ;
-            RetryStarted: ;
-            CallTiming: ;
-            UsageTotals: ;
-            TurnSummary: ;
-        }
-        fields.take_others(payload);
-        fields
-    }
-
-    /// The fields of messages without a correlation, and those with another meaning.
-    fn take_others(&mut self, payload: &'a Any) {
-        let fields = self;
-        if let Any::ChatUserMessageAccepted(it) = payload {
-            (fields.message_id, fields.role) = (Some(&*it.message_id), Some(&*it.role));
-            (fields.prompt, fields.status) = (Some(&*it.prompt), Some(&*it.status));
-            (fields.text, fields.content) = (Some(&*it.text), Some(&*it.content));
-        }
-        if let Any::FrontendToolCallRequested(it) = payload {
-            (fields.message_id, fields.status) = (Some(&*it.message_id), Some(&*it.status));
-            fields.tool_call_id = Some(&*it.tool_call_id);
-            fields.tool_name = Some(&*it.tool_name);
-        }
-        if let Any::FrontendToolResultReceived(it) = payload {
-            (fields.message_id, fields.status) = (Some(&*it.message_id), Some(&*it.status));
-            fields.tool_call_id = Some(&*it.tool_call_id);
-            fields.tool_name = Some(&*it.tool_name);
+            {
+                ChatTextPatch: message_id role stream_id text status, mode, r#final;
+                ChatReasoningPatch:
+                    message_id parent_message_id role stream_id text status source, mode, r#final;
+                ChatToolArgumentsPatch:
+                    message_id tool_call_id tool_name stream_id arguments status, mode, r#final;
+                ChatTextSegmentStarted: message_id role prompt status, streaming;
+                ChatTextSegmentFinished: message_id role prompt text content status, streaming;
+                ChatReasoningSegmentStarted: message_id parent_message_id role status source, streaming;
+                ChatReasoningSegmentFinished:
+                    message_id parent_message_id role text content status source, streaming;
+                ChatToolCallStarted: message_id tool_call_id tool_name status, executing;
+                ChatToolCallRequested: message_id tool_call_id tool_name status, executing;
+                ChatToolExecutionStarted: message_id tool_call_id tool_name status, executing;
+                ChatToolResultReady: message_id tool_call_id tool_name status;
+                ChatToolCallFinished: message_id tool_call_id tool_name status;
+                ChatRunStarted: message_id prompt;
+                ChatRunFinished: message_id status;
+                ChatRunStopped: message_id status;
+                ChatRunFailed: message_id status;
+                ChatProviderCallStarted: ;
+                ChatProviderCallMetadataUpdated: ;
+                ChatProviderCallFinished: finish_class;
+                ChatMessageEntity:
+                    message_id parent_message_id role prompt text content status, streaming;
+                ToolCallEntity: message_id tool_call_id tool_name status, executing;
+                ToolResultEntity: message_id tool_call_id tool_name status;
+                ToolApprovalRequested: message_id tool_call_id tool_name;
+                ToolApprovalResolved: message_id tool_call_id tool_name;
+                SteeringAccepted: message_id;
+                ObjectExtracted: message_id;
+                LineRejected: message_id;
+                ExtractionFinished: message_id;
+                AnswerRejected: message_id;
+                AnswerTruncated: message_id finish_class;
+                RetryScheduled: ;
+                RetryStarted: ;
+                CallTiming: ;
+                UsageTotals: ;
+                TurnSummary: ;
+            }
+            {
+                ChatUserMessageAccepted: message_id role prompt text content status;
+                FrontendToolCallRequested: message_id tool_call_id tool_name status;
+                FrontendToolResultReceived: message_id tool_call_id tool_name status;
+            }
         }
         if let Any::ChatTextSegmentFinished(it) = payload {
             fields.is_final = Some(it.r#final);
@@ -154,6 +137,7 @@ impl<'a> Fields<'a> {
         if let Any::ChatMessageEntity(it) = payload {
             fields.is_final = Some(it.r#final);
         }
+        fields
     }
 
     pub(super) fn place(&self) -> Place {
@@ -217,8 +201,8 @@ impl<'a> Fields<'a> {
         (!segment.is_empty() && (named.is_empty() || named == segment)).then_some(root)
     }
 
-    /// Checks the payload on its own.
-    pub(super) fn check(&self, context: Context<'_>, report: &mut Report) {
+    /// Checks the payload on its own; `session` is that of its frame.
+    pub(super) fn check(&self, session: &str, report: &mut Report) {
         self.check_set(report);
         self.check_words(report);
         self.check_texts(report);
@@ -236,7 +220,7 @@ impl<'a> Fields<'a> {
             report.add(Rule::MessageId, message);
         }
         self.check_stream(report);
-        self.check_ids(context.session, report);
+        self.check_ids(session, report);
     }
 
     /// Required fields.
@@ -268,21 +252,19 @@ impl<'a> Fields<'a> {
     }
 
     fn check_words(&self, report: &mut Report) {
-        self.word("role", self.role, &[roles(self.name)], report);
-        self.word("status", self.status, &[statuses(self.name)], report);
-        self.word("source", self.source, &[sources(self.name)], report);
-        self.word("finishClass", self.finish_class, &[finish::ALL], report);
-    }
-
-    fn word(&self, what: &str, word: Option<&str>, known: &[&[&str]], report: &mut Report) {
-        let word = word.unwrap_or_default();
-        let has_known = known.first().is_some_and(|words| !words.is_empty());
-        if !word.is_empty() && has_known && !known.iter().any(|words| words.contains(&word)) {
-            let (name, word, known) = (self.name, shown(word), known[0].join(", "));
-            report.add(
-                Rule::WrongWord,
-                format!("the {what} of {name} is {word:?}; known are {known}"),
-            );
+        let words = [
+            ("role", self.role, roles(self.name)),
+            ("status", self.status, statuses(self.name)),
+            ("source", self.source, sources(self.name)),
+            ("finishClass", self.finish_class, finish::ALL),
+        ];
+        for (what, word, known) in words {
+            let word = word.unwrap_or_default();
+            if !word.is_empty() && !known.is_empty() && !known.contains(&word) {
+                let (name, word, known) = (self.name, shown(word), known.join(", "));
+                let message = format!("the {what} of {name} is {word:?}; known are {known}");
+                report.add(Rule::WrongWord, message);
+            }
         }
     }
 
@@ -309,6 +291,7 @@ impl<'a> Fields<'a> {
         let flags = [
             ("streaming", self.streaming, message::STREAMING),
             ("executing", self.executing, tool_call::EXECUTING),
+            ("final", self.is_final.map(|is_final| !is_final), message::STREAMING),
         ];
         for (field, flag, word) in flags {
             if flag.is_some_and(|flag| flag != (status == word)) {
@@ -317,11 +300,6 @@ impl<'a> Fields<'a> {
                     format!("{field} of {name} does not agree with its status {status:?}");
                 report.add(Rule::WrongWord, message);
             }
-        }
-        if self.is_final.is_some_and(|is_final| is_final == (status == message::STREAMING)) {
-            let (name, status) = (self.name, shown(status));
-            let message = format!("final of {name} does not agree with its status {status:?}");
-            report.add(Rule::WrongWord, message);
         }
     }
 
@@ -369,9 +347,4 @@ fn root_of_prompt(id: &str) -> Option<&str> {
         number.is_some_and(|number: u32| number > 1)
     };
     (number.is_empty() || is_later()).then_some(root)
-}
-
-/// Whether it is the class of a cancelled call.
-pub(super) fn is_cancelled(class: &str) -> bool {
-    class == finish::CANCELLED
 }

@@ -2,10 +2,9 @@
 
 use super::Checker;
 use super::attachments::check_attachments;
-use super::calls::Announced;
 use super::conversation::SnapshotOf;
 use super::entity::check_entities;
-use super::fields::{Context, Fields};
+use super::fields::Fields;
 use super::line::Read;
 use super::names::Name;
 use super::outcome::{RequestOutcome, check_error};
@@ -33,12 +32,8 @@ impl Checker {
         let name = self.namer.name(id);
         if let Body::Hello(hello) = body {
             let has = |word: &str| hello.capabilities.iter().any(|given| given == word);
+            self.runs.calls.announced(has);
             self.runs.has_steering = has(capability::STEER);
-            self.runs.calls.announced(Announced {
-                retries: has(capability::RETRIES),
-                timing: has(capability::TIMING),
-                usage: has(capability::USAGE),
-            });
             return;
         }
         self.process.check_end(&name, body, report);
@@ -143,10 +138,9 @@ impl Checker {
     }
 
     fn snapshot(&mut self, name: &Name, frame: &SnapshotFrame, read: &Read, report: &mut Report) {
-        let context = self.context(read);
         for payload in frame.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
             self.check_extension(payload.name(), report);
-            Fields::of(payload).check(context, report);
+            Fields::of(payload).check(&read.frame.session_id, report);
             check_attachments(payload, report);
         }
         if self.process.reads_requests() && self.runs.seen(name) == RunSeen::Live {
@@ -179,10 +173,6 @@ impl Checker {
             };
             self.conversation.snapshot(frame, of, (&self.runs, &self.namer), report);
         }
-    }
-
-    pub(super) fn context<'a>(&self, read: &'a Read) -> Context<'a> {
-        Context { session: &read.frame.session_id }
     }
 
     fn done(&mut self, name: &Name, is_nameless: bool, frame: &DoneFrame, report: &mut Report) {

@@ -37,7 +37,7 @@ struct Tool {
 const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Ids of earlier runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Earlier {
     roots: Remembered,
     runs: Remembered,
@@ -50,13 +50,6 @@ struct Repeated<'a> {
     what: &'static str,
     rule: Rule,
     id: &'a str,
-}
-
-impl Earlier {
-    pub(super) fn new() -> Self {
-        let [roots, runs, turns, calls] = [(); 4].map(|()| Remembered::new(IDS_MAX));
-        Self { roots, runs, turns, calls }
-    }
 }
 
 impl Identity {
@@ -89,17 +82,12 @@ impl Identity {
                 }
                 call.check(&mut self.call, namer, &mut earlier.calls, report);
             }
-            Place::Tool => self.check_tool(fields, &call, namer, report),
-            Place::Extension | Place::Steering if !call.id.is_empty() => {
+            Place::Extension | Place::Steering if call.id.is_empty() => {}
+            Place::Extension | Place::Steering => {
                 call.check(&mut self.call, namer, &mut earlier.calls, report);
             }
-            Place::Extension
-            | Place::Steering
-            | Place::Prompt
-            | Place::Run
-            | Place::Warning
-            | Place::Error
-            | Place::Elsewhere => {}
+            Place::Tool => self.check_tool(fields, &call, namer, report),
+            Place::Prompt | Place::Run | Place::Warning | Place::Error | Place::Elsewhere => {}
         }
     }
 
@@ -157,8 +145,7 @@ impl Identity {
         }
         let Some(tool) = self.tools.get_mut(&id) else { return };
         // A tool call belongs to a provider call that is already known.
-        let mut known = Remembered::new(0);
-        call.check(&mut tool.call, namer, &mut known, report);
+        call.check(&mut tool.call, namer, &mut Remembered::default(), report);
     }
 
     fn check_tool_name(&self, fields: &Fields<'_>, namer: &Namer, report: &mut Report) {
@@ -197,7 +184,7 @@ impl Repeated<'_> {
         } else if earlier.contains(&name) {
             report.add(rule, format!("the {what} {:?} belongs to an earlier run", name.shown));
         } else {
-            earlier.insert(&name);
+            earlier.insert(&name, IDS_MAX);
         }
         *known = Some(name);
     }

@@ -47,48 +47,45 @@ impl LeanPatches {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "patches repeat fields of these alone")]
     fn remember(&mut self, payload: &Any) {
-        if let Any::ChatRunStarted(_) = payload {
-            self.segment = None;
-            self.tools.clear();
-        }
-        if let Any::ChatTextSegmentStarted(it) = payload {
-            // The prompt may be long, and patches never have it.
-            let it = ChatTextSegmentStarted { prompt: String::new(), ..(**it).clone() };
-            self.segment = Some(Segment::Text(it));
-        }
-        if let Any::ChatReasoningSegmentStarted(it) = payload {
-            self.segment = Some(Segment::Reasoning((**it).clone()));
-        }
-        if let Any::ChatToolCallStarted(it) = payload
-            && self.tools.len() < TOOL_CALLS_MAX
-        {
-            let it = ChatToolCallStarted { input: String::new(), ..(**it).clone() };
-            self.tools.insert(it.tool_call_id.clone(), it);
+        match payload {
+            Any::ChatRunStarted(_) => {
+                self.segment = None;
+                self.tools.clear();
+            }
+            Any::ChatTextSegmentStarted(it) => {
+                // The prompt may be long, and patches never have it.
+                let it = ChatTextSegmentStarted { prompt: String::new(), ..(**it).clone() };
+                self.segment = Some(Segment::Text(it));
+            }
+            Any::ChatReasoningSegmentStarted(it) => {
+                self.segment = Some(Segment::Reasoning((**it).clone()));
+            }
+            Any::ChatToolCallStarted(it) if self.tools.len() < TOOL_CALLS_MAX => {
+                let it = ChatToolCallStarted { input: String::new(), ..(**it).clone() };
+                self.tools.insert(it.tool_call_id.clone(), it);
+            }
+            _ => {}
         }
     }
 
     /// Whether the payload is a patch.
     fn fill(&self, payload: &mut Any) -> bool {
-        if let Any::ChatTextPatch(patch) = payload {
-            if let Some(Segment::Text(of)) = &self.segment {
-                fill_text(patch, of);
-            }
-            return true;
-        }
-        if let Any::ChatReasoningPatch(patch) = payload {
-            if let Some(Segment::Reasoning(of)) = &self.segment {
+        match (payload, &self.segment) {
+            (Any::ChatTextPatch(patch), Some(Segment::Text(of))) => fill_text(patch, of),
+            (Any::ChatReasoningPatch(patch), Some(Segment::Reasoning(of))) => {
                 fill_reasoning(patch, of);
             }
-            return true;
-        }
-        if let Any::ChatToolArgumentsPatch(patch) = payload {
-            if let Some(of) = self.tools.get(&patch.tool_call_id) {
-                fill_arguments(patch, of);
+            (Any::ChatToolArgumentsPatch(patch), _) => {
+                if let Some(of) = self.tools.get(&patch.tool_call_id) {
+                    fill_arguments(patch, of);
+                }
             }
-            return true;
+            (Any::ChatTextPatch(_) | Any::ChatReasoningPatch(_), _) => {}
+            _ => return false,
         }
-        false
+        true
     }
 }
 

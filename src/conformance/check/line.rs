@@ -27,67 +27,46 @@ pub(super) struct Read {
 }
 
 /// The types of the protocol, which are the same for every stream.
-static TYPES: LazyLock<Types> = LazyLock::new(Types::new);
+pub(super) static TYPES: LazyLock<Types> = LazyLock::new(Types::new);
 
-/// Parses lines.
-#[derive(Clone, Debug)]
-pub(super) struct Reader {
-    types: &'static Types,
+/// Parses a line without its line feed.
+pub(super) fn read(line: &[u8], report: &mut Report) -> Option<Read> {
+    separators(line, report);
+    let text = std::str::from_utf8(line)
+        .map_err(|error| report.add(Rule::InvalidUtf8, format!("the line is not UTF-8: {error}")))
+        .ok()?;
+    let frame = serde_json::from_str::<RpcLine>(text);
+    if let Ok(frame) = frame
+        && frame.frame.is_some()
+        && is_as_written_here(&frame, line)
+    {
+        return Some(Read { frame, strange: Vec::new() });
+    }
+    read_strictly(text, report)
 }
 
-impl Reader {
-    pub(super) fn new() -> Self {
-        Self { types: &TYPES }
-    }
+fn read_strictly(text: &str, report: &mut Report) -> Option<Read> {
+    let (rule, wrong) = match json::read(text) {
+        Ok(Value::Object(value)) => return read_object(value, report),
+        Ok(_) => (Rule::InvalidJson, "the line is JSON, but not an object".to_owned()),
+        Err(error) => (rule_of(&error), format!("the line can't be read: {error}")),
+    };
+    report.add(rule, wrong);
+    None
+}
 
-    pub(super) fn types(&self) -> &'static Types {
-        self.types
+fn read_object(mut value: Map<String, Value>, report: &mut Report) -> Option<Read> {
+    let mut walk = Walk { types: &TYPES, report, strange: Vec::new() };
+    walk.message(LINE, &mut value, false);
+    let strange = walk.strange;
+    if !has_one_frame(&TYPES, &value, report) {
+        return None;
     }
-
-    /// Parses a line without its line feed.
-    pub(super) fn read(&self, line: &[u8], report: &mut Report) -> Option<Read> {
-        separators(line, report);
-        let text = match std::str::from_utf8(line) {
-            Ok(text) => text,
-            Err(error) => {
-                report.add(Rule::InvalidUtf8, format!("the line is not UTF-8: {error}"));
-                return None;
-            }
-        };
-        let frame = serde_json::from_str::<RpcLine>(text);
-        if let Ok(frame) = frame
-            && frame.frame.is_some()
-            && is_as_written_here(&frame, line)
-        {
-            return Some(Read { frame, strange: Vec::new() });
-        }
-        self.read_strictly(text, report)
-    }
-
-    fn read_strictly(&self, text: &str, report: &mut Report) -> Option<Read> {
-        let mut value = match json::read(text) {
-            Ok(Value::Object(value)) => value,
-            Ok(_) => {
-                report.add(Rule::InvalidJson, "the line is JSON, but not an object");
-                return None;
-            }
-            Err(error) => {
-                report.add(rule_of(&error), format!("the line can't be read: {error}"));
-                return None;
-            }
-        };
-        let mut walk = Walk { types: self.types, report, strange: Vec::new() };
-        walk.message(LINE, &mut value, false);
-        let strange = walk.strange;
-        if !has_one_frame(self.types, &value, report) {
-            return None;
-        }
-        match message_from_value(Value::Object(value)) {
-            Ok(frame) => Some(Read { frame, strange }),
-            Err(error) => {
-                report.add(Rule::WrongValue, format!("a field has a wrong value: {error}"));
-                None
-            }
+    match message_from_value(Value::Object(value)) {
+        Ok(frame) => Some(Read { frame, strange }),
+        Err(error) => {
+            report.add(Rule::WrongValue, format!("a field has a wrong value: {error}"));
+            None
         }
     }
 }

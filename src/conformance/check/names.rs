@@ -56,9 +56,8 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// A bounded set of the latest names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Remembered {
-    count_max: usize,
     keys: HashSet<u64>,
     order: VecDeque<u64>,
     /// How many were forgotten.
@@ -66,20 +65,17 @@ pub(super) struct Remembered {
 }
 
 impl Remembered {
-    pub(super) fn new(count_max: usize) -> Self {
-        Self { count_max, keys: HashSet::new(), order: VecDeque::new(), forgotten: 0 }
-    }
-
     pub(super) fn contains(&self, name: &Name) -> bool {
         self.keys.contains(&name.hash)
     }
 
-    pub(super) fn insert(&mut self, name: &Name) {
+    /// Adds a name, and forgets the oldest of more than `count_max`.
+    pub(super) fn insert(&mut self, name: &Name, count_max: usize) {
         if !self.keys.insert(name.hash) {
             return;
         }
         self.order.push_back(name.hash);
-        if self.order.len() > self.count_max
+        if self.order.len() > count_max
             && let Some(oldest) = self.order.pop_front()
         {
             self.keys.remove(&oldest);

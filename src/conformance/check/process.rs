@@ -12,7 +12,7 @@ use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
 use std::sync::Arc;
 
 /// The process that writes the stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     mode: Mode,
     /// The capabilities in `hello`.
@@ -32,9 +32,10 @@ pub(super) struct Process {
 }
 
 /// The kind of process, from `hello`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Mode {
     /// There was no frame yet.
+    #[default]
     Unknown,
     /// It reads requests.
     Stdin,
@@ -57,8 +58,9 @@ enum OneShot {
 }
 
 /// How close the process is to its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 enum End {
+    #[default]
     Open,
     /// A `shutdown` was answered. Others may be too, and an error may end the process.
     ShutDown,
@@ -70,19 +72,6 @@ enum End {
 }
 
 impl Process {
-    pub(super) fn new() -> Self {
-        Self {
-            mode: Mode::Unknown,
-            words: Arc::default(),
-            end: End::Open,
-            is_defective: false,
-            has_other_answers: false,
-            uses_extensions: false,
-            has_unannounced: false,
-            unless_enabled: None,
-        }
-    }
-
     /// Whether it reads requests, as far as is known.
     pub(super) fn reads_requests(&self) -> bool {
         self.mode == Mode::Stdin
@@ -273,11 +262,8 @@ impl Process {
                 report.add(Rule::NamelessFrame, "the error does not name its request");
             }
             (false, _) if ends_process => {
-                let code = shown(&error.code);
-                report.add(
-                    Rule::ErrorState,
-                    format!("{code} ends the process, so it must be terminal"),
-                );
+                let message = format!("{} ends the process, so it must be terminal", error.code);
+                report.add(Rule::ErrorState, message);
             }
             (true | false, true | false) => {}
         }

@@ -26,7 +26,7 @@ pub(super) struct Request {
 }
 
 /// All tracked requests.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     open: HashMap<u64, Request>,
     finished: Remembered,
@@ -40,18 +40,6 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new() -> Self {
-        let finished = Remembered::new(FINISHED_MAX);
-        Self {
-            open: HashMap::new(),
-            finished,
-            done: 0,
-            is_too_wide: false,
-            has_final_snapshots: None,
-            unexplained: 0,
-        }
-    }
-
     /// Whether a frame may still come for the request; false if it has its `done`.
     pub(super) fn is_open(&self, name: &Name) -> bool {
         !self.finished.contains(name)
@@ -109,7 +97,7 @@ impl Requests {
     ) -> Option<RequestOutcome> {
         self.done += 1;
         if !is_nameless {
-            self.finished.insert(name);
+            self.finished.insert(name, FINISHED_MAX);
         }
         let Request { error, has_snapshot, has_event, .. } = self.open.remove(&name.key())?;
         let outcome = RequestOutcome { run, error, has_snapshot, has_event };

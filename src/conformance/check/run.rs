@@ -5,13 +5,13 @@ mod open;
 mod tool;
 
 use super::calls::{Calls, SessionCalls};
-use super::fields::is_cancelled;
 use super::identity::Identity;
 use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
 use super::run_event::{RunEnd, RunEvent, SegmentEvent};
 use super::text::Text;
 use super::usage::call_usage;
+use crate::protocol::constants::finish;
 use tool::Tool;
 
 /// A run, from its first event to its request's `done`.
@@ -66,7 +66,7 @@ impl Run {
             request,
             identity: Identity::default(),
             is_cancelled: false,
-            calls: Calls::new(),
+            calls: Calls::default(),
             segment_end: None,
             expected_end: None,
             stage: if is_started { RunStage::Started } else { RunStage::Accepted },
@@ -227,7 +227,7 @@ impl Run {
         self.has_call = false;
         let is_right = match self.segment_end.take() {
             None => true,
-            Some(RunEnd::Stopped) => is_cancelled(class),
+            Some(RunEnd::Stopped) => class == finish::CANCELLED,
             Some(end @ (RunEnd::Finished | RunEnd::Failed)) => class == end.as_str(),
         };
         if !is_right {
@@ -236,7 +236,7 @@ impl Run {
                 format!("a segment of the provider call was cut off, but its class is {class:?}");
             report.add(Rule::EndMismatch, message);
         }
-        if is_cancelled(class) {
+        if class == finish::CANCELLED {
             self.expected_end = Some(RunEnd::Stopped);
         }
         self.close_segments("the provider call", report);

@@ -7,25 +7,19 @@ use crate::protocol::constants::{REASON_OF_REASONING, ending};
 use crate::protocol::proto::chat::UsageInfo;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::proto::tools::ApprovalDecision;
+use crate::support::named::named_enum;
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunEnd {
-    Finished,
-    Stopped,
-    Failed,
+named_enum! {
+    /// How a run ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum RunEnd {
+        Finished = ending::FINISHED,
+        Stopped = ending::STOPPED,
+        Failed = ending::FAILED,
+    }
 }
 
 impl RunEnd {
-    /// The status of such a run.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Finished => ending::FINISHED,
-            Self::Stopped => ending::STOPPED,
-            Self::Failed => ending::FAILED,
-        }
-    }
-
     /// The end of a run in which a segment has this status, if the run cut the segment off.
     pub(super) fn of_cut(status: &str) -> Option<Self> {
         match status {
@@ -119,164 +113,121 @@ pub(super) enum ToolEvent<'a> {
     Finished,
 }
 
+impl<'a> SegmentEvent<'a> {
+    fn patched(sequence: u64, offset: u64, mode: i32, text: &'a str) -> Self {
+        Self::Patched(Patch { sequence, offset, mode, text })
+    }
+}
+
 impl<'a> RunEvent<'a> {
     /// Whether it may occur between the end of a provider call and a report on that call.
     pub(super) fn reports_on_call(&self) -> bool {
         matches!(self, Self::Truncated { .. } | Self::Timed { .. } | Self::Counted(_) | Self::Other)
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others may occur anywhere")]
     pub(super) fn of(payload: &'a Any) -> Self {
-        of_run(payload)
-            .or_else(|| of_text(payload))
-            .or_else(|| of_reasoning(payload))
-            .or_else(|| of_tool(payload))
-            .or_else(|| of_approval(payload))
-            .or_else(|| of_client_tool(payload))
-            .or_else(|| of_call(payload))
-            .unwrap_or(Self::Other)
+        match payload {
+            Any::ChatUserMessageAccepted(it) => Self::PromptAccepted { id: &it.message_id },
+            Any::ChatRunStarted(_) => Self::RunStarted,
+            Any::ChatProviderCallStarted(_) => Self::CallStarted,
+            Any::ChatProviderCallMetadataUpdated(it) => {
+                Self::CallUpdated { reason: &it.stop_reason }
+            }
+            Any::ChatProviderCallFinished(it) => {
+                let (class, reason) = (&it.finish_class, &it.stop_reason);
+                Self::CallFinished { class, reason, usage: it.usage.as_ref() }
+            }
+            Any::RetryScheduled(it) => Self::retried(it.attempt, it.attempts_max, false),
+            Any::RetryStarted(it) => Self::retried(it.attempt, it.attempts_max, true),
+            Any::AnswerTruncated(it) => {
+                Self::Truncated { class: &it.finish_class, reason: &it.stop_reason }
+            }
+            Any::CallTiming(it) => {
+                let (first_byte_ms, first_token_ms) = (it.first_byte_ms, it.first_token_ms);
+                Self::Timed { first_byte_ms, first_token_ms }
+            }
+            Any::UsageTotals(it) => Self::Counted(it),
+            Any::AnswerRejected(it) => {
+                Self::Rejected { repair: it.repair, repairs_max: it.repairs_max }
+            }
+            Any::ChatRunFinished(it) => Self::RunEnded { end: RunEnd::Finished, error: &it.error },
+            Any::ChatRunStopped(_) => Self::RunEnded { end: RunEnd::Stopped, error: "" },
+            Any::ChatRunFailed(_) => Self::RunEnded { end: RunEnd::Failed, error: "" },
+            _ => of_segment(payload).or_else(|| of_tool(payload)).unwrap_or(Self::Other),
+        }
+    }
+
+    fn retried(attempt: u32, attempts_max: u32, is_started: bool) -> Self {
+        Self::Retried(Retry { attempt, attempts_max, is_started })
     }
 }
 
-fn of_run(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::ChatProviderCallFinished(it) = payload {
-        let (class, reason) = (&it.finish_class, &it.stop_reason);
-        return Some(RunEvent::CallFinished { class, reason, usage: it.usage.as_ref() });
-    }
-    if let Any::ChatProviderCallMetadataUpdated(it) = payload {
-        return Some(RunEvent::CallUpdated { reason: &it.stop_reason });
-    }
-    if let Any::ChatUserMessageAccepted(it) = payload {
-        return Some(RunEvent::PromptAccepted { id: &it.message_id });
-    }
-    if let Any::ChatRunFinished(it) = payload {
-        return Some(RunEvent::RunEnded { end: RunEnd::Finished, error: &it.error });
-    }
-    // By name: no other field matters here.
-    Some(match payload.name() {
-        "ChatRunStarted" => RunEvent::RunStarted,
-        "ChatProviderCallStarted" => RunEvent::CallStarted,
-        "ChatRunStopped" => RunEvent::RunEnded { end: RunEnd::Stopped, error: "" },
-        "ChatRunFailed" => RunEvent::RunEnded { end: RunEnd::Failed, error: "" },
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are of no segment")]
+fn of_segment(payload: &Any) -> Option<RunEvent<'_>> {
+    let (id, event) = match payload {
+        Any::ChatTextPatch(it) => {
+            (&it.message_id, SegmentEvent::patched(it.sequence, it.offset, it.mode, &it.text))
+        }
+        Any::ChatReasoningPatch(it) => {
+            (&it.message_id, SegmentEvent::patched(it.sequence, it.offset, it.mode, &it.text))
+        }
+        Any::ChatTextSegmentStarted(it) => (&it.message_id, SegmentEvent::Started),
+        Any::ChatReasoningSegmentStarted(it) => (&it.message_id, SegmentEvent::Started),
+        Any::ChatTextSegmentFinished(it) => {
+            let (text, status, reason) = (&it.text, &it.status, &it.finish_reason);
+            (&it.message_id, SegmentEvent::Finished { text, status, reason })
+        }
+        Any::ChatReasoningSegmentFinished(it) => {
+            // Where an answer follows, it is not yet known why the call will end.
+            let reason = match &*it.finish_reason {
+                REASON_OF_REASONING => "",
+                reason => reason,
+            };
+            let (text, status) = (&it.text, &it.status);
+            (&it.message_id, SegmentEvent::Finished { text, status, reason })
+        }
         _ => return None,
-    })
+    };
+    Some(RunEvent::Segment(id, event))
 }
 
-fn of_text(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::ChatTextPatch(it) = payload {
-        let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
-        let patch = Patch { sequence, offset, mode, text: &it.text };
-        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Patched(patch)));
-    }
-    if let Any::ChatTextSegmentStarted(it) = payload {
-        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Started));
-    }
-    if let Any::ChatTextSegmentFinished(it) = payload {
-        let end = SegmentEvent::Finished {
-            text: &it.text,
-            status: &it.status,
-            reason: &it.finish_reason,
-        };
-        return Some(RunEvent::Segment(&it.message_id, end));
-    }
-    None
-}
-
-fn of_reasoning(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::ChatReasoningPatch(it) = payload {
-        let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
-        let patch = Patch { sequence, offset, mode, text: &it.text };
-        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Patched(patch)));
-    }
-    if let Any::ChatReasoningSegmentStarted(it) = payload {
-        return Some(RunEvent::Segment(&it.message_id, SegmentEvent::Started));
-    }
-    if let Any::ChatReasoningSegmentFinished(it) = payload {
-        // Where an answer follows, it is not yet known why the call will end.
-        let reason = match &*it.finish_reason {
-            REASON_OF_REASONING => "",
-            reason => reason,
-        };
-        let end = SegmentEvent::Finished { text: &it.text, status: &it.status, reason };
-        return Some(RunEvent::Segment(&it.message_id, end));
-    }
-    None
-}
-
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are of no tool call")]
 fn of_tool(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::ChatToolArgumentsPatch(it) = payload {
-        let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
-        let patch = Patch { sequence, offset, mode, text: &it.arguments };
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Patched(patch)));
-    }
-    if let Any::ChatToolCallStarted(it) = payload {
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Started));
-    }
-    if let Any::ChatToolCallRequested(it) = payload {
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Requested { input: &it.input }));
-    }
-    if let Any::ChatToolExecutionStarted(it) = payload {
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Executing { input: &it.input }));
-    }
-    if let Any::ChatToolResultReady(it) = payload {
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Returned { status: &it.status }));
-    }
-    if let Any::ChatToolCallFinished(it) = payload {
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::Finished));
-    }
-    None
-}
-
-fn of_approval(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::ToolApprovalRequested(it) = payload {
-        return Some(RunEvent::Tool(
-            &it.tool_call_id,
-            ToolEvent::ApprovalRequested { input: &it.input },
-        ));
-    }
-    if let Any::ToolApprovalResolved(it) = payload {
-        let is_allowed = match it.decision() {
-            ApprovalDecision::AllowOnce | ApprovalDecision::AllowSession => true,
-            ApprovalDecision::Deny | ApprovalDecision::Unspecified => false,
-        };
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::ApprovalResolved { is_allowed }));
-    }
-    None
-}
-
-fn of_client_tool(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::FrontendToolCallRequested(it) = payload {
-        let input = it.input.as_ref();
-        return Some(RunEvent::Tool(&it.tool_call_id, ToolEvent::ClientAsked { input }));
-    }
-    if let Any::FrontendToolResultReceived(it) = payload {
-        let answered = ToolEvent::ClientAnswered { status: &it.status };
-        return Some(RunEvent::Tool(&it.tool_call_id, answered));
-    }
-    None
-}
-
-/// What extensions report of a provider call.
-fn of_call(payload: &Any) -> Option<RunEvent<'_>> {
-    if let Any::RetryScheduled(it) = payload {
-        let (attempt, attempts_max) = (it.attempt, it.attempts_max);
-        return Some(RunEvent::Retried(Retry { attempt, attempts_max, is_started: false }));
-    }
-    if let Any::RetryStarted(it) = payload {
-        let (attempt, attempts_max) = (it.attempt, it.attempts_max);
-        return Some(RunEvent::Retried(Retry { attempt, attempts_max, is_started: true }));
-    }
-    if let Any::AnswerTruncated(it) = payload {
-        return Some(RunEvent::Truncated { class: &it.finish_class, reason: &it.stop_reason });
-    }
-    if let Any::CallTiming(it) = payload {
-        let (first_byte_ms, first_token_ms) = (it.first_byte_ms, it.first_token_ms);
-        return Some(RunEvent::Timed { first_byte_ms, first_token_ms });
-    }
-    if let Any::UsageTotals(it) = payload {
-        return Some(RunEvent::Counted(it));
-    }
-    if let Any::AnswerRejected(it) = payload {
-        return Some(RunEvent::Rejected { repair: it.repair, repairs_max: it.repairs_max });
-    }
-    None
+    let (id, event) = match payload {
+        Any::ChatToolCallStarted(it) => (&it.tool_call_id, ToolEvent::Started),
+        Any::ChatToolArgumentsPatch(it) => {
+            let (sequence, offset, mode) = (it.sequence, it.offset, it.mode);
+            let patch = Patch { sequence, offset, mode, text: &it.arguments };
+            (&it.tool_call_id, ToolEvent::Patched(patch))
+        }
+        Any::ChatToolCallRequested(it) => {
+            (&it.tool_call_id, ToolEvent::Requested { input: &it.input })
+        }
+        Any::ToolApprovalRequested(it) => {
+            (&it.tool_call_id, ToolEvent::ApprovalRequested { input: &it.input })
+        }
+        Any::ToolApprovalResolved(it) => {
+            let is_allowed = match it.decision() {
+                ApprovalDecision::AllowOnce | ApprovalDecision::AllowSession => true,
+                ApprovalDecision::Deny | ApprovalDecision::Unspecified => false,
+            };
+            (&it.tool_call_id, ToolEvent::ApprovalResolved { is_allowed })
+        }
+        Any::ChatToolExecutionStarted(it) => {
+            (&it.tool_call_id, ToolEvent::Executing { input: &it.input })
+        }
+        Any::FrontendToolCallRequested(it) => {
+            (&it.tool_call_id, ToolEvent::ClientAsked { input: it.input.as_ref() })
+        }
+        Any::FrontendToolResultReceived(it) => {
+            (&it.tool_call_id, ToolEvent::ClientAnswered { status: &it.status })
+        }
+        Any::ChatToolResultReady(it) => {
+            (&it.tool_call_id, ToolEvent::Returned { status: &it.status })
+        }
+        Any::ChatToolCallFinished(it) => (&it.tool_call_id, ToolEvent::Finished),
+        _ => return None,
+    };
+    Some(RunEvent::Tool(id, event))
 }

@@ -13,7 +13,7 @@ use super::text::Text;
 const RUNS_MAX: usize = 4;
 
 /// The runs whose requests have no `done` yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     live: Vec<Run>,
     earlier: Earlier,
@@ -47,18 +47,6 @@ pub(super) enum RunSeen {
 }
 
 impl Runs {
-    pub(super) fn new() -> Self {
-        let (earlier, calls) = (Earlier::new(), SessionCalls::new());
-        Self {
-            live: Vec::new(),
-            earlier,
-            uncancelled: 0,
-            has_steering: false,
-            unreported_joins: 0,
-            calls,
-        }
-    }
-
     /// Whether the request has a run.
     pub(super) fn has(&self, request: &Name) -> bool {
         self.live.iter().any(|run| run.request == *request)

@@ -15,19 +15,15 @@ pub(super) struct Patch<'a> {
 /// Text that grows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Text {
-    /// Empty once it exceeds the limit of the buffer.
-    kept: String,
-    is_kept: bool,
+    /// The text so far; `is_dropped` once it exceeds the limit of the buffer.
+    buffer: String,
+    is_dropped: bool,
     bytes: usize,
     pub(super) patches: u64,
     sequence: u64,
 }
 
 impl Text {
-    pub(super) fn new() -> Self {
-        Self { is_kept: true, ..Self::default() }
-    }
-
     pub(super) fn patch(&mut self, of: &str, patch: Patch<'_>, report: &mut Report) {
         self.patches += 1;
         let mode = Mode::try_from(patch.mode).unwrap_or(Mode::Replace);
@@ -41,7 +37,7 @@ impl Text {
                         format!("a patch of {of} has all text so far and also offset {offset}");
                     report.add(Rule::PatchOffset, message);
                 }
-                if self.is_kept && !patch.text.starts_with(&self.kept) {
+                if !self.is_dropped && !patch.text.starts_with(&self.buffer) {
                     let message = format!("a patch of {of} does not begin with the text so far");
                     report.add(Rule::PatchText, message);
                 }
@@ -57,14 +53,14 @@ impl Text {
         }
     }
 
-    /// The text so far, if it is kept.
+    /// The text so far, if it is buffered.
     pub(super) fn so_far(&self) -> Option<&str> {
-        self.is_kept.then_some(self.kept.as_str())
+        (!self.is_dropped).then_some(self.buffer.as_str())
     }
 
     /// Whether `whole` is the text so far, as far as that is known.
     pub(super) fn is(&self, whole: &str) -> bool {
-        if self.is_kept { self.kept == whole } else { self.bytes == whole.len() }
+        self.so_far().map_or(self.bytes == whole.len(), |text| text == whole)
     }
 
     /// Compares the streamed text with the `whole` text at the end.
@@ -95,25 +91,25 @@ impl Text {
             report.add(Rule::PatchOffset, message);
         }
         self.bytes += patch.text.len();
-        if self.is_kept {
-            self.kept += patch.text;
+        if !self.is_dropped {
+            self.buffer += patch.text;
         }
     }
 
     fn replace(&mut self, text: &str) {
         self.bytes = text.len();
-        if self.is_kept {
-            text.clone_into(&mut self.kept);
+        if !self.is_dropped {
+            text.clone_into(&mut self.buffer);
         }
     }
 
-    pub(super) fn kept_bytes(&self) -> usize {
-        self.kept.len()
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.buffer.len()
     }
 
     /// Drops the text and counts only its length from here on.
     pub(super) fn forget(&mut self) {
-        self.is_kept = false;
-        self.kept = String::new();
+        self.is_dropped = true;
+        self.buffer = String::new();
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::conversation::entities::Entities;
-use crate::conversation::transcript::{Step, Turn, TurnState};
+use crate::conversation::transcript::{Turn, TurnItem, TurnState};
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use std::fs;
@@ -70,7 +70,7 @@ fn imported(turn: &CopiedTurn) -> &ImportedTurn {
 fn answered(shown: Shown) -> Vec<(u32, Arc<Turn>)> {
     let turns = CopiedTurns::of_shown(shown).turns.into_iter();
     let turns = turns.filter_map(|it| Some((it.number, imported(&it).turn.clone()?)));
-    turns.filter(|(_, turn)| !turn.steps.is_empty()).collect()
+    turns.filter(|(_, turn)| !turn.items.is_empty()).collect()
 }
 
 #[test]
@@ -104,9 +104,10 @@ fn a_stream_that_is_cut_off_anywhere_gives_an_interrupted_turn() {
                     let is_open = [r#""streaming":true"#, r#""executing":true"#, "streaming_args"];
                     assert!(!is_open.iter().any(|it| json.contains(it)), "{name}: {json}");
                 }
-                let steps = imported(turn).turn.iter().flat_map(|turn| &turn.steps);
-                let unanswered = |step: &Step| matches!(step, Step::Called { result: None, .. });
-                assert!(!steps.into_iter().any(unanswered), "{name}");
+                let items = imported(turn).turn.iter().flat_map(|turn| &turn.items);
+                let unanswered =
+                    |item: &TurnItem| matches!(item, TurnItem::Called { result: None, .. });
+                assert!(!items.into_iter().any(unanswered), "{name}");
             }
             if open.is_some() {
                 let last = copy.turns.last().and_then(|turn| imported(turn).turn.as_ref());
@@ -133,7 +134,7 @@ fn records_rise_and_carry_the_new_session_everywhere() {
             for entity in &imported.entities {
                 assert!(entity.created_ordinal <= entity.last_event_ordinal, "{name}");
                 assert!(entity.last_event_ordinal <= last, "{name}");
-                assert_eq!(ids_of(entity).expect("ids").session_id, "other", "{name}");
+                assert_eq!(entity.correlation().expect("ids").session_id, "other", "{name}");
             }
         }
         let json = format!("{records:?}");

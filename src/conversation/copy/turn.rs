@@ -3,7 +3,7 @@
 use super::super::attached;
 use super::super::entities::{End, number_at_end, result_id};
 use super::super::event::{Attachments, ToolCall, ToolResult};
-use super::super::transcript::{INTERRUPTED_TOOL, LOST_ATTACHMENTS, Step, Turn, TurnState};
+use super::super::transcript::{INTERRUPTED_TOOL, LOST_ATTACHMENTS, Turn, TurnItem, TurnState};
 use crate::protocol::any::Any;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::constants::{kind, message, role, tool_call, tool_result};
@@ -64,14 +64,7 @@ fn interrupted(call: &ToolCallEntity, id: String, ordinal: u64) -> SnapshotEntit
         status: tool_result::ERROR.to_owned(),
         correlation: call.correlation.clone(),
     };
-    SnapshotEntity {
-        kind: kind::TOOL_RESULT.to_owned(),
-        id,
-        created_ordinal: ordinal,
-        last_event_ordinal: ordinal,
-        tombstone: false,
-        payload: Some(result.into()),
-    }
+    SnapshotEntity::new(kind::TOOL_RESULT, id, (ordinal, ordinal), Some(result.into()))
 }
 
 /// How a run ended, of which only the entities are known: with a partial or without any answer it was
@@ -90,7 +83,8 @@ pub(super) fn end_of(entities: &[SnapshotEntity]) -> End {
     if has_answer && !is_partial { End::Finished } else { End::Stopped }
 }
 
-/// The turn of these entities; `None` if the model is not sent it: it failed before it had an answer.
+/// The turn of these entities; `None` if it failed before it had an answer, and so is not sent to the
+/// model.
 pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Option<Turn> {
     let results: HashMap<&str, &ToolResultEntity> = entities
         .iter()
@@ -100,7 +94,7 @@ pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Op
         })
         .collect();
     let mut prompt = None;
-    let mut steps = Vec::new();
+    let mut items = Vec::new();
     for entity in entities {
         match &entity.payload {
             Some(Any::ChatMessageEntity(it)) if it.role == role::USER => {
@@ -108,35 +102,37 @@ pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Op
                 let said = (text_of(it, &attachments).into(), attachments);
                 match prompt {
                     None => prompt = Some(said),
-                    Some(_) => steps.push(Step::Prompt(said.0, said.1)),
+                    Some(_) => items.push(TurnItem::Prompt(said.0, said.1)),
                 }
             }
             Some(Any::ChatMessageEntity(it)) if it.role == role::ASSISTANT => {
                 let round = round(it.correlation.as_ref());
                 let text = it.text.as_str();
-                steps.extend((!text.is_empty()).then(|| Step::Text { round, text: text.into() }));
+                items.extend(
+                    (!text.is_empty()).then(|| TurnItem::Text { round, text: text.into() }),
+                );
             }
-            Some(Any::ToolCallEntity(it)) => steps.extend(called(it, &results)),
+            Some(Any::ToolCallEntity(it)) => items.extend(called(it, &results)),
             Some(_) | None => {}
         }
     }
     let (prompt, attachments) = prompt.unwrap_or_default();
     let state = match end {
         End::Finished => TurnState::Finished,
-        End::Failed(_) if steps.iter().all(Step::is_blank) => return None,
+        End::Failed(_) if items.iter().all(TurnItem::is_blank) => return None,
         End::Stopped | End::Failed(_) => TurnState::Interrupted,
     };
-    Some(Turn { number, prompt, attachments, steps, state })
+    Some(Turn { number, prompt, attachments, items, state })
 }
 
 /// The call, if the model has made it: it has a result, as its arguments were complete.
-fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> Option<Step> {
+fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> Option<TurnItem> {
     let returned = results.get(call.tool_call_id.as_str())?;
     let result = match returned.status == tool_result::ERROR {
         true => ToolResult::Error(returned.result.clone()),
         false => ToolResult::Success(returned.result.clone()),
     };
-    Some(Step::Called {
+    Some(TurnItem::Called {
         round: round(call.correlation.as_ref()).unwrap_or(1),
         tool: ToolCall { id: ToolCallId(call.tool_call_id.clone()), name: call.tool_name.clone() },
         input: call.input.clone(),
@@ -149,14 +145,14 @@ fn round(ids: Option<&CorrelationInfo>) -> Option<u32> {
     number_at_end(&ids?.provider_call_id)
 }
 
-/// What the model is sent as the text of a prompt with these of its attachments: one that is empty
-/// without the others would be no message.
-pub(super) fn text_of<'a>(prompt: &'a ChatMessageEntity, kept: &[Attachment]) -> &'a str {
-    let is_lost = kept.is_empty() && !prompt.attachments.is_empty();
+/// The text of a prompt whose attachments are reduced to `remaining`, as it is sent to the model: an
+/// empty prompt without attachments would be no message.
+pub(super) fn text_of<'a>(prompt: &'a ChatMessageEntity, remaining: &[Attachment]) -> &'a str {
+    let is_lost = remaining.is_empty() && !prompt.attachments.is_empty();
     if is_lost && prompt.text.trim().is_empty() { LOST_ATTACHMENTS } else { &prompt.text }
 }
 
-/// Those whose content frames have, or an address of it.
+/// The attachments whose content, or its address, is in the frames.
 fn attachments(shown: &[ChatAttachment]) -> Attachments {
     shown.iter().filter_map(attached::given).collect()
 }

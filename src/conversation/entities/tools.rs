@@ -6,9 +6,9 @@ use crate::protocol::any::Any;
 use crate::protocol::constants::{kind, tool_call};
 use crate::protocol::proto::chat::{CorrelationInfo, ToolCallEntity, ToolResultEntity};
 
-/// A step of a tool call whose event comes once.
+/// A stage of a tool call, whose event comes once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Step {
+pub(super) enum ToolStage {
     Started,
     Requested,
     Executing,
@@ -17,56 +17,54 @@ pub(super) enum Step {
 
 impl Entities {
     /// Tool calls and their results.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are of no tool call")]
     pub(super) fn of_tool(&mut self, payload: &Any) -> bool {
-        if let Any::ChatToolCallStarted(it) = payload {
-            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
-            self.step(&call, Step::Started);
-            self.tool(call, tool_call::PENDING, |_| {});
-            return true;
+        match payload {
+            Any::ChatToolCallStarted(it) => {
+                let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+                self.stage(&call, ToolStage::Started);
+                self.tool(call, tool_call::PENDING, |_| {});
+            }
+            Any::ChatToolArgumentsPatch(it) => {
+                let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+                self.tool(call, tool_call::STREAMING_ARGS, |call| {
+                    apply_piece(&mut call.input, &it.arguments, it.mode);
+                });
+            }
+            Any::ChatToolCallRequested(it) => {
+                let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+                self.stage(&call, ToolStage::Requested);
+                self.tool(call, tool_call::PENDING, |call| call.input.clone_from(&it.input));
+            }
+            Any::ChatToolExecutionStarted(it) => {
+                let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+                self.stage(&call, ToolStage::Executing);
+                self.tool(call, tool_call::EXECUTING, |_| {});
+            }
+            Any::ChatToolCallFinished(it) => {
+                let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+                self.stage(&call, ToolStage::Finished);
+                self.tool(call, tool_call::COMPLETED, |_| {});
+            }
+            Any::ChatToolResultReady(it) => {
+                let entity = ToolResultEntity {
+                    message_id: it.message_id.clone(),
+                    tool_call_id: it.tool_call_id.clone(),
+                    tool_name: it.tool_name.clone(),
+                    result: it.result.clone(),
+                    status: it.status.clone(),
+                    correlation: it.correlation.clone(),
+                };
+                self.add(kind::TOOL_RESULT, result_id(&it.tool_call_id), entity.into());
+            }
+            _ => return false,
         }
-        if let Any::ChatToolArgumentsPatch(it) = payload {
-            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
-            self.tool(call, tool_call::STREAMING_ARGS, |call| {
-                apply_piece(&mut call.input, &it.arguments, it.mode);
-            });
-            return true;
-        }
-        if let Any::ChatToolCallRequested(it) = payload {
-            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
-            self.step(&call, Step::Requested);
-            self.tool(call, tool_call::PENDING, |call| call.input.clone_from(&it.input));
-            return true;
-        }
-        if let Any::ChatToolExecutionStarted(it) = payload {
-            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
-            self.step(&call, Step::Executing);
-            self.tool(call, tool_call::EXECUTING, |_| {});
-            return true;
-        }
-        if let Any::ChatToolCallFinished(it) = payload {
-            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
-            self.step(&call, Step::Finished);
-            self.tool(call, tool_call::COMPLETED, |_| {});
-            return true;
-        }
-        if let Any::ChatToolResultReady(it) = payload {
-            let entity = ToolResultEntity {
-                message_id: it.message_id.clone(),
-                tool_call_id: it.tool_call_id.clone(),
-                tool_name: it.tool_name.clone(),
-                result: it.result.clone(),
-                status: it.status.clone(),
-                correlation: it.correlation.clone(),
-            };
-            self.add(kind::TOOL_RESULT, result_id(&it.tool_call_id), entity.into());
-            return true;
-        }
-        false
+        true
     }
 
-    /// Checks that `step` was not shown before.
-    fn step(&mut self, call: &ToolCallEntity, step: Step) {
-        if !self.steps.insert((call.tool_call_id.clone(), step)) {
+    /// Checks that `stage` was not shown before.
+    fn stage(&mut self, call: &ToolCallEntity, stage: ToolStage) {
+        if !self.stages.insert((call.tool_call_id.clone(), stage)) {
             self.repeated(kind::TOOL_CALL, call.tool_call_id.clone());
         }
     }

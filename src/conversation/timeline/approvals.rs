@@ -63,14 +63,8 @@ impl Approval {
             input: self.input.clone(),
             correlation: Some(CorrelationInfo { tool_call_id: id.clone(), ..ids }),
         };
-        SnapshotEntity {
-            kind: kind::TOOL_APPROVAL.to_owned(),
-            id: approval_id(id),
-            created_ordinal: self.requested.0,
-            last_event_ordinal: self.requested.0,
-            tombstone: false,
-            payload: Some(payload.into()),
-        }
+        let ordinals = (self.requested.0, self.requested.0);
+        SnapshotEntity::new(kind::TOOL_APPROVAL, approval_id(id), ordinals, Some(payload.into()))
     }
 }
 

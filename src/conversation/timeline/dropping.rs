@@ -47,19 +47,13 @@ impl Timeline {
 
     /// The prompt that began a turn.
     pub(crate) fn first_prompt(&self, turn: u32) -> Option<ShownPrompt> {
-        self.entities[self.start_of(turn)..].iter().find_map(|entity| match &entity.body {
-            Body::Prompt { text, attachments, number: FIRST_PROMPT, .. } => {
-                let has_attachments = !attachments.is_empty();
-                Some(ShownPrompt { text: text.clone(), has_attachments })
-            }
-            Body::Imported(it) if is_first_prompt(it) => shown_prompt(it),
-            Body::Imported(_)
-            | Body::Prompt { .. }
-            | Body::Segment { .. }
-            | Body::Failure { .. }
-            | Body::Tool { .. }
-            | Body::ToolResult { .. } => None,
-        })
+        let entities = &self.entities[self.start_of(turn)..];
+        let body = &entities.iter().find(|entity| entity.is_first_prompt())?.body;
+        if let Body::Prompt { text, attachments, .. } = body {
+            let has_attachments = !attachments.is_empty();
+            return Some(ShownPrompt { text: text.clone(), has_attachments });
+        }
+        if let Body::Imported(it) = body { shown_prompt(it) } else { None }
     }
 
     /// The turns from that number on.
@@ -77,7 +71,8 @@ impl Timeline {
         let start = self.start_of(first);
         let dropped = self.entities.drain(start..).map(|it| {
             let (kind, id) = it.key();
-            tombstone(kind.to_owned(), id, it.created, ordinal)
+            let entity = SnapshotEntity::new(kind, id, (it.created.0, ordinal.0), None);
+            SnapshotEntity { tombstone: true, ..entity }
         });
         self.dropped.extend(dropped);
     }
@@ -103,14 +98,10 @@ impl LastTurns {
 
 impl Entity {
     fn is_first_prompt(&self) -> bool {
-        match &self.body {
-            Body::Prompt { number, .. } => *number == FIRST_PROMPT,
-            Body::Imported(entity) => is_first_prompt(entity),
-            Body::Segment { .. }
-            | Body::Failure { .. }
-            | Body::Tool { .. }
-            | Body::ToolResult { .. } => false,
+        if let Body::Imported(entity) = &self.body {
+            return entity.kind == kind::MESSAGE && entity.id.ends_with("-user");
         }
+        matches!(self.body, Body::Prompt { number: FIRST_PROMPT, .. })
     }
 
     /// Kind and id.
@@ -137,25 +128,10 @@ pub(crate) fn turn_id(number: u32) -> String {
     format!("{TURN_PREFIX}{number}")
 }
 
-fn is_first_prompt(entity: &SnapshotEntity) -> bool {
-    entity.kind == kind::MESSAGE && entity.id.ends_with("-user")
-}
-
 fn shown_prompt(entity: &SnapshotEntity) -> Option<ShownPrompt> {
     let Some(Any::ChatMessageEntity(it)) = &entity.payload else { return None };
     let has_attachments = !it.attachments.is_empty();
     Some(ShownPrompt { text: it.text.as_str().into(), has_attachments })
-}
-
-fn tombstone(kind: String, id: String, created: Ordinal, dropped: Ordinal) -> SnapshotEntity {
-    SnapshotEntity {
-        kind,
-        id,
-        created_ordinal: created.0,
-        last_event_ordinal: dropped.0,
-        tombstone: true,
-        payload: None,
-    }
 }
 
 #[cfg(test)]

@@ -17,20 +17,14 @@ impl Entity {
             return (**entity).clone();
         }
         let (kind, id) = self.key();
-        SnapshotEntity {
-            kind: kind.to_owned(),
-            id,
-            created_ordinal: self.created.0,
-            last_event_ordinal: self.changed.0,
-            tombstone: false,
-            payload: self.payload(session),
-        }
+        let ordinals = (self.created.0, self.changed.0);
+        SnapshotEntity::new(kind, id, ordinals, self.payload(session))
     }
 
     fn payload(&self, session: &SessionId) -> Option<Any> {
         let root = self.scope.run.root();
         let ids = match self.scope.turn {
-            // It is not from a run of this process.
+            // The entity is not from a run of this process.
             HISTORY_TURN => {
                 CorrelationInfo { session_id: session.as_str().to_owned(), ..Default::default() }
             }

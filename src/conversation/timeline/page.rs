@@ -13,8 +13,8 @@ enum Item<'a> {
 }
 
 impl Timeline {
-    /// The entities of a page, in the order of their creation. What was dropped is among them only for
-    /// a client that asks for changes, as it may have them.
+    /// The entities of a page, in the order of their creation. Dropped entities are included only for a
+    /// client that asks for changes, as it may still show them.
     pub(super) fn page(&self, session: &SessionId, page: &Page) -> Vec<SnapshotEntity> {
         let wanted = |item: &Item<'_>| item.is_in(page);
         let mut items: Vec<_> = self.entities.iter().map(Item::Entity).filter(wanted).collect();

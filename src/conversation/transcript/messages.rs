@@ -1,6 +1,6 @@
 //! The messages of a provider request, made of the turns. Every tool call in them has a result.
 
-use super::{HistoryMessage, Step, Transcript, Turn, TurnState};
+use super::{HistoryMessage, Transcript, Turn, TurnItem, TurnState};
 use crate::conversation::event::{ProviderData, ToolCall, ToolResult};
 use crate::protocol::attachment::Attachment;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ pub enum Message<'a> {
     System(&'a str),
     /// A message of the user.
     User {
-        /// What the user wrote.
+        /// The user's text.
         text: Cow<'a, str>,
         /// Images and files, which come before the text.
         attachments: Cow<'a, [Attachment]>,
@@ -56,7 +56,7 @@ pub enum Message<'a> {
 impl Transcript {
     /// The messages of a provider request, oldest first. Every tool call in them has a result, and roles
     /// alternate from the user on, as some providers require. An answer stands last only if the
-    /// conversation began with it and nothing followed: the model is to go on with it.
+    /// conversation began with it and nothing followed: then the model continues it.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
         let history = self.preamble.history.iter().map(HistoryMessage::message);
@@ -65,8 +65,8 @@ impl Transcript {
             add(&mut messages, message);
         }
         for (at, turn) in self.turns.iter().enumerate() {
-            // The first turn may be a call with the preamble alone, which goes on with its last message; a
-            // later one has lost its prompt.
+            // The first turn may be a call with the preamble alone, which continues its last message; a
+            // later turn without a prompt has lost it.
             let goes_on = at == 0 && !matches!(messages.last(), Some(Message::System(_)) | None);
             if turn.has_no_prompt() && !goes_on {
                 add(&mut messages, Message::user(NO_TEXT, &[]));
@@ -150,7 +150,7 @@ impl<'a> Message<'a> {
             ) if calls.is_empty() => {
                 add_paragraph(text, more);
                 *calls = more_calls;
-                // It refers to the one text or the other.
+                // The data refers to the bytes of one of the two texts.
                 *provider_data = None;
                 None
             }
@@ -179,16 +179,16 @@ impl Turn {
         if !self.has_no_prompt() {
             messages.push(Message::user(&self.prompt, &self.attachments));
         }
-        let mut steps = self.steps.as_slice();
-        while !steps.is_empty() {
-            if let [Step::Prompt(prompt, attachments), rest @ ..] = steps {
+        let mut items = self.items.as_slice();
+        while !items.is_empty() {
+            if let [TurnItem::Prompt(prompt, attachments), rest @ ..] = items {
                 let message = Message::user(prompt, attachments);
                 let is_lost = message.is_blank();
                 messages.push(if is_lost { Message::user(NO_TEXT, &[]) } else { message });
-                steps = rest;
+                items = rest;
                 continue;
             }
-            let Answer { text, calls, provider_data } = Answer::first(&mut steps);
+            let CallOutput { text, calls, provider_data } = CallOutput::first(&mut items);
             // Some providers refuse a message of white space only, which has no content anyway.
             let text = if text.trim().is_empty() { Cow::Borrowed("") } else { text };
             if text.is_empty() && calls.is_empty() {
@@ -212,54 +212,55 @@ impl Turn {
     }
 }
 
-/// The steps of one provider call.
+/// The items of one provider call.
 #[derive(Default)]
-struct Answer<'a> {
+struct CallOutput<'a> {
     text: Cow<'a, str>,
-    calls: Vec<Called<'a>>,
+    calls: Vec<CalledTool<'a>>,
     provider_data: Option<&'a ProviderData>,
 }
 
-type Called<'a> = (&'a ToolCall, &'a str, Option<&'a ToolResult>);
+type CalledTool<'a> = (&'a ToolCall, &'a str, Option<&'a ToolResult>);
 
-impl<'a> Answer<'a> {
-    /// Takes the first answer off `steps`: its calls, its text, also that after or between the calls,
-    /// and the provider's own data. Providers want the results directly after the whole answer.
-    fn first(steps: &mut &'a [Step]) -> Self {
-        let (mut answer, mut texts) = (Self::default(), Vec::new());
+impl<'a> CallOutput<'a> {
+    /// Takes the output of the first call off `items`: its tool calls, its text, also that after or
+    /// between the tool calls, and the provider's own data. Providers want the results directly after
+    /// the whole output.
+    fn first(items: &mut &'a [TurnItem]) -> Self {
+        let (mut output, mut texts) = (Self::default(), Vec::new());
         let mut round = None;
-        while let [step, rest @ ..] = *steps {
-            match step {
-                Step::Text { round: own, text } => {
+        while let [item, rest @ ..] = *items {
+            match item {
+                TurnItem::Text { round: own, text } => {
                     // A text without a number is of the next call if it follows tool calls.
                     let belongs = match (round, own) {
                         (Some(round), Some(own)) => round == *own,
-                        (None, _) | (_, None) => answer.calls.is_empty(),
+                        (None, _) | (_, None) => output.calls.is_empty(),
                     };
                     if !belongs {
                         break;
                     }
                     round = round.or(*own);
-                    texts.push((answer.calls.len(), text.as_str()));
+                    texts.push((output.calls.len(), text.as_str()));
                 }
-                Step::Called { round: own, tool, input, result } => {
+                TurnItem::Called { round: own, tool, input, result } => {
                     if round.is_some_and(|round| round != *own) {
                         break;
                     }
                     round = Some(*own);
-                    answer.calls.push((tool, input, result.as_deref()));
+                    output.calls.push((tool, input, result.as_deref()));
                 }
-                Step::Prompt(..) => break,
-                Step::ProviderData(data) => {
-                    answer.provider_data = Some(data);
-                    *steps = rest;
+                TurnItem::Prompt(..) => break,
+                TurnItem::ProviderData(data) => {
+                    output.provider_data = Some(data);
+                    *items = rest;
                     break;
                 }
             }
-            *steps = rest;
+            *items = rest;
         }
-        answer.text = joined(&texts, answer.provider_data.is_some());
-        answer
+        output.text = joined(&texts, output.provider_data.is_some());
+        output
     }
 }
 

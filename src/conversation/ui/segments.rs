@@ -2,7 +2,7 @@
 
 use super::Ui;
 use crate::conversation::event::{Ending, Segment, SegmentKind};
-use crate::conversation::patch::{PatchFields, PatchMode, Piece, lean_patch};
+use crate::conversation::patch::{PatchFields, PatchMode, Piece, lean_reasoning, lean_text};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::constants::{SOURCE, SOURCE_AT_START, message, role};
 use crate::protocol::proto::chat;
@@ -40,48 +40,29 @@ impl Ui {
     }
 
     pub(super) fn segment_patched(&mut self, segment: Segment, piece: Piece) -> Any {
-        let piece = self.piece(piece);
-        match self.patches.fields {
-            PatchFields::Full => self.full_patch(segment, piece),
-            PatchFields::Lean => {
-                let message_id = self.names.message(segment);
-                lean_patch(message_id, segment.kind, self.patches.mode, piece)
-            }
-        }
-    }
-
-    fn full_patch(&mut self, segment: Segment, piece: Piece) -> Any {
+        let (piece, mode) = (self.piece(piece), self.patches.mode);
         let message_id = self.names.message(segment);
-        let stream_id = message_id.clone();
-        let status = message::STREAMING.to_owned();
-        let correlation = self.names.segment(segment);
-        match segment.kind {
-            SegmentKind::Text => chat::ChatTextPatch {
-                message_id,
+        match (segment.kind, self.patches.fields) {
+            (SegmentKind::Text, PatchFields::Lean) => lean_text(message_id, mode, piece).into(),
+            (SegmentKind::Thinking, PatchFields::Lean) => {
+                lean_reasoning(message_id, mode, piece).into()
+            }
+            (SegmentKind::Text, PatchFields::Full) => chat::ChatTextPatch {
                 role: role::ASSISTANT.to_owned(),
-                stream_id,
-                sequence: piece.sequence,
-                offset: piece.offset_bytes,
-                text: piece.text,
-                mode: self.patches.mode.on_wire().into(),
-                status,
-                correlation,
-                ..Default::default()
+                stream_id: message_id.clone(),
+                status: message::STREAMING.to_owned(),
+                correlation: self.names.segment(segment),
+                ..lean_text(message_id, mode, piece)
             }
             .into(),
-            SegmentKind::Thinking => chat::ChatReasoningPatch {
-                message_id,
+            (SegmentKind::Thinking, PatchFields::Full) => chat::ChatReasoningPatch {
                 parent_message_id: self.names.root.clone(),
                 role: role::THINKING.to_owned(),
-                stream_id,
-                sequence: piece.sequence,
-                offset: piece.offset_bytes,
-                text: piece.text,
-                mode: self.patches.mode.on_wire().into(),
-                status,
+                stream_id: message_id.clone(),
+                status: message::STREAMING.to_owned(),
                 source: SOURCE.to_owned(),
-                correlation,
-                ..Default::default()
+                correlation: self.names.segment(segment),
+                ..lean_reasoning(message_id, mode, piece)
             }
             .into(),
         }

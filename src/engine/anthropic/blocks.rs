@@ -2,16 +2,19 @@
 
 use super::event::{Block, Delta};
 use super::provider_data::DataBlock;
-use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::calls::{AnswerError, CallIds, push_text};
 use crate::engine::provider::provider_data::DATA_BYTES_MAX;
-use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Blocks of one answer.
 const BLOCKS_MAX: usize = 10_000;
+
+/// The errors for a piece without a block, and in one of another kind.
+const UNOPENED: &str = "a piece of a content block that has not begun";
+const WRONG_KIND: &str = "a piece that does not belong to its content block";
 
 /// The name of the field that holds reasoning.
 const REASONING_FIELD: &str = "thinking";
@@ -44,39 +47,8 @@ enum OpenBlock {
         input: Value,
         has_pieces: bool,
     },
-    /// One that this program does not know.
+    /// A block of an unknown type.
     Unknown,
-}
-
-/// Why blocks can't be put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockError {
-    /// More than [`CALLS_MAX`] calls.
-    Calls,
-    /// More than [`BLOCKS_MAX`] blocks.
-    Blocks,
-    /// More than [`DATA_BYTES_MAX`] bytes to send back.
-    Data,
-    /// A call without a name.
-    Nameless,
-    /// A piece of a block that has not begun.
-    Unopened,
-    /// A piece that does not belong to a block of its kind.
-    WrongKind,
-}
-
-impl BlockError {
-    /// What is wrong, for the detail of an error.
-    pub(super) fn detail(self) -> String {
-        match self {
-            Self::Calls => format!("more than {CALLS_MAX} tool calls"),
-            Self::Blocks => format!("more than {BLOCKS_MAX} content blocks"),
-            Self::Data => format!("more than {DATA_BYTES_MAX} bytes of signed reasoning"),
-            Self::Nameless => "a tool call without a name".to_owned(),
-            Self::Unopened => "a piece of a content block that has not begun".to_owned(),
-            Self::WrongKind => "a piece that does not belong to its content block".to_owned(),
-        }
-    }
 }
 
 impl Blocks {
@@ -86,29 +58,32 @@ impl Blocks {
         index: u64,
         block: Block,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), BlockError> {
+    ) -> Result<(), AnswerError> {
         // Some servers leave out the end of a block.
         self.finish(index, events);
         self.begun += 1;
         if self.begun > BLOCKS_MAX {
-            return Err(BlockError::Blocks);
+            return Err(AnswerError::TooMuch(format!("more than {BLOCKS_MAX} content blocks")));
         }
         let open = match block {
             Block::Text { text } => {
                 let bytes = text.len();
-                push_text(text, events);
+                push_text(EngineEvent::Text(text), events);
                 OpenBlock::Text { bytes }
             }
             Block::Thinking { thinking, signature } => {
                 self.count_data(thinking.len() + signature.len())?;
-                push_reasoning(thinking.clone(), events);
+                push_text(reasoning(thinking.clone()), events);
                 OpenBlock::Thinking { thinking, signature }
             }
             Block::RedactedThinking { data } => {
                 self.count_data(data.len())?;
                 OpenBlock::RedactedThinking { data }
             }
-            Block::ToolUse { id, name, input } => self.begin_call(id, name, input, events)?,
+            Block::ToolUse { id, name, input } => {
+                let id = self.calls.begin(id, name, events)?;
+                OpenBlock::ToolUse { id, input, has_pieces: false }
+            }
             Block::Unknown => OpenBlock::Unknown,
         };
         self.open.insert(index, open);
@@ -121,29 +96,33 @@ impl Blocks {
         index: u64,
         delta: Delta,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), BlockError> {
+    ) -> Result<(), AnswerError> {
         match &delta {
             Delta::Thinking { thinking: piece } | Delta::Signature { signature: piece } => {
                 self.count_data(piece.len())?;
             }
             Delta::Text { .. } | Delta::InputJson { .. } | Delta::Unknown => {}
         }
-        let open = self.open.get_mut(&index).ok_or(BlockError::Unopened)?;
+        let open = self.open.get_mut(&index);
+        let open = open.ok_or(AnswerError::Misplaced(UNOPENED))?;
         match (open, delta) {
             (OpenBlock::Text { bytes }, Delta::Text { text }) => {
                 *bytes += text.len();
-                push_text(text, events);
+                push_text(EngineEvent::Text(text), events);
             }
             (OpenBlock::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
                 *thinking += &more;
-                push_reasoning(more, events);
+                push_text(reasoning(more), events);
             }
             (OpenBlock::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
                 *signature += &more;
             }
             (OpenBlock::ToolUse { id, has_pieces, .. }, Delta::InputJson { partial_json }) => {
                 *has_pieces |= !partial_json.is_empty();
-                push_arguments(id, partial_json, events);
+                push_text(
+                    EngineEvent::ToolArguments { id: id.clone(), text: partial_json },
+                    events,
+                );
             }
             (OpenBlock::Unknown, _) | (_, Delta::Unknown) => {}
             (
@@ -152,7 +131,7 @@ impl Blocks {
                 | OpenBlock::RedactedThinking { .. }
                 | OpenBlock::ToolUse { .. },
                 _,
-            ) => return Err(BlockError::WrongKind),
+            ) => return Err(AnswerError::Misplaced(WRONG_KIND)),
         }
         Ok(())
     }
@@ -171,7 +150,8 @@ impl Blocks {
             OpenBlock::RedactedThinking { data } => Some(DataBlock::RedactedThinking { data }),
             OpenBlock::ToolUse { id, input, has_pieces } => {
                 if !has_pieces {
-                    push_arguments(&id, whole_arguments(&input), events);
+                    let text = whole_arguments(&input);
+                    push_text(EngineEvent::ToolArguments { id: id.clone(), text }, events);
                 }
                 events.push(EngineEvent::ToolCallRequested { id });
                 Some(DataBlock::ToolUse)
@@ -198,57 +178,22 @@ impl Blocks {
         self.calls.len() == 0
     }
 
-    fn begin_call(
-        &mut self,
-        id: String,
-        name: String,
-        input: Value,
-        events: &mut Vec<EngineEvent>,
-    ) -> Result<OpenBlock, BlockError> {
-        if name.is_empty() {
-            return Err(BlockError::Nameless);
-        }
-        if self.calls.len() == CALLS_MAX {
-            return Err(BlockError::Calls);
-        }
-        let id = self.calls.take(id);
-        events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
-        Ok(OpenBlock::ToolUse { id, input, has_pieces: false })
-    }
-
     /// Counts bytes of provider data.
-    fn count_data(&mut self, bytes: usize) -> Result<(), BlockError> {
+    fn count_data(&mut self, bytes: usize) -> Result<(), AnswerError> {
         self.data_bytes += bytes;
-        if self.data_bytes > DATA_BYTES_MAX { Err(BlockError::Data) } else { Ok(()) }
+        if self.data_bytes > DATA_BYTES_MAX {
+            let what = format!("more than {DATA_BYTES_MAX} bytes of signed reasoning");
+            return Err(AnswerError::TooMuch(what));
+        }
+        Ok(())
     }
 }
 
 /// Arguments that came with the beginning of their block: none in a stream, all in a whole answer.
 fn whole_arguments(input: &Value) -> String {
-    match input {
-        Value::Null => "{}".to_owned(),
-        Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => input.to_string(),
-    }
+    if input.is_null() { "{}".to_owned() } else { input.to_string() }
 }
 
-fn push_text(text: String, events: &mut Vec<EngineEvent>) {
-    if !text.is_empty() {
-        events.push(EngineEvent::Text(text));
-    }
-}
-
-fn push_reasoning(text: String, events: &mut Vec<EngineEvent>) {
-    if !text.is_empty() {
-        events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text });
-    }
-}
-
-fn push_arguments(id: &ToolCallId, text: String, events: &mut Vec<EngineEvent>) {
-    if !text.is_empty() {
-        events.push(EngineEvent::ToolArguments { id: id.clone(), text });
-    }
+fn reasoning(text: String) -> EngineEvent {
+    EngineEvent::Reasoning { source: REASONING_FIELD, text }
 }

@@ -17,7 +17,7 @@ pub(super) enum Event {
     ContentBlockDelta { index: u64, delta: Delta },
     /// A block is whole.
     ContentBlockStop { index: u64 },
-    /// What is known at the end of the answer.
+    /// The stop reason and usage at the end of the answer.
     MessageDelta {
         #[serde(default)]
         delta: End,
@@ -55,7 +55,6 @@ pub(super) struct Start {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct End {
     /// Why the model stopped.
-    #[serde(default)]
     pub(super) stop_reason: Option<String>,
 }
 
@@ -109,11 +108,6 @@ pub(super) enum Delta {
 /// # Errors
 /// If it is neither.
 pub(super) fn decode(json: &[u8]) -> Result<Event, serde_json::Error> {
-    json::read(json).or_else(|why| {
-        let value = json::read::<Value>(json).unwrap_or_default();
-        match value.get("error") {
-            Some(error) if !error.is_null() => Ok(Event::Error { error: error.clone() }),
-            Some(_) | None => Err(why),
-        }
-    })
+    json::read(json)
+        .or_else(|why| json::error_in(json).map(|error| Event::Error { error }).ok_or(why))
 }

@@ -22,7 +22,7 @@ const THINKING_TEMPERATURE: f64 = 1.0;
 /// The values of `top_p` that the provider takes while the model reasons.
 const THINKING_TOP_P: RangeInclusive<f64> = 0.95..=1.0;
 
-/// What a request asks for beside its messages and tools.
+/// The parameters of a request besides its messages and tools.
 #[derive(Serialize)]
 pub(super) struct Generation<'a> {
     /// The interface requires it.
@@ -76,7 +76,7 @@ enum Format<'a> {
     JsonSchema { schema: &'a Map<String, Value> },
 }
 
-/// What a call with `spec` asks `model` for; no budget for reasoning unless the model `may_think` so.
+/// The parameters of a call with `spec` to `model`; a budget for reasoning only if it `may_think`.
 pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec, may_think: bool) -> Generation<'a> {
     let settings = &*spec.settings;
     let format = native(model, spec).map(|schema| Format::JsonSchema { schema: &schema.schema });
@@ -85,7 +85,8 @@ pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec, may_think: bool) -
         temperature: settings.temperature.filter(|_| takes_temperature(model, settings)),
         top_p: settings.top_p.filter(|_| takes_top_p(model, settings)),
         stop_sequences: settings.stop.as_deref(),
-        thinking: thinking(model, settings).filter(|it| may_think || !it.has_budget()),
+        thinking: thinking(model, settings)
+            .filter(|it| may_think || !matches!(it, Thinking::Enabled { .. })),
         output_config: OutputConfig { effort: effort(settings), format },
     }
 }
@@ -137,13 +138,10 @@ fn takes_top_p(model: &str, settings: &CallSettings) -> bool {
     !thinks(model, settings) || settings.top_p.is_none_or(|it| THINKING_TOP_P.contains(&it))
 }
 
-/// Whether the settings have the model reason. What is left out then is left out of every request,
-/// also of one without a budget: all calls of a conversation are made alike.
+/// Whether the settings have the model reason. Parameters that exclude reasoning are then left out of
+/// every request, also of one without a budget: all calls of a conversation are made alike.
 fn thinks(model: &str, settings: &CallSettings) -> bool {
-    match thinking(model, settings) {
-        Some(Thinking::Enabled { .. } | Thinking::Adaptive { .. }) => true,
-        Some(Thinking::Disabled) | None => false,
-    }
+    matches!(thinking(model, settings), Some(Thinking::Enabled { .. } | Thinking::Adaptive { .. }))
 }
 
 /// Refuses a budget that leaves nothing of the limit for the answer, as the provider does.
@@ -212,15 +210,6 @@ fn effort(settings: &CallSettings) -> Option<&str> {
         "none" => None,
         "minimal" => Some("low"),
         effort => Some(effort),
-    }
-}
-
-impl Thinking {
-    fn has_budget(&self) -> bool {
-        match self {
-            Self::Enabled { .. } => true,
-            Self::Adaptive { .. } | Self::Disabled => false,
-        }
     }
 }
 

@@ -26,10 +26,7 @@ impl DataPart for DataBlock {
     const ENGINE: &'static str = NAME;
 
     fn is_needed(&self) -> bool {
-        match self {
-            Self::Thinking { .. } | Self::RedactedThinking { .. } => true,
-            Self::Text { .. } | Self::ToolUse => false,
-        }
+        matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 
     fn is_call(&self) -> bool {

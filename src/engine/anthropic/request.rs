@@ -107,8 +107,8 @@ fn trim_end(messages: &mut [WireMessage<'_>]) {
 }
 
 /// The provider refuses a budget for reasoning if the answer whose results stand last does not begin
-/// with reasoning: that answer may be of a model that had none. It refuses one as well if the model is
-/// to go on with an answer that stands last.
+/// with reasoning, as with an answer of a model that does not reason. It also refuses a budget if the
+/// model is to continue an answer that stands last.
 fn may_think(messages: &[WireMessage<'_>]) -> bool {
     let [.., answer, last] = messages else { return true };
     if last.role == Role::Assistant {

@@ -1,17 +1,17 @@
 //! Decodes a response into engine events. Pure.
 
-use super::blocks::{BlockError, Blocks};
+use super::blocks::Blocks;
 use super::event::{Block, End, Event, decode};
 use super::usage::Counts;
 use crate::conversation::event::FinishClass;
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
+use crate::engine::provider::calls::AnswerError;
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
-use serde::de::Error;
 use serde_json::Value;
 
 #[cfg(test)]
@@ -20,22 +20,16 @@ mod tests;
 #[derive(Debug)]
 pub(in crate::engine) struct AnthropicReader<'a> {
     response: ResponseState<'a>,
-    model: &'a str,
     blocks: Blocks,
     counts: Counts,
     stop_reason: Option<String>,
 }
 
 impl<'a> AnthropicReader<'a> {
-    /// A reader of a response of `model`, in a body that ends with `body_end`.
-    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
-        Self {
-            response: ResponseState::new(failures, body_end),
-            model,
-            blocks: Blocks::default(),
-            counts: Counts::default(),
-            stop_reason: None,
-        }
+    /// A reader of a response in a body that ends with `body_end`.
+    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
+        let response = ResponseState::new(failures, body_end);
+        Self { response, blocks: Blocks::default(), counts: Counts::default(), stop_reason: None }
     }
 
     fn sse_event(
@@ -60,27 +54,21 @@ impl<'a> AnthropicReader<'a> {
     fn json(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let json = &self.response.joined(json);
         let event = decode(json).map_err(|why| self.response.failures.unreadable(&why, json))?;
-        match &event {
-            Event::Ping => return Ok(()),
-            Event::Unknown => {
-                self.response.ignore(json);
-                return Ok(());
-            }
-            Event::Error { error } => return Err(self.reported(error)),
-            Event::MessageStart { .. }
-            | Event::ContentBlockStart { .. }
-            | Event::ContentBlockDelta { .. }
-            | Event::ContentBlockStop { .. }
-            | Event::MessageDelta { .. }
-            | Event::MessageStop
-            | Event::Message { .. } => {}
+        if let Event::Error { error } = &event {
+            return Err(self.response.failures.reported_as(error, error_status(error)));
+        }
+        if let Event::Unknown = event {
+            self.response.ignore(json);
+        }
+        if matches!(event, Event::Ping | Event::Unknown) {
+            return Ok(());
         }
         self.response.understand();
         self.response.advance(true);
-        self.event(event, events).map_err(|error| self.error(error, json))
+        self.event(event, events).map_err(|error| self.response.failure_of(error, json))
     }
 
-    fn event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), BlockError> {
+    fn event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
         match event {
             Event::MessageStart { message } => self.counts.update(&message.usage),
             Event::ContentBlockStart { index, content_block } => {
@@ -116,37 +104,16 @@ impl<'a> AnthropicReader<'a> {
 
     /// Removes the key from the names and ids of the block, which frames show.
     fn shown(&self, block: Block) -> Block {
-        match block {
-            Block::ToolUse { id, name, input } => Block::ToolUse {
-                id: self.response.failures.shown(&id, ID_BYTES_MAX),
-                name: self.response.failures.shown(&name, NAME_BYTES_MAX),
-                input,
-            },
-            block @ (Block::Text { .. }
-            | Block::Thinking { .. }
-            | Block::RedactedThinking { .. }
-            | Block::Unknown) => block,
+        let Block::ToolUse { id, name, input } = block else { return block };
+        Block::ToolUse {
+            id: self.response.failures.shown(&id, ID_BYTES_MAX),
+            name: self.response.failures.shown(&name, NAME_BYTES_MAX),
+            input,
         }
     }
 
     fn cut_off(&self, missing: &str) -> Failure {
         self.response.at_end(self.response.cut_off(missing))
-    }
-
-    fn reported(&self, error: &Value) -> Failure {
-        self.response.failures.reported_as(error, error_status(error))
-    }
-
-    fn error(&self, error: BlockError, json: &[u8]) -> Failure {
-        match error {
-            BlockError::Calls | BlockError::Blocks | BlockError::Data => {
-                self.response.failures.too_long(error.detail())
-            }
-            BlockError::Nameless => self.response.failures.nameless_tool(),
-            BlockError::Unopened | BlockError::WrongKind => {
-                self.response.failures.unreadable(&serde_json::Error::custom(error.detail()), json)
-            }
-        }
     }
 }
 
@@ -181,11 +148,7 @@ impl<'a> ResponseReader<'a> for AnthropicReader<'a> {
             class: finish_class(&reason),
             reason,
             usage: self.counts.usage(),
-            provider_data: provider_data::encode(
-                self.response.failures.host(),
-                self.model,
-                self.blocks.data(),
-            ),
+            provider_data: provider_data::encode(self.response.failures, self.blocks.data()),
             has_calls: !self.blocks.has_no_calls(),
         };
         self.response.finish(end, events)

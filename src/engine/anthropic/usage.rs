@@ -1,6 +1,7 @@
 //! Token counts. Those at the end of an answer are totals, and replace those at its beginning.
 
 use crate::conversation::event::Usage;
+use crate::engine::provider::json::token_count;
 use serde_json::Value;
 
 /// The counts so far.
@@ -16,10 +17,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Takes the counts that `usage` has.
     pub(super) fn update(&mut self, usage: &Value) {
-        let count = |place: &str| {
-            let count = usage.pointer(place)?.as_u64()?;
-            Some(i32::try_from(count).unwrap_or(i32::MAX))
-        };
+        let count = |place: &str| token_count(usage, place);
         self.uncached = count("/input_tokens").or(self.uncached);
         self.cache_creation = count("/cache_creation_input_tokens").or(self.cache_creation);
         self.cache_read = count("/cache_read_input_tokens").or(self.cache_read);

@@ -105,14 +105,7 @@ pub(super) enum CacheControl {
 
 impl Block<'_> {
     pub(super) fn is_reasoning(&self) -> bool {
-        match self {
-            Self::Thinking { .. } | Self::RedactedThinking { .. } => true,
-            Self::Text { .. }
-            | Self::Image { .. }
-            | Self::Document { .. }
-            | Self::ToolUse { .. }
-            | Self::ToolResult { .. } => false,
-        }
+        matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 
     /// Marks the end of a prefix, unless this is a block that can't carry the mark.

@@ -57,7 +57,7 @@ impl Timers {
         tokio::select! {
             biased;
             () = next.as_mut() => {}
-            // It is not the earlier one. Polled, it begins to run.
+            // The later timer, which only runs once it is polled.
             () = following.as_mut(), if !following.is_elapsed() => next.as_mut().await,
         }
     }

@@ -8,12 +8,12 @@
 //!
 //! After the last line the engine answers as without a script. Each turn begins with the first.
 
-use super::super::{ErrorClass, RunError, SettingNames, Stage};
+use super::super::{RunError, SettingNames};
+use super::open;
 use crate::conversation::event::ToolCall;
 use crate::protocol::id::ToolCallId;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -64,12 +64,8 @@ impl ScriptedTool {
 /// # Errors
 /// If the file can't be read, or a line is no call.
 pub(super) fn read(path: &Path) -> io::Result<Vec<ScriptedCall>> {
-    // A pipe would hold up the loop, and with it every signal.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
     let mut text = String::new();
-    File::open(path)?.take(SCRIPT_BYTES_MAX).read_to_string(&mut text)?;
+    open(path)?.take(SCRIPT_BYTES_MAX).read_to_string(&mut text)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let calls = lines.map(|(at, line)| {
         serde_json::from_str(line)
@@ -79,15 +75,11 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<ScriptedCall>> {
 }
 
 pub(super) fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError {
-    RunError {
-        stage: Stage::Init,
-        class: ErrorClass::Config,
-        message: format!(
-            "{} can't be used as a script of the echo engine; name a file with one JSON object a \
-             line with {}",
-            path.display(),
-            names.echo_script
-        ),
-        detail: error.to_string(),
-    }
+    let message = format!(
+        "{} can't be used as a script of the echo engine; name a file with one JSON object a line \
+         with {}",
+        path.display(),
+        names.echo_script
+    );
+    RunError::of_settings(message, error.to_string())
 }

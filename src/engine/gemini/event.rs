@@ -35,23 +35,19 @@ pub(super) struct Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate {
-    #[serde(default)]
     content: Option<Content>,
     /// Why the model stopped.
-    #[serde(default)]
     pub(super) finish_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Content {
-    #[serde(default)]
     parts: Option<Vec<Part>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PromptFeedback {
-    #[serde(default)]
     block_reason: Option<String>,
 }
 
@@ -59,27 +55,21 @@ struct PromptFeedback {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Part {
-    #[serde(default)]
     pub(super) text: Option<String>,
     /// The text is a summary of the reasoning.
-    #[serde(default)]
     pub(super) thought: Option<bool>,
     /// What has to be sent back with this part.
-    #[serde(default)]
     pub(super) thought_signature: Option<String>,
-    #[serde(default)]
     pub(super) function_call: Option<FunctionCall>,
 }
 
 /// A tool call, which always comes whole.
 #[derive(Debug, Deserialize)]
 pub(super) struct FunctionCall {
-    #[serde(default)]
     pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) name: String,
     /// As the provider wrote them.
-    #[serde(default)]
     pub(super) args: Option<Box<RawValue>>,
 }
 
@@ -121,8 +111,8 @@ impl Candidate {
 pub(super) fn decode(json: &[u8]) -> Result<Event, serde_json::Error> {
     let chunk = match json::read::<Chunk>(json) {
         Ok(chunk) => chunk,
-        // One that can't be read may still report an error.
-        Err(why) => return error_in(json).map(Event::Error).ok_or(why),
+        // An object that can't be decoded may still report an error.
+        Err(why) => return json::error_in(json).map(Event::Error).ok_or(why),
     };
     Ok(match chunk {
         Chunk { error, .. } if !error.is_null() => Event::Error(error),
@@ -138,9 +128,4 @@ pub(super) fn decode(json: &[u8]) -> Result<Event, serde_json::Error> {
 pub(super) fn decode_list(json: &[u8]) -> Result<Vec<Event>, serde_json::Error> {
     let items = json::read::<Vec<Box<RawValue>>>(json)?;
     items.iter().map(|item| decode(item.get().as_bytes())).collect()
-}
-
-fn error_in(json: &[u8]) -> Option<Value> {
-    let mut value = json::read::<Value>(json).ok()?;
-    value.get_mut("error").map(Value::take).filter(|error| !error.is_null())
 }

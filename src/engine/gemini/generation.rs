@@ -7,7 +7,7 @@ use crate::engine::{CallSettings, CallSpec};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What a request asks for beside its messages and tools.
+/// The parameters of a request besides its messages and tools.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GenerationConfig<'a> {
@@ -47,7 +47,7 @@ enum Amount<'a> {
     ThinkingLevel(&'a str),
 }
 
-/// What a call with `spec` asks `model` for.
+/// The parameters of a call with `spec` to `model`.
 pub(super) fn config<'a>(model: &str, spec: &'a CallSpec) -> GenerationConfig<'a> {
     let settings = &*spec.settings;
     let schema = schema::native(spec).filter(|_| has_schema_field(model, spec));

@@ -1,4 +1,4 @@
-//! What is known of a model by its name. Names that are not known are taken for those of new models.
+//! Properties of a model by its name. Unknown names are taken for those of new models.
 
 /// How a model reasons, which decides what requests may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,7 @@ pub(super) fn lowest_level(model: &str) -> &'static str {
 
 /// `model` takes a schema together with tools.
 pub(super) fn takes_schema_with_tools(model: &str) -> bool {
-    match reasoning(model) {
-        Reasoning::Level => true,
-        Reasoning::None | Reasoning::Budget => false,
-    }
+    reasoning(model) == Reasoning::Level
 }
 
 /// `model` takes images as parts of a result (Gemini 3 and later).

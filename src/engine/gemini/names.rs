@@ -18,7 +18,7 @@ struct Renamed {
 }
 
 impl Names {
-    /// Those of these tools. Equal lists give equal names.
+    /// The names of these tools. Equal lists give equal names.
     pub(super) fn of(tools: &[ToolSpec]) -> Self {
         let mut names = Self::default();
         for own in tools.iter().map(|tool| &tool.name).filter(|name| !begins_well(name)) {

@@ -2,10 +2,9 @@
 
 use super::event::{FunctionCall, Part};
 use super::provider_data::AnswerPart;
-use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::calls::{AnswerError, CallIds, push_text};
 use crate::engine::provider::provider_data::DATA_BYTES_MAX;
-use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 
 /// Parts of the provider data of one answer. A text without signatures is one, however it came.
 const DATA_PARTS_MAX: usize = 10_000;
@@ -21,37 +20,13 @@ pub(super) struct Parts {
     data_bytes: usize,
 }
 
-/// Why a part can't be taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartError {
-    /// More than [`CALLS_MAX`] calls.
-    Calls,
-    /// More than [`DATA_BYTES_MAX`] bytes or [`DATA_PARTS_MAX`] parts to send back.
-    Data,
-    /// A call without a name.
-    Nameless,
-}
-
-impl PartError {
-    /// What is wrong, for the detail of an error.
-    pub(super) fn detail(self) -> String {
-        match self {
-            Self::Calls => format!("more than {CALLS_MAX} tool calls"),
-            Self::Data => format!(
-                "more than {DATA_BYTES_MAX} bytes or {DATA_PARTS_MAX} parts with a signature"
-            ),
-            Self::Nameless => "a tool call without a name".to_owned(),
-        }
-    }
-}
-
 impl Parts {
     /// Takes the next part; adds what happened to `events`.
     pub(super) fn push(
         &mut self,
         part: Part,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), PartError> {
+    ) -> Result<(), AnswerError> {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             return self.call(call, signature, events);
@@ -80,10 +55,8 @@ impl Parts {
         text: String,
         signature: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), PartError> {
-        if !text.is_empty() {
-            events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text: text.clone() });
-        }
+    ) -> Result<(), AnswerError> {
+        push_text(EngineEvent::Reasoning { source: REASONING_FIELD, text: text.clone() }, events);
         match signature {
             Some(signature) => {
                 let bytes = text.len() + signature.len();
@@ -98,11 +71,9 @@ impl Parts {
         text: String,
         signature: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), PartError> {
+    ) -> Result<(), AnswerError> {
         let bytes = text.len();
-        if !text.is_empty() {
-            events.push(EngineEvent::Text(text));
-        }
+        push_text(EngineEvent::Text(text), events);
         match (signature, self.data.last_mut()) {
             (None, _) if bytes == 0 => Ok(()),
             (None, Some(AnswerPart::Text { bytes: before, signature: None })) => {
@@ -121,31 +92,22 @@ impl Parts {
         call: FunctionCall,
         signature: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), PartError> {
+    ) -> Result<(), AnswerError> {
         let FunctionCall { id: given, name, args } = call;
-        if name.is_empty() {
-            return Err(PartError::Nameless);
-        }
         let given = given.filter(|id| !id.is_empty());
-        if self.ids.len() == CALLS_MAX {
-            return Err(PartError::Calls);
-        }
-        let id = self.ids.take(given.clone().unwrap_or_default());
-        let args = args.as_ref().map_or("{}", |args| args.get());
-        let text = if args == "null" { "{}" } else { args }.to_owned();
-        events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
-        events.push(EngineEvent::ToolArguments { id: id.clone(), text });
-        events.push(EngineEvent::ToolCallRequested { id });
+        self.ids.whole(given.clone().unwrap_or_default(), name, args.as_deref(), events)?;
         let data_bytes = [&given, &signature].into_iter().flatten().map(String::len).sum();
         self.push_data(AnswerPart::Call { id: given, signature }, data_bytes)
     }
 
-    fn push_data(&mut self, part: AnswerPart, bytes: usize) -> Result<(), PartError> {
+    fn push_data(&mut self, part: AnswerPart, bytes: usize) -> Result<(), AnswerError> {
         self.data_bytes += bytes;
         self.data.push(part);
-        match self.data_bytes > DATA_BYTES_MAX || self.data.len() > DATA_PARTS_MAX {
-            true => Err(PartError::Data),
-            false => Ok(()),
+        if self.data_bytes > DATA_BYTES_MAX || self.data.len() > DATA_PARTS_MAX {
+            return Err(AnswerError::TooMuch(format!(
+                "more than {DATA_BYTES_MAX} bytes or {DATA_PARTS_MAX} parts with a signature"
+            )));
         }
+        Ok(())
     }
 }

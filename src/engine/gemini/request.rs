@@ -123,12 +123,9 @@ fn contents<'a>(
 
 /// The ids of the calls in `parts`, in order.
 fn own_ids<'p>(parts: &'p [Part<'_>]) -> impl Iterator<Item = Option<String>> + 'p {
-    parts.iter().filter_map(|part| match &part.payload {
-        Payload::FunctionCall { id, .. } => Some(id.clone()),
-        Payload::Text(_)
-        | Payload::InlineData { .. }
-        | Payload::FileData { .. }
-        | Payload::FunctionResponse { .. } => None,
+    parts.iter().filter_map(|part| {
+        let Payload::FunctionCall { id, .. } = &part.payload else { return None };
+        Some(id.clone())
     })
 }
 
@@ -227,9 +224,8 @@ fn function_call<'a>(
 
 /// Models that need it refuse a request in which the first call of an answer has no signature.
 fn sign_first_call(model: &str, parts: &mut [Part<'_>]) {
-    match model::reasoning(model) {
-        Reasoning::None | Reasoning::Budget => return,
-        Reasoning::Level => {}
+    if model::reasoning(model) != Reasoning::Level {
+        return;
     }
     let is_call = |part: &&mut Part<'_>| matches!(part.payload, Payload::FunctionCall { .. });
     if let Some(call) = parts.iter_mut().find(is_call) {

@@ -2,11 +2,12 @@
 
 use super::event::{Chunk, Event, Part, decode, decode_list};
 use super::names::Names;
-use super::parts::{PartError, Parts};
+use super::parts::Parts;
 use super::usage;
 use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{self, BodyEnd};
+use crate::engine::provider::calls::AnswerError;
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
@@ -25,7 +26,6 @@ const DONE: &[u8] = b"[DONE]";
 #[derive(Debug)]
 pub(in crate::engine) struct GeminiReader<'a> {
     response: ResponseState<'a>,
-    model: &'a str,
     parts: Parts,
     names: Names,
     usage: Option<Usage>,
@@ -35,23 +35,22 @@ pub(in crate::engine) struct GeminiReader<'a> {
 /// Whether and why the model stopped.
 #[derive(Clone, Debug, Default)]
 enum Finish {
-    /// It has not.
+    /// There is no finish reason yet.
     #[default]
     Open,
-    /// It gave this reason, after which only token counts should follow.
+    /// This finish reason came; only token counts should follow.
     Stopped(String),
-    /// It gave this reason before any text, or more of the answer followed: more may follow.
+    /// This finish reason came before any text, or more of the answer followed: more may follow.
     StoppedEarly(String),
     /// The provider does not answer this prompt, for this reason.
     Blocked(String),
 }
 
 impl<'a> GeminiReader<'a> {
-    /// A reader of a response of `model`, in a body that ends with `body_end`.
-    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
+    /// A reader of a response in a body that ends with `body_end`.
+    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::new(failures, body_end),
-            model,
             parts: Parts::default(),
             names: Names::default(),
             usage: None,
@@ -110,9 +109,12 @@ impl<'a> GeminiReader<'a> {
         match event {
             Event::Chunk(chunk) => {
                 self.response.understand();
-                self.chunk(chunk, events).map_err(|error| self.error(error))
+                let read = self.chunk(chunk, events);
+                read.map_err(|error| self.response.failure_of(error, json))
             }
-            Event::Error(error) => Err(self.reported(&error)),
+            Event::Error(error) => {
+                Err(self.response.failures.reported_as(&error, error_status(&error)))
+            }
             Event::Unknown => {
                 self.response.ignore(json);
                 Ok(())
@@ -120,7 +122,7 @@ impl<'a> GeminiReader<'a> {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<EngineEvent>) -> Result<(), PartError> {
+    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
         self.usage = usage::usage(&chunk.usage_metadata).or(self.usage);
         if let Some(reason) = chunk.block_reason() {
             self.finish = Finish::Blocked(reason.to_owned());
@@ -162,17 +164,6 @@ impl<'a> GeminiReader<'a> {
         let name = self.names.own(call.name);
         call.name = self.response.failures.shown(&name, NAME_BYTES_MAX);
         Part { function_call: Some(call), ..part }
-    }
-
-    fn reported(&self, error: &Value) -> Failure {
-        self.response.failures.reported_as(error, error_status(error))
-    }
-
-    fn error(&self, error: PartError) -> Failure {
-        match error {
-            PartError::Calls | PartError::Data => self.response.failures.too_long(error.detail()),
-            PartError::Nameless => self.response.failures.nameless_tool(),
-        }
     }
 }
 
@@ -230,8 +221,7 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
                 (reason, class)
             }
         };
-        let provider_data =
-            provider_data::encode(self.response.failures.host(), self.model, self.parts.data());
+        let provider_data = provider_data::encode(self.response.failures, self.parts.data());
         let end = ResponseEnd { reason, class, usage: self.usage, provider_data, has_calls };
         self.response.finish(end, events)
     }

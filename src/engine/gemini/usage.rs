@@ -1,24 +1,22 @@
 //! Token counts. Each object of an answer has them as far as they are known: the last ones count.
 
 use crate::conversation::event::Usage;
+use crate::engine::provider::json::token_count;
 use serde_json::Value;
 
 /// The counts in `usage`; `None` if it has none. The provider's count of the answer leaves out its
 /// reasoning, and its count of the prompt what tools at the provider added to it.
 pub(super) fn usage(usage: &Value) -> Option<Usage> {
-    let count = |name: &str| {
-        let count = usage.get(name)?.as_u64()?;
-        Some(i32::try_from(count).unwrap_or(i32::MAX))
-    };
-    let (prompt, answer) = (count("promptTokenCount"), count("candidatesTokenCount"));
-    let reasoning = count("thoughtsTokenCount");
+    let count = |place: &str| token_count(usage, place);
+    let (prompt, answer) = (count("/promptTokenCount"), count("/candidatesTokenCount"));
+    let reasoning = count("/thoughtsTokenCount");
     prompt.or(answer).or(reasoning)?;
     let sum = |one: Option<i32>, other: Option<i32>| {
         one.unwrap_or_default().saturating_add(other.unwrap_or_default())
     };
-    let cached = count("cachedContentTokenCount").unwrap_or_default();
+    let cached = count("/cachedContentTokenCount").unwrap_or_default();
     Some(Usage {
-        input_tokens: sum(prompt, count("toolUsePromptTokenCount")),
+        input_tokens: sum(prompt, count("/toolUsePromptTokenCount")),
         output_tokens: sum(answer, reasoning),
         cached_tokens: cached,
         cache_creation_tokens: 0,

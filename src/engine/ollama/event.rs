@@ -20,19 +20,13 @@ pub(super) enum Event {
 /// The next piece of an answer; the last one says why it is the last.
 #[derive(Debug, Deserialize)]
 pub(super) struct Piece {
-    #[serde(default)]
     message: Option<Message>,
-    #[serde(default)]
     pub(super) done: Option<bool>,
     /// Why the model stopped.
-    #[serde(default)]
     pub(super) done_reason: Option<String>,
-    #[serde(default)]
     pub(super) prompt_eval_count: Option<u64>,
     /// How many of these were read from the cache. Older servers leave it out.
-    #[serde(default)]
     pub(super) prompt_eval_cached_count: Option<u64>,
-    #[serde(default)]
     pub(super) eval_count: Option<u64>,
     #[serde(default)]
     error: Value,
@@ -41,18 +35,14 @@ pub(super) struct Piece {
 /// A piece of the model's message.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Message {
-    #[serde(default)]
     pub(super) content: Option<String>,
-    #[serde(default)]
     pub(super) thinking: Option<String>,
-    #[serde(default)]
     pub(super) tool_calls: Option<Vec<Call>>,
 }
 
 /// A tool call, which always comes whole. Older servers give it no id.
 #[derive(Debug, Deserialize)]
 pub(super) struct Call {
-    #[serde(default)]
     pub(super) id: Option<String>,
     pub(super) function: Function,
 }
@@ -63,7 +53,6 @@ pub(super) struct Function {
     #[serde(default)]
     pub(super) name: String,
     /// An object, as the server wrote it.
-    #[serde(default)]
     pub(super) arguments: Option<Box<RawValue>>,
 }
 
@@ -81,17 +70,12 @@ impl Piece {
 pub(super) fn decode(json: &[u8]) -> Result<Event, serde_json::Error> {
     let piece = match json::read::<Piece>(json) {
         Ok(piece) => piece,
-        // One that can't be read may still report an error.
-        Err(why) => return error_in(json).map(Event::Error).ok_or(why),
+        // An object that can't be decoded may still report an error.
+        Err(why) => return json::error_in(json).map(Event::Error).ok_or(why),
     };
     Ok(match piece {
         Piece { error, .. } if !error.is_null() => Event::Error(error),
         piece if piece.message.is_some() || piece.done.is_some() => Event::Piece(piece),
         _ => Event::Unknown,
     })
-}
-
-fn error_in(json: &[u8]) -> Option<Value> {
-    let mut value = json::read::<Value>(json).ok()?;
-    value.get_mut("error").map(Value::take).filter(|error| !error.is_null())
 }

@@ -32,7 +32,7 @@ pub fn base_url(host: &str) -> String {
     let port = match (port, scheme) {
         (Some(port), _) => format!(":{port}"),
         (None, None) => format!(":{PORT}"),
-        // That of the scheme.
+        // The port of the scheme.
         (None, Some(_)) => String::new(),
     };
     format!("{}://{name}{port}{path}", scheme.unwrap_or("http"))

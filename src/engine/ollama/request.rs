@@ -7,12 +7,13 @@
 use super::NAME;
 use super::response::Thinking;
 use crate::conversation::event::ToolCall;
-use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::provider_data::decode_value;
 use crate::engine::provider::schema;
-use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
+use crate::engine::provider::tool::{
+    FunctionTool, WIRE_ID_BYTES_MAX, arguments, wire_id, wire_name,
+};
 use crate::engine::{CallSettings, CallSpec};
 use crate::protocol::attachment::{Attachment, Kind};
 use serde::Serialize;
@@ -31,7 +32,7 @@ struct Body<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<FunctionTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     think: Option<Think<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,20 +40,6 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Options::is_empty")]
     options: Options<'a>,
     messages: Vec<Wire<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: WireDefinition<'a>,
-}
-
-#[derive(Serialize)]
-struct WireDefinition<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: Cow<'a, Map<String, Value>>,
 }
 
 /// Whether the model reasons, or how much.
@@ -138,22 +125,13 @@ pub(super) fn body(
     let body = Body {
         model,
         stream: true,
-        tools: spec.tools.iter().map(wire_tool).collect(),
+        tools: spec.tools.iter().map(FunctionTool::new).collect(),
         think: spec.settings.reasoning_effort.as_deref().map(|effort| think(model, effort)),
         format: schema::native(spec).map(|schema| &schema.schema),
         options: options(&spec.settings),
         messages: wire,
     };
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
-}
-
-fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
-    let function = WireDefinition {
-        name: &spec.name,
-        description: &spec.description,
-        parameters: parameters(&spec.input_schema),
-    };
-    WireTool { r#type: "function", function }
 }
 
 /// The words of the server are low, medium and high; those of other providers become the nearest.

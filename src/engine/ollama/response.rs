@@ -1,14 +1,15 @@
 //! Decodes a response into engine events. Pure.
 
 use super::NAME;
-use super::event::{Call, Event, Message, Piece, decode};
-use crate::conversation::event::{FinishClass, ToolCall, Usage};
+use super::event::{Call, Event, Function, Message, Piece, decode};
+use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
+use crate::engine::provider::calls::{AnswerError, CallIds};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data::{DATA_BYTES_MAX, encode_value};
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
-use crate::engine::provider::tool::{CALLS_MAX, CallIds, ID_BYTES_MAX, NAME_BYTES_MAX};
+use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use std::mem::take;
 
@@ -27,7 +28,6 @@ pub(super) struct Thinking {
 #[derive(Debug)]
 pub(in crate::engine) struct OllamaReader<'a> {
     response: ResponseState<'a>,
-    model: &'a str,
     thinking: String,
     ids: CallIds,
     /// Why the model stopped: known with the last line.
@@ -36,11 +36,10 @@ pub(in crate::engine) struct OllamaReader<'a> {
 }
 
 impl<'a> OllamaReader<'a> {
-    /// A reader of a response of `model`, in a body that ends with `body_end`.
-    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
+    /// A reader of a response in a body that ends with `body_end`.
+    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::of_lines(failures, body_end),
-            model,
             thinking: String::new(),
             ids: CallIds::default(),
             stop_reason: None,
@@ -53,7 +52,7 @@ impl<'a> OllamaReader<'a> {
         match decode(line).map_err(|why| self.response.failures.unreadable(&why, line))? {
             Event::Piece(piece) => {
                 let before = events.len();
-                let read = self.piece(piece, events);
+                let read = self.piece(piece, line, events);
                 self.response.note(&events[before..]);
                 read
             }
@@ -65,7 +64,12 @@ impl<'a> OllamaReader<'a> {
         }
     }
 
-    fn piece(&mut self, mut piece: Piece, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+    fn piece(
+        &mut self,
+        mut piece: Piece,
+        line: &[u8],
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
         self.response.understand();
         self.response.advance(true);
         let Message { content, thinking, tool_calls } = piece.message();
@@ -79,7 +83,8 @@ impl<'a> OllamaReader<'a> {
         }
         events.extend(content.filter(|text| !text.is_empty()).map(EngineEvent::Text));
         for call in tool_calls.unwrap_or_default() {
-            self.call(call, events)?;
+            let read = self.call(call, events);
+            read.map_err(|error| self.response.failure_of(error, line))?;
         }
         if piece.done == Some(true) {
             self.response.done = true;
@@ -89,24 +94,12 @@ impl<'a> OllamaReader<'a> {
         Ok(())
     }
 
-    fn call(&mut self, call: Call, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let failures = self.response.failures;
+    fn call(&mut self, call: Call, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
+        let Call { id, function: Function { name, arguments } } = call;
         // The words of a call are shown.
-        let name = failures.shown(&call.function.name, NAME_BYTES_MAX);
-        if name.is_empty() {
-            return Err(failures.nameless_tool());
-        }
-        if self.ids.len() == CALLS_MAX {
-            return Err(failures.too_long(format!("more than {CALLS_MAX} tool calls")));
-        }
-        let given = failures.shown(call.id.as_deref().unwrap_or_default(), ID_BYTES_MAX);
-        let id = self.ids.take(given);
-        let arguments = call.function.arguments.as_ref().map_or("{}", |arguments| arguments.get());
-        let text = if arguments == "null" { "{}" } else { arguments }.to_owned();
-        events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
-        events.push(EngineEvent::ToolArguments { id: id.clone(), text });
-        events.push(EngineEvent::ToolCallRequested { id });
-        Ok(())
+        let name = self.response.failures.shown(&name, NAME_BYTES_MAX);
+        let given = self.response.failures.shown(id.as_deref().unwrap_or_default(), ID_BYTES_MAX);
+        self.ids.whole(given, name, arguments.as_deref(), events)
     }
 }
 
@@ -144,14 +137,7 @@ impl<'a> ResponseReader<'a> for OllamaReader<'a> {
         let class = finish_class(&reason, has_calls);
         let thinking = take(&mut self.thinking);
         let provider_data = (!thinking.is_empty())
-            .then(|| {
-                encode_value(
-                    NAME,
-                    self.response.failures.host(),
-                    self.model,
-                    &Thinking { thinking },
-                )
-            })
+            .then(|| encode_value(NAME, self.response.failures, &Thinking { thinking }))
             .flatten();
         let end = ResponseEnd { reason, class, usage: self.usage, provider_data, has_calls };
         self.response.finish(end, events)

@@ -3,8 +3,8 @@
 use super::chunk::ToolDelta;
 use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::calls::{AnswerError, CALLS_MAX, push_text};
 use crate::engine::provider::join::Joiner;
-use crate::engine::provider::tool::CALLS_MAX;
 use crate::protocol::id::ToolCallId;
 
 /// Bytes of arguments that may come before the tool is named.
@@ -31,13 +31,8 @@ enum CallStage {
     Started(ToolCall),
 }
 
-/// Why calls can't be put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallError {
-    /// More than [`CALLS_MAX`], or too long without a name.
-    TooMany,
-    /// A call ended without having been named.
-    Nameless,
+fn too_many() -> AnswerError {
+    AnswerError::TooMuch(format!("more than {CALLS_MAX} tool calls, or one unnamed"))
 }
 
 impl Calls {
@@ -46,11 +41,11 @@ impl Calls {
         &mut self,
         delta: &ToolDelta,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), CallError> {
+    ) -> Result<(), AnswerError> {
         let place = self.place(delta);
         if place == self.0.len() {
             if place == CALLS_MAX {
-                return Err(CallError::TooMany);
+                return Err(too_many());
             }
             self.0.push(OpenCall::new(delta));
         }
@@ -59,14 +54,14 @@ impl Calls {
     }
 
     /// No piece follows: every call is whole. Adds what happened to `events`.
-    pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), CallError> {
+    pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
         for call in &mut self.0 {
-            let CallStage::Started(tool) = &call.stage else { return Err(CallError::Nameless) };
+            let CallStage::Started(tool) = &call.stage else {
+                return Err(AnswerError::NamelessCall);
+            };
             let id = tool.id.clone();
             let text = call.arguments.end();
-            if !text.is_empty() {
-                events.push(EngineEvent::ToolArguments { id: id.clone(), text });
-            }
+            push_text(EngineEvent::ToolArguments { id: id.clone(), text }, events);
             events.push(EngineEvent::ToolCallRequested { id });
         }
         Ok(())
@@ -133,10 +128,7 @@ impl OpenCall {
     /// Some servers number every call 0: an id and a name that differ from this call's id begin
     /// another. A new id alone doesn't: some servers have one for each piece.
     fn is_ended_by(&self, delta: &ToolDelta) -> bool {
-        let is_started = match self.stage {
-            CallStage::Unnamed(_) => false,
-            CallStage::Started(_) => true,
-        };
+        let is_started = matches!(self.stage, CallStage::Started(_));
         let has_new_id =
             self.id.is_some() && delta.id().is_some_and(|id| self.id.as_deref() != Some(id));
         is_started && has_new_id && delta.name().is_some()
@@ -148,16 +140,12 @@ impl OpenCall {
         delta: &ToolDelta,
         id: String,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), CallError> {
+    ) -> Result<(), AnswerError> {
         let mut text = self.arguments.push(delta.arguments());
         if let CallStage::Unnamed(waiting) = &mut self.stage {
             *waiting += &text;
             let Some(name) = delta.name() else {
-                return if waiting.len() > UNNAMED_BYTES_MAX {
-                    Err(CallError::TooMany)
-                } else {
-                    Ok(())
-                };
+                return if waiting.len() > UNNAMED_BYTES_MAX { Err(too_many()) } else { Ok(()) };
             };
             text = std::mem::take(waiting);
             let tool = ToolCall { id: ToolCallId(id), name: name.to_owned() };
@@ -178,7 +166,7 @@ mod tests {
     use super::*;
     use crate::engine::openai::chunk::{Shape, decode};
 
-    fn run(deltas: &[&str]) -> (String, Result<(), CallError>) {
+    fn run(deltas: &[&str]) -> (String, Result<(), AnswerError>) {
         let mut calls = Calls::default();
         let mut events = Vec::new();
         let mut result = Ok(());
@@ -268,7 +256,7 @@ mod tests {
         let early = r#"{"index":0,"id":"a","function":{"arguments":"1"}}"#;
         let named = r#"{"index":0,"function":{"name":"f","arguments":"2"}}"#;
         check(&[early, named], "+a:f a<12 !a");
-        assert_eq!(run(&[early]), (String::new(), Err(CallError::Nameless)));
+        assert_eq!(run(&[early]), (String::new(), Err(AnswerError::NamelessCall)));
     }
 
     #[test]
@@ -277,8 +265,8 @@ mod tests {
             .map(|at| format!(r#"{{"index":{at},"function":{{"name":"f"}}}}"#))
             .collect();
         let deltas: Vec<_> = deltas.iter().map(String::as_str).collect();
-        assert_eq!(run(&deltas).1, Err(CallError::TooMany));
+        assert_eq!(run(&deltas).1, Err(too_many()));
         let long = format!(r#"{{"function":{{"arguments":"{}"}}}}"#, "x".repeat(UNNAMED_BYTES_MAX));
-        assert_eq!(run(&[&long, &long]).1, Err(CallError::TooMany));
+        assert_eq!(run(&[&long, &long]).1, Err(too_many()));
     }
 }

@@ -97,10 +97,7 @@ impl Chunk {
     /// Anthropic or a proxy before them has it.
     pub(super) fn usage(&self) -> Option<Usage> {
         let usage = Some(&self.usage).filter(|usage| usage.is_object())?;
-        let count = |places: &[&str]| {
-            let counts = places.iter().filter_map(|place| usage.pointer(place)?.as_u64());
-            counts.map(|count| i32::try_from(count).unwrap_or(i32::MAX)).next()
-        };
+        let count = |places: &[&str]| places.iter().find_map(|it| json::token_count(usage, it));
         let input = count(&["/prompt_tokens"]);
         let output = count(&["/completion_tokens"]);
         let created = ["/cache_creation_input_tokens", "/prompt_tokens_details/cache_write_tokens"];
@@ -147,8 +144,8 @@ impl Choice {
 }
 
 impl Delta {
-    /// What the model thinks, and the name of the field that holds it. Providers that fill more than
-    /// one field say the same in each.
+    /// The model's reasoning, and the name of the field that holds it. Providers that fill more than one
+    /// field repeat the text in each.
     pub(super) fn reasoning(&self) -> (&'static str, &[u8]) {
         let fields = [
             ("reasoning_content", &self.reasoning_content),
@@ -161,22 +158,16 @@ impl Delta {
 
     /// The reasoning in a form to send back, if the server has one; leaves none of it.
     pub(super) fn take_details(&mut self) -> Vec<Value> {
-        match self.reasoning_details.take() {
-            Value::Array(details) => details,
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Object(_) => Vec::new(),
-        }
+        let Value::Array(details) = self.reasoning_details.take() else { return Vec::new() };
+        details
     }
 
-    /// What the model says. Its refusal is an answer like any other.
+    /// The text of the answer. A refusal is an answer like any other.
     pub(super) fn text(&self) -> [&[u8]; 2] {
         [&self.content.text.0, &self.refusal.0]
     }
 
-    /// The tool calls it begins or goes on with.
+    /// The tool calls that it begins or continues.
     pub(super) fn tool_calls(self) -> Vec<ToolDelta> {
         let calls = self.tool_calls.unwrap_or_default();
         match self.function_call {
@@ -273,7 +264,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A part of a content array. Parts without text (pictures, sounds) are none of ours.
+/// A part of a content array. Parts without text (pictures, sounds) are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Part {

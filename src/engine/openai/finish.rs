@@ -1,18 +1,18 @@
 //! Whether an answer is complete. A finish reason alone does not mean that: some servers send `"stop"`
 //! with every chunk, or after the reasoning and before the text.
 
-/// What the finish reasons of an answer mean for its end.
+/// The meaning of the finish reasons of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Finish {
     /// There was none.
     #[default]
     Open,
-    /// One came in the same chunk as output: most servers mean the end, and some don't.
+    /// A finish reason came in the same chunk as output: most servers mean the end, and some don't.
     Likely,
-    /// One came in a chunk of its own, after text or a tool call: only token counts and the end mark
-    /// can follow.
+    /// A finish reason came in a chunk of its own, after text or a tool call: only token counts and the
+    /// end mark can follow.
     Settled,
-    /// One came, and was followed by output, or preceded any text: it means nothing.
+    /// A finish reason was followed by output, or preceded any text: it is ignored.
     Doubtful,
 }
 

@@ -3,6 +3,7 @@
 
 use super::NAME;
 use crate::conversation::event::ProviderData;
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::provider_data::{DATA_BYTES_MAX, decode_value, encode_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -52,8 +53,8 @@ impl ProviderDataBuilder {
         }
     }
 
-    /// The provider data; `None` if there is none, or too much.
-    pub(super) fn build(mut self, host: &str, model: &str) -> Option<ProviderData> {
+    /// The provider data of the call of these failures; `None` if there is none, or too much.
+    pub(super) fn build(mut self, of: &Failures) -> Option<ProviderData> {
         if !self.has_room(0) || self.data == ReasoningData::default() {
             return None;
         }
@@ -61,7 +62,7 @@ impl ProviderDataBuilder {
             // The details repeat it.
             self.data.reasoning_content.clear();
         }
-        encode_value(NAME, host, model, &self.data)
+        encode_value(NAME, of, &self.data)
     }
 
     fn has_room(&mut self, more_bytes: usize) -> bool {
@@ -105,10 +106,12 @@ pub(super) fn reasoning(data: Option<&ProviderData>, model: &str) -> ReasoningDa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::SettingNames;
     use serde_json::json;
 
     fn built(builder: ProviderDataBuilder) -> Option<Value> {
-        let data = builder.build("h", "m")?;
+        let failures = Failures::new(&SettingNames::FIELDS, None, "http://h", "m");
+        let data = builder.build(&failures)?;
         assert_eq!((data.engine, &*data.host, &*data.model), ("openai", "h", "m"));
         Some(serde_json::from_str(&data.json).expect("JSON"))
     }

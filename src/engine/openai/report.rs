@@ -4,7 +4,7 @@
 use crate::engine::provider::json;
 use serde_json::Value;
 
-/// What a JSON object of an answer is, if it holds no choice.
+/// The meaning of a JSON object of an answer that holds no choice.
 #[derive(Debug, PartialEq)]
 pub(super) enum WithoutChoice {
     /// The server reports this error.

@@ -7,17 +7,16 @@
 use super::model::{is_reasoning_deployment, taken, takes_schemas};
 use super::provider_data;
 use super::wire::{
-    Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
-    WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
+    Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireFile,
+    WireFunction, WirePart, WireSchema, WireSettings,
 };
 use crate::conversation::event::ToolCall;
-use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::schema;
 use crate::engine::provider::tool::{
-    WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_id_of_chars, wire_name,
+    FunctionTool, WIRE_ID_BYTES_MAX, arguments, wire_id, wire_id_of_chars, wire_name,
 };
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
@@ -115,7 +114,7 @@ fn body_of(
             response_format: native.map(response_format),
             ..wire_settings(model, &settings, server)
         },
-        tools: spec.tools.iter().map(wire_tool).collect(),
+        tools: spec.tools.iter().map(FunctionTool::new).collect(),
         messages: wire_messages(
             (model, server),
             messages,
@@ -152,15 +151,6 @@ fn response_format(schema: &ResponseSchema) -> ResponseFormat<'_> {
     let json_schema =
         WireSchema { name: &schema.name, schema: &schema.schema, strict: schema.is_strict() };
     ResponseFormat { r#type: "json_schema", json_schema }
-}
-
-fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
-    let function = WireDefinition {
-        name: &spec.name,
-        description: &spec.description,
-        parameters: parameters(&spec.input_schema),
-    };
-    WireTool { r#type: "function", function }
 }
 
 /// The messages, with `instruction` after the first ones of the system.
@@ -272,7 +262,7 @@ fn wire<'a>(
     })
 }
 
-/// What the user sends: images and files, then the text.
+/// The content of a user message: images and files, then the text.
 fn user_content<'a>(
     text: &'a str,
     attachments: &'a [Attachment],

@@ -1,7 +1,7 @@
 //! Decodes a response into engine events. Pure: the events do not depend on how the bytes are split, except
 //! for where a text is cut.
 
-use super::calls::{CallError, Calls};
+use super::calls::Calls;
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
 use super::provider_data::ProviderDataBuilder;
@@ -12,12 +12,11 @@ use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
 use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
-use crate::engine::provider::tool::CALLS_MAX;
 use crate::engine::provider::{json, sse};
 use std::borrow::Cow;
 use std::mem::take;
 
-/// What is missing at the end of an answer without a finish reason, as errors name it.
+/// The missing end of an answer without a finish reason, as errors name it.
 fn missing(has_mark: bool) -> &'static str {
     if has_mark { "a finish reason" } else { "a finish reason and without [DONE]" }
 }
@@ -28,13 +27,12 @@ mod tests;
 /// The field of reasoning that servers want back.
 const RETURNED_FIELD: &str = "reasoning_content";
 
-/// What follows the last event of a stream.
+/// The mark after the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
 #[derive(Debug)]
 pub(in crate::engine) struct OpenAiReader<'a> {
     response: ResponseState<'a>,
-    model: &'a str,
     text: Joiner,
     reasoning: Joiner,
     reasoning_field: &'static str,
@@ -50,11 +48,10 @@ pub(in crate::engine) struct OpenAiReader<'a> {
 }
 
 impl<'a> OpenAiReader<'a> {
-    /// A reader of a response of `model`, in a body that ends with `body_end`.
-    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
+    /// A reader of a response in a body that ends with `body_end`.
+    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self {
             response: ResponseState::new(failures, body_end),
-            model,
             text: Joiner::default(),
             reasoning: Joiner::default(),
             reasoning_field: "",
@@ -185,7 +182,8 @@ impl<'a> OpenAiReader<'a> {
         for delta in piece.tool_calls() {
             let delta =
                 delta.shown(|word, bytes_max| self.response.failures.shown(word, bytes_max));
-            self.calls.push(&delta, events).map_err(|error| self.call_error(error))?;
+            let pushed = self.calls.push(&delta, events);
+            pushed.map_err(|error| self.response.failure_of(error, &[]))?;
         }
         Ok(())
     }
@@ -219,16 +217,6 @@ impl<'a> OpenAiReader<'a> {
     fn send(&mut self, event: EngineEvent, events: &mut Vec<EngineEvent>) {
         self.response.note(std::slice::from_ref(&event));
         events.push(event);
-    }
-
-    fn call_error(&self, error: CallError) -> Failure {
-        match error {
-            CallError::TooMany => self
-                .response
-                .failures
-                .too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed")),
-            CallError::Nameless => self.response.failures.nameless_tool(),
-        }
     }
 }
 
@@ -279,15 +267,14 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
             None if self.response.done => return Err(self.response.cut_off(missing(true))),
             None => return Err(self.response.at_end(self.response.cut_off(missing(false)))),
         };
-        self.calls.end(events).map_err(|error| self.call_error(error))?;
+        self.calls.end(events).map_err(|error| self.response.failure_of(error, &[]))?;
         let has_calls = !self.calls.is_empty();
         let class = match reason.as_str() {
             "" if has_calls => FinishClass::ToolCalls,
             reason => finish_class(reason),
         };
         let usage = self.usage;
-        let provider_data =
-            take(&mut self.provider_data).build(self.response.failures.host(), self.model);
+        let provider_data = take(&mut self.provider_data).build(self.response.failures);
         let end = ResponseEnd { reason, class, usage, provider_data, has_calls };
         self.response.finish(end, events)
     }

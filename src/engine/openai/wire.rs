@@ -3,6 +3,7 @@
 
 use super::provider_data::ReasoningData;
 use crate::engine::provider::media::Detail;
+use crate::engine::provider::tool::FunctionTool;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -16,7 +17,7 @@ pub(super) struct Body<'a> {
     #[serde(flatten)]
     pub(super) settings: WireSettings<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<WireTool<'a>>,
+    pub(super) tools: Vec<FunctionTool<'a>>,
     pub(super) messages: Vec<Wire<'a>>,
 }
 
@@ -56,20 +57,6 @@ pub(super) struct WireSchema<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct WireTool<'a> {
-    pub(super) r#type: &'static str,
-    pub(super) function: WireDefinition<'a>,
-}
-
-#[derive(Serialize)]
-pub(super) struct WireDefinition<'a> {
-    pub(super) name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) description: &'a str,
-    pub(super) parameters: Cow<'a, Map<String, Value>>,
-}
-
-#[derive(Serialize)]
 pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
 }
@@ -88,7 +75,7 @@ pub(super) enum Wire<'a> {
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
-        /// The model is to go on with this answer: Mistral requires it.
+        /// The model is to continue this answer; Mistral requires the member.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         prefix: bool,
         #[serde(flatten)]

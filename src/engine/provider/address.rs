@@ -30,6 +30,21 @@ pub(in crate::engine) fn endpoint(
     Ok(url)
 }
 
+/// Like [`endpoint`], where the base URL may end in the `prefix` of the endpoint already: `prefix` and
+/// `rest` are its two parts.
+pub(in crate::engine) fn prefixed_endpoint(
+    base_url: &str,
+    prefix: &str,
+    rest: &str,
+    has_login: bool,
+) -> Result<Url, String> {
+    let url = endpoint(base_url, &format!("{prefix}{rest}"), has_login)?;
+    match url.path().ends_with(&format!("{prefix}{prefix}{rest}")) {
+        true => endpoint(base_url, rest, has_login),
+        false => Ok(url),
+    }
+}
+
 /// The error for a URL that can have no path or no login.
 const UNUSABLE: &str = "can't be used";
 
@@ -113,7 +128,7 @@ pub(in crate::engine) fn shown_url(url: &Url) -> String {
     if url.set_username("").is_ok() && url.set_password(None).is_ok() {
         url.as_str().trim_end_matches('/').to_owned()
     } else {
-        // It has no host, so it has no login either.
+        // A URL without a host has no login either.
         url.into()
     }
 }

@@ -5,7 +5,7 @@ use super::body::BodyEnd;
 use super::clock::Clock;
 use super::failure::{Elapsed, Failure, Failures};
 use super::post::{Post, TAIL_TIMEOUT, header};
-use super::response::{Completeness, ResponseReader};
+use super::response::{Completeness, ResponseReader, ResponseState};
 use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
 use crate::support::log_targets::EVENT;
@@ -51,7 +51,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         Self { settings, post, failures, sink, new_reader, attempt: 1, is_taken: false }
     }
 
-    /// Whether the provider has taken the request of a run, whatever came then.
+    /// Whether the provider has accepted the request of a run, even if the call failed later.
     pub(in crate::engine) fn is_taken(&self) -> bool {
         self.is_taken
     }
@@ -143,7 +143,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         let linger = reader.is_done();
         let content_type = header(&body.response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
         let ended = reader.end(&content_type, &mut events);
-        note_oddities(&reader, ended.is_ok());
+        note_oddities(reader.response(), ended.is_ok());
         self.give(&mut events, has_output, clock).await;
         if linger {
             // The result does not matter: the answer is complete.
@@ -215,12 +215,12 @@ fn body_end(response: &Response) -> BodyEnd {
 }
 
 /// Logs oddities of a response that are no errors.
-fn note_oddities<'a>(reader: &impl ResponseReader<'a>, is_good: bool) {
-    let ignored = reader.ignored();
+fn note_oddities(response: &ResponseState<'_>, is_good: bool) {
+    let ignored = response.ignored();
     if ignored > 0 {
         tracing::info!(ignored, "events of the answer were ignored: they are no part of an answer");
     }
-    if is_good && reader.is_blank() {
+    if is_good && response.is_blank() {
         tracing::warn!("the answer holds nothing but white space");
     }
 }

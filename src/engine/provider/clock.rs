@@ -19,7 +19,7 @@ pub(in crate::engine) struct Clock {
     begin: Instant,
     /// Time that does not count.
     apart: Duration,
-    /// One for all waits: a timer that is put off costs the runtime nothing, and a new one a system
+    /// Shared by all waits: a timer that is put off costs the runtime nothing, and a new one a system
     /// call that wakes its own thread.
     timer: Option<Pin<Box<Sleep>>>,
 }

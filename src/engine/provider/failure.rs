@@ -59,12 +59,12 @@ pub(in crate::engine) struct Failures {
     base_url: String,
     /// Of the base URL.
     host: String,
-    /// As in the settings.
+    /// The model of the calls.
     model: String,
     names: &'static SettingNames,
 }
 
-/// Which time limit ran out.
+/// The time limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Elapsed {
     /// No byte came within this time.
@@ -137,6 +137,11 @@ impl Failures {
     /// The host of the provider.
     pub(in crate::engine) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The model of the calls.
+    pub(in crate::engine) fn model(&self) -> &str {
+        &self.model
     }
 
     fn base(&self) -> String {

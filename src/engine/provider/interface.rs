@@ -18,7 +18,7 @@ pub(in crate::engine) trait Interface {
     /// Where that provider answers.
     const BASE_URL: &'static str;
 
-    /// That provider requires a key.
+    /// The provider requires a key.
     const REQUIRES_KEY: bool = true;
 
     /// The model there, if none is named; empty if one has to be. Other providers have their own
@@ -68,18 +68,8 @@ pub(in crate::engine) trait Interface {
     /// Names of the settings that are set and that this interface, or the model, doesn't take.
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 
-    /// A reader of a response of `model`.
-    fn reader<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Reader<'a>;
-
-    /// Like [`Interface::reader`], where a request changes the names of its `tools`.
-    fn reader_with_tools<'a>(
-        failures: &'a Failures,
-        model: &'a str,
-        end: BodyEnd,
-        _tools: &[ToolSpec],
-    ) -> Self::Reader<'a> {
-        Self::reader(failures, model, end)
-    }
+    /// A reader of the response to a request with `tools`, whose names the request may have changed.
+    fn reader<'a>(failures: &'a Failures, end: BodyEnd, tools: &[ToolSpec]) -> Self::Reader<'a>;
 }
 
 /// Why there is no request.
@@ -89,7 +79,7 @@ pub(in crate::engine) enum Refused {
     Unsupported(String),
     /// Like [`Self::Unsupported`], but another engine can take it: what, up to "choose another engine".
     OtherEngine(String),
-    /// It can't be written, which is a defect.
+    /// The request can't be encoded, which is a defect.
     Unwritable(serde_json::Error),
 }
 

@@ -2,6 +2,7 @@
 
 use super::join::Joiner;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Bytes of `\\u` and four digits.
 pub(super) const ESCAPE_BYTES: usize = 6;
@@ -15,6 +16,18 @@ pub(in crate::engine) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, ser
         Err(_) => serde_json::from_slice(json),
     };
     read.or_else(|why| serde_json::from_str(&repaired(json)).map_err(|_| why))
+}
+
+/// The error that a JSON object reports, if it can be read and has one.
+pub(in crate::engine) fn error_in(json: &[u8]) -> Option<Value> {
+    let mut value = read::<Value>(json).ok()?;
+    value.get_mut("error").map(Value::take).filter(|error| !error.is_null())
+}
+
+/// The token count at `place` of `usage`, a JSON pointer.
+pub(in crate::engine) fn token_count(usage: &Value, place: &str) -> Option<i32> {
+    let count = usage.pointer(place)?.as_u64()?;
+    Some(i32::try_from(count).unwrap_or(i32::MAX))
 }
 
 /// `json` with U+FFFD for each half of a surrogate pair that stands alone, and for other bytes that

@@ -95,7 +95,7 @@ fn is_program(name: &str, folders: Option<&OsStr>) -> bool {
 pub(in crate::engine) struct Key {
     source: Option<KeySource>,
     names: &'static SettingNames,
-    kept: Mutex<Option<Secret>>,
+    cached: Mutex<Option<Secret>>,
     /// Held while the key is got, so that it is got once for all who wait.
     getting: tokio::sync::Mutex<()>,
 }
@@ -122,21 +122,22 @@ impl Key {
         source: Option<KeySource>,
         names: &'static SettingNames,
     ) -> Self {
-        let kept = Mutex::new(known.filter(|_| source.is_none()));
-        Self { source, names, kept, getting: tokio::sync::Mutex::default() }
+        let cached = Mutex::new(known.filter(|_| source.is_none()));
+        Self { source, names, cached, getting: tokio::sync::Mutex::default() }
     }
 
     /// Whether there is a key, as far as is known without getting it.
     pub(in crate::engine) fn is_configured(&self) -> bool {
-        self.source.is_some() || self.kept().is_some()
+        self.source.is_some() || self.cached().is_some()
     }
 
     /// The key, if it has been got.
     pub(in crate::engine) fn known(&self) -> Option<Secret> {
-        self.kept().clone()
+        self.cached().clone()
     }
 
-    /// The key, which is got if it was not yet; `None` if there is none. Dropped, it ends the program.
+    /// The cached key, or one that is fetched from the source; `None` if no key is configured. Dropping
+    /// the future kills the program that prints the key.
     ///
     /// # Errors
     /// If it can't be got. The next call tries again.
@@ -150,7 +151,7 @@ impl Key {
             KeySource::Command(words) => printed(words, COMMAND_TIMEOUT, self.names).await?,
             KeySource::File(path) => in_file(path, self.names).await?,
         };
-        *self.kept() = Some(key.clone());
+        *self.cached() = Some(key.clone());
         Ok(Some(key))
     }
 
@@ -158,13 +159,13 @@ impl Key {
     /// changed since it was got. `None` if there is no other.
     pub(in crate::engine) async fn renewed(&self, refused: &Secret) -> Option<Secret> {
         self.source.as_ref()?;
-        self.kept().take_if(|kept| kept == refused);
+        self.cached().take_if(|key| key == refused);
         let got = self.get().await.inspect_err(|why| tracing::warn!("{}", why.message));
         got.ok().flatten().filter(|key| key != refused)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<Secret>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, Option<Secret>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

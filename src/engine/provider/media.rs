@@ -38,7 +38,7 @@ pub(in crate::engine) enum Detail {
 /// The form in which `attachment` is sent.
 ///
 /// # Errors
-/// If there is none.
+/// If the attachment can't be sent.
 pub(in crate::engine) fn media(attachment: &Attachment) -> Result<Media<'_>, Refused> {
     match attachment.kind() {
         Kind::Text => attachment.as_text().map(Media::Text),

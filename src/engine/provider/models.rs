@@ -88,7 +88,7 @@ impl ModelList {
         }
     }
 
-    /// The page that `body` is; `None` if it is none.
+    /// The page in `body`; `None` if `body` has another form.
     pub(in crate::engine) fn read(self, body: &Value) -> Option<Page> {
         let (list, name, next) = match self {
             Self::OpenAi => ("data", "id", None),

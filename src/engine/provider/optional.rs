@@ -44,7 +44,7 @@ struct Refusal {
 static REFUSED: Mutex<BTreeSet<Refusal>> = Mutex::new(BTreeSet::new());
 
 impl OptionalParts {
-    /// Those that the server at `host` has refused for `model`.
+    /// The parts that the server at `host` has refused for `model`.
     pub(in crate::engine) fn refused_by(host: &str, model: &str) -> Self {
         let refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
         let is_refused = |part| refused.contains(&Refusal::new(host, model, part));
@@ -66,7 +66,7 @@ impl OptionalParts {
         }
     }
 
-    /// These, and those of `other`.
+    /// The union of both sets.
     pub(in crate::engine) fn and(self, other: Self) -> Self {
         Self {
             members: self.members || other.members,
@@ -145,7 +145,7 @@ impl OptionalParts {
 
 impl Refusal {
     fn new(host: &str, model: &str, part: Part) -> Self {
-        // A router has models with other rules behind it, but one reader of members.
+        // Models of a router have rules of their own, but all requests are parsed by the router.
         let model = match part {
             Part::Members => "",
             Part::ProviderData | Part::Schema | Part::ToolImages => model,

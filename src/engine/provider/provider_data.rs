@@ -1,6 +1,7 @@
 //! Provider data: the parts of an answer beside its text and calls (signed reasoning, ids) that its provider
 //! must be sent back, as JSON of the engine's own. Pure.
 
+use super::failure::Failures;
 use crate::conversation::event::ProviderData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,13 +20,10 @@ pub(in crate::engine) trait DataPart: Serialize + DeserializeOwned {
     fn is_call(&self) -> bool;
 }
 
-/// The data of an answer of `parts`; `None` if the transcript has all of them.
-pub(in crate::engine) fn encode<P: DataPart>(
-    host: &str,
-    model: &str,
-    parts: &[P],
-) -> Option<ProviderData> {
-    parts.iter().any(P::is_needed).then(|| encode_value(P::ENGINE, host, model, parts))?
+/// The data of an answer of `parts` in the call of these failures; `None` if the transcript has all of
+/// them.
+pub(in crate::engine) fn encode<P: DataPart>(of: &Failures, parts: &[P]) -> Option<ProviderData> {
+    parts.iter().any(P::is_needed).then(|| encode_value(P::ENGINE, of, parts))?
 }
 
 /// The parts in `data`; none if it is not that of an answer with so many calls.
@@ -42,12 +40,11 @@ pub(in crate::engine) fn decode<P: DataPart>(
 /// Data of any form.
 pub(in crate::engine) fn encode_value<T: Serialize + ?Sized>(
     engine: &'static str,
-    host: &str,
-    model: &str,
+    of: &Failures,
     value: &T,
 ) -> Option<ProviderData> {
     let json = serde_json::to_string(value).ok()?.into();
-    Some(ProviderData { engine, host: host.into(), model: model.into(), json })
+    Some(ProviderData { engine, host: of.host().into(), model: of.model().into(), json })
 }
 
 /// The value in `data`, if `engine` wrote it for `model`: no other model takes it.

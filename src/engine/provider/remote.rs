@@ -221,7 +221,7 @@ impl<I: Interface> Remote<I> {
         }
         let target = Target { url, headers };
         let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
-        let new_reader = |end| I::reader_with_tools(&failures, model, end, &spec.tools);
+        let new_reader = |end| I::reader(&failures, end, &spec.tools);
         let mut call = ProviderCall::new(settings, post, &failures, sink, new_reader);
         let Err(failure) = call.run(clock).await else { return Ok(()) };
         let Retry::Without(suspects) = failure.retry else { return Err(failure) };

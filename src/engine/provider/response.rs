@@ -2,11 +2,13 @@
 //! Pure.
 
 use super::body::{Body, BodyEnd, Ignored, Part};
+use super::calls::AnswerError;
 use super::failure::{Failure, Failures};
 use super::halves::Halves;
 use super::lines::Lines;
 use crate::conversation::event::{FinishClass, ProviderData, Usage};
 use crate::engine::EngineEvent;
+use serde::de::Error;
 use std::borrow::Cow;
 use std::mem::take;
 
@@ -87,16 +89,6 @@ pub(in crate::engine) trait ResponseReader<'a> {
     /// A counter of progress; bytes that only keep the connection alive don't raise it.
     fn progress(&self) -> u64 {
         self.response().progress()
-    }
-
-    /// Events that were ignored because they are no part of an answer.
-    fn ignored(&self) -> u64 {
-        self.response().ignored()
-    }
-
-    /// The answer is nothing but white space.
-    fn is_blank(&self) -> bool {
-        self.response().is_blank()
     }
 }
 
@@ -206,21 +198,22 @@ impl<'a> ResponseState<'a> {
     /// Records which kinds of text the new `events` hold.
     pub(in crate::engine) fn note(&mut self, events: &[EngineEvent]) {
         for event in events {
-            match event {
-                EngineEvent::Reasoning { .. } => self.has_reasoning = true,
-                EngineEvent::Text(text) => {
-                    self.has_text = true;
-                    self.has_words |= !text.trim().is_empty();
-                }
-                EngineEvent::CallStarted
-                | EngineEvent::ToolCallStarted(_)
-                | EngineEvent::ToolArguments { .. }
-                | EngineEvent::ToolCallRequested { .. }
-                | EngineEvent::Usage(_)
-                | EngineEvent::RetryScheduled(_)
-                | EngineEvent::ResponseStarted
-                | EngineEvent::RetryStarted(_)
-                | EngineEvent::CallFinished { .. } => {}
+            if let EngineEvent::Reasoning { .. } = event {
+                self.has_reasoning = true;
+            } else if let EngineEvent::Text(text) = event {
+                self.has_text = true;
+                self.has_words |= !text.trim().is_empty();
+            }
+        }
+    }
+
+    /// The failure of an answer whose parts can't be put together; `json` is its last event.
+    pub(in crate::engine) fn failure_of(&self, error: AnswerError, json: &[u8]) -> Failure {
+        match error {
+            AnswerError::TooMuch(what) => self.failures.too_long(what),
+            AnswerError::NamelessCall => self.failures.nameless_tool(),
+            AnswerError::Misplaced(what) => {
+                self.failures.unreadable(&serde_json::Error::custom(what), json)
             }
         }
     }

@@ -31,7 +31,7 @@ const DATES: [&str; 3] = ["%a, %d %b %Y %T GMT", "%A, %d-%b-%y %T GMT", "%a %b %
 /// Whether a failed request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Retry {
-    /// It would fail again, or do harm.
+    /// A retry would fail again, or do harm.
     Never,
     /// After a while of our choice.
     Backoff,

@@ -122,8 +122,8 @@ fn read(path: &Path, mut roots: RootCertStore) -> Result<RootCertStore, Box<dyn 
         return Err(format!("it is larger than {FILE_BYTES_MAX} bytes").into());
     }
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>()?;
-    // One that can't be used is ignored, as in any other such file of a system; if all are, the file
-    // is the wrong one.
+    // An unusable certificate is ignored, as in any other such file of a system; if all are unusable,
+    // the file is the wrong one.
     match roots.add_parsable_certificates(certificates) {
         (0, unusable) => {
             Err(format!("it has no usable certificate, and {unusable} unusable ones").into())

@@ -106,18 +106,18 @@ macro_rules! response_tests {
 
         /// Reads a body that arrives in `pieces`; returns the events and the failure.
         fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
-            testing::read_pieces($reader::new(&failures(), "m", end), pieces)
+            testing::read_pieces($reader::new(&failures(), end), pieces)
         }
 
         fn read(pieces: &[&[u8]]) -> String {
-            testing::in_words($reader::new(&failures(), "m", BodyEnd::Marked), pieces)
+            testing::in_words($reader::new(&failures(), BodyEnd::Marked), pieces)
         }
 
         /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
         #[track_caller]
         fn check(body: &str, expected: &str) {
             let failures = failures();
-            testing::check(|| $reader::new(&failures, "m", BodyEnd::Marked), body, expected);
+            testing::check(|| $reader::new(&failures, BodyEnd::Marked), body, expected);
         }
     };
 }

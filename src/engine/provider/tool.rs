@@ -1,14 +1,12 @@
 //! Tools and their calls, in the form that providers take.
 
+use crate::conversation::tool::ToolSpec;
 use crate::protocol::command::{TOOL_NAME_BYTES_MAX, is_tool_name};
-use crate::protocol::id::ToolCallId;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use ring::digest::{SHA256, digest};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-
-/// Tool calls of one answer.
-pub(in crate::engine) const CALLS_MAX: usize = 256;
 
 /// Bytes of a call's id that every provider takes, but for OpenAI's chat completions.
 pub(in crate::engine) const WIRE_ID_BYTES_MAX: usize = 64;
@@ -22,25 +20,26 @@ pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
 /// Bytes of the hash in a shortened id.
 const ID_HASH_BYTES: usize = 8;
 
-/// The ids of the calls of one answer.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct CallIds(Vec<ToolCallId>);
+/// A tool in the form of OpenAI's chat completions, which Ollama takes as well.
+#[derive(Serialize)]
+pub(in crate::engine) struct FunctionTool<'a> {
+    r#type: &'static str,
+    function: FunctionDefinition<'a>,
+}
 
-impl CallIds {
-    /// The id of the next call: the provider's, unless it is missing or would make two calls one.
-    pub(in crate::engine) fn take(&mut self, given: String) -> ToolCallId {
-        let is_free = |id: &ToolCallId| !self.0.contains(id);
-        let made_up = (self.0.len()..).map(|number| ToolCallId(format!("call_{number}")));
-        let given = Some(ToolCallId(given)).filter(|id| !id.0.trim().is_empty());
-        let id = given.into_iter().chain(made_up).find(is_free);
-        let id = id.unwrap_or_else(|| ToolCallId(String::new()));
-        self.0.push(id.clone());
-        id
-    }
+#[derive(Serialize)]
+struct FunctionDefinition<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: Cow<'a, Map<String, Value>>,
+}
 
-    /// How many calls there are.
-    pub(in crate::engine) fn len(&self) -> usize {
-        self.0.len()
+impl<'a> FunctionTool<'a> {
+    pub(in crate::engine) fn new(spec: &'a ToolSpec) -> Self {
+        let (name, description) = (&spec.name, &spec.description);
+        let parameters = parameters(&spec.input_schema);
+        Self { r#type: "function", function: FunctionDefinition { name, description, parameters } }
     }
 }
 
@@ -183,14 +182,6 @@ mod tests {
             json!({ "oneOf": [{}], "anyOf": [{}], "required": ["a"], "properties": { "a": {} } }),
             json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
         );
-    }
-
-    #[test]
-    fn each_call_has_an_id_of_its_own() {
-        let mut ids = CallIds::default();
-        let given = ["", "a", "a", " ", "call_5", ""];
-        let taken = given.map(|given| ids.take(given.to_owned()).0);
-        assert_eq!(taken, ["call_0", "a", "call_2", "call_3", "call_5", "call_6"]);
     }
 
     #[test]

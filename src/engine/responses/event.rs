@@ -99,7 +99,6 @@ pub(super) enum Event {
 /// The answer as its last event has it.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
-    #[serde(default)]
     pub(super) status: Option<String>,
     /// Null unless something went wrong.
     #[serde(default)]
@@ -121,14 +120,11 @@ pub(super) enum Item {
         #[serde(default, deserialize_with = "or_none")]
         content: Vec<Part>,
         /// Distinguishes comments between calls from the answer itself; has to be sent back.
-        #[serde(default)]
         phase: Option<String>,
     },
     FunctionCall {
         /// What its result is assigned by.
-        #[serde(default)]
         call_id: Option<String>,
-        #[serde(default)]
         name: Option<String>,
         /// JSON text; some servers send the object itself.
         #[serde(default)]
@@ -143,7 +139,6 @@ pub(super) enum Item {
         #[serde(default, deserialize_with = "or_none")]
         content: Vec<Part>,
         /// The reasoning in a form that only the provider can read.
-        #[serde(default)]
         encrypted_content: Option<String>,
     },
     #[serde(other)]

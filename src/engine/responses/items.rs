@@ -3,10 +3,9 @@
 use super::event::{Item, Part};
 use super::provider_data::DataItem;
 use super::reasoning::{ReasoningField, ShownReasoning};
-use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::calls::{AnswerError, CallIds, push_text};
 use crate::engine::provider::provider_data::DATA_BYTES_MAX;
-use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,36 +38,8 @@ enum OpenItem {
         has_pieces: bool,
     },
     Reasoning(ShownReasoning),
-    /// One that this program does not know.
+    /// An item of an unknown type.
     Unknown,
-}
-
-/// Why items can't be put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ItemError {
-    /// More than [`CALLS_MAX`] calls.
-    Calls,
-    /// More than [`ITEMS_MAX`] items.
-    Items,
-    /// More than [`DATA_BYTES_MAX`] bytes to send back.
-    Data,
-    /// A call without a name.
-    Nameless,
-    /// A piece of the arguments of a call that has not begun.
-    Unopened,
-}
-
-impl ItemError {
-    /// What is wrong, for the detail of an error.
-    pub(super) fn detail(self) -> String {
-        match self {
-            Self::Calls => format!("more than {CALLS_MAX} tool calls"),
-            Self::Items => format!("more than {ITEMS_MAX} items"),
-            Self::Data => format!("more than {DATA_BYTES_MAX} bytes of reasoning"),
-            Self::Nameless => "a tool call has no name".to_owned(),
-            Self::Unopened => "arguments of a call that has not begun".to_owned(),
-        }
-    }
 }
 
 impl Items {
@@ -78,7 +49,7 @@ impl Items {
         index: u64,
         item: Item,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         // A server that numbers no items has ended the one before.
         self.close(index, None, events)?;
         let open = match item {
@@ -99,7 +70,7 @@ impl Items {
         index: u64,
         text: String,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         let is_open =
             matches!(self.open.get(&index), Some(OpenItem::Message { .. } | OpenItem::Unknown));
         if !is_open {
@@ -124,7 +95,7 @@ impl Items {
         part: u64,
         text: &str,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         let is_open =
             matches!(self.open.get(&index), Some(OpenItem::Reasoning(_) | OpenItem::Unknown));
         if !is_open {
@@ -143,16 +114,16 @@ impl Items {
         index: u64,
         text: String,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         match self.open.get_mut(&index) {
             Some(OpenItem::Call { id, has_pieces, .. }) => {
                 *has_pieces |= !text.is_empty();
-                push_arguments(id, text, events);
+                push_text(EngineEvent::ToolArguments { id: id.clone(), text }, events);
                 Ok(())
             }
             Some(OpenItem::Unknown) => Ok(()),
             Some(OpenItem::Message { .. } | OpenItem::Reasoning(_)) | None => {
-                Err(ItemError::Unopened)
+                Err(AnswerError::Misplaced("arguments of a call that has not begun"))
             }
         }
     }
@@ -163,7 +134,7 @@ impl Items {
         index: u64,
         item: Item,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         if self.open.contains_key(&index) {
             return self.close(index, Some(item), events);
         }
@@ -173,13 +144,13 @@ impl Items {
         }
     }
 
-    /// The answer is whole; `output` are its items as its last event repeats them. What had no event
-    /// of its own is taken from there.
+    /// The answer is whole; `output` are its items as its last event repeats them. Items without
+    /// events of their own are taken from there.
     pub(super) fn finish_all(
         &mut self,
         output: Vec<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         let open: Vec<u64> = self.open.keys().copied().collect();
         for index in open {
             self.close(index, None, events)?;
@@ -220,7 +191,7 @@ impl Items {
         index: u64,
         item: Item,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         let open = match &item {
             Item::Message { .. } => OpenItem::Message { bytes: 0, phase: None },
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
@@ -234,9 +205,9 @@ impl Items {
         self.close(index, Some(item), events)
     }
 
-    fn insert(&mut self, index: u64, open: OpenItem) -> Result<(), ItemError> {
+    fn insert(&mut self, index: u64, open: OpenItem) -> Result<(), AnswerError> {
         if self.data.len() + self.begun.len() >= ITEMS_MAX {
-            return Err(ItemError::Items);
+            return Err(AnswerError::TooMuch(format!("more than {ITEMS_MAX} items")));
         }
         self.begun.insert(index);
         self.open.insert(index, open);
@@ -248,14 +219,8 @@ impl Items {
         call_id: Option<String>,
         name: Option<String>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<ToolCallId, ItemError> {
-        let name = name.filter(|name| !name.is_empty()).ok_or(ItemError::Nameless)?;
-        if self.calls.len() == CALLS_MAX {
-            return Err(ItemError::Calls);
-        }
-        let id = self.calls.take(call_id.unwrap_or_default());
-        events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
-        Ok(id)
+    ) -> Result<ToolCallId, AnswerError> {
+        self.calls.begin(call_id.unwrap_or_default(), name.unwrap_or_default(), events)
     }
 
     /// Ends an item, if it is open; `whole` is what the provider says that it is.
@@ -264,7 +229,7 @@ impl Items {
         index: u64,
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), AnswerError> {
         let Some(open) = self.open.remove(&index) else { return Ok(()) };
         let data = match open {
             OpenItem::Message { bytes, phase } => {
@@ -278,7 +243,8 @@ impl Items {
             }
             OpenItem::Call { id, arguments, has_pieces } => {
                 if !has_pieces {
-                    push_arguments(&id, whole_arguments(arguments, whole), events);
+                    let text = whole_arguments(arguments, whole);
+                    push_text(EngineEvent::ToolArguments { id: id.clone(), text }, events);
                 }
                 events.push(EngineEvent::ToolCallRequested { id });
                 Some(DataItem::Call)
@@ -297,7 +263,7 @@ impl Items {
         mut shown: ShownReasoning,
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<Option<DataItem>, ItemError> {
+    ) -> Result<Option<DataItem>, AnswerError> {
         let Some(Item::Reasoning { id, summary, content, encrypted_content }) = whole else {
             return Ok(None);
         };
@@ -309,7 +275,8 @@ impl Items {
         let id_bytes = id.as_ref().map_or(0, String::len);
         self.data_bytes += encrypted_content.len() + summary.to_string().len() + id_bytes;
         if self.data_bytes > DATA_BYTES_MAX {
-            return Err(ItemError::Data);
+            let what = format!("more than {DATA_BYTES_MAX} bytes of reasoning");
+            return Err(AnswerError::TooMuch(what));
         }
         let summary = if summary.is_array() { summary } else { Value::Array(Vec::new()) };
         Ok(Some(DataItem::Reasoning { summary, encrypted_content, id }))
@@ -341,11 +308,5 @@ fn whole_arguments(first: Value, whole: Option<Item>) -> String {
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             other.to_string()
         }
-    }
-}
-
-fn push_arguments(id: &ToolCallId, text: String, events: &mut Vec<EngineEvent>) {
-    if !text.is_empty() {
-        events.push(EngineEvent::ToolArguments { id: id.clone(), text });
     }
 }

@@ -32,10 +32,7 @@ impl DataPart for DataItem {
     const ENGINE: &'static str = NAME;
 
     fn is_needed(&self) -> bool {
-        match self {
-            Self::Reasoning { .. } | Self::Text { phase: Some(_), .. } => true,
-            Self::Text { phase: None, .. } | Self::Call => false,
-        }
+        matches!(self, Self::Reasoning { .. } | Self::Text { phase: Some(_), .. })
     }
 
     fn is_call(&self) -> bool {

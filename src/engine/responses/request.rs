@@ -135,7 +135,7 @@ fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a
     Ok(items)
 }
 
-/// What the user sends, or a tool returned: images and files, then the text.
+/// The content of a user message, or the result of a tool: images and files, then the text.
 fn user_parts<'a>(
     text: &'a str,
     attachments: &'a [Attachment],

@@ -1,18 +1,18 @@
 //! Decodes a response into engine events. Pure.
 
 use super::event::{Event, Item, Response, decode, decode_whole};
-use super::items::{ItemError, Items};
+use super::items::Items;
 use super::reasoning::ReasoningField;
 use super::report;
 use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
+use crate::engine::provider::calls::AnswerError;
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
-use serde::de::Error;
 use serde_json::Value;
 
 #[cfg(test)]
@@ -21,7 +21,6 @@ mod tests;
 #[derive(Debug)]
 pub(in crate::engine) struct ResponsesReader<'a> {
     response: ResponseState<'a>,
-    model: &'a str,
     items: Items,
     usage: Option<Usage>,
     /// The provider's word for the end of the answer.
@@ -29,10 +28,10 @@ pub(in crate::engine) struct ResponsesReader<'a> {
 }
 
 impl<'a> ResponsesReader<'a> {
-    /// A reader of a response of `model`, in a body that ends with `body_end`.
-    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
+    /// A reader of a response in a body that ends with `body_end`.
+    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         let response = ResponseState::new(failures, body_end);
-        Self { response, model, items: Items::default(), usage: None, reason: None }
+        Self { response, items: Items::default(), usage: None, reason: None }
     }
 
     fn sse_event(
@@ -99,12 +98,17 @@ impl<'a> ResponsesReader<'a> {
             | Event::Repeated) => {
                 self.response.understand();
                 self.response.advance(true);
-                self.item_event(event, events).map_err(|error| self.error(error, json))
+                let read = self.item_event(event, events);
+                read.map_err(|error| self.response.failure_of(error, json))
             }
         }
     }
 
-    fn item_event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), ItemError> {
+    fn item_event(
+        &mut self,
+        event: Event,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), AnswerError> {
         match event {
             Event::ItemAdded { output_index, item } => {
                 let item = self.shown(item);
@@ -164,7 +168,8 @@ impl<'a> ResponsesReader<'a> {
         let detail = incomplete_details["reason"].as_str().filter(|_| status == "incomplete");
         self.reason = Some(detail.unwrap_or(status).to_owned());
         let output = output.into_iter().map(|item| self.shown(item)).collect();
-        self.items.finish_all(output, events).map_err(|error| self.error(error, json))?;
+        let read = self.items.finish_all(output, events);
+        read.map_err(|error| self.response.failure_of(error, json))?;
         self.response.done = true;
         Ok(())
     }
@@ -186,19 +191,6 @@ impl<'a> ResponsesReader<'a> {
 
     fn reported(&self, error: &Value) -> Failure {
         self.response.failures.reported_as(error, report::status(error))
-    }
-
-    fn error(&self, error: ItemError, json: &[u8]) -> Failure {
-        let failures = self.response.failures;
-        match error {
-            ItemError::Calls | ItemError::Items | ItemError::Data => {
-                failures.too_long(error.detail())
-            }
-            ItemError::Nameless => failures.nameless_tool(),
-            ItemError::Unopened => {
-                failures.unreadable(&serde_json::Error::custom(error.detail()), json)
-            }
-        }
     }
 }
 
@@ -233,11 +225,7 @@ impl<'a> ResponseReader<'a> for ResponsesReader<'a> {
             class: finish_class(&reason, has_calls),
             reason,
             usage: self.usage,
-            provider_data: provider_data::encode(
-                self.response.failures.host(),
-                self.model,
-                self.items.data(),
-            ),
+            provider_data: provider_data::encode(self.response.failures, self.items.data()),
             has_calls,
         };
         self.response.finish(end, events)

@@ -1,14 +1,12 @@
 //! Token counts. OpenAI's totals hold the cached and the reasoning tokens.
 
 use crate::conversation::event::Usage;
+use crate::engine::provider::json::token_count;
 use serde_json::Value;
 
 /// The counts in `usage`; `None` if there are none.
 pub(super) fn usage(usage: &Value) -> Option<Usage> {
-    let count = |place: &str| {
-        let count = usage.pointer(place)?.as_u64()?;
-        Some(i32::try_from(count).unwrap_or(i32::MAX))
-    };
+    let count = |place: &str| token_count(usage, place);
     let input = count("/input_tokens");
     let output = count("/output_tokens");
     input.or(output)?;

@@ -301,13 +301,7 @@ fn patterns(object: &Map<String, Value>) -> usize {
 
 /// A schema, or the schemas in an array.
 fn one_or_more(value: &Value) -> impl Iterator<Item = &Value> {
-    let (one, more) = match value {
-        Value::Array(items) => (None, items.as_slice()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            (Some(value), [].as_slice())
-        }
-    };
-    one.into_iter().chain(more)
+    value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice).iter()
 }
 
 fn members(value: &Value) -> impl Iterator<Item = &Value> {
@@ -322,19 +316,5 @@ pub(super) fn last_segment(uri: &str) -> String {
 
 /// A part of a URI with its `%` escapes decoded (RFC 3986, section 2.1).
 fn percent_decoded(fragment: &str) -> String {
-    let mut parts = fragment.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend(&part.as_bytes()[2..]);
-            }
-            None => {
-                bytes.push(b'%');
-                bytes.extend(part.as_bytes());
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(fragment).decode_utf8_lossy().into_owned()
 }

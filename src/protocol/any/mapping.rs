@@ -116,7 +116,7 @@ fn the_corpus_has_every_message() {
     let rows = CORPUS.lines().map(|line| serde_json::from_str::<Row>(line).expect("a row"));
     let seen: BTreeSet<String> = rows.map(|row| row.r#type).collect();
     let files = prost_types::FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
-    // What a store keeps has no JSON form.
+    // Messages of a store's records have no JSON form.
     let has_json =
         |package: &str| !package.starts_with("google.") && package != "duologue.store.v1";
     let ours = files.file.iter().filter(|file| has_json(file.package()));

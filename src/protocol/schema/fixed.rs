@@ -30,7 +30,7 @@ pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) 
                 "required": ["requestId", "uiEvent"], "properties": { "uiEvent": event }
             });
             schema["anyOf"] = json!([{ "required": ["sessionId"] }, lean]);
-            // It belongs to no request.
+            // A hello belongs to no request.
             schema["if"] = json!({ "required": ["hello"] });
             schema["then"] = json!({ "properties": { "requestId": false } });
         }

@@ -4,56 +4,59 @@ use super::{RequestFault, VERSION};
 use crate::protocol::command::{CommandFault, Extension};
 use crate::protocol::constants::code;
 use crate::protocol::id::{ID_BYTES_MAX, IdTooLong};
+use crate::support::named::named_enum;
 
-/// Error codes, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
-    /// The line is not a request in protobuf JSON.
-    InvalidRequestJson,
-    /// The line is longer than the limit.
-    LineTooLong,
-    /// The version is not supported.
-    UnsupportedVersion,
-    /// The line contains no command.
-    UnknownRequest,
-    /// The line is for another session.
-    SessionMismatch,
-    /// A run is active.
-    SessionBusy,
-    /// The prompt is blank.
-    EmptyPrompt,
-    /// There is no run to cancel.
-    NoActiveRequest,
-    /// The process takes no more prompts.
-    ShuttingDown,
-    /// The engine could not be initialized.
-    EngineInitFailed,
-    /// The run failed.
-    RunFailed,
-    /// The answer does not have the form required by the command file.
-    InvalidAnswer,
-    /// Standard input could not be read.
-    StdinReadFailed,
-    /// A signal ended the process.
-    Interrupted,
-    /// A bug in this program.
-    Internal,
-    /// An extension is not known.
-    UnknownExtension,
-    /// The tools that a client declared can't be used.
-    InvalidTools,
-    /// No tool call with that id waits for this.
-    UnknownToolCall,
-    /// Settings, a choice of a model or a schema can't be used.
-    InvalidSettings,
-    /// An image or a file of a prompt can't be used.
-    InvalidAttachment,
-    /// The conversation can't be stored, or the stored part can't be read.
-    StoreFailed,
-    /// Another process holds the session.
-    SessionLocked,
-    /// There is no such prompt, or no turn, to drop.
-    UnknownMessage,
+named_enum! {
+    /// Error codes, for programs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Code {
+        /// The line is not a request in protobuf JSON.
+        InvalidRequestJson = code::INVALID_REQUEST_JSON,
+        /// The line is longer than the limit.
+        LineTooLong = code::LINE_TOO_LONG,
+        /// The version is not supported.
+        UnsupportedVersion = code::UNSUPPORTED_VERSION,
+        /// The line contains no command.
+        UnknownRequest = code::UNKNOWN_REQUEST,
+        /// The line is for another session.
+        SessionMismatch = code::SESSION_MISMATCH,
+        /// A run is active.
+        SessionBusy = code::SESSION_BUSY,
+        /// The prompt is blank.
+        EmptyPrompt = code::EMPTY_PROMPT,
+        /// There is no run to cancel.
+        NoActiveRequest = code::NO_ACTIVE_REQUEST,
+        /// The process takes no more prompts.
+        ShuttingDown = code::SHUTTING_DOWN,
+        /// The engine could not be initialized.
+        EngineInitFailed = code::ENGINE_INIT_FAILED,
+        /// The run failed.
+        RunFailed = code::RUN_FAILED,
+        /// The answer does not have the form required by the command file.
+        InvalidAnswer = code::INVALID_ANSWER,
+        /// Standard input could not be read.
+        StdinReadFailed = code::STDIN_READ_FAILED,
+        /// A signal ended the process.
+        Interrupted = code::INTERRUPTED,
+        /// A bug in this program.
+        Internal = code::INTERNAL,
+        /// An extension is not known.
+        UnknownExtension = code::UNKNOWN_EXTENSION,
+        /// The tools that a client declared can't be used.
+        InvalidTools = code::INVALID_TOOLS,
+        /// No tool call with that id waits for this.
+        UnknownToolCall = code::UNKNOWN_TOOL_CALL,
+        /// Settings, a choice of a model or a schema can't be used.
+        InvalidSettings = code::INVALID_SETTINGS,
+        /// An image or a file of a prompt can't be used.
+        InvalidAttachment = code::INVALID_ATTACHMENT,
+        /// The conversation can't be stored, or the stored part can't be read.
+        StoreFailed = code::STORE_FAILED,
+        /// Another process holds the session.
+        SessionLocked = code::SESSION_LOCKED,
+        /// There is no such prompt, or no turn, to drop.
+        UnknownMessage = code::UNKNOWN_MESSAGE,
+    }
 }
 
 /// An error as a client gets it.
@@ -67,37 +70,6 @@ pub struct ClientError {
     pub detail: String,
     /// The process ends after this error.
     pub terminal: bool,
-}
-
-impl Code {
-    /// The value on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequestJson => code::INVALID_REQUEST_JSON,
-            Self::LineTooLong => code::LINE_TOO_LONG,
-            Self::UnsupportedVersion => code::UNSUPPORTED_VERSION,
-            Self::UnknownRequest => code::UNKNOWN_REQUEST,
-            Self::SessionMismatch => code::SESSION_MISMATCH,
-            Self::SessionBusy => code::SESSION_BUSY,
-            Self::EmptyPrompt => code::EMPTY_PROMPT,
-            Self::NoActiveRequest => code::NO_ACTIVE_REQUEST,
-            Self::ShuttingDown => code::SHUTTING_DOWN,
-            Self::EngineInitFailed => code::ENGINE_INIT_FAILED,
-            Self::RunFailed => code::RUN_FAILED,
-            Self::InvalidAnswer => code::INVALID_ANSWER,
-            Self::StdinReadFailed => code::STDIN_READ_FAILED,
-            Self::Interrupted => code::INTERRUPTED,
-            Self::Internal => code::INTERNAL,
-            Self::UnknownExtension => code::UNKNOWN_EXTENSION,
-            Self::InvalidTools => code::INVALID_TOOLS,
-            Self::UnknownToolCall => code::UNKNOWN_TOOL_CALL,
-            Self::InvalidSettings => code::INVALID_SETTINGS,
-            Self::InvalidAttachment => code::INVALID_ATTACHMENT,
-            Self::StoreFailed => code::STORE_FAILED,
-            Self::SessionLocked => code::SESSION_LOCKED,
-            Self::UnknownMessage => code::UNKNOWN_MESSAGE,
-        }
-    }
 }
 
 impl RequestFault {

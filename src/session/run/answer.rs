@@ -1,7 +1,7 @@
 //! An answer as it streams: turns what an engine reports into events, and opens and closes the
 //! provider call, its segments and its tool calls.
 
-use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolStep};
+use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolProgress};
 use super::{Run, Uptime};
 use crate::conversation::event::{
     CallReport, Ending, Event, FinishClass, Segment, SegmentKind, ToolCall,
@@ -224,7 +224,8 @@ impl Run {
     /// The call that the engine calls `id`, as long as its arguments are written. What an engine reports of
     /// any other is ignored: a call would otherwise be shown out of order, or be made twice in the transcript.
     fn writing(&self, id: &ToolCallId) -> Option<&OpenTool> {
-        let is_it = |open: &&OpenTool| open.engine_id == *id && open.step == ToolStep::Started;
+        let is_it =
+            |open: &&OpenTool| open.engine_id == *id && open.progress == ToolProgress::Started;
         self.tools.iter().find(is_it)
     }
 }

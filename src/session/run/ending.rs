@@ -1,7 +1,7 @@
-//! The end of a run: whatever it opened is closed, then the run, then its request.
+//! The end of a run: everything that it opened is closed, then the run, then its request.
 
-use super::open::{CallFinish, OpenTool, ToolStep};
-use super::{Outcome, Run, Step, Stop, Uptime};
+use super::open::{CallFinish, OpenTool, ToolProgress};
+use super::{Outcome, Run, RunStage, Stop, Uptime};
 use crate::conversation::event::{Ending, Event, FinishClass, ToolResult};
 use crate::conversation::transcript::INTERRUPTED_TOOL;
 use crate::protocol::command::Decision;
@@ -20,7 +20,7 @@ impl Run {
     ) {
         // First of all, so that provider and tools are stopped without delay.
         recorder.cancel_tasks();
-        self.step = Step::Ended;
+        self.stage = RunStage::Ended;
         let (ending, class, reason) = match &outcome {
             Outcome::Finished => (Ending::Finished, FinishClass::Completed, ""),
             Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled, finish::CANCELLED),
@@ -65,24 +65,25 @@ impl Run {
     /// Closes what was cut off. A call that the model has made gets a result, because the next
     /// request to the provider needs one.
     pub(super) fn close_tools(&mut self, recorder: &mut Recorder) {
-        for OpenTool { tool, step, input, is_asked, has_result, .. } in self.tools.clone() {
+        for OpenTool { tool, progress, input, is_asked, has_result, .. } in self.tools.clone() {
             if is_asked {
                 let decision = Decision::Deny { reason: "the run has ended".to_owned() };
                 let tool = tool.clone();
                 self.record(recorder, Event::ApprovalResolved { tool, decision });
             }
-            if step != ToolStep::Started && !has_result {
+            if progress != ToolProgress::Started && !has_result {
                 let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned()).into();
                 self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
             }
-            let partial_input = if step == ToolStep::Started { input } else { String::new() };
+            let partial_input =
+                if progress == ToolProgress::Started { input } else { String::new() };
             self.record(recorder, Event::ToolCallFinished { tool, partial_input });
         }
     }
 
     /// Closes the calls whose arguments never became whole.
     pub(super) fn drop_unfinished_tools(&mut self, recorder: &mut Recorder) {
-        let unfinished = self.tools.iter().filter(|open| open.step == ToolStep::Started);
+        let unfinished = self.tools.iter().filter(|open| open.progress == ToolProgress::Started);
         let unfinished = unfinished.map(|open| (open.tool.clone(), open.input.clone()));
         for (tool, partial_input) in unfinished.collect::<Vec<_>>() {
             self.record(recorder, Event::ToolCallFinished { tool, partial_input });

@@ -1,4 +1,4 @@
-//! What a run has opened, and must close before it ends: a provider call, a segment, tool calls.
+//! The open parts of a run, to be closed before it ends: a provider call, a segment, tool calls.
 
 use super::Run;
 use crate::conversation::event::{
@@ -37,7 +37,7 @@ pub(super) struct OpenSegment {
 
 #[derive(Clone, Debug)]
 pub(super) struct OpenTool {
-    /// As the engine calls it.
+    /// Its id from the engine.
     pub(super) engine_id: ToolCallId,
     pub(super) tool: ToolCall,
     pub(super) pieces: u64,
@@ -45,11 +45,11 @@ pub(super) struct OpenTool {
     /// The client is asked whether it may run.
     pub(super) is_asked: bool,
     pub(super) has_result: bool,
-    pub(super) step: ToolStep,
+    pub(super) progress: ToolProgress,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum ToolStep {
+pub(super) enum ToolProgress {
     /// The model writes its arguments.
     Started,
     /// The model has made it.
@@ -126,7 +126,7 @@ impl Run {
             }
             Event::ToolCallRequested { tool, input } => self.change(tool, |open| {
                 open.input.clone_from(input);
-                open.step = ToolStep::Requested;
+                open.progress = ToolProgress::Requested;
             }),
             Event::ApprovalRequested { tool, .. } => self.change(tool, |open| open.is_asked = true),
             Event::ApprovalResolved { tool, .. } => self.change(tool, |open| open.is_asked = false),
@@ -166,7 +166,7 @@ impl OpenTool {
             input: String::new(),
             is_asked: false,
             has_result: false,
-            step: ToolStep::Started,
+            progress: ToolProgress::Started,
         }
     }
 }

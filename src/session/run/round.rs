@@ -1,8 +1,8 @@
 //! A round of tools: the calls of one answer, from the end of the provider call that made them to
 //! the last of their results. All of them run at the same time.
 
-use super::open::{OpenTool, ToolStep};
-use super::{Context, Run, Step};
+use super::open::{OpenTool, ToolProgress};
+use super::{Context, Run, RunStage};
 use crate::conversation::event::{Event, ToolCall, ToolResult};
 use crate::protocol::attachment::CONVERSATION_BYTES_MAX;
 use crate::protocol::command::{Approve, ClientToolResult, Decision};
@@ -30,7 +30,7 @@ impl Run {
             return Err(too_many_rounds(limits.rounds_max, context.tools.hints()));
         }
         let calls_max = limits.calls_per_round_max;
-        self.step = Step::Tools;
+        self.stage = RunStage::Tools;
         let ids: Vec<_> = self.tools.iter().map(|open| open.tool.id.clone()).collect();
         for (at, id) in ids.into_iter().enumerate() {
             match at < calls_max {
@@ -56,7 +56,7 @@ impl Run {
             Verdict::Ask(call) => {
                 let deadline = context.after(context.tools.rules().ask_ms);
                 let server = call.server.to_string();
-                open.step = ToolStep::Approval { call, deadline };
+                open.progress = ToolProgress::Approval { call, deadline };
                 self.record(context.recorder, Event::ApprovalRequested { tool, server, input });
             }
             Verdict::Client { .. } if !context.has_client => {
@@ -68,7 +68,7 @@ impl Run {
                 let rules = context.tools.rules();
                 let wait_ms = if is_human { rules.ask_ms } else { rules.call_ms };
                 let deadline = context.after(wait_ms);
-                open.step = ToolStep::Client { deadline };
+                open.progress = ToolProgress::Client { deadline };
                 self.execution_started(context, &tool, input);
                 let event = Event::ClientCallRequested { tool, input: arguments, is_human };
                 self.record(context.recorder, event);
@@ -89,7 +89,7 @@ impl Run {
         let deadline = context.after(context.tools.rules().call_ms);
         let task = context.recorder.start_tool(call);
         let Some(open) = self.open_tool_mut(id) else { return };
-        open.step = ToolStep::Executing { task, deadline };
+        open.progress = ToolProgress::Executing { task, deadline };
         let (tool, input) = (open.tool.clone(), open.input.clone());
         self.execution_started(context, &tool, input);
     }
@@ -106,7 +106,7 @@ impl Run {
         task: TaskId,
         result: ToolResult,
     ) {
-        let is_it = |open: &&OpenTool| matches!(open.step, ToolStep::Executing { task: its, .. } if its == task);
+        let is_it = |open: &&OpenTool| matches!(open.progress, ToolProgress::Executing { task: its, .. } if its == task);
         let Some(id) = self.tools.iter().find(is_it).map(|open| open.tool.id.clone()) else {
             return;
         };
@@ -125,7 +125,7 @@ impl Run {
         answer: ClientToolResult,
     ) -> Result<(), ClientError> {
         let waits = |open: &&OpenTool| {
-            matches!(open.step, ToolStep::Client { .. })
+            matches!(open.progress, ToolProgress::Client { .. })
                 && answer.tool_name.as_ref().is_none_or(|name| *name == open.tool.name)
         };
         let open = self.tools.iter().filter(waits).find(|open| open.tool.id == answer.call);
@@ -186,13 +186,8 @@ impl Run {
 
     fn awaits_approval(&self, id: &ToolCallId) -> Option<ServerCall> {
         let open = self.tools.iter().find(|open| open.tool.id == *id)?;
-        match &open.step {
-            ToolStep::Approval { call, .. } => Some(call.clone()),
-            ToolStep::Started
-            | ToolStep::Requested
-            | ToolStep::Client { .. }
-            | ToolStep::Executing { .. } => None,
-        }
+        let ToolProgress::Approval { call, .. } = &open.progress else { return None };
+        Some(call.clone())
     }
 
     fn resolve(
@@ -208,7 +203,7 @@ impl Run {
             Decision::AllowOnce | Decision::AllowSession => {
                 match context.tools.is_current(&tool.name, call.definition) {
                     true => decision,
-                    // What was approved is not what would run.
+                    // The approval was for another definition of the tool.
                     false => Decision::Deny { reason: "the tool has changed meanwhile".to_owned() },
                 }
             }
@@ -233,17 +228,16 @@ impl Run {
 
     /// No client can answer any more: what waits for one gets an error as its result.
     pub(in crate::session) fn client_gone(&mut self, context: &mut Context<'_>) {
-        self.give_up_on(context, "the client's input has ended", |step| match step {
-            ToolStep::Approval { .. } | ToolStep::Client { .. } => true,
-            ToolStep::Started | ToolStep::Requested | ToolStep::Executing { .. } => false,
+        self.give_up_on(context, "the client's input has ended", |progress| {
+            matches!(progress, ToolProgress::Approval { .. } | ToolProgress::Client { .. })
         });
     }
 
     /// Ends the calls whose time is up.
     pub(super) fn expire_tools(&mut self, context: &mut Context<'_>) {
         let now = context.now;
-        self.give_up_on(context, "the time for it is over", |step| {
-            step.deadline().is_some_and(|deadline| deadline <= now)
+        self.give_up_on(context, "the time for it is over", |progress| {
+            progress.deadline().is_some_and(|deadline| deadline <= now)
         });
     }
 
@@ -251,17 +245,18 @@ impl Run {
         &mut self,
         context: &mut Context<'_>,
         why: &str,
-        is_meant: impl Fn(&ToolStep) -> bool,
+        is_meant: impl Fn(&ToolProgress) -> bool,
     ) {
-        let meant = self.tools.iter().filter(|open| is_meant(&open.step));
-        let meant: Vec<_> = meant.map(|open| (open.tool.id.clone(), open.step.clone())).collect();
-        for (id, step) in meant {
-            match step {
-                ToolStep::Approval { call, .. } => {
+        let meant = self.tools.iter().filter(|open| is_meant(&open.progress));
+        let meant: Vec<_> =
+            meant.map(|open| (open.tool.id.clone(), open.progress.clone())).collect();
+        for (id, progress) in meant {
+            match progress {
+                ToolProgress::Approval { call, .. } => {
                     let reason = format!("nobody decided: {why}");
                     self.resolve(context, &id, call, Decision::Deny { reason });
                 }
-                ToolStep::Executing { task, .. } => {
+                ToolProgress::Executing { task, .. } => {
                     context.recorder.cancel_task(task);
                     let text = format!(
                         "The call was ended before it returned a result: {why}{}. What it has done \
@@ -270,7 +265,7 @@ impl Run {
                     );
                     self.tool_result(context, &id, ToolResult::Error(text));
                 }
-                ToolStep::Started | ToolStep::Requested | ToolStep::Client { .. } => {
+                ToolProgress::Started | ToolProgress::Requested | ToolProgress::Client { .. } => {
                     let text = format!("There is no result: {why}.");
                     self.tool_result(context, &id, ToolResult::Error(text));
                 }
@@ -295,7 +290,7 @@ impl Run {
 
     /// The earliest time at which a call's time is up.
     pub(super) fn tools_deadline(&self) -> Option<Uptime> {
-        self.tools.iter().filter_map(|open| open.step.deadline()).min()
+        self.tools.iter().filter_map(|open| open.progress.deadline()).min()
     }
 
     fn open_tool_mut(&mut self, id: &ToolCallId) -> Option<&mut OpenTool> {
@@ -303,7 +298,7 @@ impl Run {
     }
 }
 
-impl ToolStep {
+impl ToolProgress {
     fn deadline(&self) -> Option<Uptime> {
         match self {
             Self::Started | Self::Requested => None,

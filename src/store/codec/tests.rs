@@ -7,7 +7,7 @@ use crate::conversation::event::{
     Usage,
 };
 use crate::conversation::tool_images::png_of_bytes;
-use crate::conversation::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
+use crate::conversation::transcript::{HistoryMessage, Preamble, Turn, TurnItem, TurnState};
 use crate::conversation::usage::{Cost, Spent};
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::{Attachment, Content};
@@ -124,19 +124,20 @@ fn counts() -> impl Strategy<Value = TokenCounts> {
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
-    let step = prop_oneof![
-        (option::of(1..9_u32), shared()).prop_map(|(round, text)| Step::Text { round, text }),
-        (shared(), attachments()).prop_map(|(text, attachments)| Step::Prompt(text, attachments)),
-        provider_data().prop_map(Step::ProviderData),
+    let item = prop_oneof![
+        (option::of(1..9_u32), shared()).prop_map(|(round, text)| TurnItem::Text { round, text }),
+        (shared(), attachments())
+            .prop_map(|(text, attachments)| TurnItem::Prompt(text, attachments)),
+        provider_data().prop_map(TurnItem::ProviderData),
         (1..9_u32, tool(), text(), option::of(result())).prop_map(
             |(round, tool, input, result)| {
-                Step::Called { round, tool, input, result: result.map(Arc::new) }
+                TurnItem::Called { round, tool, input, result: result.map(Arc::new) }
             }
         ),
     ];
     let state = proptest::sample::select(vec![TurnState::Finished, TurnState::Interrupted]);
-    (shared(), attachments(), vec(step, 0..4), state).prop_map(
-        |(prompt, attachments, steps, state)| Turn { number: 3, prompt, attachments, steps, state },
+    (shared(), attachments(), vec(item, 0..4), state).prop_map(
+        |(prompt, attachments, items, state)| Turn { number: 3, prompt, attachments, items, state },
     )
 }
 

@@ -5,7 +5,7 @@ use crate::conversation::event::{
     Attachments, Ending, Event, FinishClass, ProviderData, Segment, SegmentKind, ToolCall,
     ToolResult, Usage,
 };
-use crate::conversation::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
+use crate::conversation::transcript::{HistoryMessage, Preamble, Turn, TurnItem, TurnState};
 use crate::conversation::usage::{Cost, Spent};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::Decision;
@@ -38,8 +38,8 @@ pub(in crate::store) fn add_blobs(event: &Event, blobs: &mut Blobs) {
         && let Some(turn) = &imported.turn
     {
         add_data(&turn.attachments, blobs);
-        for step in &turn.steps {
-            add_data(step.attachments(), blobs);
+        for item in &turn.items {
+            add_data(item.attachments(), blobs);
         }
     } else if let Event::ToolResultReady { result, .. } = event {
         add_data(result.images(), blobs);
@@ -238,25 +238,25 @@ pub(super) fn turn_message(turn: &Turn) -> stored::StoredTurn {
     stored::StoredTurn {
         prompt: turn.prompt.as_str().to_owned(),
         attachments: attachments_message(&turn.attachments),
-        steps: turn.steps.iter().map(step_message).collect(),
+        steps: turn.items.iter().map(item_message).collect(),
         interrupted: turn.state != TurnState::Finished,
     }
 }
 
-fn step_message(step: &Step) -> stored::StoredStep {
-    let (kind, result) = match step {
-        Step::Text { text, .. } => (Kind::Text(text.as_str().to_owned()), None),
-        Step::Prompt(text, attachments) => {
+fn item_message(item: &TurnItem) -> stored::StoredStep {
+    let (kind, result) = match item {
+        TurnItem::Text { text, .. } => (Kind::Text(text.as_str().to_owned()), None),
+        TurnItem::Prompt(text, attachments) => {
             let (text, attachments) = (text.as_str().to_owned(), attachments_message(attachments));
             (Kind::Prompt(stored::StoredPrompt { text, attachments, number: 0 }), None)
         }
-        Step::ProviderData(data) => (Kind::ProviderData(provider_data_message(data)), None),
-        Step::Called { tool, input, result, .. } => {
+        TurnItem::ProviderData(data) => (Kind::ProviderData(provider_data_message(data)), None),
+        TurnItem::Called { tool, input, result, .. } => {
             let result = result.as_deref().map(|it| result_message(it.text().to_owned(), it));
             (Kind::Call(with_input(tool, input)), result)
         }
     };
-    stored::StoredStep { step: Some(kind), round: step.round().unwrap_or(0), result }
+    stored::StoredStep { step: Some(kind), round: item.round().unwrap_or(0), result }
 }
 
 pub(super) fn read_turn(number: u32, stored: stored::StoredTurn, blobs: &Blobs) -> Turn {
@@ -264,25 +264,25 @@ pub(super) fn read_turn(number: u32, stored: stored::StoredTurn, blobs: &Blobs) 
         number,
         prompt: stored.prompt.into(),
         attachments: read_attachments(stored.attachments, blobs),
-        steps: stored.steps.into_iter().filter_map(|it| read_step(it, blobs)).collect(),
+        items: stored.steps.into_iter().filter_map(|it| read_item(it, blobs)).collect(),
         state: if stored.interrupted { TurnState::Interrupted } else { TurnState::Finished },
     }
 }
 
-fn read_step(stored: stored::StoredStep, blobs: &Blobs) -> Option<Step> {
+fn read_item(stored: stored::StoredStep, blobs: &Blobs) -> Option<TurnItem> {
     let stored::StoredStep { step, round, result } = stored;
     Some(match step? {
         Kind::Text(text) => {
-            Step::Text { round: Some(round).filter(|round| *round > 0), text: text.into() }
+            TurnItem::Text { round: Some(round).filter(|round| *round > 0), text: text.into() }
         }
         Kind::Prompt(prompt) => {
-            Step::Prompt(prompt.text.into(), read_attachments(prompt.attachments, blobs))
+            TurnItem::Prompt(prompt.text.into(), read_attachments(prompt.attachments, blobs))
         }
-        Kind::ProviderData(data) => Step::ProviderData(read_provider_data(data)?),
+        Kind::ProviderData(data) => TurnItem::ProviderData(read_provider_data(data)?),
         Kind::Call(call) => {
             let (tool, input, _) = read_tool(call);
             let result = result.map(|it| read_result(it, blobs).into());
-            Step::Called { round, tool, input, result }
+            TurnItem::Called { round, tool, input, result }
         }
     })
 }

@@ -47,16 +47,9 @@ pub(super) fn word(value: &Value) -> Option<String> {
 
 pub(super) fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    match value {
-        Value::Array(texts) if texts.len() <= STOP_SEQUENCES_MAX => {
-            texts.iter().map(text).collect()
-        }
-        Value::Array(_)
-        | Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Object(_) => text(value).map(|text| vec![text]),
+    match value.as_array() {
+        Some(texts) if texts.len() <= STOP_SEQUENCES_MAX => texts.iter().map(text).collect(),
+        Some(_) | None => text(value).map(|text| vec![text]),
     }
 }
 

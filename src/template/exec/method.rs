@@ -41,19 +41,14 @@ impl<'t> Exec<'t> {
         chain: &'t Expr,
         dot: &Value,
     ) -> Result<Option<(Value, &'t str)>, String> {
-        let (start, fields) = match chain {
-            Expr::Field(_, fields) => (dot.clone(), fields.as_slice()),
-            Expr::Variable(_, name, fields) => (self.variable(name)?, fields.as_slice()),
-            Expr::Chain(_, inner, fields) => {
-                (self.within(|exec| exec.expr(inner, dot))?, fields.as_slice())
-            }
-            Expr::Identifier(..)
-            | Expr::Dot(_)
-            | Expr::String(..)
-            | Expr::Number(..)
-            | Expr::Bool(..)
-            | Expr::Nil(_)
-            | Expr::Pipe(..) => return Ok(None),
+        let (start, fields) = if let Expr::Field(_, fields) = chain {
+            (dot.clone(), fields)
+        } else if let Expr::Variable(_, name, fields) = chain {
+            (self.variable(name)?, fields)
+        } else if let Expr::Chain(_, inner, fields) = chain {
+            (self.within(|exec| exec.expr(inner, dot))?, fields)
+        } else {
+            return Ok(None);
         };
         let Some((name, before)) = fields.split_last() else { return Ok(None) };
         Ok(Some((self.fields(start, before)?, name)))

@@ -34,8 +34,8 @@ pub(in crate::template) fn written_integer(kind: IntType, number: i64) -> String
     }
 }
 
-/// `-rw-r--r--`.
-fn permissions(mode: i64) -> String {
+/// Permissions as Go prints them: `-rw-r--r--`.
+pub(crate) fn permissions(mode: i64) -> String {
     let letters = "rwxrwxrwx".chars().enumerate();
     let bits =
         letters.map(|(index, letter)| if mode >> (8 - index) & 1 == 1 { letter } else { '-' });

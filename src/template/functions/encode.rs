@@ -5,7 +5,7 @@ use super::{Function, FunctionCall, function, yaml};
 use crate::template::time;
 use crate::template::types::{FILE_FIELDS, IntType, ListType, MapType};
 use crate::template::value::{Heap, MapId, Value, check_levels};
-use data_encoding::{BASE32, BASE64, HEXLOWER};
+use data_encoding::{BASE32, BASE64, Encoding, HEXLOWER};
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -26,21 +26,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         call.heap.take(&read)
     }),
     function("b64enc", (1, 1), |call| Ok(Value::text(BASE64.encode(call.text(0)?.as_bytes())))),
-    function("b64dec", (1, 1), |call| {
-        let bytes = BASE64.decode(call.text(0)?.as_bytes());
-        let bytes = bytes.map_err(|why| format!("this is not base64: {why}"))?;
-        String::from_utf8(bytes)
-            .map(Value::text)
-            .map_err(|_| "the decoded text is not UTF-8".into())
-    }),
+    function("b64dec", (1, 1), |call| decoded(call, &BASE64, "base64")),
     function("b32enc", (1, 1), |call| Ok(Value::text(BASE32.encode(call.text(0)?.as_bytes())))),
-    function("b32dec", (1, 1), |call| {
-        let bytes = BASE32.decode(call.text(0)?.as_bytes());
-        let bytes = bytes.map_err(|why| format!("this is not base32: {why}"))?;
-        String::from_utf8(bytes)
-            .map(Value::text)
-            .map_err(|_| "the decoded text is not UTF-8".into())
-    }),
+    function("b32dec", (1, 1), |call| decoded(call, &BASE32, "base32")),
     function("sha1sum", (1, 1), |call| hex(call, &SHA1_FOR_LEGACY_USE_ONLY)),
     function("sha256sum", (1, 1), |call| hex(call, &SHA256)),
     function("sha512sum", (1, 1), |call| hex(call, &SHA512)),
@@ -218,6 +206,12 @@ fn from_json(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let read: Json =
         serde_json::from_str(call.text(0)?).map_err(|why| format!("this is not JSON: {why}"))?;
     call.heap.take_floats(&read)
+}
+
+fn decoded(call: &FunctionCall<'_>, encoding: &Encoding, name: &str) -> Result<Value, String> {
+    let bytes = encoding.decode(call.text(0)?.as_bytes());
+    let bytes = bytes.map_err(|why| format!("this is not {name}: {why}"))?;
+    String::from_utf8(bytes).map(Value::text).map_err(|_| "the decoded text is not UTF-8".into())
 }
 
 fn hex(call: &FunctionCall<'_>, algorithm: &'static Algorithm) -> Result<Value, String> {

@@ -29,8 +29,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let items = call.list(0)?.iter().rev().cloned().collect();
         call.heap.list(items)
     }),
-    function("uniq", (1, 1), |call| without(call, &[])),
-    function("without", (1, ANY), without_kept),
+    function("uniq", (1, 1), |call| without(call, &[], true)),
+    function("without", (1, ANY), |call| without(call, &call.args[1..], false)),
     function("has", (2, 2), |call| {
         if matches!(call.arg(1), Value::Nil) {
             return Ok(Value::Bool(false));
@@ -111,26 +111,16 @@ fn is_in(call: &mut FunctionCall<'_>, needle: &Value, items: &[Value]) -> Result
     Ok(false)
 }
 
-/// The distinct items that are not among `others`.
-fn without(call: &mut FunctionCall<'_>, others: &[Value]) -> Result<Value, String> {
-    let mut kept: Vec<Value> = Vec::new();
+/// The items of the list that are not among `others`, each once if `is_once`.
+fn without(call: &mut FunctionCall<'_>, others: &[Value], is_once: bool) -> Result<Value, String> {
+    let mut items: Vec<Value> = Vec::new();
     for item in call.list(0)? {
-        if !is_in(call, item, others)? && !is_in(call, item, &kept)? {
-            kept.push(item.clone());
+        let is_left_out = is_in(call, item, others)? || is_once && is_in(call, item, &items)?;
+        if !is_left_out {
+            items.push(item.clone());
         }
     }
-    call.heap.list(kept)
-}
-
-/// The items that are not among the other arguments.
-fn without_kept(call: &mut FunctionCall<'_>) -> Result<Value, String> {
-    let mut kept: Vec<Value> = Vec::new();
-    for item in call.list(0)? {
-        if !is_in(call, item, &call.args[1..])? {
-            kept.push(item.clone());
-        }
-    }
-    call.heap.list(kept)
+    call.heap.list(items)
 }
 
 fn steps(call: &mut FunctionCall<'_>, start: i64, end: i64, step: i64) -> Result<Value, String> {

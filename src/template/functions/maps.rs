@@ -43,8 +43,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let values = call.map_copy(0)?.into_values().collect();
         call.heap.list(values)
     }),
-    function("pick", (1, ANY), |call| keep(call, true)),
-    function("omit", (1, ANY), |call| keep(call, false)),
+    function("pick", (1, ANY), |call| members_of(call, true)),
+    function("omit", (1, ANY), |call| members_of(call, false)),
     function("pluck", (1, ANY), |call| {
         let key = call.text(0)?;
         let mut found = Vec::new();
@@ -81,7 +81,7 @@ fn copied(heap: &mut Heap, value: &Value, level: usize) -> Result<Value, String>
 }
 
 /// A map of the members that the other arguments name, or of those that they don't.
-fn keep(call: &mut FunctionCall<'_>, is_named: bool) -> Result<Value, String> {
+fn members_of(call: &mut FunctionCall<'_>, is_named: bool) -> Result<Value, String> {
     let mut map = call.map_copy(0)?;
     let names = (1..call.args.len()).map(|index| call.text(index));
     let names = names.collect::<Result<Vec<&Arc<str>>, _>>()?;

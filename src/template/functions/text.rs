@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     function("trim", (1, 1), |call| map(call, |text| text.trim().into())),
-    function("trimAll", (2, 2), |call| trim_of(call, true, true)),
-    function("trimall", (2, 2), |call| trim_of(call, true, true)),
+    function("trimAll", (2, 2), trim_all),
+    function("trimall", (2, 2), trim_all),
     function("trimPrefix", (2, 2), |call| {
         let (prefix, text) = (call.text(0)?, call.text(1)?);
         Ok(Value::text(text.strip_prefix(&**prefix).unwrap_or(text)))
@@ -163,16 +163,9 @@ fn compare(call: &FunctionCall<'_>, is_it: fn(&str, &str) -> bool) -> Result<Val
 }
 
 /// Trims the characters of the first argument off both ends of the second.
-fn trim_of(call: &FunctionCall<'_>, start: bool, end: bool) -> Result<Value, String> {
-    let (set, mut text) = (call.text(0)?, &**call.text(1)?);
-    let is_in = |char| set.contains(char);
-    if start {
-        text = text.trim_start_matches(is_in);
-    }
-    if end {
-        text = text.trim_end_matches(is_in);
-    }
-    Ok(Value::text(text))
+fn trim_all(call: &mut FunctionCall<'_>) -> Result<Value, String> {
+    let (set, text) = (call.text(0)?, call.text(1)?);
+    Ok(Value::text(text.trim_matches(|char| set.contains(char))))
 }
 
 /// The nearest character boundary at or before `bytes`.

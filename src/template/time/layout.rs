@@ -1,43 +1,20 @@
 //! Wall-clock times, and Go's layouts, which are written as one reference time:
 //! <https://pkg.go.dev/time#pkg-constants>.
 
+use super::{month_name, weekday_name};
 use jiff::Zoned;
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 
 /// A point in time as a wall clock shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::template) struct Moment {
-    year: i64,
-    month: u32,
-    day: u32,
-    hour: u32,
-    minute: u32,
-    second: u32,
-    nanosecond: u32,
+    at: DateTime,
     /// Minutes by which the clock is ahead of UTC.
     offset_minutes: i32,
     /// `CET`; empty if only the offset is known.
     zone_name: String,
 }
-
-pub(super) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-pub(super) const DAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// The elements of layouts; of two that match, the first is used.
 const ELEMENTS: [&str; 31] = [
@@ -54,76 +31,29 @@ impl Moment {
             None => (text, None),
         };
         let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-        let day_only = Self {
-            year: i64::from(year),
-            month,
-            day,
-            hour: 0,
-            minute: 0,
-            second: 0,
-            nanosecond: 0,
-            offset_minutes: 0,
-            zone_name: String::new(),
+        let date = Date::new(i16::try_from(year).ok()?, small(month)?, small(day)?).ok()?;
+        let (time, offset_minutes) = match time {
+            Some(time) => clock(time)?,
+            None => (Time::midnight(), 0),
         };
-        let moment = match time {
-            Some(time) => day_only.at(time)?,
-            None => day_only,
-        };
-        let is_day = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
-        let is_time = moment.hour < 24 && moment.minute < 60 && moment.second < 60;
-        (is_day && is_time).then_some(moment)
-    }
-
-    fn at(self, text: &str) -> Option<Self> {
-        let zone = text.find(['Z', 'z', '+', '-'])?;
-        let (time, zone) = text.split_at(zone);
-        let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-        let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-        let is_fraction = (1..=9).contains(&fraction.len());
-        let nanosecond = is_fraction.then(|| format!("{fraction:0<9}"))?;
-        let offset_minutes = match zone.split_at(1) {
-            ("Z" | "z", "") => 0,
-            (sign @ ("+" | "-"), zone) => {
-                let [hours, minutes] = numbers(zone, ':', [2, 2])?;
-                let minutes = i32::try_from(hours * 60 + minutes).ok()?;
-                if sign == "-" { -minutes } else { minutes }
-            }
-            _ => return None,
-        };
-        let nanosecond = digits(&nanosecond)?;
-        Some(Self { hour, minute, second, nanosecond, offset_minutes, ..self })
+        Some(Self { at: date.to_datetime(time), offset_minutes, zone_name: String::new() })
     }
 
     /// The wall-clock time in that zone.
     pub(in crate::template) fn of(zoned: &Zoned) -> Self {
-        let unsigned = |number: i8| u32::from(number.unsigned_abs());
-        Self {
-            year: zoned.year().into(),
-            month: unsigned(zoned.month()),
-            day: unsigned(zoned.day()),
-            hour: unsigned(zoned.hour()),
-            minute: unsigned(zoned.minute()),
-            second: unsigned(zoned.second()),
-            nanosecond: u32::try_from(zoned.subsec_nanosecond()).unwrap_or(0),
-            offset_minutes: zoned.offset().seconds() / 60,
-            zone_name: zone_name(zoned),
-        }
+        let offset_minutes = zoned.offset().seconds() / 60;
+        Self { at: zoned.datetime(), offset_minutes, zone_name: zone_name(zoned) }
     }
 
     /// The point in time, for calculations; `None` at an end of the calendar.
     pub(in crate::template) fn zoned(&self) -> Option<Zoned> {
-        let short = |number: u32| i8::try_from(number).ok();
-        let date = Date::new(i16::try_from(self.year).ok()?, short(self.month)?, short(self.day)?);
-        let nanosecond = i32::try_from(self.nanosecond).ok()?;
-        let (hour, minute, second) = (short(self.hour)?, short(self.minute)?, short(self.second)?);
-        let time = Time::new(hour, minute, second, nanosecond).ok()?;
         let offset = Offset::from_seconds(self.offset_minutes * 60).ok()?;
-        date.ok()?.to_datetime(time).to_zoned(TimeZone::fixed(offset)).ok()
+        self.at.to_zoned(TimeZone::fixed(offset)).ok()
     }
 
     /// Whether the year has four digits, as RFC 3339 requires.
     pub(in crate::template) fn is_common(&self) -> bool {
-        (0..=9999).contains(&self.year)
+        self.at.year() >= 0
     }
 
     /// The time as the layout without changes.
@@ -150,31 +80,32 @@ impl Moment {
 
     /// Writes an element. Returns how much of the layout was used.
     fn write(&self, out: &mut String, element: &str, layout: &str) -> usize {
-        let month = MONTHS.get(self.month as usize - 1).copied().unwrap_or_default();
-        let day = DAYS[self.weekday()];
-        let hour = if self.hour.is_multiple_of(12) { 12 } else { self.hour % 12 };
-        let is_morning = self.hour < 12;
+        let at = self.at;
+        let month = month_name(at.month().into());
+        let day = weekday_name(at.weekday().to_sunday_zero_offset().into());
+        let hour = if at.hour() % 12 == 0 { 12 } else { at.hour() % 12 };
+        let is_morning = at.hour() < 12;
         out.push_str(&match element {
-            "January" => month.to_owned(),
+            "January" => month,
             "Jan" => month[..3].to_owned(),
-            "Monday" => day.to_owned(),
+            "Monday" => day,
             "Mon" => day[..3].to_owned(),
-            "2006" => format!("{:04}", self.year),
-            "06" => format!("{:02}", self.year % 100),
-            "01" => format!("{:02}", self.month),
-            "1" => self.month.to_string(),
-            "02" => format!("{:02}", self.day),
-            "_2" => format!("{:2}", self.day),
-            "2" => self.day.to_string(),
-            "002" => format!("{:03}", self.day_of_year()),
-            "__2" => format!("{:3}", self.day_of_year()),
-            "15" => format!("{:02}", self.hour),
+            "2006" => format!("{:04}", at.year()),
+            "06" => format!("{:02}", at.year() % 100),
+            "01" => format!("{:02}", at.month()),
+            "1" => at.month().to_string(),
+            "02" => format!("{:02}", at.day()),
+            "_2" => format!("{:2}", at.day()),
+            "2" => at.day().to_string(),
+            "002" => format!("{:03}", at.day_of_year()),
+            "__2" => format!("{:3}", at.day_of_year()),
+            "15" => format!("{:02}", at.hour()),
             "03" => format!("{hour:02}"),
             "3" => hour.to_string(),
-            "04" => format!("{:02}", self.minute),
-            "4" => self.minute.to_string(),
-            "05" => format!("{:02}", self.second),
-            "5" => self.second.to_string(),
+            "04" => format!("{:02}", at.minute()),
+            "4" => at.minute().to_string(),
+            "05" => format!("{:02}", at.second()),
+            "5" => at.second().to_string(),
             "PM" => (if is_morning { "AM" } else { "PM" }).to_owned(),
             "pm" => (if is_morning { "am" } else { "pm" }).to_owned(),
             "MST" if !self.zone_name.is_empty() => self.zone_name.clone(),
@@ -191,7 +122,7 @@ impl Moment {
     /// `.000` with this many digits, `.999` without trailing zeros.
     fn write_fraction(&self, out: &mut String, layout: &str) -> usize {
         let places = layout[1..].chars().take_while(|char| *char == layout_digit(layout)).count();
-        let digits = format!("{:09}", self.nanosecond);
+        let digits = format!("{:09}", self.at.subsec_nanosecond());
         let digits = &digits[..places.min(9)];
         if layout_digit(layout) == '0' {
             out.push_str(&layout[..1]);
@@ -208,19 +139,32 @@ impl Moment {
         let minutes = self.offset_minutes.unsigned_abs();
         format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60)
     }
+}
 
-    fn day_of_year(&self) -> u32 {
-        let year = u32::try_from(self.year).unwrap_or(0);
-        (1..self.month).map(|month| days_of(year, month)).sum::<u32>() + self.day
-    }
+/// A time of day, and the minutes by which its zone is ahead of UTC.
+fn clock(text: &str) -> Option<(Time, i32)> {
+    let zone = text.find(['Z', 'z', '+', '-'])?;
+    let (time, zone) = text.split_at(zone);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let is_fraction = (1..=9).contains(&fraction.len());
+    let nanosecond = digits(&is_fraction.then(|| format!("{fraction:0<9}"))?)?;
+    let offset_minutes = match zone.split_at(1) {
+        ("Z" | "z", "") => 0,
+        (sign @ ("+" | "-"), zone) => {
+            let [hours, minutes] = numbers(zone, ':', [2, 2])?;
+            let minutes = i32::try_from(hours * 60 + minutes).ok()?;
+            if sign == "-" { -minutes } else { minutes }
+        }
+        _ => return None,
+    };
+    let nanosecond = i32::try_from(nanosecond).ok()?;
+    let time = Time::new(small(hour)?, small(minute)?, small(second)?, nanosecond).ok()?;
+    Some((time, offset_minutes))
+}
 
-    /// Days since a Sunday, by counting all days since the year 0.
-    fn weekday(&self) -> usize {
-        let before = self.year - 1;
-        let leaps = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
-        let days = before * 365 + leaps + i64::from(self.day_of_year());
-        usize::try_from(days.rem_euclid(7)).unwrap_or(0)
-    }
+fn small(number: u32) -> Option<i8> {
+    i8::try_from(number).ok()
 }
 
 /// The name of the zone at that time. An offset alone has none.
@@ -256,16 +200,6 @@ fn starts(layout: &str, element: &str, before: &str) -> bool {
             is_there && !(element == "Mon" && next.is_some_and(|char| char.is_lowercase()))
         }
         _ => is_there,
-    }
-}
-
-fn days_of(year: u32, month: u32) -> u32 {
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
     }
 }
 

@@ -5,7 +5,8 @@ use super::new::{Maker, typed_id};
 use super::{Failure, library, message};
 use crate::cli::commands::LINE_BYTES_MAX;
 use crate::cli::commands::lines::{self, Input, Piece, StreamLines, Unread};
-use crate::conformance::recording::{Recorded, Recording, Repeats, SkippedLine};
+use crate::conformance::events::BadLine;
+use crate::conformance::recording::{Recorded, Recording, Repeats};
 use crate::conversation::copy::CopiedTurns;
 use crate::protocol::id::SessionId;
 use crate::support::terminal::escape_control;
@@ -90,7 +91,7 @@ fn read(file: &Path, label: &str, maker: &mut Maker<'_>) -> Result<Recorded, Fai
     let mut recording = Recording::default();
     while let Some(taken) = take(&mut lines, &mut recording).map_err(unread)? {
         if let Err(skipped) = taken {
-            maker.is_partial |= !skipped.is_cut_off();
+            maker.is_partial |= !skipped.is_cut_off;
             maker.warn("line_skipped", format!("{label}: {skipped}; the line was skipped"));
         }
     }
@@ -101,7 +102,7 @@ fn read(file: &Path, label: &str, maker: &mut Maker<'_>) -> Result<Recorded, Fai
 fn take(
     lines: &mut StreamLines<impl Read>,
     recording: &mut Recording,
-) -> std::io::Result<Option<Result<(), SkippedLine>>> {
+) -> std::io::Result<Option<Result<(), BadLine>>> {
     Ok(lines.next()?.map(|piece| match piece {
         Piece::Line(line) => recording.line(line),
         Piece::Long => Err(recording.long_line(LINE_BYTES_MAX)),

@@ -39,7 +39,7 @@ impl Run {
             (SegmentEvent::Started, None) => {
                 self.need_call("a segment", report);
                 if self.has_room_for(self.segments.len()) {
-                    self.segments.push(Segment { name, text: Text::new() });
+                    self.segments.push(Segment { name, text: Text::default() });
                 }
             }
             (SegmentEvent::Patched(patch), Some(at)) => {
@@ -97,7 +97,7 @@ impl Run {
     fn limit_text(&mut self) {
         let texts = || self.segments.iter().map(|open| &open.text);
         let inputs = || self.tools.iter().map(|open| &open.input);
-        let bytes: usize = texts().chain(inputs()).map(Text::kept_bytes).sum();
+        let bytes: usize = texts().chain(inputs()).map(Text::buffered_bytes).sum();
         if bytes > TEXT_BYTES_MAX {
             self.segments.iter_mut().for_each(|open| open.text.forget());
             self.tools.iter_mut().for_each(|open| open.input.forget());

@@ -35,7 +35,7 @@ enum ToolStage {
 impl Tool {
     /// A call that the model has begun.
     pub(super) fn begin(name: Name) -> Self {
-        let (stage, input) = (ToolStage::Started, Text::new());
+        let (stage, input) = (ToolStage::Started, Text::default());
         Self { name, input, stage, requested: None, arguments: None }
     }
 

@@ -110,7 +110,7 @@ fn a_cut_answer_is_never_a_success() {
         (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
         (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
     ] {
-        let new = || AnthropicReader::new(&failures, "m", end);
+        let new = || AnthropicReader::new(&failures, end);
         testing::check_cuts(new, &body, whole_bytes, |_, failure| classes.contains(&failure.class));
     }
     let cut = start() + &text(0, &["a"]);
@@ -282,7 +282,7 @@ fn an_answer_is_bounded() {
 #[test]
 fn keep_alive_messages_bring_the_answer_no_further() {
     let failures = failures();
-    let mut answer = AnthropicReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = AnthropicReader::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(start().as_bytes(), &mut events).expect("reads");
     let progress = answer.progress();

@@ -92,7 +92,7 @@ fn a_cut_answer_is_never_a_success() {
         (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
         (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
     ] {
-        let new = || GeminiReader::new(&failures, "m", end);
+        let new = || GeminiReader::new(&failures, end);
         testing::check_cuts(new, &body, whole_bytes, |_, failure| classes.contains(&failure.class));
     }
     assert_eq!(read(&[&body.as_bytes()[..whole_bytes]]), LONG_ANSWER);
@@ -166,7 +166,7 @@ fn only_a_finish_reason_ends_an_answer() {
 fn after_a_finish_reason_an_answer_may_be_complete() {
     let completeness = |chunks: &[Value]| {
         let failures = failures();
-        let mut answer = GeminiReader::new(&failures, "m", BodyEnd::Marked);
+        let mut answer = GeminiReader::new(&failures, BodyEnd::Marked);
         answer.push(stream(chunks).as_bytes(), &mut Vec::new()).expect("an answer");
         (answer.completeness(), answer.is_done())
     };

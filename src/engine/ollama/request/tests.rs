@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::conversation::event::ProviderData;
+use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::testing::{attachment, call, refusal, spec, user};
 use crate::protocol::attachment::Content as Source;
 use serde_json::json;

@@ -91,7 +91,7 @@ fn a_cut_answer_is_never_a_success() {
     for (end, class) in
         [(BodyEnd::Marked, ErrorClass::MalformedStream), (BodyEnd::Connection, ErrorClass::Network)]
     {
-        let new = || OllamaReader::new(&failures, "m", end);
+        let new = || OllamaReader::new(&failures, end);
         testing::check_cuts(new, &body, whole_bytes, |bytes, failure| {
             failure.class == if bytes == 0 { ErrorClass::MalformedStream } else { class }
         });

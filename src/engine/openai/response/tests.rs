@@ -11,7 +11,7 @@ const KEY: &str = "sk-secret/123456";
 fn read(pieces: &[&[u8]]) -> String {
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -241,7 +241,7 @@ fn words_of_the_provider_are_shown_without_the_key() {
     check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new("stop").as_ref(), "http://host", "m");
-    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
@@ -276,7 +276,7 @@ fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
     for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
         for cut_bytes in 1..KEY.len() {
             let mut events = Vec::new();
-            let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+            let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
             let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
             answer.push(body.as_bytes(), &mut events).expect("not an event yet");
             let error = answer.end("", &mut events).expect_err("half a body").into_error();
@@ -301,7 +301,7 @@ fn a_whole_answer_is_read_like_a_stream() {
 #[test]
 fn an_event_without_end_is_not_held_for_ever() {
     let failures = Failures::new(&SettingNames::FIELDS, None, "", "");
-    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(text("a").as_bytes(), &mut events).expect("fits");
     let failure = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
@@ -366,10 +366,10 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
     let body = format!("data: no {KEY}\n\n{pings}");
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
-    assert_eq!(answer.ignored(), 4);
+    assert_eq!(answer.response().ignored(), 4);
     let error = answer.end("", &mut Vec::new()).expect_err("no answer").into_error();
     assert!(
         error.detail.ends_with(r#"not understood: 4, the first: "no [redacted]""#),
@@ -391,7 +391,7 @@ fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
 #[test]
 fn what_only_keeps_the_connection_alive_is_no_progress() {
     let failures = Failures::new(&SettingNames::FIELDS, None, "http://host", "m");
-    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
     let role = delta(r#"{"role":"assistant"}"#);
     for (bytes, is_progress) in [
         (": ping\n\n", false),
@@ -455,7 +455,7 @@ fn the_reasoning_to_send_back_is_that_of_the_response() {
 
 fn data_of(pieces: &[&[u8]]) -> Option<String> {
     let failures = Failures::new(&SettingNames::FIELDS, None, "http://host", "m");
-    let mut answer = OpenAiReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     for piece in pieces {
         answer.push(piece, &mut events).expect("reads");

@@ -177,7 +177,7 @@ const OVERFLOW_WORDS: &[&str] = &[
     "too_many_prompt_tokens",
 ];
 
-/// `message` with the error of the provider behind a router, which OpenRouter has in `metadata.raw`: a
+/// `message` with the error of the upstream provider, which OpenRouter passes on in `metadata.raw`: a
 /// text, or an error in the form of that provider.
 fn with_cause(message: String, raw: &Value) -> String {
     let cause = match raw {

@@ -94,7 +94,7 @@ impl Failures {
         self.reported_as(error, None)
     }
 
-    /// The same; `status` is the HTTP status that its own word for the error stands for.
+    /// Like `reported`; `status` is the HTTP status that the provider's own word for the error stands for.
     pub(in crate::engine) fn reported_as(&self, error: &Value, status: Option<u16>) -> Failure {
         let mut complaint = Complaint::from_value(error);
         complaint.status = complaint.status.or(status);

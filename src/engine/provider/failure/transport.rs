@@ -136,9 +136,9 @@ pub(super) fn login_needed(proxy: &str, base: &str) -> String {
 /// The fault of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyFault {
-    /// It wants to know who asks.
+    /// The proxy requires a login.
     Login,
-    /// It does not connect to the provider.
+    /// The proxy does not connect to the provider.
     Refused,
     /// There is no connection to it, if there is one in the way.
     Unreached,

@@ -126,7 +126,7 @@ impl Running {
     fn end_group(&self) {
         // The number may belong to another process once the program has been waited for.
         if let (Some(group), Some(_)) = (self.group, self.child.id()) {
-            // It may have ended by itself.
+            // The group may have ended by itself.
             kill_process_group(group, Signal::KILL).ok();
         }
     }

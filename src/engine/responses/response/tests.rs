@@ -170,7 +170,7 @@ fn a_cut_answer_is_never_a_success() {
         (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
         (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
     ] {
-        let new = || ResponsesReader::new(&failures, "m", end);
+        let new = || ResponsesReader::new(&failures, end);
         testing::check_cuts(new, &body, whole_bytes, |_, failure| classes.contains(&failure.class));
     }
     assert_eq!(read(&[&body.as_bytes()[..whole_bytes]]), LONG_ANSWER);
@@ -426,7 +426,7 @@ fn an_answer_is_bounded() {
 #[test]
 fn keep_alive_messages_bring_the_answer_no_further() {
     let failures = failures();
-    let mut answer = ResponsesReader::new(&failures, "m", BodyEnd::Marked);
+    let mut answer = ResponsesReader::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(start().as_bytes(), &mut events).expect("reads");
     let progress = answer.progress();

@@ -83,7 +83,7 @@ fn rules(keep: Retention, extraction: Option<ResponseType>) -> Rules {
     };
     Rules {
         mode: SessionMode::OneShot,
-        keep,
+        retention: keep,
         extraction: extraction.map(wanted),
         ..Rules::default()
     }
