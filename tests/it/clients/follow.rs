@@ -3,7 +3,9 @@
 
 use super::server::Server;
 use super::{ODD_LETTERS, SOURCES, go, node, python, run_client, run_with};
+use crate::server::Folder;
 use anyhow::{Context, Result, ensure};
+use duologue::protocol::proto::DESCRIPTORS;
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -84,7 +86,12 @@ fn the_python_editor_prints_what_the_one_without_a_library_does() -> Result<()> 
         command.current_dir(env!("CARGO_MANIFEST_DIR"));
         command
     };
-    let printed = run_client(started(python("editor_pb.py")), &words, b"")?;
+    // With all fields of requests: those of extensions are no part of a strict client's descriptors.
+    let folder = Folder::new();
+    std::fs::write(folder.path("d.pb"), DESCRIPTORS)?;
+    let mut typed = started(python("editor_pb.py"));
+    typed.arg(folder.path("d.pb")).args(&words);
+    let printed = run_with(typed, b"")?;
     let mut plain = started(Command::new("python3"));
     plain.arg("examples/editor.py").args(&words);
     ensure!(
