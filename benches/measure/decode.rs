@@ -66,7 +66,8 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
             | Command::ToolResult(_)
             | Command::Approve(_)
             | Command::SwitchModel(_)
-            | Command::Edit(_) => Ok(0),
+            | Command::Edit(_)
+            | Command::Rename(_) => Ok(0),
         },
         Err(bad) => Err(io::Error::other(format!("{:?}", bad.fault))),
     }

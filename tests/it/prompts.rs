@@ -256,7 +256,8 @@ fn what_another_program_reads_is_left_to_it() {
         (format!("cat a.txt | {each}"), answers, true),
         (format!("{each} < a.txt"), answers, false),
         (
-            format!("cat a.txt | while read -r line; do timeout 600 duologue exec \"$line\"; done"),
+            "cat a.txt | while read -r line; do timeout 600 duologue exec \"$line\"; done"
+                .to_owned(),
             answers,
             true,
         ),

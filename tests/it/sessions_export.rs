@@ -49,7 +49,9 @@ fn each_format_says_what_answered_in_a_turn_when_and_for_how_much() {
     assert_eq!(object["usage"]["uncountedCalls"], 1);
     assert_eq!(object["usage"]["inputTokens"], "3");
 
-    let lines = sessions(&folder, &["export", "s"]).stdout;
+    let plain = sessions(&folder, &["export", "s"]).stdout;
+    assert_eq!(plain.lines().count(), 2, "nothing that was not asked for: {plain}");
+    let lines = sessions(&folder, &["export", "s", "--turn-summaries"]).stdout;
     let frames: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
     assert_eq!(frames.len(), 4, "{lines}");

@@ -47,9 +47,10 @@ pub(super) fn check(body: &Value, broken: &mut Broken) {
             "function_call_output" => {
                 let is_open = open.remove(text(&item["call_id"]));
                 broken.expect(is_open, &place, "a result is that of a call before it");
-                match &item["output"] {
-                    Value::Array(parts) => input_parts(parts, &place, broken),
-                    output => broken.expect(output.is_string(), &place, "a result is a text"),
+                if let Value::Array(parts) = &item["output"] {
+                    input_parts(parts, &place, broken);
+                } else {
+                    broken.expect(item["output"].is_string(), &place, "a result is a text");
                 }
             }
             _ => broken.expect(false, &place, "there is no such item"),

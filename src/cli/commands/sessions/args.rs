@@ -85,6 +85,10 @@ pub struct ExportArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: ExportFormat,
 
+    /// With jsonl: an event with model, times and cost of each turn, which the published protocol does not have
+    #[arg(long)]
+    pub turn_summaries: bool,
+
     /// The store.
     #[command(flatten)]
     pub places: Places,

@@ -9,6 +9,7 @@ use super::{Failure, Out, conversation, message, status_of};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::conversation::attached::show_bytes;
+use crate::conversation::summaries::Summaries;
 use crate::protocol::constants::capability::{ALWAYS, TURN_SUMMARIES};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::SnapshotEntity;
@@ -43,6 +44,10 @@ pub(super) fn export(args: &ExportArgs) -> Result<u8, Failure> {
         }
     };
     let status = status_of(&found);
+    // A client of the published protocol does not know them.
+    if args.format == ExportFormat::Jsonl && !args.turn_summaries {
+        found.summaries = Summaries::default();
+    }
     let lost = match args.format {
         ExportFormat::Jsonl => show_bytes(&mut found.state, &found.turns),
         ExportFormat::Json | ExportFormat::Markdown | ExportFormat::Html => 0,
@@ -100,7 +105,7 @@ fn without_bytes(lost: usize) -> String {
     format!("the export has no bytes of {lost} attachments, which are not in the store")
 }
 
-/// The lines of a process that resumes the conversation and ends at once, with a summary of each turn
+/// The lines of a process that resumes the conversation and ends at once, with the summaries of its turns
 /// before the snapshot.
 fn frames(found: Conversation) -> Vec<Frame> {
     let Conversation { session, state, summaries, .. } = found;

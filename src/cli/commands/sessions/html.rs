@@ -112,7 +112,17 @@ impl Tame {
             Event::End(TagEnd::Link | TagEnd::Image) => {
                 return self.links.pop()?.then_some(Event::End(TagEnd::Link));
             }
-            event => event,
+            event @ (Event::Start(_)
+            | Event::End(_)
+            | Event::Text(_)
+            | Event::Code(_)
+            | Event::InlineMath(_)
+            | Event::DisplayMath(_)
+            | Event::FootnoteReference(_)
+            | Event::SoftBreak
+            | Event::HardBreak
+            | Event::Rule
+            | Event::TaskListMarker(_)) => event,
         })
     }
 
