@@ -181,7 +181,7 @@ impl Drop for Once {
 
 fn is_single(command: &Command) -> bool {
     let has = |name: &str| command.get_args().any(|word| word == name);
-    (has("exec") || has("run-command")) && !has("--stdin-rpc")
+    ["exec", "run-command", "run"].into_iter().any(has) && !has("--stdin-rpc")
 }
 
 fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {

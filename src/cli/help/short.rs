@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use std::ffi::OsString;
 
 /// Commands that have many options. The program has those of `rpc`, and lists its commands.
-const LONG: [&str; 8] = ["rpc", "exec", "run-command", "run", "chat", "tools", "models", "doctor"];
+const LONG: [&str; 7] = ["rpc", "exec", "run-command", "chat", "tools", "models", "doctor"];
 
 /// Lines of examples, with their title.
 const EXAMPLE_LINES: usize = 5;
