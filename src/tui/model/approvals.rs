@@ -143,14 +143,15 @@ impl State {
 
     /// A key while letters answer the question. Only those that it names mean something.
     pub(super) fn answer_by_letter(&mut self, press: Press) -> Vec<Action> {
+        let is_plain = press == Press::plain(press.key);
         match press.key {
             Key::Char('c') if press.ctrl => self.asking.has_letters = false,
             Key::Char('g') if press.ctrl => {}
-            Key::Char('y') => return self.decide(Decision::AllowOnce),
-            Key::Char('a') => return self.decide(Decision::AllowSession),
-            Key::Char('n') => return self.decide(Decision::Deny { reason: String::new() }),
-            Key::Char('l') => self.ask_about_several(),
-            Key::Char('r') => {
+            Key::Char('y') if is_plain => return self.decide(Decision::AllowOnce),
+            Key::Char('a') if is_plain => return self.decide(Decision::AllowSession),
+            Key::Char('n') if is_plain => return self.decide(Decision::Deny { reason: String::new() }),
+            Key::Char('l') if is_plain => self.ask_about_several(),
+            Key::Char('r') if is_plain => {
                 self.asking.has_letters = false;
                 self.asking.takes_reason = true;
             }
@@ -186,6 +187,9 @@ impl State {
         let is_end = ends.contains(&press);
         is_end.then(|| {
             let reason = self.editor.take().trim().to_owned();
+            if !reason.is_empty() {
+                self.history.add(&reason);
+            }
             self.decide(Decision::Deny { reason })
         })
     }
@@ -404,6 +408,8 @@ mod tests {
         asks(&mut scene, "one", "one");
         scene.write("not ");
         scene.press(Press::ctrl('g'));
+        scene.press(Press::ctrl('y'));
+        assert!(decisions(&scene).is_empty(), "another key");
         scene.write("r");
         scene.write("there");
         scene.key(Key::Esc);
@@ -415,5 +421,7 @@ mod tests {
         let no = Decision::Deny { reason: "not there!".to_owned() };
         assert_eq!(decisions(&scene), [("one", &no)]);
         assert!(scene.state.editor.is_empty());
+        scene.key(Key::Up);
+        assert_eq!(scene.state.editor.text(), "not there!", "it can be had back");
     }
 }
