@@ -114,6 +114,8 @@ pub(crate) fn get(url: &str) -> String {
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("a request");
+    // The other end closes what has no more requests.
+    stream.shutdown(std::net::Shutdown::Write).expect("a connection");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer

@@ -195,8 +195,8 @@ async fn a_conversation_that_is_dropped_releases_its_session() {
 }
 
 #[tokio::test]
-#[ignore = "needs PostgreSQL"]
 async fn many_conversations_share_the_connections_to_a_server() {
+    needs!(Postgres);
     let database = Database::new();
     let place: StorePlace = database.dsn().parse().expect("an address");
     let all =
