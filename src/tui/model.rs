@@ -144,6 +144,8 @@ pub(crate) struct State {
     pub(crate) vi: Option<Vi>,
     pub(crate) history: History,
     pub(crate) candidates: Option<Candidates>,
+    /// The names of the command files that can be used.
+    pub(crate) command_files: Vec<String>,
     pub(crate) run: Option<Run>,
     pub(crate) waiting: Vec<Waiting>,
     /// The shell command that runs.
@@ -237,6 +239,7 @@ impl State {
             lists_files: None,
             lists_servers: None,
             is_opening: false,
+            command_files: Vec::new(),
             prompts: Vec::new(),
             notice: None,
             is_looked_at: true,

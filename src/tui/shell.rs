@@ -112,6 +112,8 @@ pub(crate) struct Beginning {
     pub(crate) context_size: Option<NonZeroU64>,
     /// The line has the keys of vi.
     pub(crate) has_vi_keys: bool,
+    /// The names of the command files that can be used.
+    pub(crate) command_files: Vec<String>,
     /// Warnings.
     pub(crate) notices: Vec<&'static str>,
 }
@@ -199,8 +201,8 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     fn start(chat: Chat, signals: &'a mut Signals) -> io::Result<Self> {
-        let Chat { host, services, beginning, debug_file, logged, source, mut screen, history } =
-            chat;
+        let Chat { host, services, debug_file, logged, source, history, .. } = chat;
+        let Chat { mut beginning, mut screen, .. } = chat;
         if !screen.is_plain() {
             signals.listen_to(&Signal::OF_CHATS)?;
         }
@@ -211,6 +213,7 @@ impl<'a> Shell<'a> {
         state.status.system.clone_from(&beginning.system);
         state.status.context_size = beginning.context_size;
         state.vi = beginning.has_vi_keys.then(Vi::default);
+        state.command_files = std::mem::take(&mut beginning.command_files);
         state.server_names = host.servers.names().map(ToString::to_string).collect();
         if host.store.as_ref().is_some_and(|store| store.mode != OpenMode::New) {
             state.awaits_conversation();

@@ -46,6 +46,7 @@ pub(crate) fn names(
             provider = ProviderArgs { registries, tls_roots, profile, ..ProviderArgs::default() };
         }
         let shown = |error: anyhow::Error| format!("{error:#}");
+        profile::choose_default(&mut provider).map_err(shown)?;
         let (engine, settings) = chosen(&provider, &calls, &engines).map_err(shown)?;
         let models = listed(&*engine, &settings).map_err(shown)?;
         let mut models = models.map_err(|error| error.message)?;

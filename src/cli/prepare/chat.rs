@@ -6,7 +6,7 @@ use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system}
 use crate::cli::commands;
 use crate::cli::config;
 use crate::cli::log::{self, Flush};
-use crate::cli::prompts::expand;
+use crate::cli::prompts::{self, expand};
 use crate::cli::store::DefaultStore;
 use crate::cli::tools::guard;
 use crate::cli::{AttachmentArgs, BellKind, ChatArgs, Editing, Mode, ScreenArgs, SessionArgs};
@@ -159,7 +159,9 @@ pub(super) fn ready(
     let notices = settings.notices.iter().copied().chain(unread).collect();
     let ScreenArgs { context_size, editing, .. } = screen;
     let has_vi_keys = editing == Editing::Vi;
-    let beginning = Beginning { prompt, system, context_size, has_vi_keys, notices };
+    let usable = prompts::list().into_iter().filter(|it| it.about.is_ok()).map(|it| it.name);
+    let command_files = usable.filter(|name| !name.contains(char::is_control)).collect();
+    let beginning = Beginning { prompt, system, context_size, has_vi_keys, command_files, notices };
     Ok(Prepared::Chat(Box::new(ReadyChat {
         settings,
         session,

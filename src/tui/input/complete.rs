@@ -59,12 +59,13 @@ impl Candidates {
         self
     }
 
-    /// The commands that `part` matches, the best first.
-    pub(crate) fn commands(start: usize, part: &str) -> Self {
-        let names = Name::ALL.into_iter().map(Name::as_str);
+    /// The commands that `part` matches, and the command files of these names, the best first.
+    pub(crate) fn commands(start: usize, part: &str, prompts: &[String]) -> Self {
+        let own = Name::ALL.into_iter().map(|name| name.as_str().to_owned());
+        let names = own.chain(prompts.iter().cloned());
         let pattern = part.trim_start_matches('/');
         let mut found: Vec<_> =
-            names.filter_map(|name| Some((fuzzy(pattern, name)?, format!("/{name}")))).collect();
+            names.filter_map(|name| Some((fuzzy(pattern, &name)?, format!("/{name}")))).collect();
         found.sort_by_key(|(cost, _)| *cost);
         Self::new(start, part.to_owned(), found.into_iter().map(|(_, word)| word).collect())
     }
@@ -286,9 +287,11 @@ mod tests {
 
     #[test]
     fn what_matches_better_comes_first() {
-        assert_eq!(Candidates::commands(0, "/sa").words, ["/save"]);
-        assert_eq!(Candidates::commands(0, "/").words.len(), Name::ALL.len());
-        assert_eq!(Candidates::commands(0, "/e").words[..2], ["/export", "/edit"]);
+        assert_eq!(Candidates::commands(0, "/sa", &[]).words, ["/save"]);
+        assert_eq!(Candidates::commands(0, "/", &[]).words.len(), Name::ALL.len());
+        let prompts = ["summarize".to_owned()];
+        assert_eq!(Candidates::commands(0, "/sum", &prompts).words[..1], ["/summarize"]);
+        assert_eq!(Candidates::commands(0, "/e", &[]).words[..2], ["/export", "/edit"]);
         let mut paths = ["src/shell/main.rs", "docs/domain.md", "main.rs", "m/a/i/n", "x.rs"];
         paths.sort_by_key(|path| fuzzy("MAIN", path).unwrap_or(usize::MAX));
         assert_eq!(paths, ["src/shell/main.rs", "main.rs", "docs/domain.md", "m/a/i/n", "x.rs"]);

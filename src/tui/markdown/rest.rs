@@ -250,7 +250,8 @@ fn may_open(text: &str, at: usize, char: char) -> bool {
             let in_word = before.is_some_and(|before| before.is_alphanumeric() || before == '_');
             !in_word && after.is_none_or(|after| !after.is_whitespace())
         }
-        '`' => true,
+        // The line may become the header of a table.
+        '`' | '|' => true,
         '[' => match rest.find(']') {
             Some(end) => rest[end + 1..].chars().next().is_none_or(|next| "([:".contains(next)),
             None => true,

@@ -12,7 +12,7 @@ impl State {
         let shown = self.candidates.take();
         match Completion::of(before) {
             Some(Completion::Command { start, part }) => {
-                let found = Candidates::commands(start, &part);
+                let found = Candidates::commands(start, &part, &self.command_files);
                 self.candidates = Some(found).filter(|found| !found.words.is_empty());
             }
             Some(Completion::File { start, part }) if is_name(&part) => {
@@ -39,7 +39,7 @@ impl State {
         let before = &self.editor.text()[..self.editor.cursor()];
         match Completion::of(before) {
             Some(Completion::Command { start, part }) => {
-                self.insert_completed(Candidates::commands(start, &part));
+                self.insert_completed(Candidates::commands(start, &part, &self.command_files));
                 Vec::new()
             }
             Some(Completion::File { start, part }) => {

@@ -44,6 +44,7 @@ fn text_settles_up_to_a_mark_that_may_mean_something() {
         ("a <br", 1),
         ("a &am", 1),
         ("a ~~b", 1),
+        ("see | the", 3),
     ] {
         assert_eq!(unsettled(&inline(text), 0), at, "{text:?}");
         assert_eq!(unsettled(&inline(text), text.len()), text.len(), "{text:?} was printed");
