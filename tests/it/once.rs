@@ -129,6 +129,11 @@ impl Once {
         self.stdin = None;
     }
 
+    /// Standard input stays open until the process has ended.
+    pub(crate) fn keep_stdin(&mut self) {
+        self.is_single = false;
+    }
+
     pub(crate) fn process(&self) -> Process {
         Process(self.child.id())
     }

@@ -53,7 +53,8 @@ fn check_interrupted_early(words: &[&str], signal: Signal, number: i32) {
         if is_taken || is_not_said {
             continue;
         }
-        let once = Once::start(duologue(&folder, &[words, options].concat()));
+        let mut once = Once::start(duologue(&folder, &[words, options].concat()));
+        once.keep_stdin();
         let waits = || {
             let process = once.process();
             (process.has_thread("prepare") || process.has_thread("prompt")).then_some(())

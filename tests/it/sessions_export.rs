@@ -125,7 +125,7 @@ fn a_page_has_the_markdown_of_a_model_and_nothing_that_it_made_up() {
 fn what_is_exported_has_the_whole_conversation() {
     let folder = Folder::new();
     ask(&folder, "s", "a <b>bold</b> & ```fenced``` prompt");
-    let lines = sessions(&folder, &["export", "s"]);
+    let lines = sessions(&folder, &["export", "s", "--turn-summaries"]);
     assert_eq!(lines.stdout.lines().count(), 3, "{lines:?}");
     fs::write(folder.path("lines"), &lines.stdout).expect("a file");
     let checked = run(&folder, &["check", "lines"]);
