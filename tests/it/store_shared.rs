@@ -6,6 +6,7 @@ use crate::server::Folder;
 use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
+use duologue::protocol::command::Command;
 use duologue::protocol::id::SessionId;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::session::Rules;
@@ -209,6 +210,7 @@ async fn many_conversations_share_the_connections_to_a_server() {
     assert!((1..=CONNECTIONS_MAX).contains(&connections), "{connections}");
     assert_eq!(database.query("SELECT count(*) FROM duologue.processes"), "1");
     assert_eq!(database.query("SELECT count(*) FROM duologue.leases"), MANY.to_string());
+    all[3].request(Command::Rename("a title".to_owned())).expect("it is open");
     // One session is taken by another process: it alone is lost.
     database.query(
         "UPDATE duologue.leases SET fence = nextval('duologue.fences') WHERE session = 's7'",
@@ -219,6 +221,8 @@ async fn many_conversations_share_the_connections_to_a_server() {
         assert!(answer.contains("second prompt") && errors == expected, "{number}: {errors:?}");
     }
     close(all).await;
+    let titled = "SELECT id FROM duologue.sessions WHERE title = 'a title'";
+    assert_eq!(database.query(titled), "s3");
     let stored = "SELECT count(*), sum(turns) FROM duologue.sessions";
     assert_eq!(database.query(stored), "1000|1999");
     assert_eq!(database.query("SELECT count(*) FROM duologue.processes"), "0", "it has left");
