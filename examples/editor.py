@@ -2,6 +2,8 @@
 a refused prompt, the changes since an event, and a restart after a crash.
 
     python3 examples/editor.py [command of duologue, for example: target/debug/duologue rpc --engine echo]
+
+With an engine that calls tools of a server there is more to see.
 """
 
 import json
@@ -25,7 +27,7 @@ class Crashed(Exception):
 
 class Editor:
     def __init__(self, command, store, session, allows):
-        self.command = [*command, *OPTIONS, "--store", store, "--session-id", session]
+        self.command = [*command, *OPTIONS, "--store", store, "--session", session]
         self.allows = allows  # gets a tool and its arguments as JSON text; None: the person has not decided yet
         self.view = {}  # id -> name, status and text of a message, a tool call or a result
         self.ordinal = 0  # of the last event that is in the view
@@ -35,10 +37,8 @@ class Editor:
         self.start()
 
     def start(self):
-        # What was shown is stored: if an event has arrived, the session is there.
-        resume = ["--resume"] if self.ordinal else []
         self.process = subprocess.Popen(
-            [*self.command, *resume], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
         self.errors = {}
         self.questions = {}  # calls that wait for a decision
@@ -170,7 +170,7 @@ def main(kind, command):
         # The process is killed while a call waits for a decision.
         editor.allows = lambda tool, arguments: None
         waiting = editor.send(submit={"prompt": "And now?"})
-        while not editor.questions:
+        while not editor.questions and waiting not in editor.ended:
             editor.read()
         print("asked:", editor.ask("Are you there?"))
         editor.process.kill()

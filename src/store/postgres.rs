@@ -37,6 +37,7 @@ pub(super) use lease::LeasedSession;
 use lease::Leases;
 use link::{Link, Reactor};
 pub(super) use process::OwnProcess;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
@@ -48,6 +49,9 @@ const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// Attempts to get an answer while connections are cut, and the time between two of them.
 const ATTEMPTS_MAX: u32 = 3;
 const ATTEMPT_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How many connections this process has made.
+static LINKS: AtomicU64 = AtomicU64::new(0);
 
 /// A database of PostgreSQL.
 #[derive(Debug)]
@@ -62,8 +66,8 @@ struct Core {
     address: Address,
     /// The connection, if it works.
     link: Option<Link>,
-    /// How many connections were made.
-    links: u64,
+    /// Its number among the connections of this process.
+    link_number: u64,
     process: OwnProcess,
     /// Transactions that were committed.
     commits: u64,
@@ -84,9 +88,9 @@ impl Postgres {
         let address = addressed(dsn)?;
         let reactor = Reactor::new()?;
         let (synced, unsynced_bytes) = Default::default();
-        let (link, links, commits) = Default::default();
+        let (link, link_number, commits) = Default::default();
         let mut core =
-            Core { address, link, links, process, commits, synced, unsynced_bytes, fault };
+            Core { address, link, link_number, process, commits, synced, unsynced_bytes, fault };
         reactor.run(core.retried(async |core| {
             let address = core.address.clone();
             schema::prepare(core.link().await?, &address, may_be_new).await
@@ -195,7 +199,7 @@ impl Core {
             Some(link) => Ok(link),
             none => {
                 let link = none.insert(Link::open(&self.address).await?);
-                self.links += 1;
+                self.link_number = LINKS.fetch_add(1, Ordering::Relaxed) + 1;
                 Ok(link)
             }
         }

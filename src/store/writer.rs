@@ -213,12 +213,12 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let writing = AssertUnwindSafe(|| self.try_write(&mut jobs));
-        let results = catch_unwind(writing).unwrap_or_else(|_| {
-            // The connection may be half-changed too: the next write opens another.
-            self.store = None;
-            Vec::new()
-        });
+        let mut results = self.catching_write(&mut jobs);
+        if results.is_empty() && jobs.len() > 1 {
+            // The batch that meets the defect fails alone.
+            let alone = jobs.chunks_mut(1).map(|one| self.catching_write(one).pop());
+            results = alone.map(|it| it.unwrap_or(Err(StoreError::Defect))).collect();
+        }
         let ends_turn = jobs.iter().any(|job| job.batch.ends_turn);
         let mut results = results.into_iter();
         for job in jobs {
@@ -238,6 +238,16 @@ impl Writer {
         }
     }
 
+    /// The results of a write; none if it met a defect.
+    fn catching_write(&mut self, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
+        let writing = AssertUnwindSafe(|| self.try_write(jobs));
+        catch_unwind(writing).unwrap_or_else(|_| {
+            // The connection may be half-changed: the next write opens another.
+            self.store = None;
+            Vec::new()
+        })
+    }
+
     /// Writes what is not empty; one result for each.
     fn try_write(&mut self, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
         let Self { place, process, store, .. } = self;
@@ -245,7 +255,10 @@ impl Writer {
             Some(store) => store,
             none => match Store::open(place, false, process, FailPoint::default()) {
                 Ok(store) => none.insert(store),
-                Err(error) => return vec![Err(error)],
+                Err(error) => {
+                    let failed = |_: &Job| Err(StoreError::Failed(error.to_string()));
+                    return jobs.iter().map(failed).collect();
+                }
             },
         };
         let mut items: Vec<_> = jobs

@@ -95,10 +95,10 @@ impl Core {
 
     async fn write_staged(&mut self, all: &mut [&mut LeasedSession]) -> Result<(), PostgresError> {
         self.link().await?;
-        let Self { link: Some(link), links, commits, fault, address, .. } = self else {
+        let Self { link: Some(link), link_number, commits, fault, address, .. } = self else {
             return Err(PostgresError::Unclaimed);
         };
-        find_written(link, (*links, *commits + 1), all).await?;
+        find_written(link, (*link_number, *commits + 1), all).await?;
         let leases = Leases::of(all.iter().map(|it| &**it));
         let (mut statements, mut ends) = (vec![leases.held()], Vec::new());
         let (mut durability, mut bytes) = (Pending::UNSYNCED, 0);
@@ -144,7 +144,7 @@ impl Core {
     fn committed(&mut self, all: &mut [&mut LeasedSession], is_synced: bool) {
         self.commits += 1;
         if is_synced {
-            self.synced = Synced { link: self.links, commit: self.commits };
+            self.synced = Synced { link: self.link_number, commit: self.commits };
             self.unsynced_bytes = 0;
         }
         for leased in all.iter_mut() {

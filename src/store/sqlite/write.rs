@@ -44,6 +44,11 @@ impl Sqlite {
         if all.len() > 1 {
             match patiently(|| self.write_once(all)) {
                 Ok(()) => return all.iter().map(|_| Ok(())).collect(),
+                // Each would wait as long again.
+                Err(error) if error.is_busy() => {
+                    let failed = |_: &Item<'_>| Err(StoreError::Failed(error.to_string()));
+                    return all.iter().map(failed).collect();
+                }
                 Err(error) => tracing::debug!(%error, "sessions are written one by one"),
             }
         }
