@@ -168,7 +168,7 @@ impl Run {
         self.record(context.recorder, Event::RunStarted { prompt, choices: None, answerer });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.stage = RunStage::Preparing { deadline },
-            None => self.start_call(context),
+            None => self.start_call(context, Purpose::Answer),
         }
     }
 
@@ -178,12 +178,12 @@ impl Run {
             && !context.tools.is_starting()
         {
             self.take_in_prompts(context);
-            self.start_call(context);
+            self.start_call(context, Purpose::Answer);
         }
     }
 
-    fn start_call(&mut self, context: &mut Context<'_>) {
-        let (purpose, tools) = (Purpose::Answer, context.tools.specs());
+    fn start_call(&mut self, context: &mut Context<'_>, purpose: Purpose) {
+        let tools = context.tools.specs();
         let task = context.recorder.start_call(purpose, tools, &self.model.selection);
         self.stage = RunStage::Calling(task, purpose);
         self.has_begun_call = false;
@@ -197,21 +197,8 @@ impl Run {
         event: TaskEvent,
     ) -> Option<Outcome> {
         match event {
-            TaskEvent::Engine(event) => {
-                if let Err(error) = self.count(&event, context.limits) {
-                    return Some(Outcome::Failed(error));
-                }
-                self.engine_event(context.recorder, context.now, event);
-                None
-            }
-            TaskEvent::CallEnded(CallEnd::Failed(error)) => Some(Outcome::Failed(error)),
-            TaskEvent::CallEnded(CallEnd::Finished) => match self.stage {
-                RunStage::Calling(_, Purpose::Answer) => self.call_ended(context),
-                RunStage::Beginning
-                | RunStage::Preparing { .. }
-                | RunStage::Tools
-                | RunStage::Ended => None,
-            },
+            TaskEvent::Engine(event) => self.call_event(context, event),
+            TaskEvent::CallEnded(end) => self.call_ended(context, end),
             TaskEvent::ToolEnded(result) => {
                 self.task_result(context, task, result);
                 self.after_tools(context)
@@ -219,8 +206,40 @@ impl Run {
         }
     }
 
+    /// What the purpose of the provider call makes of an event of its engine.
+    fn call_event(&mut self, context: &mut Context<'_>, event: EngineEvent) -> Option<Outcome> {
+        match self.purpose()? {
+            Purpose::Answer => {
+                if let Err(error) = self.count(&event, context.limits) {
+                    return Some(Outcome::Failed(error));
+                }
+                self.engine_event(context.recorder, context.now, event);
+                None
+            }
+        }
+    }
+
+    /// What the purpose of the provider call makes of its end.
+    fn call_ended(&mut self, context: &mut Context<'_>, end: CallEnd) -> Option<Outcome> {
+        match (self.purpose()?, end) {
+            (Purpose::Answer, CallEnd::Failed(error)) => Some(Outcome::Failed(error)),
+            (Purpose::Answer, CallEnd::Finished) => self.answered(context),
+        }
+    }
+
+    /// That of the provider call that is made.
+    fn purpose(&self) -> Option<Purpose> {
+        match self.stage {
+            RunStage::Calling(_, purpose) => Some(purpose),
+            RunStage::Beginning
+            | RunStage::Preparing { .. }
+            | RunStage::Tools
+            | RunStage::Ended => None,
+        }
+    }
+
     /// The boundary after a provider call that has answered.
-    fn call_ended(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+    fn answered(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         if !self.has_begun_call && context.recorder.rejected_answer().is_some() {
             // A rejected answer belongs to a call, even if its engine emitted nothing.
             self.open_call(context.recorder, context.now);
@@ -243,7 +262,7 @@ impl Run {
             return Some(Outcome::Finished);
         }
         self.take_in_prompts(context);
-        self.start_call(context);
+        self.start_call(context, Purpose::Answer);
         None
     }
 
@@ -267,7 +286,7 @@ impl Run {
                 return Some(Outcome::Failed(error));
             }
             self.take_in_prompts(context);
-            self.start_call(context);
+            self.start_call(context, Purpose::Answer);
         }
         None
     }
@@ -294,7 +313,7 @@ impl Run {
                 let warning = Warning { text: warning, has_event: false, code };
                 context.recorder.push(Output::Warning(warning));
                 self.take_in_prompts(context);
-                self.start_call(context);
+                self.start_call(context, Purpose::Answer);
                 None
             }
             RunStage::Tools => {
