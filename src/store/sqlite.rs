@@ -142,8 +142,8 @@ impl Sqlite {
         }
     }
 
-    /// Runs a checkpoint if the write-ahead log has become long, as far as no other process reads it: a
-    /// turn has ended, and nothing waits for this.
+    /// Runs a checkpoint if the write-ahead log has become long, as far as no other process reads it: the
+    /// batch that ended a turn is reported, so that only the next one, of any session, waits for this.
     pub(super) fn settle(&mut self) {
         if self.logged < LOG_BYTES_DUE {
             return;
