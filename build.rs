@@ -98,6 +98,11 @@ fn messages(files: FileDescriptorSet) -> Result<()> {
     for message in WITHOUT_EQ {
         config.message_attribute(message, "#[derive(Eq, Hash)]");
     }
+    // A row is read and written event by event (`store/codec`); the message is there for other programs.
+    config.message_attribute(
+        ".duologue.store.v1.StoredEvents",
+        "#[expect(dead_code, reason = \"rows are read and written event by event\")]",
+    );
     config
         .extern_path(".google.protobuf.Any", "crate::protocol::any::Any")
         .extern_path(".google.protobuf.Struct", "crate::protocol::any::Struct")

@@ -87,10 +87,14 @@ macro_rules! trimmed {
 trimmed!(SessionId);
 trimmed!(RequestId);
 
+/// What the id of a run, and what the root of its message ids begins with.
+const RUN_PREFIX: &str = "run-";
+const ROOT_PREFIX: &str = "chat-msg-";
+
 impl RunId {
     /// The run whose message ids begin with `root`: `chat-msg-<uuid>`, as [`RunId::root`] gives it.
     pub(crate) fn of_root(root: &str) -> Option<Self> {
-        let uuid = root.strip_prefix("chat-msg-")?;
+        let uuid = root.strip_prefix(ROOT_PREFIX)?;
         Uuid::try_parse(uuid.get(..36)?).ok().map(Self)
     }
 
@@ -106,13 +110,25 @@ impl RunId {
 
     /// Root of the message ids of the run, `chat-msg-<uuid>`.
     pub(crate) fn root(self) -> String {
-        format!("chat-msg-{}", self.0)
+        self.named(ROOT_PREFIX)
+    }
+
+    /// The id as a string, `run-<uuid>`.
+    pub(crate) fn text(self) -> String {
+        self.named(RUN_PREFIX)
+    }
+
+    /// The prefix and the UUID. A long conversation names its runs for each entity of a snapshot, so this does
+    /// without a formatter.
+    fn named(self, prefix: &str) -> String {
+        let mut buffer = Uuid::encode_buffer();
+        [prefix, self.0.hyphenated().encode_lower(&mut buffer)].concat()
     }
 }
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "run-{}", self.0)
+        f.write_str(&self.text())
     }
 }
 

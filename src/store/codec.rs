@@ -23,6 +23,7 @@ use crate::protocol::proto::store::stored_event::Event as Kind;
 use crate::protocol::proto::tools::ApprovalDecision;
 use crate::support::text::Text;
 use prost::Message;
+use prost::encoding::{DecodeContext, WireType, decode_key, skip_field};
 use std::fmt;
 use values::*;
 
@@ -341,18 +342,31 @@ fn session_kind(event: &SessionEvent) -> Kind {
     }
 }
 
-/// Reads the events of a row, oldest first.
+/// Reads the events of a row, a `StoredEvents`, oldest first. Each is decoded as it is asked for: a list of all
+/// of them in their stored form would be most of the time that it takes to read a log.
 pub(super) struct RowReader<'a> {
-    events: std::vec::IntoIter<stored::StoredEvent>,
+    /// What is not read yet.
+    rest: &'a [u8],
     blobs: &'a Blobs,
     scope: Option<Scope>,
     prompt: Text,
 }
 
 impl<'a> RowReader<'a> {
-    pub(super) fn new(row: &[u8], blobs: &'a Blobs) -> Result<Self, Unreadable> {
-        let events = stored::StoredEvents::decode(row)?.events.into_iter();
-        Ok(Self { events, blobs, scope: None, prompt: Text::default() })
+    pub(super) fn new(row: &'a [u8], blobs: &'a Blobs) -> Self {
+        Self { rest: row, blobs, scope: None, prompt: Text::default() }
+    }
+
+    /// The next event in its stored form.
+    fn stored(&mut self) -> Result<Option<stored::StoredEvent>, prost::DecodeError> {
+        while !self.rest.is_empty() {
+            let (tag, kind) = decode_key(&mut self.rest)?;
+            if (tag, kind) == (tag::EVENTS, WireType::LengthDelimited) {
+                return stored::StoredEvent::decode_length_delimited(&mut self.rest).map(Some);
+            }
+            skip_field(kind, tag, &mut self.rest, DecodeContext::default())?;
+        }
+        Ok(None)
     }
 
     fn read(&mut self, event: stored::StoredEvent) -> Result<Recorded, Unreadable> {
@@ -533,8 +547,13 @@ impl Iterator for RowReader<'_> {
     type Item = Result<Recorded, Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let event = self.events.next()?;
-        Some(self.read(event))
+        match self.stored().transpose()? {
+            Ok(event) => Some(self.read(event)),
+            Err(error) => {
+                self.rest = &[];
+                Some(Err(error.into()))
+            }
+        }
     }
 }
 

@@ -58,6 +58,8 @@ pub(super) struct Reading {
     pub(super) tail: Tail,
     /// The events after the last end of a turn.
     open: Vec<Recorded>,
+    /// Those of a row, in a list that is used again for the next.
+    buffer: Vec<Recorded>,
     pub(super) loss: Option<Loss>,
     /// The bytes of attachments.
     pub(super) blobs: Blobs,
@@ -96,6 +98,7 @@ impl Reading {
             sink,
             tail: Tail::default(),
             open: Vec::new(),
+            buffer: Vec::new(),
             loss: None,
             blobs: Blobs::new(),
             lost_blobs: 0,
@@ -174,10 +177,19 @@ impl Reading {
     }
 
     fn events(&mut self, row: &StoredRow<'_>) -> Result<(), Unreadable> {
-        let events = RowReader::new(row.events, &self.blobs)?.collect::<Result<Vec<_>, _>>()?;
-        if self.is_open_lost {
-            return Ok(());
+        let mut events = std::mem::take(&mut self.buffer);
+        let read = RowReader::new(row.events, &self.blobs)
+            .try_for_each(|event| event.map(|event| events.push(event)));
+        if read.is_ok() && !self.is_open_lost {
+            self.take(&mut events, row.head.is_sealed);
         }
+        events.clear();
+        self.buffer = events;
+        read
+    }
+
+    /// Folds the events of a row.
+    fn take(&mut self, events: &mut Vec<Recorded>, is_sealed: bool) {
         // A large turn may be sealed in parts.
         let ends_turn = events.last().is_some_and(|recorded| recorded.event.ends_turn());
         match &mut self.sink {
@@ -188,16 +200,15 @@ impl Reading {
                 let new = events.iter().filter(|recorded| recorded.ordinal > known.last);
                 all.extend(new.cloned());
             }
-            Sink::Search(search) => search.row(&events, ends_turn),
+            Sink::Search(search) => search.row(events, ends_turn),
         }
-        if !row.head.is_sealed {
+        if !is_sealed {
             events.iter().for_each(|recorded| self.tail.open(recorded));
         }
-        self.open.extend(events);
-        if ends_turn {
-            self.open.clear();
+        match ends_turn {
+            true => self.open.clear(),
+            false => self.open.append(events),
         }
-        Ok(())
     }
 
     /// Notes rows that the database can't give.

@@ -125,7 +125,7 @@ pub(crate) fn turn_number(id: &str) -> Option<u32> {
 
 /// The id of a turn.
 pub(crate) fn turn_id(number: u32) -> String {
-    format!("{TURN_PREFIX}{number}")
+    [TURN_PREFIX, &number.to_string()].concat()
 }
 
 fn shown_prompt(entity: &SnapshotEntity) -> Option<ShownPrompt> {

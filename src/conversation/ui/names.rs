@@ -83,25 +83,25 @@ impl Names {
 /// Message id of a segment.
 pub(crate) fn message_id(root: &str, segment: Segment) -> String {
     match segment.kind {
-        SegmentKind::Text => format!("{root}:text:{segment}"),
-        SegmentKind::Thinking => format!("{root}:thinking:{segment}"),
+        SegmentKind::Text => [root, ":text:", &segment.to_string()].concat(),
+        SegmentKind::Thinking => [root, ":thinking:", &segment.to_string()].concat(),
     }
 }
 
 /// Message id of a prompt, by its number in the run.
 pub(crate) fn user_message_id(root: &str, number: u32) -> String {
     match number {
-        FIRST_PROMPT => format!("{root}-user"),
+        FIRST_PROMPT => [root, "-user"].concat(),
         _ => format!("{root}-user-{number}"),
     }
 }
 
 /// The ids of a scope in wire format.
 pub(crate) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo {
-    let run_id = scope.run.to_string();
+    let run_id = scope.run.text();
     let provider_call_id = match scope.call {
         0 => String::new(),
-        call => format!("{run_id}:call-{call}"),
+        call => [&run_id, ":call-", &call.to_string()].concat(),
     };
     CorrelationInfo {
         session_id: session.as_str().to_owned(),

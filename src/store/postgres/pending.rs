@@ -188,8 +188,7 @@ fn words_of(session: &SessionId, batch: &Batch) -> Vec<Words> {
     }
     let (sealed, blobs) = (batch.rows.iter().filter(|row| row.head.is_sealed), Blobs::new());
     for row in sealed {
-        let events = RowReader::new(&row.events.to_vec(), &blobs);
-        let events: Vec<_> = events.into_iter().flatten().flatten().collect();
+        let events: Vec<_> = RowReader::new(&row.events.to_vec(), &blobs).flatten().collect();
         add(row.head.number, entities_of(session, &events));
     }
     all
