@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""A server of the protocol that makes it difficult for its client, for the tests of the client libraries.
+
+A client starts it in the place of `duologue`; the variable DIFFICULT says how it behaves, as in DIFFICULT=die:3.
+
+    normal        answers each prompt with "Hello, wörld!"
+    halves        writes every line in pieces, also between the bytes of a character
+    long:BYTES    an answer whose only patch has so many bytes
+    burst:N       an answer of N patches in one write, made before it
+    endless       an answer that ends with a cancel alone
+    stubborn      an answer that ends with nothing, not even with a cancel
+    unknown       events, fields, frames, entities, enum values and capabilities of a server that does not exist yet
+    die:N         ends with status 9 after N lines, with a word on standard error
+    die-half:N    the same, after half of the line that comes next
+    silent        writes hello, and answers nothing
+    mute          writes nothing
+    deaf          answers nothing, and ignores SIGTERM and the end of its input
+    old           its version is older than any client accepts
+    foreign       speaks another protocol
+    no-hello      begins with another frame
+    garbage       writes a line of text among the frames of an answer
+    flood         writes 2 MiB to standard error before each line, without a line feed
+    leftovers     writes frames of requests that have ended, or that nobody has sent
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+
+CHAT = "type.googleapis.com/pinocchio.chatapp.v1."
+FLOOD_BYTES = 2 * 1024 * 1024
+DEATH = 9
+
+scenario, _, argument = os.environ.get("DIFFICULT", "normal").partition(":")
+number = int(argument or 0)
+requests = queue.Queue()
+burst = []
+lines_written = 0
+ordinal = 0
+out = sys.stdout.buffer
+
+
+def write(**frame):
+    raw({"version": 1, "sessionId": "difficult", **frame})
+
+
+def raw(frame):
+    line = frame if isinstance(frame, bytes) else json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    global lines_written
+    if scenario == "flood":
+        os.write(2, b"x" * FLOOD_BYTES)
+    if scenario in ("die", "die-half") and lines_written == number:
+        if scenario == "die-half":
+            out.write(line[: len(line) // 2])
+            out.flush()
+        os.write(2, "the difficult server has died\n".encode())
+        os._exit(DEATH)
+    lines_written += 1
+    if scenario == "halves":
+        for at in range(0, len(line), 7):
+            out.write(line[at : at + 7])
+            out.flush()
+        return
+    if scenario == "burst":
+        burst.append(line)  # until it is whole
+        return
+    out.write(line)
+    out.flush()
+
+
+def event(request, name, package=CHAT, **payload):
+    global ordinal
+    ordinal += 1
+    write(
+        requestId=request,
+        uiEvent={"ordinal": str(ordinal), "name": name, "payload": {"@type": package + name, **payload}},
+    )
+
+
+def done(request, status="ok"):
+    write(requestId=request, done={"status": status})
+    flush_burst()
+
+
+def flush_burst():
+    lines = b"".join(burst)
+    burst.clear()
+    out.write(lines)
+    out.flush()
+
+
+def hello():
+    version = "0.0.1" if scenario == "old" else "0.1.0"
+    capabilities = ["ui-events", "snapshot", "done", "multi-turn", "cancel", "server-version=" + version]
+    capabilities += ["max-request-bytes=10485760"]
+    if scenario == "unknown":
+        capabilities += ["telepathy", "mood=good"]
+    protocol = "example.other.v1" if scenario == "foreign" else "pinocchio.chatapp.rpc.v1"
+    write(hello={"protocol": protocol, "server": "duologue", "capabilities": capabilities})
+
+
+def is_cancelled():
+    """Answers what has come meanwhile; True if it was a cancel or the end of input."""
+    cancelled = False
+    while not requests.empty():
+        request = requests.get()
+        if request is None:
+            os._exit(0)
+        if "cancel" in request:
+            cancelled = True
+            done(request["requestId"])
+        elif "shutdown" in request:
+            os._exit(0)
+        elif "submit" in request:
+            write(requestId=request["requestId"], error={"code": "session_busy", "message": "A run is active."})
+            done(request["requestId"], "failed")
+        else:
+            other(request)
+    return cancelled and scenario != "stubborn"
+
+
+def patches():
+    match scenario:
+        case "long":
+            yield "x" * number
+        case "burst":
+            for at in range(number):
+                yield f"word {at} "
+        case "endless" | "stubborn":
+            while True:
+                yield "and so on "
+        case _:
+            yield "Hello, "
+            yield "wörld!"
+
+
+def submit(request):
+    root = f"chat-msg-{ordinal}"
+    segment = root + ":text:segment-1"
+    newer = {"novelty": {"deep": [1, 2]}} if scenario == "unknown" else {}
+    correlation = {
+        "sessionId": "difficult",
+        "runId": f"run-{root}",
+        "turnId": "turn-1",
+        "providerCallId": f"run-{root}:call-1",
+        "segmentId": "segment-1",
+    }
+    event(request, "ChatUserMessageAccepted", messageId=root + "-user", role="user", status="accepted", text="?")
+    event(request, "ChatRunStarted", messageId=root, prompt="?")
+    event(request, "ChatTextSegmentStarted", messageId=segment, role="assistant", status="streaming", streaming=True)
+    if scenario == "unknown":
+        event(request, "MoodChanged", "type.googleapis.com/example.mood.v9.", mood="curious")
+        write(requestId=request, banner={"text": "a frame of a later version"})
+    if scenario == "garbage":
+        raw(b"INFO this is no frame\n")
+    if scenario == "leftovers":
+        event("nobody", "ChatTextPatch", messageId=segment, text="not for you")
+        done("nobody")
+    text, offset = "", 0
+    status = "ok"
+    for sequence, piece in enumerate(patches(), 1):
+        mode = "CHAT_STREAM_PATCH_MODE_SIDEWAYS" if scenario == "unknown" else "CHAT_STREAM_PATCH_MODE_APPEND"
+        place = {"offset": str(offset)} if offset else {}
+        common = {"messageId": segment, "role": "assistant", "streamId": segment, "sequence": str(sequence)}
+        event(
+            request,
+            "ChatTextPatch",
+            **{**common, **place, "text": piece, "mode": mode, "status": "streaming", "correlation": correlation},
+            **newer,
+        )
+        offset += len(piece.encode())
+        if scenario not in ("endless", "stubborn"):
+            text += piece
+        elif is_cancelled():
+            status = "stopped"
+            break
+    finished = "stopped" if status == "stopped" else "finished"
+    event(request, "ChatTextSegmentFinished", messageId=segment, role="assistant", text=text, content=text, status=finished)
+    if status == "stopped":
+        event(request, "ChatRunStopped", messageId=root, status="stopped")
+    else:
+        event(request, "ChatRunFinished", messageId=root, status="finished", durationMs="1")
+    done(request, status)
+    if scenario == "leftovers":
+        event(request, "ChatTextPatch", messageId=segment, text="too late")
+
+
+def other(request):
+    name = request.get("requestId", "")
+    if "snapshot" in request:
+        message = {"@type": CHAT + "ChatMessageEntity", "messageId": "m", "role": "user", "text": "?", "novelty": 1}
+        entities = [{"kind": "ChatMessage", "id": "m", "createdOrdinal": "1", "lastEventOrdinal": "1", "payload": message}]
+        if scenario == "unknown":
+            mood = {"@type": "type.googleapis.com/example.mood.v9.Mood", "mood": "curious"}
+            entities.append({"kind": "Mood", "id": "mood", "createdOrdinal": "1", "lastEventOrdinal": "1", "payload": mood})
+        write(requestId=name, snapshot={"snapshotOrdinal": str(ordinal), "entities": entities})
+    done(name)
+
+
+def read():
+    for line in sys.stdin.buffer:
+        requests.put(json.loads(line))
+    requests.put(None)
+
+
+def main():
+    if scenario == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if scenario == "no-hello":
+        done("early")
+    elif scenario != "mute":
+        hello()
+    flush_burst()
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        request = requests.get()
+        if scenario == "deaf":
+            signal.pause()
+        if request is None:
+            os._exit(0)
+        if scenario in ("silent", "mute"):
+            continue
+        if "submit" in request:
+            submit(request["requestId"])
+        elif "shutdown" in request:
+            done(request["requestId"], "shutdown")
+            os._exit(0)
+        else:
+            other(request)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        os._exit(0)

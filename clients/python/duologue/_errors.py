@@ -1,0 +1,121 @@
+"""What can go wrong, as types."""
+
+from __future__ import annotations
+
+import re
+
+_CLASSES = frozenset(
+    "auth rate_limited context_overflow timeout network provider malformed_stream tool config aborted internal".split()
+)
+_RETRYABLE = frozenset(("rate_limited", "timeout", "network", "malformed_stream"))
+_WAIT = re.compile(r"requests a wait of (\d+) s")
+
+
+class DuologueError(Exception):
+    """Base of all errors of this package."""
+
+
+class NotInstalled(DuologueError):
+    """There is no program `duologue` where it was looked for; trying again does not help."""
+
+
+class ProtocolError(DuologueError):
+    """The program does not speak the protocol, or has stopped doing so."""
+
+
+class VersionError(ProtocolError):
+    """The program is too old for this package."""
+
+
+class TooLong(DuologueError):
+    """A line is longer than a limit: of the server for a request, of the client for a frame."""
+
+
+class Closed(DuologueError):
+    """The client has not been started, or was closed."""
+
+
+class ProcessEnded(DuologueError):
+    """The process ended before it had answered; `Duologue.reconnect` goes on from the store.
+
+    `status` is its exit status, negative for a signal; `stderr` the end of its standard error.
+    """
+
+    def __init__(self, message: str, status: int | None, stderr: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.stderr = stderr
+
+
+class RequestError(DuologueError):
+    """The server refused a request, or its run failed. `code` is for programs; the text is for people."""
+
+    def __init__(self, code: str, message: str, detail: str = "") -> None:
+        super().__init__(message or code)
+        self.code = code
+        self.detail = detail
+
+
+class Busy(RequestError):
+    """A run is active, and the client was started with `on_busy="reject"`."""
+
+
+class SessionMismatch(RequestError):
+    """The request names another session than the process holds."""
+
+
+class ProviderError(RequestError):
+    """The model could not answer.
+
+    `error_class` is the class of the failure, as `rate_limited`; `is_retryable` says whether the same prompt may succeed
+    later; `retry_after` is the wait in seconds that the provider has asked for, if it has.
+    """
+
+    def __init__(self, code: str, message: str, detail: str = "") -> None:
+        super().__init__(code, message, detail)
+        word = detail.partition(":")[0]
+        self.error_class = word if word in _CLASSES else "internal"
+        wait = _WAIT.search(message)
+        self.retry_after = float(wait[1]) if wait else None
+        self.is_retryable = self.error_class in _RETRYABLE
+
+
+class ConfigError(ProviderError):
+    """The command line, a file, a key or a model is wrong; trying again does not help."""
+
+
+class ToolError(RequestError):
+    """A list of tools, or a result, is not what the server can take; or a run ended because of its tools."""
+
+
+class StoreError(RequestError):
+    """The conversation can't be stored or read, or another process holds it (`session_locked`)."""
+
+
+class AnswerError(RequestError):
+    """The model has answered, but not with what was asked for; `text` is its answer."""
+
+    text = ""
+
+
+def error_of(code: str, message: str, detail: str) -> RequestError:
+    """The error that an `error` frame stands for."""
+    match code:
+        case "session_busy":
+            return Busy(code, message, detail)
+        case "session_mismatch":
+            return SessionMismatch(code, message, detail)
+        case "store_failed" | "session_locked" | "snapshot_failed":
+            return StoreError(code, message, detail)
+        case "invalid_tools" | "unknown_tool_call":
+            return ToolError(code, message, detail)
+        case "invalid_answer":
+            return AnswerError(code, message, detail)
+        case "run_failed" if detail.startswith("tool:"):
+            return ToolError(code, message, detail)
+        case "engine_init_failed" | "run_failed" if detail.startswith("config:"):
+            return ConfigError(code, message, detail)
+        case "engine_init_failed" | "run_failed":
+            return ProviderError(code, message, detail)
+        case _:  # also the codes of later versions
+            return RequestError(code, message, detail)

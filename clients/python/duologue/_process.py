@@ -1,0 +1,202 @@
+"""The process: finding it, its pipes, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import subprocess
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ._errors import NotInstalled
+
+READ_BYTES = 256 * 1024
+STDERR_BYTES = 16 * 1024
+POLL_S = 0.005
+TERM_S = 2.0
+
+
+def find_binary(named: str | os.PathLike[str] | None) -> str:
+    """The program: the argument, `DUOLOGUE_BIN`, the package's own, or the one on the `PATH`."""
+    if named is not None:
+        return _named(os.fspath(named), "the argument `binary`")
+    if variable := os.environ.get("DUOLOGUE_BIN"):
+        return _named(variable, "the variable DUOLOGUE_BIN")
+    own = Path(__file__).parent / "bin" / "duologue"
+    if own.is_file():
+        return str(own)
+    if found := shutil.which("duologue"):
+        return found
+    raise NotInstalled(
+        "duologue is not installed: it is not in this package and not on the PATH. "
+        "Install it, or name the program with the argument `binary` or the variable DUOLOGUE_BIN."
+    )
+
+
+def _named(name: str, source: str) -> str:
+    if found := shutil.which(name):
+        return found
+    raise NotInstalled(f"{name}, which {source} names, is not a program that can be run.")
+
+
+class Process:
+    """A process and its three pipes. `on_bytes` gets what it writes; `on_end` is called once, when that is over."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | os.PathLike[str] | None,
+        on_bytes: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_bytes = on_bytes
+        self._on_end = on_end
+        self._unwritten = bytearray()
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._stderr = bytearray()
+        self._is_paused = False
+        self._is_over = False
+        try:
+            self._popen = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **env},
+                cwd=cwd,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise NotInstalled(f"{command[0]} can't be run: {error}") from error
+        assert self._popen.stdin and self._popen.stdout and self._popen.stderr
+        self._in = self._popen.stdin.fileno()
+        self._out = self._popen.stdout.fileno()
+        self._err = self._popen.stderr.fileno()
+        for fd in (self._in, self._out, self._err):
+            os.set_blocking(fd, False)
+        # Ends the process with the last reference to this object, and with the interpreter.
+        self._end = weakref.finalize(self, _end, self._popen)
+        self._loop.add_reader(self._out, self._read)
+        self._loop.add_reader(self._err, self._read_stderr)
+
+    def write(self, line: bytes) -> None:
+        """Queues a line. What a process that has ended does not read is dropped: the end is reported elsewhere."""
+        if self._is_over:
+            return
+        self._unwritten += line
+        if self._drained.is_set():
+            self._write()
+
+    async def drained(self) -> None:
+        """Waits until the process has taken what was written."""
+        await self._drained.wait()
+
+    def pause(self, is_paused: bool) -> None:
+        """Leaves output in the pipe, so that the server waits; or goes on reading."""
+        if is_paused == self._is_paused or self._is_over:
+            return
+        self._is_paused = is_paused
+        if is_paused:
+            self._loop.remove_reader(self._out)
+        else:
+            self._loop.add_reader(self._out, self._read)
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the process wrote to standard error."""
+        return self._stderr.decode(errors="replace")
+
+    @property
+    def status(self) -> int | None:
+        """Exit status; None while the process runs."""
+        return self._popen.poll()
+
+    async def wait(self, seconds: float) -> bool:
+        """Waits so long for the end of the process; False if it still runs."""
+        deadline = self._loop.time() + seconds
+        while self._popen.poll() is None:
+            if self._loop.time() >= deadline:
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    async def end(self, seconds: float) -> None:
+        """Closes standard input, waits, and then makes the process end: SIGTERM, SIGKILL."""
+        self._close_stdin()
+        if not await self.wait(seconds):
+            self._popen.terminate()
+            if not await self.wait(TERM_S):
+                self._popen.kill()
+                await self.wait(TERM_S)
+        self._read_stderr()
+        self._finish()
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._out, READ_BYTES)
+        except BlockingIOError:
+            return
+        if chunk:
+            self._on_bytes(chunk)
+        else:
+            self._loop.remove_reader(self._out)
+            self._is_paused = True
+            self._on_end()
+
+    def _read_stderr(self) -> None:
+        with contextlib.suppress(OSError):
+            chunk = os.read(self._err, READ_BYTES)
+            if not chunk:
+                self._loop.remove_reader(self._err)
+            self._stderr = (self._stderr + chunk)[-STDERR_BYTES:]
+
+    def _write(self) -> None:
+        try:
+            written = os.write(self._in, self._unwritten)
+        except BlockingIOError:
+            written = 0
+        except OSError:
+            # Nobody reads any more; the end of standard output will say so.
+            written = len(self._unwritten)
+        del self._unwritten[:written]
+        if self._unwritten and self._drained.is_set():
+            self._drained.clear()
+            self._loop.add_writer(self._in, self._write)
+        elif not self._unwritten and not self._drained.is_set():
+            self._drained.set()
+            self._loop.remove_writer(self._in)
+
+    def _close_stdin(self) -> None:
+        assert self._popen.stdin
+        if not self._popen.stdin.closed:
+            self._loop.remove_writer(self._in)
+            self._drained.set()
+            self._popen.stdin.close()
+
+    def _finish(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._loop.remove_reader(self._out)
+            self._loop.remove_reader(self._err)
+            self._end()
+
+
+def _end(popen: subprocess.Popen[bytes]) -> None:
+    """Ends the process at once. Closed pipes are enough for a server that works."""
+    for pipe in (popen.stdin, popen.stdout, popen.stderr):
+        if pipe:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    if popen.poll() is None:
+        popen.terminate()
+        try:
+            popen.wait(TERM_S)
+        except subprocess.TimeoutExpired:
+            popen.kill()
+            popen.wait()

@@ -1,0 +1,111 @@
+"""Tools: functions of the program that the model may call."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+from ._schema import JsonObject, arguments_of, schema_of_parameters
+
+F = TypeVar("F", bound=Callable[..., Any])
+TOOL_S = 60.0
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that the model may call.
+
+    `parameters` is the JSON Schema of its arguments. `timeout` is its longest time in seconds; None: the server's.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    description: str
+    parameters: JsonObject
+    timeout: float | None = TOOL_S
+
+    def descriptor(self) -> JsonObject:
+        """The tool as `declareTools` has it."""
+        return {"name": self.name, "description": self.description, "inputSchema": self.parameters}
+
+    async def call(self, arguments: JsonObject) -> JsonObject:
+        """The members of a `toolResult`. What goes wrong is a result too, and the model reads it."""
+        try:
+            value = await asyncio.wait_for(self._run(arguments), self.timeout)
+        except (TimeoutError, asyncio.TimeoutError):
+            return {"status": "error", "error": f"The tool took longer than {self.timeout:g} s."}
+        except Exception as error:
+            return {"status": "error", "error": f"{type(error).__name__}: {error}"}
+        return {"status": "success", "result": value if isinstance(value, dict) else {"result": value}}
+
+    async def _run(self, arguments: JsonObject) -> Any:
+        typed = arguments_of(self.function, arguments)
+        if inspect.iscoroutinefunction(self.function):
+            return await self.function(**typed)
+        return await asyncio.to_thread(self.function, **typed)
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(*, name: str | None = None, description: str | None = None, timeout: float | None = TOOL_S) -> Callable[[F], F]: ...
+def tool(
+    function: Any = None, /, *, name: str | None = None, description: str | None = None, timeout: float | None = TOOL_S
+) -> Any:
+    """Makes a function a tool: `@tool`, or `@tool(timeout=5)`. Its type hints are the schema, its docstring the description.
+
+    Without the decorator a function is a tool with these defaults.
+    """
+
+    def decorate(function: F) -> F:
+        function.__duologue_tool__ = Tool(  # type: ignore[attr-defined]
+            function,
+            name or function.__name__,
+            description or inspect.getdoc(function) or "",
+            schema_of_parameters(function),
+            timeout,
+        )
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+def tool_of(item: Any) -> Tool:
+    """A `Tool`, or the one that a function is."""
+    if isinstance(item, Tool):
+        return item
+    if not hasattr(item, "__duologue_tool__"):
+        tool(item)
+    return item.__duologue_tool__
+
+
+Approve = Callable[[Any], "bool | str | Awaitable[bool | str]"]
+
+
+async def decide(approve: Approve | None, request: Any, timeout: float) -> JsonObject:
+    """The members of an `approve`. Nobody to ask, no answer in time, and an error are a no."""
+    if approve is None:
+        return {"decision": "DENY", "reason": "This program approves no tool calls."}
+    try:
+        answer = await asyncio.wait_for(_ask(approve, request), timeout)
+    except (TimeoutError, asyncio.TimeoutError):
+        return {"decision": "DENY", "reason": f"Nobody decided within {timeout:g} s."}
+    except Exception as error:
+        return {"decision": "DENY", "reason": f"The program could not decide: {type(error).__name__}."}
+    if answer is True:
+        return {"decision": "ALLOW_ONCE"}
+    if answer == "ALLOW_SESSION":
+        return {"decision": "ALLOW_SESSION"}
+    reason = answer if isinstance(answer, str) and answer else "It was denied."
+    return {"decision": "DENY", "reason": reason}
+
+
+async def _ask(approve: Approve, request: Any) -> bool | str:
+    if inspect.iscoroutinefunction(approve):
+        return await approve(request)
+    # In a thread: it may wait for a person.
+    answer = await asyncio.to_thread(approve, request)
+    return await answer if inspect.isawaitable(answer) else answer

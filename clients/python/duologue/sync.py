@@ -1,0 +1,230 @@
+"""The client without `await`, for scripts and threads.
+
+    from duologue.sync import Duologue
+
+    with Duologue() as chat:
+        print(chat.run("What is a duologue?").text)
+        for event in chat.stream("Explain it to a child."):
+            ...
+
+It has the methods of `duologue.Duologue`; callbacks and async tools run in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+from . import _client, _stream
+from . import messages as m
+from ._client import Change
+from ._errors import Closed
+from ._message import JsonObject, Message
+from ._requests import Request
+from ._result import Result
+from ._tools import Tool
+
+T = TypeVar("T")
+
+
+class Duologue:
+    """A conversation with a model. The arguments are those of `duologue.Duologue`."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._chat = _client.Duologue(**options)
+
+    def start(self) -> Duologue:
+        """Starts the process, and checks what it is."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name="duologue", daemon=True)
+            self._thread.start()
+        try:
+            self._wait(self._chat.start())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stops what runs, and ends the process."""
+        if self._loop:
+            try:
+                self._wait(self._chat.close())
+            finally:
+                self._stop()
+
+    def __enter__(self) -> Duologue:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        loop = self._loop
+        if loop and loop.is_running():
+            closing = asyncio.run_coroutine_threadsafe(self._chat.close(), loop)
+            closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session."""
+        return self._chat.session_id
+
+    @property
+    def ordinal(self) -> int:
+        """Ordinal of the last event that was received."""
+        return self._chat.ordinal
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the process wrote to standard error."""
+        return self._chat.stderr
+
+    @property
+    def hello(self) -> m.HelloFrame:
+        """What the process said of itself."""
+        return self._chat.hello
+
+    @property
+    def initial(self) -> m.SnapshotFrame | None:
+        """The conversation that the process began with, in a stored session."""
+        return self._chat.initial
+
+    def run(self, prompt: str, *, timeout: float | None = None, **options: Any) -> Result:
+        """Asks the model. After `timeout` seconds, and at Ctrl-C, the run is stopped, and TimeoutError or
+        KeyboardInterrupt raised. The other options are those of `duologue.Duologue.run`."""
+        return self._wait(self._chat.run(prompt, **options), timeout)
+
+    def stream(self, prompt: str, **options: Any) -> Stream:
+        """Like `run`, as the events come. Leaving the loop stops the run."""
+        return Stream(self, self._chat.stream(prompt, **options))
+
+    def regenerate(self) -> Stream:
+        """Drops the last answer, and asks its prompt again."""
+        return Stream(self, self._chat.regenerate())
+
+    def replace(self, message_id: str, prompt: str) -> Stream:
+        """Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place."""
+        return Stream(self, self._chat.replace(message_id, prompt))
+
+    def drop_last_turn(self) -> None:
+        """Drops the last prompt and its answer."""
+        self._wait(self._chat.drop_last_turn())
+
+    def cancel(self) -> bool:
+        """Stops the active run, from any thread; False if there is none."""
+        return self._wait(self._chat.cancel())
+
+    def request(self, **body: JsonObject) -> Request:
+        """Sends any request, and returns it when it has its `done`."""
+        return self._wait(self._chat.request(**body))
+
+    def snapshot(self, *, since: int = 0, limit: int = 0, before: int = 0) -> m.SnapshotFrame:
+        """The conversation, or a part of it."""
+        return self._wait(self._chat.snapshot(since=since, limit=limit, before=before))
+
+    def history(self) -> list[m.SnapshotEntity]:
+        """All messages, tool calls and results, oldest first."""
+        return self._wait(self._chat.history())
+
+    def fork(self, turns: int | None = None) -> Duologue:
+        """A client, not started, of a copy of this stored conversation, or of its first turns."""
+        copy = self._wait(self._chat.fork(turns))
+        return Duologue(**{**self._options, "session": copy._session})
+
+    def switch_model(
+        self, *, model: str = "", profile: str = "", engine: str = "", settings: JsonObject | None = None
+    ) -> None:
+        """Chooses what answers from the next prompt on."""
+        self._wait(self._chat.switch_model(model=model, profile=profile, engine=engine, settings=settings))
+
+    def set_tools(self, tools: list[Callable[..., Any] | Tool]) -> None:
+        """Replaces the tools, from the next call of the model on."""
+        self._wait(self._chat.set_tools(tools))
+
+    def reconnect(self) -> list[Change]:
+        """Starts the process again after its end, and goes on with the stored session."""
+        return self._wait(self._chat.reconnect())
+
+    def _wait(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        if self._loop is None:
+            work.close()
+            raise Closed("The client has not been started, or was closed: use `with`, or `start`.")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            # Python 3.10 has a type of its own for it.
+            future.cancel()
+            raise TimeoutError(f"No answer within {timeout} s.") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _stop(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop:
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+class Stream:
+    """A run: iterate over it for its events. `result` is there once the run has ended."""
+
+    def __init__(self, chat: Duologue, stream: _stream.Stream) -> None:
+        self._chat = chat
+        self._stream = stream
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request."""
+        return self._stream.request_id
+
+    @property
+    def result(self) -> Result:
+        """What the run came to."""
+        return self._stream.result
+
+    def wait(self) -> Result:
+        """Waits for the end of the run, without its events."""
+        return self._chat._wait(self._whole())
+
+    def cancel(self) -> None:
+        """Stops this run, from any thread."""
+        self._chat._wait(self._stream.cancel())
+
+    def steer(self, prompt: str) -> Result:
+        """Adds a prompt to this run."""
+        return self._chat._wait(self._stream.steer(prompt))
+
+    def __iter__(self) -> Iterator[Message]:
+        # Events are handed over by the thread of the client without a step of its loop for each.
+        events = self._stream.__aiter__()
+        request, has_news = self._stream._request, threading.Event()
+        request.on_wake = has_news.set
+        try:
+            self._chat._wait(self._chat._chat._send(request))
+            while not request.status or request.events:
+                has_news.clear()
+                if not request.events and not request.status:
+                    has_news.wait()
+                yield from request.take_all()
+                if self._chat._chat._is_paused:
+                    self._chat._chat._in_loop(self._chat._chat._flow)
+            events.finish()
+        finally:
+            events.close()
+
+    async def _whole(self) -> Result:
+        return await self._stream

@@ -1,0 +1,16 @@
+"""Asks for a value of a type; a pydantic model does as well as a dataclass."""
+
+from dataclasses import dataclass
+
+from duologue.sync import Duologue
+
+
+@dataclass
+class City:
+    name: str
+    population: int
+
+
+with Duologue() as chat:
+    city = chat.run("Where is the Brandenburg Gate?", answer=City).value
+    print(city.name, city.population)

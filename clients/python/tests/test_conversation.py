@@ -1,0 +1,341 @@
+"""Conversations with the real program."""
+
+import asyncio
+import dataclasses
+import tempfile
+import unittest
+from typing import Literal
+
+import duologue
+from duologue import TextPatch, messages
+from tests.support import BINARY, CLOCK, real, script, unreachable
+
+CALLS = [
+    {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
+    {"text": "It is noon."},
+]
+
+
+class Conversation(unittest.IsolatedAsyncioTestCase):
+    async def test_a_run_has_a_result(self):
+        async with real("--echo-reasoning") as chat:
+            result = await chat.run("hello")
+        self.assertEqual((result.status, result.text), ("ok", "Turn 1. You said: hello"))
+        self.assertEqual(result.reasoning, "This is turn 1. I repeat what I was told.")
+        self.assertEqual((result.finish_class, result.usage.uncounted_calls), ("completed", 1))
+
+    async def test_a_stream_has_typed_events_and_ends_at_its_done(self):
+        async with real() as chat:
+            stream = chat.stream("hello")
+            events = [event async for event in stream]
+            texts = [event.text for event in events if isinstance(event, TextPatch)]
+            self.assertEqual("".join(texts), "Turn 1. You said: hello")
+            self.assertIsInstance(events[0], messages.UserMessageAccepted)
+            self.assertIsInstance(events[-1], messages.RunFinished)
+            self.assertEqual([event.ordinal for event in events][:3], [1, 2, 3])
+            self.assertEqual({event.request_id for event in events}, {stream.request_id})
+            self.assertEqual(stream.result.text, "Turn 1. You said: hello")
+
+    async def test_requests_in_flight_get_their_own_frames(self):
+        async with real("--echo-delay-ms=1", on_busy="queue") as chat:
+            texts, snapshot = [], None
+            first = chat.stream("one")
+            async for event in first:
+                if snapshot is None and isinstance(event, TextPatch):
+                    second = asyncio.create_task(chat.run("two"))
+                    snapshot = await chat.snapshot()
+                if isinstance(event, TextPatch):
+                    texts.append(event.text)
+            self.assertEqual("".join(texts), "Turn 1. You said: one")
+            self.assertEqual(snapshot.entities[0].payload.text, "one")
+            self.assertEqual((await second).text.splitlines()[0], "Turn 2. You said: two")
+
+    async def test_leaving_a_stream_stops_its_run_and_the_next_prompt_works(self):
+        async with real("--echo-delay-ms=20") as chat:
+            stream = chat.stream("one " * 1000)
+            async for event in stream:
+                if isinstance(event, TextPatch):
+                    break
+            result = await chat.run("two")
+            self.assertEqual(result.text.splitlines()[0], "Turn 2. You said: two")
+            statuses = [entity.payload.status for entity in await chat.history()]
+            self.assertEqual(statuses, ["accepted", "stopped", "accepted", "finished"])
+
+    async def test_a_cancelled_task_stops_its_run(self):
+        async with real("--echo-delay-ms=60000") as chat:
+            task = asyncio.create_task(chat.run("one"))
+            while chat.ordinal < 3:
+                await asyncio.sleep(0)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            # The next prompt is not refused; it is one that takes too long.
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(chat.run("two"), 0.05)
+
+    async def test_a_cancel_is_a_status_and_no_error(self):
+        async with real("--echo-delay-ms=60000", on_busy="queue") as chat:
+            first, second = chat.stream("one"), chat.stream("two")
+            waiting = asyncio.create_task(second._finish())
+            async for event in first:
+                if isinstance(event, messages.ProviderCallStarted):
+                    await second.cancel()
+                    self.assertEqual((await waiting).status, "stopped")
+                    await first.cancel()
+            self.assertEqual(first.result.status, "stopped")
+            self.assertFalse(await chat.cancel())
+
+    async def test_steering_joins_the_run(self):
+        steering = []
+
+        async def get_time(city):
+            steering.append(asyncio.create_task(stream.steer("And in Oz?")))
+            await chat.snapshot()  # The server has read the prompt before it answers this.
+            return "12:00"
+
+        with script(*CALLS) as option:
+            async with real(option, tools=[get_time]) as chat:
+                stream = chat.stream("What time is it?")
+                await stream
+                self.assertTrue((await steering[0]).joined)
+                prompts = [e.payload.text for e in await chat.history() if getattr(e.payload, "role", "") == "user"]
+                self.assertEqual(prompts, ["What time is it?", "And in Oz?"])
+
+    async def test_a_failed_run_raises_after_its_events(self):
+        async with unreachable() as chat:
+            events = []
+            with self.assertRaises(duologue.ProviderError) as caught:
+                async for event in chat.stream("hello"):
+                    events.append(event)
+        self.assertIsInstance(events[-1], messages.RunFailed)
+        self.assertEqual((caught.exception.error_class, caught.exception.is_retryable), ("network", True))
+
+
+class Tools(unittest.IsolatedAsyncioTestCase):
+    async def test_tools_are_functions(self):
+        @duologue.tool(description="The local time in a city.")
+        async def get_time(city: str, unit: Literal["h", "min"] = "h") -> str:
+            return {"Berlin": "12:00"}[city]
+
+        with script(*CALLS) as option:
+            async with real(option, tools=[get_time]) as chat:
+                result = await chat.run("What time is it?")
+        self.assertEqual(result.tool_calls[0].result, '{"result":"12:00"}')
+        self.assertEqual((result.text, result.texts), ("It is noon.", ["Let me look.", "It is noon."]))
+        schema = get_time.__duologue_tool__.parameters
+        self.assertEqual(schema["properties"], {"city": {"type": "string"}, "unit": {"enum": ["h", "min"]}})
+        self.assertEqual(schema["required"], ["city"])
+
+    async def test_a_tool_that_raises_or_takes_too_long_is_a_result(self):
+        def broken(city):
+            raise KeyError(city)
+
+        @duologue.tool(timeout=0.01)
+        async def slow(city):
+            await asyncio.sleep(3600)
+
+        def unreadable(city):
+            return {"value": object()}
+
+        expected = {"broken": "KeyError: 'x'", "slow": "The tool took longer than 0.01 s."}
+        names = [*expected, "unreadable"]
+        calls = {"tools": [{"name": name, "arguments": {"city": "x"}} for name in names]}
+        with script(calls, {"text": "I see."}) as option:
+            async with real(option, tools=[broken, slow, unreadable]) as chat:
+                result = await chat.run("x")
+        results = {call.name: call for call in result.tool_calls}
+        self.assertEqual({call.status for call in result.tool_calls}, {"error"})
+        for name, text in expected.items():
+            self.assertEqual(results[name].result, text)
+        self.assertIn("The result is no JSON", results["unreadable"].result)
+
+    async def test_a_tool_ends_with_its_run(self):
+        ended = asyncio.Event()
+
+        @duologue.tool
+        async def get_time(city):
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                ended.set()
+
+        with script(*CALLS) as option:
+            async with real(option, tools=[get_time]) as chat:
+                stream = chat.stream("x")
+                async for event in stream:
+                    if isinstance(event, messages.FrontendToolCallRequested):
+                        await stream.cancel()
+                await asyncio.wait_for(ended.wait(), 30)
+                self.assertEqual(stream.result.status, "stopped")
+
+    async def test_tools_can_be_replaced(self):
+        def get_time(city):
+            return "12:00"
+
+        with script(*CALLS) as option:
+            async with real(option) as chat:
+                await chat.set_tools([get_time])
+                self.assertEqual((await chat.run("x")).tool_calls[0].status, "success")
+
+    async def decide(self, approve, **options):
+        with script(*CALLS) as option:
+            async with real(option, "--mcp", CLOCK, approve=approve, **options) as chat:
+                return (await chat.run("x")).tool_calls[0]
+
+    async def test_approvals_are_a_callback(self):
+        seen = []
+
+        async def approve(request):
+            seen.append((request.tool_name, request.input))
+            return True
+
+        self.assertEqual((await self.decide(approve)).status, "success")
+        self.assertEqual(seen, [("get_time", '{"city":"Berlin"}')])
+        self.assertIn("Not now.", (await self.decide(lambda _: "Not now.")).result)
+
+    async def test_without_a_decision_calls_are_denied(self):
+        def broken(_):
+            raise ValueError("a secret")
+
+        async def slow(_):
+            await asyncio.sleep(3600)
+
+        self.assertIn("approves no tool calls", (await self.decide(None)).result)
+        call = await self.decide(broken)
+        self.assertIn("could not decide", call.result)
+        self.assertNotIn("secret", call.result)
+        self.assertIn("Nobody decided within", (await self.decide(slow, approve_timeout=0.01)).result)
+
+
+@dataclasses.dataclass
+class Place:
+    name: str
+    kind: Literal["city", "town"]
+    twins: list[str] = dataclasses.field(default_factory=list)
+
+
+class Structured(unittest.IsolatedAsyncioTestCase):
+    async def ask(self, text, answer):
+        with script({"text": text}) as option:
+            async with real(option) as chat:
+                return await chat.run("Where?", answer=answer)
+
+    async def test_an_answer_is_a_value_of_a_type(self):
+        place = {"name": "Köln", "kind": "city", "twins": ["Cork"]}
+        text = '{"name": "Köln", "kind": "city", "twins": ["Cork"]}'
+        self.assertEqual((await self.ask(text, Place)).value, Place(**place))
+        self.assertEqual((await self.ask("[1, 2]", list[int])).value, [1, 2])
+        schema = {"type": "object", "required": ["name"]}
+        self.assertEqual((await self.ask(text, schema)).value, place)
+
+    async def test_an_answer_may_be_a_pydantic_model(self):
+        try:
+            from pydantic import BaseModel
+        except ImportError:
+            self.skipTest("pydantic is not installed")
+
+        class City(BaseModel):
+            name: str
+
+        self.assertEqual((await self.ask('{"name": "Köln"}', City)).value, City(name="Köln"))
+
+    async def test_another_answer_is_an_error(self):
+        with self.assertRaises(duologue.AnswerError) as caught:
+            await self.ask('{"name": 3}', Place)
+        self.assertEqual(caught.exception.text, '{"name": 3}')
+
+
+class Sessions(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.place = {"store": folder.name + "/chat.db", "session": "ada"}
+
+    async def test_a_session_goes_on(self):
+        async with real(**self.place) as chat:
+            await chat.run("one")
+            seen = chat.ordinal
+        async with real(**self.place) as chat:
+            self.assertEqual((chat.session_id, chat.ordinal), ("ada", seen))
+            self.assertEqual(len(chat.initial.entities), 2)
+            self.assertEqual((await chat.run("two")).text.splitlines()[0], "Turn 2. You said: two")
+            changed = await chat.snapshot(since=seen)
+            self.assertEqual([entity.payload.role for entity in changed.entities], ["user", "assistant"])
+            self.assertEqual(len((await chat.snapshot(limit=1)).entities), 1)
+            self.assertEqual(len(await chat.history()), 4)
+
+    async def test_the_end_of_a_conversation_is_edited(self):
+        async with real() as chat:
+            first = await chat.run("one")
+            await chat.run("two")
+            self.assertEqual((await chat.regenerate()).text.splitlines()[0], "Turn 2. You said: two")
+            async for event in chat.replace(first.message_id, "three"):
+                pass
+            texts = [entity.payload.text for entity in await chat.history()]
+            self.assertEqual(texts, ["three", "Turn 1. You said: three"])
+            await chat.drop_last_turn()
+            self.assertEqual(await chat.history(), [])
+
+    async def test_a_session_is_copied(self):
+        async with real(**self.place) as chat:
+            await chat.run("one")
+            await chat.run("two")
+            async with await chat.fork(turns=1) as copy:
+                self.assertNotEqual(copy.session_id, "ada")
+                self.assertEqual(len(copy.initial.entities), 2)
+            self.assertEqual(len(await chat.history()), 4)
+
+    async def test_history_comes_in_pages(self):
+        from duologue import _client
+
+        self.addCleanup(setattr, _client, "PAGE_ENTITIES", _client.PAGE_ENTITIES)
+        _client.PAGE_ENTITIES = 3
+        async with real() as chat:
+            for number in range(4):
+                await chat.run(f"prompt {number}")
+            history = await chat.history()
+        self.assertEqual([entity.payload.text for entity in history][::2], [f"prompt {n}" for n in range(4)])
+
+    async def test_models_and_settings(self):
+        async with real() as chat:
+            await chat.switch_model(engine="echo")
+            self.assertEqual((await chat.run("x", settings={"temperature": 0.5})).status, "ok")
+            with self.assertRaises(duologue.RequestError) as caught:
+                await chat.run("x", settings={"nonsense": 1})
+            self.assertEqual(caught.exception.code, "invalid_settings")
+
+    async def test_attachments(self):
+        from tests.support import ROOT
+
+        async with real() as chat:
+            result = await chat.run("What?", attachments=[ROOT / "examples/squares.png"])
+        self.assertIn("squares.png (image/png, 8x8, 82 bytes)", result.text)
+
+
+class Sync(unittest.TestCase):
+    def test_the_same_without_await(self):
+        from duologue.sync import Duologue
+
+        with Duologue(binary=BINARY, engine="echo", args=["--echo-delay-ms=5"]) as chat:
+            self.assertEqual(chat.run("one").text, "Turn 1. You said: one")
+            stream = chat.stream("two")
+            texts = [event.text for event in stream if isinstance(event, TextPatch)]
+            self.assertEqual("".join(texts), stream.result.text)
+            for event in chat.stream("three " * 100):
+                break
+            with self.assertRaises(TimeoutError):
+                chat.run("four " * 1000, timeout=0.05)
+            chat.drop_last_turn()
+            chat.drop_last_turn()
+            self.assertEqual(len(chat.history()), 4)
+            self.assertEqual(chat.regenerate().wait().status, "ok")
+
+    def test_a_failed_run_raises(self):
+        from duologue.sync import Duologue
+
+        options = ["--model=m", "--base-url=http://127.0.0.1:9", "--retries=0"]
+        with Duologue(binary=BINARY, engine="openai", args=options) as chat:
+            with self.assertRaises(duologue.ProviderError):
+                chat.run("x")
+            with self.assertRaises(duologue.ProviderError):
+                list(chat.stream("x"))

@@ -1,0 +1,310 @@
+"""Servers that make it difficult, ends of all kinds, and errors."""
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import duologue
+from duologue import Duologue, TextPatch, Unknown, messages
+from duologue._lines import Lines, Overlong
+from tests.support import BINARY, DIFFICULT, ROOT, difficult, pid_of, provider, real, unreachable, wait_until_gone
+
+LINES_OF_A_RUN = 9
+LONG = 64 * 1024 * 1024
+
+
+class Frames(unittest.IsolatedAsyncioTestCase):
+    async def test_halves_of_lines(self):
+        async with difficult("halves") as chat:
+            self.assertEqual((await chat.run("x")).text, "Hello, wörld!")
+
+    async def test_long_lines(self):
+        async with difficult(f"long:{LONG}") as chat:
+            self.assertEqual(len((await chat.run("x")).text), LONG)
+
+    async def test_a_line_past_the_limit_fails_its_run_alone(self):
+        async with difficult(f"long:{LONG}", line_bytes_max=1024 * 1024) as chat:
+            for _ in range(2):
+                with self.assertRaises(duologue.TooLong):
+                    await chat.run("x")
+            await chat.snapshot()
+
+    def test_lines_of_all_sizes_in_chunks_of_all_sizes(self):
+        text = b"".join(b"x" * size + b"\n" for size in range(20)) + b"rest"
+        expected = [b"x" * size if size <= 10 else None for size in range(20)]
+        for size in range(1, len(text) + 1):
+            lines = Lines(10)
+            chunks = [text[at : at + size] for at in range(0, len(text), size)]
+            found = [line for chunk in chunks for line in lines.feed(chunk)]
+            self.assertEqual([None if isinstance(line, Overlong) else line for line in found], expected, size)
+            self.assertEqual(lines.rest, 4)
+
+    async def test_what_is_newer_than_the_client_is_kept(self):
+        async with difficult("unknown") as chat:
+            stream = chat.stream("x")
+            events = [event async for event in stream]
+            unknown = [event for event in events if isinstance(event, Unknown)]
+            self.assertEqual([(event.type, event.raw["mood"]) for event in unknown], [("example.mood.v9.MoodChanged", "curious")])
+            patch = next(event for event in events if isinstance(event, TextPatch))
+            self.assertEqual(patch.raw["novelty"], {"deep": [1, 2]})
+            self.assertEqual(patch.mode, "CHAT_STREAM_PATCH_MODE_SIDEWAYS")
+            self.assertEqual(stream.result.text, "Hello, wörld!")
+            entities = (await chat.snapshot()).entities
+            self.assertEqual([type(entity.payload) for entity in entities], [messages.MessageEntity, Unknown])
+            self.assertIn("telepathy", chat.hello.capabilities)
+
+    async def test_frames_of_others_reach_nobody(self):
+        async with difficult("leftovers") as chat:
+            for _ in range(3):
+                stream = chat.stream("x")
+                texts = [event.text async for event in stream if isinstance(event, TextPatch)]
+                self.assertEqual(texts, ["Hello, ", "wörld!"])
+
+    async def test_a_flood_of_standard_error(self):
+        async with difficult("flood") as chat:
+            self.assertEqual((await chat.run("x")).status, "ok")
+            self.assertLessEqual(len(chat.stderr), 16 * 1024)
+
+    async def test_text_among_the_frames_is_an_error(self):
+        async with difficult("garbage") as chat:
+            with self.assertRaisesRegex(duologue.ProtocolError, "INFO this is no frame"):
+                await chat.run("x")
+
+    async def test_a_stream_that_is_not_read_is_left_in_the_pipe(self):
+        async with difficult("endless") as chat:
+            async for event in chat.stream("x"):
+                if isinstance(event, TextPatch):
+                    break
+            stream = chat.stream("x")
+            events = aiter(stream)
+            await anext(events)
+            while not chat._is_paused:
+                await asyncio.sleep(0)
+            waiting = stream._request.waiting_bytes
+            self.assertLess(waiting, 9 * 1024 * 1024)
+            # A request that waits for its answer gets it, whoever is behind.
+            await chat.snapshot()
+            events.close()
+            del events
+            self.assertEqual(stream._request.waiting_bytes, 0)
+
+    async def test_requests_past_the_limit_of_the_server_are_not_sent(self):
+        async with real("--max-request-bytes=1000") as chat:
+            with self.assertRaises(duologue.TooLong):
+                await chat.run("x" * 1000)
+            self.assertEqual((await chat.run("x")).status, "ok")
+
+
+class Ends(unittest.IsolatedAsyncioTestCase):
+    async def test_an_end_at_every_point(self):
+        for scenario in ("die", "die-half"):
+            for number in range(LINES_OF_A_RUN + 2):
+                with self.subTest(scenario=scenario, number=number):
+                    with self.assertRaises(duologue.ProcessEnded) as caught:
+                        async with difficult(f"{scenario}:{number}") as chat:
+                            pid = pid_of(chat)
+                            await chat.run("x")
+                            await chat.run("y")
+                    self.assertEqual(caught.exception.status, 9)
+                    self.assertIn("the difficult server has died", caught.exception.stderr)
+                    self.assertIn("the difficult server has died", str(caught.exception))
+                    if number > 1:
+                        wait_until_gone(pid)
+
+    async def test_a_server_that_never_answers(self):
+        with self.assertRaisesRegex(duologue.ProtocolError, "did not begin within"):
+            await difficult("silent", start_timeout=0.3).start()
+        with self.assertRaisesRegex(duologue.ProtocolError, "did not begin within"):
+            await difficult("mute", start_timeout=0.3).start()
+
+    async def test_a_run_that_can_not_be_stopped(self):
+        async with difficult("stubborn", cancel_timeout=0.01) as chat:
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(chat.run("x"), 0.05)
+            # The prompt waits for the end of the run as long as it should, and the answer of the server counts then.
+            with self.assertRaises(duologue.Busy):
+                await chat.run("y")
+
+    async def test_hello_is_checked(self):
+        with self.assertRaisesRegex(duologue.VersionError, "0.0.1 is too old"):
+            await difficult("old").start()
+        with self.assertRaisesRegex(duologue.ProtocolError, "speaks example.other.v1"):
+            await difficult("foreign").start()
+        with self.assertRaisesRegex(duologue.ProtocolError, "does not begin with `hello`"):
+            await difficult("no-hello").start()
+
+    async def test_closing_goes_as_far_as_it_has_to(self):
+        chat = await real().start()
+        pid = pid_of(chat)
+        await chat.close()
+        wait_until_gone(pid)
+        with self.assertRaises(duologue.Closed):
+            await chat.run("x")
+        # It hears neither the shutdown, nor the end of its input, nor SIGTERM.
+        chat = difficult("deaf", start_timeout=0.5, close_timeout=0.05)
+        with self.assertRaises(duologue.ProtocolError):
+            await chat.start()
+
+    async def test_closing_stops_what_runs(self):
+        chat = await real("--echo-delay-ms=60000").start()
+        run = asyncio.create_task(chat.run("x"))
+        while chat.ordinal < 3:
+            await asyncio.sleep(0)
+        await chat.close()
+        self.assertEqual((await run).status, "stopped")
+
+    async def test_a_client_may_be_started_again(self):
+        chat = real()
+        for _ in range(2):
+            async with chat:
+                self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
+
+    async def test_nothing_is_shown_twice_after_a_reconnect(self):
+        with tempfile.TemporaryDirectory() as folder:
+            async with real("--echo-delay-ms=5", store=folder + "/chat.db", session="ada") as chat:
+                shown = []
+                with self.assertRaises(duologue.ProcessEnded) as caught:
+                    async for event in chat.stream("word " * 1000):
+                        if isinstance(event, TextPatch):
+                            shown.append(event.text)
+                        if len(shown) == 20:
+                            os.kill(pid_of(chat), signal.SIGKILL)
+                self.assertEqual(caught.exception.status, -signal.SIGKILL)
+                with self.assertRaises(duologue.ProcessEnded):
+                    await chat.run("next")
+                changes = await chat.reconnect()
+                whole = (await chat.history())[-1].payload
+                answer = [change for change in changes if change.entity.id == whole.message_id]
+                self.assertEqual("".join(shown) + "".join(change.text for change in answer), whole.text)
+                self.assertEqual(whole.status, "stopped")
+                self.assertNotIn("user", [change.entity.payload.role for change in changes])
+                self.assertEqual((await chat.run("hello")).status, "ok")
+
+    async def test_only_a_stored_session_goes_on(self):
+        async with real() as chat:
+            with self.assertRaises(duologue.DuologueError):
+                await chat.reconnect()
+
+
+class Killed(unittest.TestCase):
+    def program(self, text):
+        text = f"import sys\nsys.path.insert(0, {str(ROOT / 'clients/python')!r})\n" + textwrap.dedent(text)
+        return subprocess.Popen([sys.executable, "-c", text, BINARY], stdout=subprocess.PIPE, text=True)
+
+    def test_the_process_ends_with_a_program_that_is_killed(self):
+        program = self.program(
+            """
+            import asyncio, duologue
+            async def main():
+                chat = await duologue.Duologue(binary=sys.argv[1], engine="echo", args=["--echo-delay-ms=60000"]).start()
+                async for event in chat.stream("x"):
+                    if isinstance(event, duologue.messages.ProviderCallStarted):
+                        print(chat._process._popen.pid, flush=True)
+            asyncio.run(main())
+            """
+        )
+        pid = int(program.stdout.readline())
+        program.kill()
+        program.wait()
+        program.stdout.close()
+        wait_until_gone(pid)
+
+    def test_the_process_ends_with_its_loop_and_with_the_interpreter(self):
+        for keep in ("del chat", "pass"):
+            program = self.program(
+                f"""
+                import asyncio, duologue, gc
+                async def start():
+                    return await duologue.Duologue(binary=sys.argv[1], engine="echo").start()
+                chat = asyncio.run(start())
+                print(chat._process._popen.pid, flush=True)
+                {keep}
+                """
+            )
+            pid = int(program.stdout.readline())
+            wait_until_gone(pid)
+            self.assertEqual(program.wait(), 0)
+            program.stdout.close()
+
+    def test_the_process_ends_with_a_client_that_is_dropped(self):
+        from duologue.sync import Duologue
+
+        chat = Duologue(binary=BINARY, engine="echo").start()
+        pid = pid_of(chat._chat)
+        del chat
+        gc.collect()
+        wait_until_gone(pid)
+
+
+class Errors(unittest.IsolatedAsyncioTestCase):
+    async def test_busy(self):
+        async with real("--echo-delay-ms=60000") as chat:
+            async for event in chat.stream("x"):
+                with self.assertRaises(duologue.Busy):
+                    await chat.run("y")
+                break
+
+    async def test_another_session(self):
+        async with real() as chat:
+            await chat.run("x")
+            with self.assertRaises(duologue.SessionMismatch):
+                await chat.request(sessionId="another", snapshot={})
+
+    async def test_a_provider(self):
+        with provider(429, {"retry-after": "90"}) as address:
+            options = {"model": "m", "args": [f"--base-url={address}"], "env": {"OPENAI_API_KEY": "not-a-secret"}}
+            async with Duologue(binary=BINARY, engine="openai", **options) as chat:
+                with self.assertRaises(duologue.ProviderError) as caught:
+                    await chat.run("x")
+        error = caught.exception
+        self.assertEqual((error.error_class, error.retry_after, error.is_retryable), ("rate_limited", 90.0, True))
+        async with unreachable() as chat:
+            with self.assertRaises(duologue.ProviderError) as caught:
+                await chat.run("x")
+        self.assertEqual((caught.exception.error_class, caught.exception.retry_after), ("network", None))
+
+    async def test_tools(self):
+        async with real() as chat:
+            with self.assertRaises(duologue.ToolError):
+                await chat.request(toolResult={"toolCallId": "unknown"})
+            bad = duologue.Tool(print, "no name", "", {})
+            with self.assertRaises(duologue.ToolError):
+                await chat.set_tools([bad])
+
+    async def test_a_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = {"store": folder + "/chat.db", "session": "ada"}
+            async with real(**place):
+                with self.assertRaises(duologue.StoreError) as caught:
+                    await real(**place).start()
+                self.assertEqual(caught.exception.code, "session_locked")
+
+    async def test_a_command_line(self):
+        with self.assertRaises(duologue.ConfigError) as caught:
+            await real("--nonsense").start()
+        self.assertIn("--nonsense", str(caught.exception))
+
+    async def test_not_installed(self):
+        with self.assertRaisesRegex(duologue.NotInstalled, "the argument `binary`"):
+            await Duologue(binary="/nowhere/duologue").start()
+        path, named = os.environ["PATH"], os.environ.pop("DUOLOGUE_BIN", None)
+        try:
+            os.environ["PATH"] = "/nowhere"
+            with self.assertRaisesRegex(duologue.NotInstalled, "not on the PATH"):
+                await Duologue().start()
+            os.environ["DUOLOGUE_BIN"] = "/nowhere/duologue"
+            with self.assertRaisesRegex(duologue.NotInstalled, "DUOLOGUE_BIN"):
+                await Duologue().start()
+            os.environ["DUOLOGUE_BIN"] = BINARY
+            await (await Duologue(engine="echo").start()).close()
+        finally:
+            os.environ["PATH"] = path
+            os.environ.pop("DUOLOGUE_BIN", None)
+            if named:
+                os.environ["DUOLOGUE_BIN"] = named
