@@ -1,0 +1,125 @@
+const RETRYABLE = new Set(["rate_limited", "timeout", "network", "malformed_stream"]);
+const CLASSES = new Set([...RETRYABLE, "auth", "context_overflow", "provider", "tool", "config", "aborted", "internal"]);
+
+/** Base of all errors of this package. */
+export class DuologueError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+
+/** There is no program `duologue` where it was looked for; trying again does not help. */
+export class NotInstalled extends DuologueError {}
+
+/** The program does not speak the protocol, or has stopped doing so. */
+export class ProtocolError extends DuologueError {}
+
+/** The program is too old for this package. */
+export class VersionError extends ProtocolError {}
+
+/** A line is longer than a limit: of the server for a request, of the client for a frame. */
+export class TooLong extends DuologueError {}
+
+/** The client was closed. */
+export class Closed extends DuologueError {}
+
+/** The process ended before it had answered; `Duologue.reconnect` goes on from the store. */
+export class ProcessEnded extends DuologueError {
+  constructor(
+    message: string,
+    /** Exit status; null if a signal ended the process. */
+    readonly status: number | null,
+    /** The signal that ended it. */
+    readonly signal: string | null,
+    /** The end of its standard error. */
+    readonly stderr: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The server refused a request, or its run failed. `code` is for programs; the message is for people. */
+export class RequestError extends DuologueError {
+  constructor(
+    readonly code: string,
+    message: string,
+    readonly detail: string = "",
+  ) {
+    super(message || code);
+  }
+}
+
+/** A run is active, and the client was started with `onBusy: "reject"`. */
+export class Busy extends RequestError {}
+
+/** The request names another session than the process holds. */
+export class SessionMismatch extends RequestError {}
+
+/** The model could not answer. */
+export class ProviderError extends RequestError {
+  /** Class of the failure, as `rate_limited`. */
+  readonly errorClass: string;
+  /** The same prompt may succeed later. */
+  readonly isRetryable: boolean;
+  /** The wait in seconds that the provider has asked for, if it has. */
+  readonly retryAfter: number | undefined;
+
+  constructor(code: string, message: string, detail = "") {
+    super(code, message, detail);
+    const word = detail.split(":", 1)[0] ?? "";
+    this.errorClass = CLASSES.has(word) ? word : "internal";
+    this.isRetryable = RETRYABLE.has(this.errorClass);
+    const wait = /requests a wait of (\d+) s/.exec(message);
+    this.retryAfter = wait ? Number(wait[1]) : undefined;
+  }
+}
+
+/** The command line, a file, a key or a model is wrong; trying again does not help. */
+export class ConfigError extends ProviderError {}
+
+/** A list of tools, or a result, is not what the server can take; or a run ended because of its tools. */
+export class ToolError extends RequestError {}
+
+/** The conversation can't be stored or read, or another process holds it (`session_locked`). */
+export class StoreError extends RequestError {}
+
+/** The model has answered, but not with what was asked for. */
+export class AnswerError extends RequestError {
+  /** Its answer. */
+  text = "";
+}
+
+/** The members of an `error` frame. */
+export interface ErrorFrameJson {
+  code?: string;
+  message?: string;
+  detail?: string;
+  terminal?: boolean;
+}
+
+/** The error that an `error` frame stands for. */
+export function errorOf({ code = "", message = "", detail = "" }: ErrorFrameJson): RequestError {
+  switch (code) {
+    case "session_busy":
+      return new Busy(code, message, detail);
+    case "session_mismatch":
+      return new SessionMismatch(code, message, detail);
+    case "store_failed":
+    case "session_locked":
+    case "snapshot_failed":
+      return new StoreError(code, message, detail);
+    case "invalid_tools":
+    case "unknown_tool_call":
+      return new ToolError(code, message, detail);
+    case "invalid_answer":
+      return new AnswerError(code, message, detail);
+    case "run_failed":
+    case "engine_init_failed":
+      if (detail.startsWith("config:")) return new ConfigError(code, message, detail);
+      if (detail.startsWith("tool:")) return new ToolError(code, message, detail);
+      return new ProviderError(code, message, detail);
+    default: // also the codes of later versions
+      return new RequestError(code, message, detail);
+  }
+}

@@ -1,0 +1,91 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { errorOf, type DuologueError, type ErrorFrameJson } from "./errors.js";
+import type { FrameEvent } from "./events.js";
+import { Summary } from "./result.js";
+
+/** A request in flight. The client's reader fills it; what waits for it may be dropped at any time. */
+export class Request {
+  isStreamed = false;
+  isSent = false;
+  status = "";
+  error: DuologueError | undefined;
+  snapshot: JsonObject | undefined;
+  waitingBytes = 0;
+  readonly summary = new Summary();
+  readonly finished: Promise<void>;
+  #events: [FrameEvent, number][] = [];
+  #next = 0;
+  #finish!: () => void;
+  #waiters: (() => void)[] = [];
+
+  constructor(
+    readonly id: string,
+    readonly body: JsonObject,
+  ) {
+    this.finished = new Promise((resolve) => (this.#finish = resolve));
+  }
+
+  /** It starts a run, or waits for one. */
+  get isRun(): boolean {
+    const submit = this.body.submit as JsonObject | undefined;
+    return this.body.edit !== undefined || (submit !== undefined && submit.targetRequestId === undefined);
+  }
+
+  event(event: FrameEvent, size: number): void {
+    this.summary.apply(event);
+    if (this.isStreamed) {
+      this.#events.push([event, size]);
+      this.waitingBytes += size;
+      if (this.#waiters.length > 0) this.#wake();
+    }
+  }
+
+  /** The next event that nobody has taken. */
+  take(): FrameEvent | undefined {
+    const next = this.#events[this.#next];
+    if (!next) return undefined;
+    this.#next += 1;
+    this.waitingBytes -= next[1];
+    if (this.#next === this.#events.length) this.#clear();
+    return next[0];
+  }
+
+  dropEvents(): void {
+    this.isStreamed = false;
+    this.waitingBytes = 0;
+    this.#clear();
+  }
+
+  fail(error: ErrorFrameJson): void {
+    // The first error is the cause of those that follow.
+    this.error ??= errorOf(error);
+  }
+
+  done(status: string): void {
+    this.status = status || "failed";
+    this.#finish();
+    this.#wake();
+  }
+
+  /** The request gets no `done` any more. */
+  end(error: DuologueError): void {
+    this.error ??= error;
+    this.done("failed");
+  }
+
+  /** Waits for an event or the end. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  #clear(): void {
+    this.#events = [];
+    this.#next = 0;
+  }
+
+  #wake(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const wake of waiters) wake();
+  }
+}

@@ -1,0 +1,305 @@
+// Conversations with the real program.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { join } from "node:path";
+import { z } from "zod";
+import { AnswerError, Duologue, ProviderError, RequestError, tool, type Approve, type Event, type Options } from "duologue";
+import { CLOCK, hold, inFolder, real, ROOT, unreachable, withScript } from "./support.js";
+
+const CALLS = [
+  { text: "Let me look.", tools: [{ name: "get_time", arguments: { city: "Berlin" } }] },
+  { text: "It is noon." },
+];
+const never = () => new Promise<never>(() => undefined);
+const anything = { type: "object" };
+
+test("a run has a result", async () => {
+  await hold(real(["--echo-reasoning"]), async (chat) => {
+    const result = await chat.run("hello");
+    assert.deepEqual([result.status, result.text], ["ok", "Turn 1. You said: hello"]);
+    assert.equal(result.reasoning, "This is turn 1. I repeat what I was told.");
+    assert.deepEqual([result.finishClass, result.usage?.uncountedCalls], ["completed", 1]);
+  });
+});
+
+test("a stream has typed events and ends at its done", async () => {
+  await hold(real(), async (chat) => {
+    const stream = chat.stream("hello");
+    const events: Event[] = [];
+    for await (const event of stream) events.push(event);
+    const texts = events.flatMap((event) => (event.name === "ChatTextPatch" ? [event.payload.text] : []));
+    assert.equal(texts.join(""), "Turn 1. You said: hello");
+    assert.deepEqual([events[0]?.name, events.at(-1)?.name], ["ChatUserMessageAccepted", "ChatRunFinished"]);
+    assert.deepEqual(events.slice(0, 3).map((event) => event.ordinal), [1n, 2n, 3n]);
+    assert.deepEqual([...new Set(events.map((event) => event.requestId))], [stream.requestId]);
+    assert.equal(stream.result.text, "Turn 1. You said: hello");
+  });
+});
+
+test("requests in flight get their own frames", async () => {
+  await hold(real(["--echo-delay-ms=1"], { onBusy: "queue" }), async (chat) => {
+    let second: Promise<{ text: string }> | undefined;
+    let text = "";
+    for await (const event of chat.stream("one")) {
+      if (event.name !== "ChatTextPatch") continue;
+      text += event.payload.text;
+      second ??= chat.run("two");
+      assert.equal((await chat.snapshot()).entities[0]?.json.text, "one");
+    }
+    assert.equal(text, "Turn 1. You said: one");
+    assert.equal((await second)?.text.split("\n")[0], "Turn 2. You said: two");
+  });
+});
+
+test("leaving a stream stops its run and the next prompt works", async () => {
+  await hold(real(["--echo-delay-ms=20"]), async (chat) => {
+    for await (const event of chat.stream("one ".repeat(1000))) if (event.name === "ChatTextPatch") break;
+    const result = await chat.run("two");
+    assert.equal(result.text.split("\n")[0], "Turn 2. You said: two");
+    const statuses = (await chat.history()).map((entity) => entity.json.status);
+    assert.deepEqual(statuses, ["accepted", "stopped", "accepted", "finished"]);
+  });
+});
+
+test("an aborted signal stops its run, which is no error", async () => {
+  await hold(real(["--echo-delay-ms=60000"], { onBusy: "queue" }), async (chat) => {
+    const [first, second] = [new AbortController(), new AbortController()];
+    const stream = chat.stream("one", { signal: first.signal });
+    const waiting = chat.run("two", { signal: second.signal });
+    for await (const event of stream) {
+      if (event.name !== "ChatProviderCallStarted") continue;
+      second.abort();
+      assert.equal((await waiting).status, "stopped");
+      first.abort();
+    }
+    assert.equal(stream.result.status, "stopped");
+    assert.equal((await chat.run("three", { signal: AbortSignal.abort() })).status, "stopped");
+    assert.equal(await chat.cancel(), false);
+    assert.equal((await chat.history()).length, 1);
+  });
+});
+
+test("a cancel is a status and no error", async () => {
+  await hold(real(["--echo-delay-ms=60000"]), async (chat) => {
+    for (const cancel of ["its own", "the session's"]) {
+      const stream = chat.stream("one");
+      for await (const event of stream) {
+        if (event.name === "ChatProviderCallStarted") await (cancel === "its own" ? stream.cancel() : chat.cancel());
+      }
+      assert.equal(stream.result.status, "stopped");
+    }
+  });
+});
+
+test("steering joins the run", async () => {
+  await withScript(CALLS, async (option) => {
+    let steered: Promise<{ joined: boolean }> | undefined;
+    const get_time = tool({
+      name: "get_time",
+      parameters: anything,
+      async run() {
+        steered = stream.steer("And in Oz?");
+        await chat.snapshot(); // The server has read the prompt before it answers this.
+        return "12:00";
+      },
+    });
+    const chat = await Duologue.start(real([option], { tools: [get_time] }));
+    const stream = chat.stream("What time is it?");
+    await stream;
+    assert.equal((await steered)?.joined, true);
+    await chat.close();
+  });
+});
+
+test("a failed run throws after its events", async () => {
+  await hold(unreachable(), async (chat) => {
+    const names: string[] = [];
+    await assert.rejects(
+      async () => {
+        for await (const event of chat.stream("hello")) names.push(event.name);
+      },
+      (error) => error instanceof ProviderError && error.errorClass === "network" && error.isRetryable,
+    );
+    assert.equal(names.at(-1), "ChatRunFailed");
+  });
+});
+
+test("tools are functions", async () => {
+  const getTime = tool({
+    name: "get_time",
+    description: "The local time in a city.",
+    parameters: z.object({ city: z.string() }),
+    run: async ({ city }) => ({ Berlin: "12:00" })[city],
+  });
+  await withScript(CALLS, (option) =>
+    hold(real([option], { tools: [getTime] }), async (chat) => {
+      const result = await chat.run("What time is it?");
+      assert.equal(result.toolCalls[0]?.result, '{"result":"12:00"}');
+      assert.deepEqual([result.text, result.texts], ["It is noon.", ["Let me look.", "It is noon."]]);
+    }),
+  );
+});
+
+test("a tool that throws or takes too long is a result", async () => {
+  const tools = [
+    tool({ name: "broken", parameters: anything, run: () => { throw new Error("no such city"); } }),
+    tool({ name: "slow", parameters: anything, timeoutMs: 10, run: never }),
+    tool({ name: "unreadable", parameters: anything, run: () => 1n }),
+    tool({ name: "picky", parameters: z.object({ city: z.number() }), run: () => "never" }),
+  ];
+  const calls = [{ tools: tools.map(({ name }) => ({ name, arguments: { city: "x" } })) }, { text: "I see." }];
+  await withScript(calls, (option) =>
+    hold(real([option], { tools }), async (chat) => {
+      const { toolCalls } = await chat.run("x");
+      const results = Object.fromEntries(toolCalls.map((call) => [call.name, call.result]));
+      assert.deepEqual([...new Set(toolCalls.map((call) => call.status))], ["error"]);
+      assert.equal(results.broken, "no such city");
+      assert.equal(results.slow, "The tool took longer than 0.01 s.");
+      assert.match(results.unreadable ?? "", /BigInt/);
+      assert.match(results.picky ?? "", /expected number/);
+    }),
+  );
+});
+
+test("a tool ends with its run", async () => {
+  const aborted = deferred();
+  const slow = tool({
+    name: "get_time",
+    parameters: anything,
+    run: (_, { signal }) => new Promise(() => signal.addEventListener("abort", () => aborted.resolve())),
+  });
+  await withScript(CALLS, (option) =>
+    hold(real([option], { tools: [slow] }), async (chat) => {
+      const stream = chat.stream("x");
+      for await (const event of stream) if (event.name === "FrontendToolCallRequested") await stream.cancel();
+      await aborted.promise;
+      assert.equal(stream.result.status, "stopped");
+    }),
+  );
+});
+
+function deferred() {
+  let resolve!: () => void;
+  const promise = new Promise<void>((set) => (resolve = set));
+  return { promise, resolve };
+}
+
+test("tools can be replaced", async () => {
+  await withScript(CALLS, (option) =>
+    hold(real([option]), async (chat) => {
+      await chat.setTools([tool({ name: "get_time", parameters: anything, run: () => "12:00" })]);
+      assert.equal((await chat.run("x")).toolCalls[0]?.status, "success");
+    }),
+  );
+});
+
+const decision = (approve: Approve | undefined, options: Options = {}) =>
+  withScript(CALLS, (option) =>
+    hold(real([option, "--mcp", CLOCK], { ...(approve && { approve }), ...options }), async (chat) => {
+      return (await chat.run("x")).toolCalls[0];
+    }),
+  );
+
+test("approvals are a callback", async () => {
+  const seen: string[][] = [];
+  const call = await decision(async (request) => seen.push([request.toolName, request.input]) > 0);
+  assert.equal(call?.status, "success");
+  assert.deepEqual(seen, [["get_time", '{"city":"Berlin"}']]);
+  assert.match((await decision(() => "Not now."))?.result ?? "", /Not now\./);
+});
+
+test("without a decision calls are denied", async () => {
+  assert.match((await decision(undefined))?.result ?? "", /approves no tool calls/);
+  const broken = await decision(() => { throw new Error("a secret"); });
+  assert.match(broken?.result ?? "", /could not decide/);
+  assert.doesNotMatch(broken?.result ?? "", /secret/);
+  assert.match((await decision(never, { approveTimeoutMs: 10 }))?.result ?? "", /Nobody decided within/);
+});
+
+const City = z.object({ name: z.string(), twins: z.array(z.string()).default([]) });
+const ask = <T>(text: string, answer: import("duologue").Schema<T>) =>
+  withScript([{ text }], (option) => hold(real([option]), (chat) => chat.run("Where?", { answer })));
+
+test("an answer is a value of a type", async () => {
+  const text = '{"name": "Köln", "twins": ["Cork"]}';
+  const { value } = await ask(text, City);
+  assert.equal(value?.twins[0]?.toUpperCase(), "CORK");
+  assert.deepEqual((await ask(text, { type: "object", required: ["name"] })).value, JSON.parse(text));
+  const type = { "~standard": { version: 1 as const, vendor: "own", validate: () => ({ value: 7 }) } };
+  assert.equal((await ask("[1]", { type, jsonSchema: { type: "array" } })).value, 7);
+  await assert.rejects(ask("[1]", type), /does not know its JSON Schema/);
+});
+
+test("another answer is an error", async () => {
+  const isAnswer = (text: string) => (error: unknown) => error instanceof AnswerError && error.text === text;
+  await assert.rejects(ask('{"name": 3}', City), isAnswer('{"name": 3}'));
+  // What the JSON Schema can't say, the type checks here.
+  await assert.rejects(ask('"x"', z.string().refine((text) => text !== "x")), isAnswer('"x"'));
+});
+
+test("a session goes on", () =>
+  inFolder(async (folder) => {
+    const place = { store: join(folder, "chat.db"), session: "ada" };
+    const seen = await hold(real([], place), async (chat) => {
+      await chat.run("one");
+      return chat.ordinal;
+    });
+    await hold(real([], place), async (chat) => {
+      assert.deepEqual([chat.sessionId, chat.ordinal, chat.initial?.entities.length], ["ada", seen, 2]);
+      assert.equal((await chat.run("two")).text.split("\n")[0], "Turn 2. You said: two");
+      const changed = await chat.snapshot({ since: seen });
+      assert.deepEqual(changed.entities.map((entity) => entity.json.role), ["user", "assistant"]);
+      assert.equal((await chat.snapshot({ limit: 1 })).entities.length, 1);
+      assert.equal((await chat.history()).length, 4);
+    });
+  }));
+
+test("the end of a conversation is edited", async () => {
+  await hold(real(), async (chat) => {
+    const first = await chat.run("one");
+    await chat.run("two");
+    assert.equal((await chat.regenerate()).text.split("\n")[0], "Turn 2. You said: two");
+    await chat.replace(first.messageId, "three");
+    const texts = (await chat.history()).map((entity) => entity.json.text);
+    assert.deepEqual(texts, ["three", "Turn 1. You said: three"]);
+    await chat.dropLastTurn();
+    assert.deepEqual(await chat.history(), []);
+  });
+});
+
+test("a session is copied", () =>
+  inFolder((folder) =>
+    hold(real([], { store: join(folder, "chat.db"), session: "ada" }), async (chat) => {
+      await chat.run("one");
+      await chat.run("two");
+      const copy = await chat.fork(1);
+      assert.notEqual(copy.sessionId, "ada");
+      assert.equal(copy.initial?.entities.length, 2);
+      await copy.close();
+      assert.equal((await chat.history()).length, 4);
+    }),
+  ));
+
+test("history comes in pages", async () => {
+  await hold(real([], { pageEntities: 3 }), async (chat) => {
+    for (const number of [0, 1, 2, 3]) await chat.run(`prompt ${number}`);
+    const texts = (await chat.history()).map((entity) => entity.json.text);
+    assert.deepEqual(texts.filter((_, at) => at % 2 === 0), ["prompt 0", "prompt 1", "prompt 2", "prompt 3"]);
+  });
+});
+
+test("models and settings", async () => {
+  await hold(real(), async (chat) => {
+    await chat.switchModel({ engine: "echo" });
+    assert.equal((await chat.run("x", { settings: { temperature: 0.5 } })).status, "ok");
+    const isInvalid = (error: unknown) => error instanceof RequestError && error.code === "invalid_settings";
+    await assert.rejects(chat.run("x", { settings: { nonsense: 1 } }), isInvalid);
+  });
+});
+
+test("attachments", async () => {
+  await hold(real(), async (chat) => {
+    const { text } = await chat.run("What?", { attachments: [join(ROOT, "examples/squares.png")] });
+    assert.match(text, /squares\.png \(image\/png, 8x8, 82 bytes\)/);
+  });
+});

@@ -1,0 +1,298 @@
+// Servers that make it difficult, ends of all kinds, and errors.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { test } from "node:test";
+import * as duologue from "duologue";
+import { Duologue, type Event } from "duologue";
+import { Lines, Overlong } from "#internal/lines";
+import { BINARY, difficult, gone, hold, inFolder, real, unreachable, until, withProvider } from "./support.js";
+
+const LINES_OF_A_RUN = 9;
+const LONG = 64 * 1024 * 1024;
+
+const textOf = (event: Event) => (event.name === "ChatTextPatch" ? [event.payload.text] : []);
+
+test("halves of lines", async () => {
+  await hold(difficult("halves"), async (chat) => assert.equal((await chat.run("x")).text, "Hello, wörld!"));
+});
+
+test("long lines", async () => {
+  await hold(difficult(`long:${LONG}`), async (chat) => assert.equal((await chat.run("x")).text.length, LONG));
+});
+
+test("a line past the limit fails its run alone", async () => {
+  await hold(difficult(`long:${LONG}`, { lineBytesMax: 1024 * 1024 }), async (chat) => {
+    await assert.rejects(chat.run("x"), duologue.TooLong);
+    await assert.rejects(chat.run("x"), duologue.TooLong);
+    await chat.snapshot();
+  });
+});
+
+test("lines of all sizes in chunks of all sizes", () => {
+  const sizes = [...Array(20).keys()];
+  const text = Buffer.from(sizes.map((size) => "x".repeat(size) + "\n").join("") + "rest");
+  const expected = sizes.map((size) => (size <= 10 ? "x".repeat(size) : undefined));
+  for (let size = 1; size <= text.length; size += 1) {
+    const lines = new Lines(10);
+    const found: (string | undefined)[] = [];
+    for (let at = 0; at < text.length; at += size) {
+      for (const line of lines.feed(text.subarray(at, at + size))) found.push(line instanceof Overlong ? undefined : line);
+    }
+    assert.deepEqual(found, expected, `chunks of ${size}`);
+  }
+});
+
+test("what is newer than the client is kept", async () => {
+  await hold(difficult("unknown"), async (chat) => {
+    const stream = chat.stream("x");
+    const events: Event[] = [];
+    for await (const event of stream) events.push(event);
+    const unknown = events.flatMap((event) => (event.name === "Unknown" ? [[event.type, event.json.mood]] : []));
+    assert.deepEqual(unknown, [["example.mood.v9.MoodChanged", "curious"]]);
+    const patch = events.find((event) => event.name === "ChatTextPatch");
+    assert.deepEqual(patch?.json.novelty, { deep: [1, 2] });
+    assert.equal(patch?.json.mode, "CHAT_STREAM_PATCH_MODE_SIDEWAYS");
+    assert.equal(patch?.payload.mode, 0);
+    assert.equal(stream.result.text, "Hello, wörld!");
+    const { entities } = await chat.snapshot();
+    assert.deepEqual(entities.map((entity) => [entity.kind, entity.payload?.$typeName.split(".").pop()]), [
+      ["ChatMessage", "ChatMessageEntity"],
+      ["Mood", undefined],
+    ]);
+    assert(chat.hello.capabilities.includes("telepathy"));
+  });
+});
+
+test("frames of others reach nobody", async () => {
+  await hold(difficult("leftovers"), async (chat) => {
+    for (const prompt of ["x", "y", "z"]) {
+      const texts: string[] = [];
+      for await (const event of chat.stream(prompt)) texts.push(...textOf(event));
+      assert.deepEqual(texts, ["Hello, ", "wörld!"]);
+    }
+  });
+});
+
+test("a flood of standard error", async () => {
+  await hold(difficult("flood"), async (chat) => {
+    assert.equal((await chat.run("x")).status, "ok");
+    assert(chat.stderr.length <= 16 * 1024);
+  });
+});
+
+test("text among the frames is an error", async () => {
+  await hold(difficult("garbage"), async (chat) => {
+    await assert.rejects(chat.run("x"), (error: Error) => {
+      return error instanceof duologue.ProtocolError && error.message.includes("INFO this is no frame");
+    });
+  });
+});
+
+test("a stream that is not read is left in the pipe", async () => {
+  await hold(difficult("endless"), async (chat) => {
+    for await (const event of chat.stream("x")) if (event.name === "ChatTextPatch") break;
+    const events = chat.stream("x")[Symbol.asyncIterator]();
+    await events.next();
+    let [before, still] = [0n, 0];
+    // The reader has stopped when nothing arrives any more.
+    await until(() => {
+      still = chat.ordinal === before ? still + 1 : 0;
+      before = chat.ordinal;
+      return before > 1000n && still > 100;
+    });
+    // A request that waits for its answer gets it, whoever is behind.
+    await chat.snapshot();
+    await events.return?.();
+    assert.equal((await chat.snapshot()).entities.length, 1);
+  });
+});
+
+test("requests past the limit of the server are not sent", async () => {
+  await hold(real(["--max-request-bytes=1000"]), async (chat) => {
+    await assert.rejects(chat.run("x".repeat(1000)), duologue.TooLong);
+    assert.equal((await chat.run("x")).status, "ok");
+  });
+});
+
+test("an end at every point", async () => {
+  for (const scenario of ["die", "die-half"]) {
+    for (let number = 0; number < LINES_OF_A_RUN + 2; number += 1) {
+      const use = async (chat: Duologue) => {
+        await chat.run("x");
+        await chat.run("y");
+      };
+      await assert.rejects(hold(difficult(`${scenario}:${number}`), use), (error: Error) => {
+        assert(error instanceof duologue.ProcessEnded, `${scenario}:${number}: ${error}`);
+        assert.equal(error.status, 9);
+        assert.match(error.stderr, /the difficult server has died/);
+        return error.message.includes("the difficult server has died");
+      });
+    }
+  }
+});
+
+test("a server that never answers", async () => {
+  for (const scenario of ["silent", "mute"]) {
+    await assert.rejects(Duologue.start(difficult(scenario, { startTimeoutMs: 300 })), /did not begin within/);
+  }
+});
+
+test("a run that can not be stopped", async () => {
+  await hold(difficult("stubborn", { cancelTimeoutMs: 10 }), async (chat) => {
+    for await (const event of chat.stream("x")) if (event.name === "ChatTextPatch") break;
+    // The prompt waits for the end of the run as long as it should, and the answer of the server counts then.
+    await assert.rejects(chat.run("y"), duologue.Busy);
+  });
+});
+
+test("hello is checked", async () => {
+  const start = (scenario: string) => Duologue.start(difficult(scenario));
+  await assert.rejects(start("old"), (error: Error) => error instanceof duologue.VersionError && /0\.0\.1 is too old/.test(error.message));
+  await assert.rejects(start("foreign"), /speaks example\.other\.v1/);
+  await assert.rejects(start("no-hello"), /does not begin with `hello`/);
+});
+
+test("closing goes as far as it has to", async () => {
+  const chat = await Duologue.start(real());
+  const pid = chat.pid!;
+  await chat.close();
+  await gone(pid);
+  await assert.rejects(chat.run("x"), duologue.Closed);
+  // It hears neither the shutdown, nor the end of its input, nor SIGTERM.
+  await assert.rejects(Duologue.start(difficult("deaf", { startTimeoutMs: 500, closeTimeoutMs: 50 })), duologue.ProtocolError);
+});
+
+test("closing stops what runs", async () => {
+  const chat = await Duologue.start(real(["--echo-delay-ms=60000"]));
+  const run = chat.run("x");
+  await until(() => chat.ordinal >= 3n);
+  await chat.close();
+  assert.equal((await run).status, "stopped");
+});
+
+test("nothing is shown twice after a reconnect", () =>
+  inFolder((folder) =>
+    hold(real(["--echo-delay-ms=5"], { store: join(folder, "chat.db"), session: "ada" }), async (chat) => {
+      const shown: string[] = [];
+      const follow = async () => {
+        for await (const event of chat.stream("word ".repeat(1000))) {
+          shown.push(...textOf(event));
+          if (shown.length === 20) process.kill(chat.pid!, "SIGKILL");
+        }
+      };
+      await assert.rejects(follow(), (error) => error instanceof duologue.ProcessEnded && error.signal === "SIGKILL");
+      await assert.rejects(chat.run("next"), duologue.ProcessEnded);
+      const changes = await chat.reconnect();
+      const whole = (await chat.history()).at(-1)!;
+      const rest = changes.filter((change) => change.entity.id === whole.id).map((change) => change.text);
+      assert.equal(shown.join("") + rest.join(""), whole.json.text);
+      assert.equal(whole.json.status, "stopped");
+      assert(!changes.some((change) => change.entity.json.role === "user"));
+      assert.equal((await chat.run("hello")).status, "ok");
+    }),
+  ));
+
+test("only a stored session goes on", async () => {
+  await hold(real(), async (chat) => assert.rejects(chat.reconnect(), duologue.DuologueError));
+});
+
+/** Runs a program that prints the id of the process that it holds. */
+async function program(text: string) {
+  const url = new URL("../../dist/index.js", import.meta.url).href;
+  const code = `import { Duologue } from ${JSON.stringify(url)};\n${text}`;
+  const args = ["--input-type=module", "-e", code, BINARY];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const [pid] = (await once(child.stdout, "data")) as [Buffer];
+  return { child, pid: Number(pid.toString()) };
+}
+
+test("the process ends with a program that is killed", async () => {
+  const { child, pid } = await program(`
+    const chat = await Duologue.start({ binary: process.argv[1], engine: "echo", args: ["--echo-delay-ms=60000"] });
+    for await (const event of chat.stream("x")) if (event.name === "ChatProviderCallStarted") console.log(chat.pid);`);
+  child.kill("SIGKILL");
+  await gone(pid);
+});
+
+test("the process ends with a program that does not close it", async () => {
+  const { child, pid } = await program(`
+    const chat = await Duologue.start({ binary: process.argv[1], engine: "echo" });
+    console.log(chat.pid);`);
+  if (child.exitCode === null) await once(child, "exit");
+  assert.equal(child.exitCode, 0);
+  await gone(pid);
+});
+
+test("busy", async () => {
+  await hold(real(["--echo-delay-ms=60000"]), async (chat) => {
+    for await (const _ of chat.stream("x")) {
+      await assert.rejects(chat.run("y"), duologue.Busy);
+      break;
+    }
+  });
+});
+
+test("another session", async () => {
+  await hold(real(), async (chat) => {
+    await chat.run("x");
+    await assert.rejects(chat.request({ sessionId: "another", snapshot: {} }), duologue.SessionMismatch);
+  });
+});
+
+test("errors of a provider", async () => {
+  await withProvider(429, { "retry-after": "90" }, async (address) => {
+    const options = { binary: BINARY, engine: "openai", model: "m", args: [`--base-url=${address}`] };
+    await hold({ ...options, env: { OPENAI_API_KEY: "not-a-secret" } }, (chat) =>
+      assert.rejects(chat.run("x"), (error) => {
+        return error instanceof duologue.ProviderError && error.errorClass === "rate_limited" && error.retryAfter === 90;
+      }),
+    );
+  });
+  await hold(unreachable(), (chat) =>
+    assert.rejects(chat.run("x"), (error) => {
+      return error instanceof duologue.ProviderError && error.errorClass === "network" && error.retryAfter === undefined;
+    }),
+  );
+});
+
+test("errors of tools", async () => {
+  await hold(real(), async (chat) => {
+    await assert.rejects(chat.request({ toolResult: { toolCallId: "unknown" } }), duologue.ToolError);
+    const bad = { name: "no name", parameters: {}, run: () => 0 };
+    await assert.rejects(chat.setTools([bad]), duologue.ToolError);
+  });
+});
+
+test("errors of a store", () =>
+  inFolder((folder) => {
+    const options = real([], { store: join(folder, "chat.db"), session: "ada" });
+    return hold(options, async () => {
+      const isLocked = (error: unknown) => error instanceof duologue.StoreError && error.code === "session_locked";
+      await assert.rejects(Duologue.start(options), isLocked);
+    });
+  }));
+
+test("errors of a command line", async () => {
+  const isNamed = (error: unknown) => error instanceof duologue.ConfigError && error.message.includes("--nonsense");
+  await assert.rejects(Duologue.start(real(["--nonsense"])), isNamed);
+});
+
+test("not installed", async () => {
+  await assert.rejects(Duologue.start({ binary: "/nowhere/duologue" }), /the option `binary`/);
+  const { PATH, DUOLOGUE_BIN } = process.env;
+  try {
+    process.env.PATH = "/nowhere";
+    delete process.env.DUOLOGUE_BIN;
+    await assert.rejects(Duologue.start(), (error: Error) => error instanceof duologue.NotInstalled && /not on the PATH/.test(error.message));
+    process.env.DUOLOGUE_BIN = "/nowhere/duologue";
+    await assert.rejects(Duologue.start(), /DUOLOGUE_BIN/);
+    process.env.DUOLOGUE_BIN = BINARY;
+    await (await Duologue.start({ engine: "echo" })).close();
+  } finally {
+    process.env.PATH = PATH;
+    if (DUOLOGUE_BIN === undefined) delete process.env.DUOLOGUE_BIN;
+    else process.env.DUOLOGUE_BIN = DUOLOGUE_BIN;
+  }
+});
