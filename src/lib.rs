@@ -36,6 +36,7 @@
 //! | read and write the messages of the protocol | [`protocol::proto`], [`protocol::json`] |
 //! | find JSON in an answer while it streams | [`extract::Extractor`] |
 //! | read a command file and render its prompt | [`command_file::CommandFile`] |
+//! | hold a conversation in a process of its own | [`client::Duologue`] |
 //! | check a stream of the protocol | [`conformance::check::Checker`] |
 //!
 //! The requests, frames, events and error codes are described in `docs/protocol.md`.
@@ -47,6 +48,8 @@
 pub mod support;
 
 pub mod protocol;
+
+pub mod client;
 
 pub(crate) mod yaml;
 

@@ -195,6 +195,7 @@ mod examples;
 
 // Conversations inside another program.
 mod embedding;
+mod rust_client;
 
 // What a person at a terminal sees.
 mod chat;

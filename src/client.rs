@@ -1,0 +1,348 @@
+//! A client of the program, for Rust programs that want a conversation in a process of its own: it starts `duologue
+//! rpc`, reads its frames and ends it.
+//!
+//! ```no_run
+//! use duologue::client::{Any, Duologue};
+//!
+//! # async fn example() -> Result<(), duologue::client::Error> {
+//! let chat = Duologue::builder().store("chat.db").session("ada").start().await?;
+//! println!("{}", chat.run("What is a duologue?").await?.text);
+//! let mut events = chat.stream("Explain it to a child.");
+//! while let Some(event) = events.next().await {
+//!     if let Some(Any::ChatTextPatch(patch)) = event?.payload {
+//!         print!("{}", patch.text);
+//!     }
+//! }
+//! chat.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `clients/README.md` has the rules that the client libraries of all languages keep. In this one:
+//!
+//! - One task owns the process and reads its frames; a [`Duologue`] and a [`Stream`] only send to it and receive from it.
+//!   The process ends with the last [`Duologue`], and with the runtime.
+//! - A [`Stream`] that is dropped before its end stops its run; so does a future of [`Duologue::run`]. The next prompt
+//!   waits until that run has ended.
+//! - A stream that is not read holds the process back, unless something else waits for frames.
+//!
+//! `process` is the program and its pipes, `lines` splits what it writes, `driver` is the task and `link` what sends to it, `request` what waits for
+//! a `done`, `answer` what a run came to, `tools` functions that the model may call.
+
+mod answer;
+mod builder;
+mod driver;
+mod error;
+mod event;
+mod lines;
+mod link;
+mod process;
+mod request;
+mod stream;
+mod tools;
+
+pub use crate::protocol::any::Any;
+pub use answer::{Answer, ToolCall, Typed};
+pub use builder::{Builder, OnBusy};
+pub use error::{Error, Refused};
+pub use event::Event;
+pub use stream::Stream;
+pub use tools::{Approval, HasSchema, Tool};
+
+use crate::protocol::any::Struct;
+use crate::protocol::proto::chat::ChatAttachment;
+use crate::protocol::proto::rpc::edit_request::Edit;
+use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
+use crate::protocol::proto::rpc::{
+    CancelRequest, DropLastTurn, EditRequest, Regenerate, ReplacePrompt, SnapshotEntity,
+    SnapshotFrame, SnapshotRequest, SubmitPromptRequest, SwitchModelRequest,
+};
+use driver::Order;
+use link::Link;
+use request::Ended;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Entities that are asked for at once.
+const PAGE_ENTITIES: u32 = 500;
+
+/// A conversation that a process holds. Clones are the same conversation, and the process ends with the last of them.
+#[derive(Clone, Debug)]
+pub struct Duologue {
+    link: Arc<Link>,
+    options: Builder,
+}
+
+/// A prompt, and how it is to be answered.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    submit: SubmitPromptRequest,
+}
+
+impl<T: Into<String>> From<T> for Prompt {
+    fn from(text: T) -> Self {
+        Self { submit: SubmitPromptRequest { prompt: text.into(), ..Default::default() } }
+    }
+}
+
+impl Prompt {
+    /// Attaches a file, by its path or URL.
+    #[must_use]
+    pub fn attach(mut self, url: impl Into<String>) -> Self {
+        self.submit.attachments.push(ChatAttachment { url: url.into(), ..Default::default() });
+        self
+    }
+
+    /// Attaches what the message says.
+    #[must_use]
+    pub fn attachment(mut self, attachment: ChatAttachment) -> Self {
+        self.submit.attachments.push(attachment);
+        self
+    }
+
+    /// Settings for this turn alone, as `model` or `temperature`.
+    #[must_use]
+    pub fn settings(mut self, settings: Map<String, Value>) -> Self {
+        self.submit.settings = Some(struct_of(settings));
+        self
+    }
+
+    /// The JSON Schema of the answer, whose values are then in [`Answer::values`].
+    #[must_use]
+    pub fn schema(mut self, schema: Map<String, Value>) -> Self {
+        self.submit.response_schema = Some(struct_of(schema));
+        self
+    }
+}
+
+/// What has changed in a conversation while no process held it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The entity, as it is now.
+    pub entity: SnapshotEntity,
+    /// The part of its text that was not shown before.
+    pub text: String,
+}
+
+impl Duologue {
+    /// The options of a conversation.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Starts the process with the options of [`Builder::default`].
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub async fn start() -> Result<Self, Error> {
+        Builder::default().start().await
+    }
+
+    /// The id of the session.
+    pub fn session_id(&self) -> String {
+        self.link.shared().session.clone()
+    }
+
+    /// The capabilities that the process has, as its `hello` says.
+    pub fn capabilities(&self) -> Vec<String> {
+        self.link.shared().capabilities.clone()
+    }
+
+    /// The conversation that the process began with, in a stored session.
+    pub fn initial(&self) -> Option<SnapshotFrame> {
+        self.link.shared().initial.clone()
+    }
+
+    /// Ordinal of the last event that was received.
+    pub fn ordinal(&self) -> u64 {
+        self.link.shared().ordinal
+    }
+
+    /// The id of the process.
+    pub fn process_id(&self) -> Option<u32> {
+        self.link.process
+    }
+
+    /// The end of what the process has written to standard error.
+    pub fn stderr(&self) -> String {
+        self.link.stderr()
+    }
+
+    /// Asks the model, and returns what the run came to. If the future is dropped, the run is stopped.
+    ///
+    /// # Errors
+    /// If the run fails. One that was stopped is an [`Answer`] with that status.
+    pub async fn run(&self, prompt: impl Into<Prompt>) -> Result<Answer, Error> {
+        self.stream(prompt).finish().await
+    }
+
+    /// Asks the model for a value of a type.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and [`Error::Answer`] if the answer is no such value.
+    pub async fn ask<T: HasSchema>(&self, prompt: impl Into<Prompt>) -> Result<Typed<T>, Error> {
+        let answer = self.run(prompt.into().schema(T::schema())).await?;
+        answer.typed()
+    }
+
+    /// As [`Self::run`], with the events as they come. The prompt is sent when the first of them is awaited.
+    pub fn stream(&self, prompt: impl Into<Prompt>) -> Stream {
+        self.begin(Body::Submit(prompt.into().submit))
+    }
+
+    /// Drops the last answer, and asks its prompt again.
+    pub fn regenerate(&self) -> Stream {
+        self.edit(Edit::Regenerate(Regenerate {}))
+    }
+
+    /// Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place.
+    pub fn replace(&self, message_id: impl Into<String>, prompt: impl Into<String>) -> Stream {
+        let (message_id, prompt) = (message_id.into(), prompt.into());
+        self.edit(Edit::Replace(ReplacePrompt { message_id, prompt, ..Default::default() }))
+    }
+
+    /// Drops the last prompt and its answer.
+    ///
+    /// # Errors
+    /// If there is none, or a run is active.
+    pub async fn drop_last_turn(&self) -> Result<(), Error> {
+        self.edit(Edit::DropLastTurn(DropLastTurn {})).ended().await.map(drop)
+    }
+
+    /// Stops the active run, whoever has started it; false if there is none.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub async fn cancel(&self) -> Result<bool, Error> {
+        self.cancel_run(CancelRequest::default()).await
+    }
+
+    /// The conversation, or what the request asks for: what changed after an event, or a page.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub async fn snapshot(&self, of: SnapshotRequest) -> Result<SnapshotFrame, Error> {
+        let ended = self.request(Body::Snapshot(of)).await?;
+        Ok(ended.snapshot.unwrap_or_default())
+    }
+
+    /// All messages, tool calls and results, oldest first. They are asked for in pages.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub async fn history(&self) -> Result<Vec<SnapshotEntity>, Error> {
+        let mut pages = Vec::new();
+        let mut before_ordinal = 0;
+        loop {
+            let of = SnapshotRequest { limit: PAGE_ENTITIES, before_ordinal, since_ordinal: 0 };
+            let page = self.snapshot(of).await?.entities;
+            let is_whole = page.len() >= PAGE_ENTITIES as usize;
+            before_ordinal = page.first().map_or(0, |entity| entity.created_ordinal);
+            pages.push(page);
+            if !is_whole || before_ordinal == 0 {
+                return Ok(pages.into_iter().rev().flatten().collect());
+            }
+        }
+    }
+
+    /// Chooses what answers from the next prompt on.
+    ///
+    /// # Errors
+    /// If there is no such model, or a run is active.
+    pub async fn switch_model(&self, to: SwitchModelRequest) -> Result<(), Error> {
+        self.request(Body::SwitchModel(to)).await.map(drop)
+    }
+
+    /// Sends any request, and waits for its `done`. Its events go to [`Builder::on_notice`].
+    ///
+    /// # Errors
+    /// If it is refused, or the process has ended.
+    pub async fn send(&self, body: Body) -> Result<(), Error> {
+        self.request(body).await.map(drop)
+    }
+
+    /// A conversation, not started, that is a copy of this stored one, or of its first `turns`.
+    ///
+    /// # Errors
+    /// If this one is not stored, or can't be copied.
+    pub async fn fork(&self, turns: Option<u32>) -> Result<Builder, Error> {
+        let session = self.session_id();
+        let copy = process::fork(&self.options, &session, turns).await?;
+        Ok(self.options.clone().session(copy))
+    }
+
+    /// Starts the process again after its end, and goes on with the stored session: what has changed since the last event
+    /// that this client had. Requests that were in flight are not sent again.
+    ///
+    /// # Errors
+    /// If the process runs, the conversation has no store or no name, or it can't be opened.
+    pub async fn reconnect(&mut self) -> Result<Vec<Change>, Error> {
+        if !self.options.is_stored() {
+            return Err(Error::Misuse(
+                "a conversation without `store` and `session` can't go on in another process",
+            ));
+        }
+        if self.link.failure().is_none() {
+            return Err(Error::Misuse("the process runs, and needs no other in its place"));
+        }
+        let before = self.link.shared().clone();
+        self.link.ended().await;
+        self.link = self.options.connect().await?;
+        let since_ordinal = before.ordinal;
+        let changed =
+            self.snapshot(SnapshotRequest { since_ordinal, ..Default::default() }).await?;
+        let unseen = |entity: SnapshotEntity| Change { text: before.unseen(&entity), entity };
+        Ok(changed.entities.into_iter().map(unseen).collect())
+    }
+
+    /// Stops what runs, and ends the process: shutdown, SIGTERM, SIGKILL. Nothing is left running.
+    pub async fn close(self) {
+        self.link.order(Order::Close);
+        self.link.ended().await;
+    }
+
+    fn edit(&self, edit: Edit) -> Stream {
+        self.begin(Body::Edit(EditRequest { edit: Some(edit) }))
+    }
+
+    fn begin(&self, body: Body) -> Stream {
+        Stream::new(Arc::clone(&self.link), body)
+    }
+
+    async fn cancel_run(&self, cancel: CancelRequest) -> Result<bool, Error> {
+        match self.request(Body::Cancel(cancel)).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == "no_active_request" => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn request(&self, body: Body) -> Result<Ended, Error> {
+        self.link.request(body).await
+    }
+}
+
+/// A JSON object as the protocol has it.
+fn struct_of(members: Map<String, Value>) -> Struct {
+    serde_json::from_value(Value::Object(members)).unwrap_or_default()
+}
+
+impl Builder {
+    /// Starts the process, and checks what it is.
+    ///
+    /// # Errors
+    /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
+    pub async fn start(self) -> Result<Duologue, Error> {
+        let link = self.connect().await?;
+        Ok(Duologue { link, options: self })
+    }
+
+    fn is_stored(&self) -> bool {
+        self.store.is_some() && self.session.is_some()
+    }
+
+    fn store_path(&self) -> Option<&Path> {
+        self.store.as_deref()
+    }
+}

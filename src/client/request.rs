@@ -1,0 +1,171 @@
+//! A request that has been sent, until its `done`.
+
+use super::answer::{Answer, Summary};
+use super::error::Error;
+use super::event::Event;
+use crate::protocol::any::Any;
+use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Bytes of events of one stream that wait to be read before the process is held back.
+const PAUSE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes after which a stream that is not read fails, where something else waits and so nothing can be held back.
+const QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A request that has ended well.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) answer: Answer,
+    pub(super) snapshot: Option<SnapshotFrame>,
+}
+
+/// Where the events of a request go, and how many bytes of them wait.
+#[derive(Debug)]
+pub(super) struct Events {
+    pub(super) sender: mpsc::UnboundedSender<(Event, usize)>,
+    pub(super) waiting: Waiting,
+}
+
+/// Bytes of events that wait to be read, counted on both sides of a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    bytes: Arc<AtomicUsize>,
+    /// Wakes the driver.
+    flow: Arc<Notify>,
+}
+
+impl Waiting {
+    pub(super) fn new(flow: Arc<Notify>) -> Self {
+        Self { bytes: Arc::default(), flow }
+    }
+
+    fn put(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn took(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if before > PAUSE_BYTES && before - bytes <= PAUSE_BYTES {
+            self.flow.notify_one();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: String,
+    is_run: bool,
+    /// `None` if nobody reads its events.
+    events: Option<Events>,
+    summary: Summary,
+    pub(super) snapshot: Option<SnapshotFrame>,
+    /// The first error is the cause of those that follow.
+    error: Option<Error>,
+    ended: oneshot::Sender<Result<Ended, Error>>,
+}
+
+impl Flight {
+    pub(super) fn new(
+        id: String,
+        body: &Body,
+        events: Option<Events>,
+        ended: oneshot::Sender<Result<Ended, Error>>,
+    ) -> Self {
+        let (summary, snapshot, error) = Default::default();
+        Self { id, is_run: is_run(body), events, summary, snapshot, error, ended }
+    }
+
+    pub(super) fn is_run(&self) -> bool {
+        self.is_run
+    }
+
+    /// Takes an event; `event` makes what a stream is given.
+    pub(super) fn event(
+        &mut self,
+        payload: Option<&Any>,
+        bytes: usize,
+        event: impl FnOnce() -> Event,
+    ) {
+        if let Some(payload) = payload {
+            self.summary.apply(payload);
+        }
+        if let Some(Events { sender, waiting }) = &self.events {
+            waiting.put(bytes);
+            // Whoever drops the receiver has the run stopped.
+            drop(sender.send((event(), bytes)));
+            if waiting.bytes() > QUEUE_BYTES_MAX {
+                let text = format!("more than {QUEUE_BYTES_MAX} bytes of events wait to be read");
+                self.fail(Error::TooLong(text));
+                self.events = None;
+            }
+        }
+    }
+
+    /// Whether its events wait for a reader who is behind.
+    pub(super) fn is_behind(&self) -> bool {
+        self.events.as_ref().is_some_and(|it| it.waiting.bytes() > PAUSE_BYTES)
+    }
+
+    /// Whether its events are read one by one.
+    pub(super) fn is_streamed(&self) -> bool {
+        self.events.is_some()
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Nobody reads its events any more.
+    pub(super) fn drop_events(&mut self) {
+        self.events = None;
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The request has its `done`.
+    pub(super) fn done(self, status: String) {
+        let Self { events, summary, snapshot, error, ended, .. } = self;
+        drop(events);
+        let answer = summary.finish(status);
+        let result = match error {
+            Some(Error::Answer { error, .. }) => Err(Error::Answer { error, text: answer.text }),
+            Some(error) => Err(error),
+            None => Ok(Ended { answer, snapshot }),
+        };
+        // Whoever asked may be gone.
+        drop(ended.send(result));
+    }
+
+    /// The request gets no `done` any more.
+    pub(super) fn end(mut self, error: Error) {
+        self.fail(error);
+        self.done(String::new());
+    }
+}
+
+/// Whether a request begins a run of its own.
+fn is_run(body: &Body) -> bool {
+    match body {
+        Body::Submit(submit) => submit.target_request_id.is_empty(),
+        Body::Edit(_) => true,
+        Body::Cancel(_)
+        | Body::Snapshot(_)
+        | Body::Shutdown(_)
+        | Body::Enable(_)
+        | Body::DeclareTools(_)
+        | Body::ToolResult(_)
+        | Body::Approve(_)
+        | Body::SwitchModel(_) => false,
+    }
+}
