@@ -15,7 +15,7 @@ mod saved;
 mod settings;
 
 pub(crate) use asking::Asking;
-pub(crate) use notices::UnreadInput;
+pub(crate) use notices::{Unread, UnreadInput};
 pub(crate) use printed::Drawing;
 pub(crate) use progress::{Progress, Shown};
 pub(crate) use refusal::{is_shortage, refusal, unable};
@@ -25,7 +25,7 @@ pub(crate) use settings::{AwaitedPrompt, Requests, Settings};
 use crate::host::{CodedWarning, Effect, Effects, Host, log_input};
 use crate::protocol::command::{Command, Submit};
 use crate::protocol::wire::{self, ClientError};
-use crate::session::{ExitCode, Input, Signal, unread_prompt};
+use crate::session::{ExitCode, Input, Signal, Uptime, unread_prompt};
 use crate::support::sleep_until;
 use crate::support::stderr;
 use crate::support::terminal::escape_control;
@@ -35,7 +35,7 @@ use crate::transport::{
 };
 use asking::answered;
 use diagnostics::Diagnostics;
-use notices::Notices;
+use notices::{INPUT_UNREAD, Notices};
 use observers::Observers;
 use printed::Printed;
 use std::future::{pending, ready};
@@ -131,6 +131,7 @@ impl<'a> FrontEnd<'a> {
     fn submit_once(&mut self, submit: Submit) {
         self.observers.begin();
         self.notices.log();
+        self.warn_of_unread(self.host.uptime());
         let (run, effects) = self.host.request(Command::Submit(submit));
         match &mut self.asking {
             // The person may answer until the run has ended.
@@ -266,7 +267,8 @@ impl<'a> FrontEnd<'a> {
                 }
                 Effect::Exit(code) => {
                     self.observers.end_progress();
-                    outbox.end(at, code);
+                    self.warn_of_unread(at);
+                    self.outgoing.outbox.end(at, code);
                     self.ending.flush(code);
                     if let Some(signal) = self.host.late_signal() {
                         self.ending.hurry(code, signal, self.reports_status());
@@ -278,6 +280,14 @@ impl<'a> FrontEnd<'a> {
         if has_ended {
             self.asking = None;
             self.handle(Input::InputEnded);
+        }
+    }
+
+    /// Warns, once, of input that is not part of the prompt.
+    fn warn_of_unread(&mut self, at: Uptime) {
+        if let Some(notice) = self.notices.unread() {
+            let warning = (INPUT_UNREAD, &*notice);
+            self.outgoing.outbox.append(|printed, out| printed.warn(at, warning, out));
         }
     }
 
@@ -341,7 +351,6 @@ impl<'a> FrontEnd<'a> {
                 }
             }
         }
-        self.notices.log_unread();
         let status = self.outgoing.outbox.codec.format.status(code);
         tracing::info!(status, "the process ends");
         Finish { status, complaint: self.observers.into_complaint() }

@@ -24,7 +24,7 @@ use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
 use crate::protocol::command::Prompt;
 use crate::session::Signal;
-use crate::stdio::{Settings, UnreadInput};
+use crate::stdio::{Settings, Unread, UnreadInput};
 use crate::store::OpenMode;
 use crate::support::threads;
 use crate::transport::{Signals, reader_gone};
@@ -47,10 +47,13 @@ use tokio::time::timeout;
 /// reported, and a named pipe without a writer does not block the end.
 const READY_WITHOUT_READER_MAX: Duration = Duration::from_secs(1);
 
-/// Shown when standard input holds data that is not read.
-const UNREAD: &str = "standard input has data that is not part of the prompt, because the program that \
-     started this command (a script, a loop) reads it too; write - after the prompt to add it, or \
-     redirect standard input from /dev/null";
+/// Shown when data comes on standard input that is not read.
+const UNREAD: &str = "standard input has data that is not part of the prompt: it came late, and the program \
+     that started this command has the same input; write - after the prompt to add it, or redirect standard input \
+     from /dev/null";
+
+/// How standard input becomes a part of the prompt of `exec` that is not in doubt.
+const CLAIM: &str = "write - after the prompt";
 
 /// A command that serves a conversation or a prompt.
 #[derive(Debug)]
@@ -277,18 +280,21 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
     let schema = args.schema.as_deref().map(AnswerSchema::load).transpose()?;
     // In a conversation it holds the requests.
     let is_free = !mode.reads_stdin();
-    let parts = Parts::of(&args, is_free.then(|| Piped::of(&terminal.stdin)).flatten())?;
-    let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
-    let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
+    let piped = || if is_free { Piped::of(&terminal.stdin, CLAIM) } else { Ok(None) };
+    let parts = Parts::of(&args, piped)?;
+    let unread = Unread::default();
+    let left = (!parts.reads_all()).then(|| terminal.stdin.try_clone()).transpose()?;
+    let left = left.map(|stdin| UnreadInput::new(stdin, UNREAD, unread.clone()));
     // Attachments need no prompt, unless standard input may have had one that was lost.
     let is_blank = args.prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty());
     let may_be_blank = !attachments.is_empty() && (is_blank || args.allow_empty);
-    let prompt = source(&args, parts, (mode, may_be_blank), terminal)?;
+    let prompt = source(&args, (parts, &unread), (mode, may_be_blank), terminal)?;
     if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
         let system = config::appended(args.session.system.clone(), &args.session);
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let is_shown = person.is_shown;
+        unread.log();
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
         return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
@@ -302,7 +308,7 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
         name: "exec".to_owned(),
         ..PromptRequest::default()
     };
-    let once = Once { command: "exec", mode, person, request, unread };
+    let once = Once { command: "exec", mode, person, request, unread: left };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
@@ -310,7 +316,7 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
 /// The prompt that `parts` of `args` make, or where it will come from; and whether it may be blank.
 fn source(
     args: &ExecArgs,
-    parts: Parts,
+    (parts, unread): (Parts, &Unread),
     (mode, may_be_blank): (Mode, bool),
     terminal: Terminal,
 ) -> Result<Source> {
@@ -333,6 +339,9 @@ fn source(
             "there is no prompt; write it after `exec`, name a file with --prompt-file, or pipe it \
              in"
         ),
-        (_, _) => later(is_needed_now, may_be_blank, move || parts.read(stdin)),
+        (_, _) => {
+            let unread = unread.clone();
+            later(is_needed_now, may_be_blank, move || parts.read(stdin, &unread))
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fstat};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::ffi::OsString;
@@ -237,6 +237,11 @@ pub(crate) fn wait_until(file: impl AsFd, flags: PollFlags, deadline: Instant) -
             return !left.is_zero();
         }
     }
+}
+
+/// Whether bytes wait in `file`, a pipe or a socket.
+pub(crate) fn has_data(file: impl AsFd) -> bool {
+    ioctl_fionread(file).is_ok_and(|bytes| bytes > 0)
 }
 
 /// Polls for at most `time`; returns whether the file is ready.

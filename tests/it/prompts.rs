@@ -2,7 +2,7 @@
 //! that is not asked for.
 
 use crate::once::{Ended, Once, duologue, run};
-use crate::provider::{Provider, says};
+use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Launch};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::{self, File};
@@ -245,48 +245,132 @@ fn a_shell_pipes_into_the_prompt() {
     }
 }
 
-/// A loop, a script or a git hook reads its own standard input: nothing of it is taken away.
+/// A function of a shell gets what is piped into it, however slowly it comes; a file that nobody has read from is
+/// for whoever reads it first.
 #[test]
-fn what_another_program_reads_is_left_to_it() {
+fn what_is_piped_into_a_function_or_a_script_is_part_of_the_prompt() {
     let folder = folder();
-    let answers = "Turn 1. You said: one\nTurn 1. You said: two\n";
-    let each = "while read -r line; do duologue exec \"$line\"; done";
-    let script = "printf 'duologue exec one\nduologue exec two\n'";
-    for (script, expected, is_reported) in [
-        (format!("cat a.txt | {each}"), answers, true),
-        (format!("{each} < a.txt"), answers, false),
+    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
+    fs::write(folder.path("ask.sh"), "duologue exec hello\ntrue\n").expect("a file");
+    let expected = "Turn 1. You said: hello\n\none\ntwo\n";
+    for script in [
+        "review() { duologue exec hello; true; }; cat a.txt | review",
+        "cat a.txt | { timeout 600 duologue exec hello; cat; }",
+        "cat a.txt | { duologue run-command ask.yaml; cat; }",
+        "bash ask.sh < a.txt",
+        "review() { duologue exec hello; }; review < a.txt; true",
+        // It is not in doubt either way.
+        "cat a.txt | bash -c 'duologue exec hello -; true'",
+        "cat a.txt | bash -c 'cat | duologue run-command ask.yaml; true'",
+    ] {
+        let ended = in_bash(&folder, script, Stdio::null());
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (expected, ""), "{script}");
+    }
+    // The first byte comes after the first frame, so long after the start.
+    folder.fifo("go");
+    let script =
+        "review() { duologue exec hello --rpc; true; }; { read -r _ < go; cat a.txt; } | review |
+        { read -r hello; echo > go; cat; }";
+    let ended = in_bash(&folder, script, Stdio::null());
+    assert!(ended.stdout.contains(r#""prompt":"hello\n\none\ntwo\n""#), "{ended:?}");
+    assert_eq!(ended.stderr, "");
+}
+
+/// A loop, a script or a git hook may read its own standard input, or leave it to the commands that it starts. A pipe
+/// does not say which: nothing of it is taken away, and nothing is asked without it.
+#[test]
+fn input_of_which_it_is_in_doubt_whose_it_is_is_an_error() {
+    let folder = folder();
+    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
+    fs::write(folder.path("ask.sh"), "duologue exec hello\nstatus=$?\necho > go\nexit $status\n")
+        .expect("a file");
+    folder.fifo("go");
+    let script = "printf 'duologue exec one\nduologue exec two --output json\n:'";
+    let write_dash = "write - after the prompt";
+    for (script, left, claim) in [
         (
-            "cat a.txt | while read -r line; do timeout 600 duologue exec \"$line\"; done"
+            "cat a.txt | while read -r line; do duologue exec \"$line\"; break; done".to_owned(),
+            "",
+            write_dash,
+        ),
+        (
+            "cat a.txt | while read -r line; do timeout 600 duologue exec \"$line\"; cat; done"
                 .to_owned(),
-            answers,
-            true,
+            "two\n",
+            write_dash,
         ),
-        (format!("{script} | bash"), answers, true),
+        (format!("{script} | bash"), "engine_init_failed", write_dash),
+        ("cat a.txt | bash -c 'duologue exec hello; cat'".to_owned(), "one\ntwo\n", write_dash),
         (
-            "cat a.txt | { duologue exec hello; cat; }".to_owned(),
-            "Turn 1. You said: hello\none\ntwo\n",
-            true,
+            "cat a.txt | bash -c 'duologue run-command ask.yaml; cat'".to_owned(),
+            "one\ntwo\n",
+            "write cat |",
         ),
+        // Nothing has come yet.
         (
-            "cat a.txt | { duologue exec hello -; cat; }".to_owned(),
-            "Turn 1. You said: hello\n\none\ntwo\n",
-            false,
+            "{ read -r _ < go; cat a.txt; } | { bash ask.sh; test $? = 2 && cat; }".to_owned(),
+            "one\ntwo\n",
+            write_dash,
         ),
     ] {
         let ended = in_bash(&folder, &script, Stdio::null());
-        assert_eq!(ended.stdout, expected, "{script}: {ended:?}");
-        let lines: Vec<_> = ended.stderr.lines().collect();
         assert!(
-            lines.iter().all(|line| line.contains(UNREAD) && line.contains("write -")),
-            "{ended:?}"
+            ended.stdout.contains(left) && !ended.stdout.contains("You said"),
+            "{script}: {ended:?}"
         );
-        assert_eq!(!lines.is_empty(), is_reported, "{script}: {ended:?}");
+        for part in ["for bash (process", claim, "</dev/null"] {
+            assert!(ended.stderr.contains(part), "{script}: {ended:?}");
+        }
     }
-    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
-    let script = "cat a.txt | { duologue run-command ask.yaml; cat; }";
-    let ended = in_bash(&folder, script, Stdio::null());
-    assert_eq!(ended.stdout, "Turn 1. You said: hello\none\ntwo\n");
-    assert!(ended.stderr.contains(UNREAD) && ended.stderr.contains("name it as -"), "{ended:?}");
+    let (mut near, far) = UnixStream::pair().expect("sockets");
+    near.write_all(b"one").expect("there is room");
+    let ended = in_bash(&folder, "duologue exec hello; exit", OwnedFd::from(far));
+    assert!(ended.status == 2 && ended.stderr.contains(write_dash), "{ended:?}");
+}
+
+#[test]
+fn a_loop_keeps_its_input() {
+    let folder = folder();
+    let answers = "Turn 1. You said: one\nTurn 1. You said: two\n";
+    for script in [
+        "while read -r line; do duologue exec \"$line\"; done < a.txt",
+        "cat a.txt | while read -r line; do duologue exec \"$line\" </dev/null; done",
+    ] {
+        let ended = in_bash(&folder, script, Stdio::null());
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (answers, ""), "{script}");
+    }
+}
+
+/// Input that comes too late to be part of the prompt is reported, in every output.
+#[test]
+fn input_that_comes_after_the_prompt_was_sent_is_reported() {
+    let folder = folder();
+    let gated =
+        || vec![Step::Gate, Step::Text("well".to_owned()), Step::Finish("stop", None), Step::Done];
+    for output in ["--output text", "--output json", "--json-stream"] {
+        let provider = Provider::start(vec![gated()]);
+        let script = format!(
+            "duologue exec hello --engine openai --model m --base-url {} {output}; exit",
+            provider.base_url()
+        );
+        let (input, writer) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let ended = thread::scope(|scope| {
+            let ending = scope.spawn(|| in_bash(&folder, &script, input));
+            let asked = provider.wait_request(1).body;
+            assert_eq!(asked["messages"][0]["content"], "hello");
+            File::from(writer).write_all(b"late").expect("there is room");
+            provider.open_gate();
+            ending.join().expect("no panic")
+        });
+        assert!(ended.status == 0 && ended.stderr.contains(UNREAD), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        let part = match output {
+            "--output json" => "\"code\": \"input_unread\"",
+            "--json-stream" => "\"status\":\"warning\"",
+            _ => "well",
+        };
+        assert!(ended.stdout.contains(part), "{ended:?}");
+    }
 }
 
 /// A job of cron or CI has nothing on its standard input, or something open that nobody writes to.
@@ -317,7 +401,7 @@ fn a_pipe_or_a_socket_without_data_delays_the_prompt_for_a_limited_time() {
     let cases: [(&[&str], OwnedFd); 3] = [
         (&["exec", "hello"], first),
         (&["run-command", "ask.yaml"], second),
-        (&["exec", "hello"], sockets.1.into()),
+        (&["exec", "hello", "-o", "json"], sockets.1.into()),
     ];
     let ends = thread::scope(|scope| {
         let started =
@@ -325,7 +409,9 @@ fn a_pipe_or_a_socket_without_data_delays_the_prompt_for_a_limited_time() {
         started.map(|ending| ending.join().expect("no panic"))
     });
     for ended in ends {
-        assert_eq!((ended.status, ended.stdout.as_str()), (0, "Turn 1. You said: hello\n"));
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let is_document = ended.stdout.contains("\"code\": \"input_unread\"");
+        assert!(is_document || ended.stdout == "Turn 1. You said: hello\n", "{ended:?}");
         let expected = "nothing came on standard input within 3 s";
         assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{ended:?}");
     }

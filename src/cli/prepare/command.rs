@@ -21,7 +21,7 @@ use crate::conversation::transcript::Preamble;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::constants::capability::EXTRACT;
-use crate::stdio::UnreadInput;
+use crate::stdio::{Unread, UnreadInput};
 use crate::support::terminal::escape_control;
 use crate::template::{Missing, Values};
 use anyhow::{Context, Result, anyhow};
@@ -39,10 +39,13 @@ const NO_VALUE: &str = "<no value>";
 const REQUESTS_ARE_READ: &str =
     "standard input holds the requests of --stdin-rpc; name a file instead of -";
 
-/// Shown when standard input holds data that no flag reads.
-const UNREAD: &str = "standard input has data that is not part of the prompt, because the program that \
-     started this command (a script, a loop) reads it too; name it as - where a flag takes a file, or \
-     redirect standard input from /dev/null";
+/// Shown when data comes on standard input that is not read.
+const UNREAD: &str = "standard input has data that is not part of the prompt: it came late, and the program \
+     that started this command has the same input; write cat | before the command to add it, or redirect \
+     standard input from /dev/null";
+
+/// How standard input becomes a part of the prompt that is not in doubt: of a pipeline of its own.
+const CLAIM: &str = "write cat | before the command";
 
 /// Prepares the command that `words` name.
 pub(super) fn run(
@@ -127,15 +130,18 @@ fn with_file(
     let mut rendered = rendered(file, values, &args)?;
     rendered.messages.extend(history);
     let is_free = read.is_none() && !mode.reads_stdin();
-    let piped = is_free.then(|| Piped::of(&terminal.stdin)).flatten();
+    let piped = if is_free { Piped::of(&terminal.stdin, CLAIM)? } else { None };
     if args.print_prompt {
         return printed(rendered, &attachments, piped, (&args, terminal));
     }
     let person = Person::of(&args.output, args.screen.background, &terminal, &output)?;
-    let unread = piped.is_none().then(|| terminal.stdin.try_clone()).transpose()?;
-    let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
-    let request = request(file, rendered, attachments, piped.map(|piped| (piped, terminal.stdin)))?;
-    let once = Once { command: RUN_COMMAND, mode, person, request, unread };
+    let unread = Unread::default();
+    let is_left = is_free && matches!(piped, None | Some(Piped::Open));
+    let left = is_left.then(|| terminal.stdin.try_clone()).transpose()?;
+    let left = left.map(|stdin| UnreadInput::new(stdin, UNREAD, unread.clone()));
+    let piped = piped.map(|piped| (piped, terminal.stdin, unread));
+    let request = request(file, rendered, attachments, piped)?;
+    let once = Once { command: RUN_COMMAND, mode, person, request, unread: left };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
@@ -166,7 +172,9 @@ fn printed(
     rendered.system = rendered.system.or(args.session.system.clone());
     rendered.system = config::appended(rendered.system, &args.session);
     if let Some(piped) = piped {
-        prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin)?)?;
+        let unread = Unread::default();
+        prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin, &unread)?)?;
+        unread.log();
     }
     let (mode, is_shown) = (args.output.mode()?, terminal.is_shown);
     let session_id = args.session.session_id.as_deref();
@@ -249,7 +257,7 @@ fn request(
     file: &CommandFile,
     rendered: Rendered,
     attachments: Vec<Attachment>,
-    piped: Option<(Piped, File)>,
+    piped: Option<(Piped, File, Unread)>,
 ) -> Result<PromptRequest> {
     let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
     let schema = schema.transpose();
@@ -259,8 +267,8 @@ fn request(
     // The preceding messages are enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
     let prompt = match piped {
-        Some((piped, stdin)) => later(false, has_nothing, move || {
-            prompt::add(&mut prompt, &piped.read(stdin)?)?;
+        Some((piped, stdin, unread)) => later(false, has_nothing, move || {
+            prompt::add(&mut prompt, &piped.read(stdin, &unread)?)?;
             Ok(prompt)
         })?,
         None if has_nothing => Source::Nothing,

@@ -5,6 +5,7 @@ use super::text;
 use crate::cli::ExecArgs;
 use crate::cli::config::NothingAsked;
 use crate::command_file::is_stdin;
+use crate::stdio::Unread;
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
@@ -45,8 +46,11 @@ impl Parts {
     /// given, or as it is `piped` in.
     ///
     /// # Errors
-    /// If a file is standard input, which has an argument of its own.
-    pub(super) fn of(args: &ExecArgs, piped: Option<Piped>) -> Result<Self> {
+    /// If a file is standard input, which has an argument of its own; if it is in doubt whose input it is.
+    pub(super) fn of(
+        args: &ExecArgs,
+        piped: impl FnOnce() -> Result<Option<Piped>>,
+    ) -> Result<Self> {
         if args.file.iter().any(|path| is_stdin(path)) {
             bail!("--file can't be standard input; write - after the prompt instead");
         }
@@ -61,13 +65,18 @@ impl Parts {
         let stdin = match is_dash || is_stdin_file || args.piped.is_some() {
             true => Stdin::Requested,
             false if is_all => Stdin::Implied,
-            false => piped.map_or(Stdin::No, Stdin::Piped),
+            false => piped()?.map_or(Stdin::No, Stdin::Piped),
         };
         Ok(Self { first, stdin, files: args.file.clone(), allows_empty: args.allow_empty })
     }
 
     pub(super) fn has_stdin(&self) -> bool {
         self.stdin != Stdin::No
+    }
+
+    /// Whether all of standard input is read, however long that takes.
+    pub(super) fn reads_all(&self) -> bool {
+        !matches!(self.stdin, Stdin::No | Stdin::Piped(Piped::Open))
     }
 
     /// The prompt, if it consists of typed words only.
@@ -84,7 +93,7 @@ impl Parts {
     /// # Errors
     /// If one can't be read or is not text, is blank though it was requested, or the prompt gets too
     /// long.
-    pub(super) fn read(self, stdin: File) -> Result<String> {
+    pub(super) fn read(self, stdin: File, unread: &Unread) -> Result<String> {
         let allows_empty = self.allows_empty;
         let check = |text: &str, missing: NothingAsked| match text.trim().is_empty() {
             true if !allows_empty => Err(missing),
@@ -108,7 +117,7 @@ impl Parts {
                 check(&text, NothingAsked::StandardInput)?;
                 add(&mut prompt, &text)?;
             }
-            Stdin::Piped(piped) => add(&mut prompt, &piped.read(stdin)?)?,
+            Stdin::Piped(piped) => add(&mut prompt, &piped.read(stdin, unread)?)?,
         }
         for path in &self.files {
             let content = text::from_file(path, text::PROMPT_BYTES_MAX).context("--file")?;
