@@ -33,6 +33,7 @@ const RPC: Facts = Facts {
         WRONG,
         DEFECT,
         UNWRITTEN,
+        LOCKED,
         (129, "ended by SIGHUP"),
         (130, "ended by SIGINT"),
         (143, "ended by SIGTERM"),
@@ -50,6 +51,7 @@ const CHAT: Facts = Facts {
         WRONG,
         DEFECT,
         (74, "the terminal could not be used"),
+        LOCKED,
         (129, "ended by SIGHUP"),
         (130, "ended by SIGINT"),
         (131, "ended by SIGQUIT; the terminal is restored"),
@@ -71,7 +73,10 @@ const RUN: Facts = Facts {
         (3, "the answer was cut off, for example at a token limit; the partial answer was printed"),
         DEFECT,
         (74, "standard output, or the file of --save, could not be written"),
-        (75, "the run failed, and may succeed later: rate limit, server error, network, timeout"),
+        (
+            75,
+            "the same may succeed later: rate limit, server error, network, timeout, locked session",
+        ),
         (129, "ended by SIGHUP; 1 with --json-stream"),
         (130, "ended by SIGINT; 1 with --json-stream"),
         (143, "ended by SIGTERM; 1 with --json-stream"),
@@ -81,6 +86,8 @@ const RUN: Facts = Facts {
 const WRONG: (u8, &str) = (2, "the command line, or a file named on it, is wrong");
 
 const DEFECT: (u8, &str) = (70, "internal error: a bug in this program");
+
+const LOCKED: (u8, &str) = (75, "another process holds the session; the same may succeed later");
 
 const UNWRITTEN: (u8, &str) = (74, "standard output could not be written");
 

@@ -137,7 +137,8 @@ pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
 /// Whether the same command may succeed later.
 pub(super) fn is_recoverable(error: &ErrorFrame) -> bool {
     let detail = error.detail.split_once(": ").map_or("", |(_, detail)| detail);
-    class(error).is_some_and(|class| class.may_pass(detail))
+    error.code == Code::SessionLocked.as_str()
+        || class(error).is_some_and(|class| class.may_pass(detail))
 }
 
 /// An error as it is written in a document.

@@ -111,9 +111,15 @@ impl Session {
                 ExitCode::Interrupted(signal)
             }
             ExitCause::Refused(client_error) => {
-                let is_defect = client_error.code == Code::Internal;
+                let code = client_error.code;
                 self.recorder.refuse(None, client_error);
-                if is_defect { ExitCode::Internal } else { ExitCode::Usage }
+                if code == Code::Internal {
+                    ExitCode::Internal
+                } else if code == Code::SessionLocked {
+                    ExitCode::TryLater
+                } else {
+                    ExitCode::Usage
+                }
             }
         };
         self.recorder.push(Output::Exit(exit));

@@ -8,14 +8,18 @@ use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;
 
+/// What a person can do about a session that another process holds; the end of that error's message.
+pub(crate) const LOCKED_ADVICE: &str =
+    "; try again once that process has ended, or name another session";
+
 /// Why a store can't do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    #[error("another process holds the session: {0}; end that process, or use another session id")]
+    #[error("another process holds the session: {0}{advice}", advice = LOCKED_ADVICE)]
     Locked(String),
     #[error(
         "the session {0} is not in the store, so there is nothing to resume; check --session-id, or \
-         leave --resume out to begin it"
+         leave --resume out to begin it, or name it with --session, which does either"
     )]
     Missing(String),
     #[error(
@@ -34,8 +38,8 @@ pub(super) enum StoreError {
     )]
     Gone(PathBuf),
     #[error(
-        "the session {0} is in the store already; add --resume to go on with it, or choose another \
-         session id"
+        "the session {0} is in the store already; name it with --session to go on with it, or choose \
+         another --session-id"
     )]
     Exists(String),
     #[error(

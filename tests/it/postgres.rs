@@ -28,8 +28,8 @@ fn run(folder: &Folder, words: &[&str]) -> Ended {
 
 /// The error of a server that can't start, and its message.
 #[track_caller]
-fn refusal(launch: Launch) -> (String, String) {
-    let ended = launch.start().finish_with(2, Answers::AllAndFarewell);
+fn refusal(status: i32, launch: Launch) -> (String, String) {
+    let ended = launch.start().finish_with(status, Answers::AllAndFarewell);
     let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
     (error.error().expect("a code").to_owned(), error.text("/error/message").to_owned())
 }
@@ -46,7 +46,7 @@ pub(crate) fn wait_free(database: &Database, args: &[&str]) -> Server {
         }
         assert_eq!(first.error(), Some("session_locked"));
         assert!(started.elapsed() < LEASE * 2, "the session is never free");
-        server.finish_with(2, Answers::AllAndFarewell);
+        server.finish_with(75, Answers::AllAndFarewell);
     }
 }
 
@@ -148,7 +148,7 @@ fn one_process_holds_a_session_until_it_ends() {
     let mut holder = database.stored(&[]).start();
     assert_eq!(holder.turn("r1", "one"), "ok");
     let Process(id) = holder.process();
-    let (code, message) = refusal(database.resumed(&[]));
+    let (code, message) = refusal(75, database.resumed(&[]));
     assert_eq!(code, "session_locked");
     assert!(message.contains(&format!("process {id} on ")), "{message}");
     assert!(message.contains(", since 20") && message.contains("10 seconds"), "{message}");
@@ -206,7 +206,7 @@ fn what_can_not_be_used_is_an_error_that_says_why() {
     ] {
         // The password is in the address as well as in the variable.
         let launch = echo(&args).secret("PGPASSWORD", PASSWORD).secret("OTHER", "pg-another-pass");
-        let (_, message) = refusal(launch);
+        let (_, message) = refusal(2, launch);
         assert!(message.contains(why), "{args:?}: {message}");
     }
 }
@@ -366,7 +366,7 @@ fn the_certificate_of_a_server_is_verified() {
         let args = ["--turns-dsn", &dsn, "--timeline-dsn", &dsn, "--session-id", &id];
         let launch = echo(&args).secret("PGPASSWORD", PASSWORD);
         if let Some(why) = refused {
-            let (code, message) = refusal(launch);
+            let (code, message) = refusal(2, launch);
             assert_eq!(code, "store_failed", "{options}");
             assert!(message.contains(why), "{options}: {message}");
             continue;
@@ -410,7 +410,7 @@ fn a_certificate_that_its_server_has_signed_is_its_own_authority() {
         let launch = echo(&args).secret("PGPASSWORD", PASSWORD);
         match refused {
             Some(why) => {
-                let (code, message) = refusal(launch);
+                let (code, message) = refusal(2, launch);
                 assert!(code == "store_failed" && message.contains(why), "{dsn}: {message}");
             }
             None => {

@@ -220,7 +220,7 @@ fn one_process_holds_a_session_until_it_ends() {
     let folder = Folder::new();
     let mut holder = stored(&folder, &[]).start();
     assert_eq!(holder.turn("r1", "one"), "ok");
-    let ended = resumed(&folder, &[]).start().finish_with(2, Answers::AllAndFarewell);
+    let ended = resumed(&folder, &[]).start().finish_with(75, Answers::AllAndFarewell);
     let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
     assert_eq!(error.error(), Some("session_locked"));
     let Process(id) = holder.process();

@@ -84,7 +84,7 @@ fn one_of_two_processes_holds_a_session_of_that_name() {
     let folder = Folder::new();
     let mut holder = named(&folder, "s", &[]).start();
     wait_state(&mut holder);
-    let refused = named(&folder, "s", &[]).start().finish_with(2, Answers::AllAndFarewell);
+    let refused = named(&folder, "s", &[]).start().finish_with(75, Answers::AllAndFarewell);
     assert_eq!(errors(&refused.frames, ""), ["session_locked"]);
     holder.finish();
 }

@@ -39,7 +39,7 @@ fn a_session_is_held_under_each_name_of_its_store() {
     symlink("store", folder.path("link")).expect("a link");
     let link = folder.name("link");
     let args = ["--store", &link, "--session-id", "s", "--resume"];
-    let ended = echo(&args).start().finish_with(2, Answers::AllAndFarewell);
+    let ended = echo(&args).start().finish_with(75, Answers::AllAndFarewell);
     assert_eq!(errors(&ended.frames, ""), ["session_locked"]);
     let ended = run(&folder, &["sessions", "delete", "s", "--store", &link]);
     assert_eq!(ended.status, 1, "{}", ended.stderr);

@@ -6,6 +6,7 @@ use super::performing::locked_session;
 use crate::host::{Effect, Effects, Host, HostSettings};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::store::LOCKED_ADVICE;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
 use crate::tui::model::{Event, Opening, Status};
@@ -93,11 +94,14 @@ impl Shell<'_> {
         let has_ended = |effect: &Effect| matches!(effect, Effect::Exit(_) | Effect::Abort(_));
         if effects.list.iter().any(has_ended) {
             candidate.host.close().await;
-            self.update(Event::NotOpened(reason(&effects)));
-            if let Some(session) = locked_session(&effects)
-                && self.services.forker.is_some()
-                && !self.state.is_plain()
-            {
+            let can_offer = self.services.forker.is_some() && !self.state.is_plain();
+            let offered = locked_session(&effects).filter(|_| can_offer);
+            let mut why = reason(&effects);
+            if offered.is_some() {
+                why.truncate(why.trim_end_matches(LOCKED_ADVICE).len());
+            }
+            self.update(Event::NotOpened(why));
+            if let Some(session) = offered {
                 let is_only = self.held.is_some();
                 self.update(Event::SessionHeld { session, is_only });
             }

@@ -7,6 +7,7 @@ use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
+use crate::store::LOCKED_ADVICE;
 use crate::tui::model::{Event, Note};
 use tokio::task::yield_now;
 
@@ -36,7 +37,13 @@ impl Shell<'_> {
         self.together(|shell| {
             for effect in effects.list {
                 match effect {
-                    Effect::Frame(frame) => shell.frame(frame),
+                    Effect::Frame(mut frame) => {
+                        shell.record(&frame);
+                        if held.is_some() {
+                            leave_out_advice(&mut frame);
+                        }
+                        shell.update(Event::Frame(Box::new(frame)));
+                    }
                     Effect::Warning(CodedWarning {
                         code: PROVIDER_CHANGED | PROVIDER_UNRECORDED,
                         message,
@@ -99,10 +106,14 @@ impl Shell<'_> {
     }
 
     pub(super) fn frame(&mut self, frame: Frame) {
-        if let Some(file) = &mut self.debug_file {
-            file.record(&frame);
-        }
+        self.record(&frame);
         self.update(Event::Frame(Box::new(frame)));
+    }
+
+    fn record(&mut self, frame: &Frame) {
+        if let Some(file) = &mut self.debug_file {
+            file.record(frame);
+        }
     }
 
     pub(super) fn update(&mut self, event: Event) {
@@ -115,6 +126,13 @@ impl Shell<'_> {
     pub(super) fn note(&mut self, note: Note, text: String) {
         self.state.note(note, text);
         self.needs_picture = true;
+    }
+}
+
+/// Leaves out of an error what a person could do, as the chat offers more.
+fn leave_out_advice(frame: &mut Frame) {
+    if let Some(Body::Error(error)) = &mut frame.frame {
+        error.message.truncate(error.message.trim_end_matches(LOCKED_ADVICE).len());
     }
 }
 
