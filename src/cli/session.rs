@@ -30,6 +30,15 @@ pub struct SessionArgs {
     #[command(flatten)]
     pub provider: ProviderArgs,
 
+    /// Refuse to run without a provider, where the built-in echo engine would answer
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        env = "DUOLOGUE_REQUIRE_PROVIDER",
+        value_parser = BoolishValueParser::new()
+    )]
+    pub require_provider: bool,
+
     /// System prompt: how the model should behave
     #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
@@ -183,6 +192,7 @@ impl Default for SessionArgs {
     fn default() -> Self {
         Self {
             provider: ProviderArgs::default(),
+            require_provider: false,
             system: None,
             system_file: None,
             append_system: Vec::new(),

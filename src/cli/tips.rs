@@ -109,6 +109,10 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
             "{path} takes no more arguments; quote a value of several words, or add to its \
              `arguments:`"
         )),
+        ("exec", None, _) if let Some(prompt) = prompt_like(wrong, words) => Some(format!(
+            "to ask a prompt that begins with -, write -- before it: duologue exec -- \"{}\"",
+            quotable(&escape_control(prompt))
+        )),
         ("exec", None, None) if !wrong.starts_with('-') => {
             let start = words.iter().position(|word| *word == "exec").unwrap_or_default() + 1;
             Some(format!("put the prompt in quotes: {}", exec(words, start)))
@@ -119,6 +123,12 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
         }
         (_, _, _) => None,
     }
+}
+
+/// The word in `words` that was read as the unknown option `wrong`, if it is no option but a text.
+fn prompt_like<'a>(wrong: &str, words: &[&'a str]) -> Option<&'a str> {
+    let is_it = |word: &&&str| wrong.starts_with('-') && word.starts_with(wrong);
+    words.iter().find(is_it).copied().filter(|word| word.contains(char::is_whitespace))
 }
 
 /// Options of other programs, and their equivalents here.
@@ -151,14 +161,17 @@ fn question(words: &[&str], start: usize) -> String {
 fn exec(words: &[&str], start: usize) -> String {
     let words = words.get(start..).unwrap_or_default();
     let words: Vec<_> = words.iter().take_while(|word| !word.starts_with('-')).copied().collect();
-    let question = escape_control(&words.join(" "));
+    format!("duologue exec \"{}\"", quotable(&escape_control(&words.join(" "))))
+}
+
+/// The beginning of `question`, if it can stand between quotes.
+fn quotable(question: &str) -> String {
     let question = match question.char_indices().nth(QUESTION_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &question[..end]),
-        None => question,
+        None => question.to_owned(),
     };
     let is_plain = !question.is_empty() && !question.contains(['"', '$', '`', '\\', '!']);
-    let question = if is_plain { question } else { "…".to_owned() };
-    format!("duologue exec \"{question}\"")
+    if is_plain { question } else { "…".to_owned() }
 }
 
 fn text(error: &Error, kind: ContextKind) -> Option<String> {

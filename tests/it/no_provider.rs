@@ -1,7 +1,7 @@
 //! Runs without a provider: the built-in engine answers for a person who tries the program out, and
 //! says so in every output; a job that lost a part of its configuration gets an error.
 
-use crate::once::{Ended, Once, duologue};
+use crate::once::{Ended, Once, duologue, run};
 use crate::server::Folder;
 use serde_json::Value;
 use std::fs;
@@ -34,6 +34,26 @@ fn the_answer_of_the_built_in_engine_comes_with_a_warning() {
     let named = exec(&folder, &["--output", "json", "--engine", "echo"], &[]);
     let document: Value = serde_json::from_str(&named.stdout).expect("JSON");
     assert_eq!((named.status, document["warnings"].as_array().map(Vec::len)), (0, Some(0)));
+}
+
+/// A job can refuse to take the words of the built-in engine for an answer.
+#[test]
+fn a_provider_can_be_required() {
+    let folder = Folder::new();
+    let refused = |ended: Ended| {
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.stderr.contains("no provider is configured"), "{ended:?}");
+    };
+    refused(exec(&folder, &["--require-provider"], &[]));
+    refused(exec(&folder, &[], &[("DUOLOGUE_REQUIRE_PROVIDER", "true")]));
+    refused(run(&folder, &["chat", "--require-provider", "--plain"]));
+    assert_eq!(exec(&folder, &["--require-provider", "--engine", "echo"], &[]).status, 0);
+    let mut command = duologue(&folder, &["rpc", "--require-provider"]);
+    command.env("HOME", folder.path(""));
+    let mut once = Once::start(command);
+    once.offer("{\"submit\":{\"prompt\":\"hi\"}}\n");
+    let ended = once.finish();
+    assert!(ended.status == 2 && ended.stdout.contains("no provider is configured"), "{ended:?}");
 }
 
 /// A part of a provider's configuration is an error that names it, unless the engine is named.

@@ -95,6 +95,18 @@ fn a_prompt_of_several_words_needs_quotes() {
 }
 
 #[test]
+fn a_prompt_that_begins_with_a_dash_needs_two_dashes() {
+    let folder = folder();
+    for prompt in ["- is this a list?", "-what is it", "--- a/main.rs is a diff", "-1 is a number"]
+    {
+        check(&["exec", prompt], &format!("exec -- \"{prompt}\""));
+        let ended = run(&folder, &["exec", "--engine", "echo", "--", prompt]);
+        assert_eq!(ended.stdout, format!("Turn 1. You said: {prompt}\n"));
+    }
+    check(&["exec", "--output", "json", "-say \"$HOME\""], "exec -- \"…\"");
+}
+
+#[test]
 fn a_flag_that_a_command_file_lacks_can_be_declared() {
     check(&["run-command", "ask.yaml", "--zeal", "x"], "ask.yaml declares no such flag");
     check(&["run-command", "ask.yaml", "--zeal=x"], "- {name: zeal, type: string}");

@@ -34,7 +34,7 @@ use crate::support::fail_point::Plan as Faults;
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 use crate::transport::{DebugFile, ToLine};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// The name of the warning that no provider is configured.
 const NO_PROVIDER: &str = "no_provider";
@@ -70,12 +70,17 @@ impl Plan {
         let Chosen { engines, profile, notices, origin } =
             choose(&self.session, self.mode.session_mode())?;
         let has_provider = notices.is_empty();
-        if !has_provider && !self.is_attended {
+        if !has_provider && (!self.is_attended || self.session.require_provider) {
             let SessionArgs { provider, foreign, .. } = &self.session;
             missing::ensure_unconfigured(provider, foreign)?;
             if !self.has_client || profile::name(provider).is_some() {
                 missing::ensure_no_profiles(provider)?;
             }
+            ensure!(
+                !self.session.require_provider,
+                "--require-provider refuses to run, as no provider is configured: run `duologue profiles init`, \
+                 or set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model"
+            );
         }
         warn_of_foreign(&self.session.foreign);
         warn_of_keys(&self.session.provider);
