@@ -42,6 +42,18 @@ pub(crate) enum NotAdded {
     Unknown(String),
 }
 
+/// Checks that `text`, the content of a file in `folder`, has no profile of that name.
+///
+/// # Errors
+/// If it has one, or can't be read.
+pub(crate) fn ensure_new(name: &str, text: &str, folder: &Path) -> Result<(), NotAdded> {
+    let drafts = read(text, Folders { file: folder, home: None }).map_err(wrong)?;
+    match drafts.profiles.iter().any(|draft| draft.name == name) {
+        true => Err(NotAdded::Exists(name.to_owned())),
+        false => Ok(()),
+    }
+}
+
 impl NewProfile {
     /// Adds the profile to `text`, the content of a file in `folder`.
     ///
@@ -49,10 +61,8 @@ impl NewProfile {
     /// If the file has a profile of that name, or can't be changed line by line.
     pub(crate) fn added_to(&self, text: &str, folder: &Path) -> Result<Added, NotAdded> {
         let folders = Folders { file: folder, home: None };
+        ensure_new(&self.name, text, folder)?;
         let before = read(text, folders).map_err(wrong)?;
-        if before.profiles.iter().any(|draft| draft.name == self.name) {
-            return Err(NotAdded::Exists(self.name.clone()));
-        }
         let entry = || NotAdded::Unknown(format!("profiles:\n{}", self.entry(INDENT)));
         let added = self.inserted_into(text).ok_or_else(entry)?;
         let (text, default) = match &before.default {

@@ -13,7 +13,7 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     let ran = witness.name("ran");
     let user = with_command(&provider).replace("echo ", &format!("touch {ran}; echo "))
         + "  none:\n    base-url: http://127.0.0.1:9/v1\n  unset:\n    inherits: none\n    \
-           key-variable: NOT_SET\n";
+           model: small\n    key-variable: NOT_SET\n";
     let scene = Scene::new(&user, "profiles:\n  mine: {engine: echo}\n  work: {model: other}\n");
     let listed = scene.run(&["profiles"]);
     assert_eq!(listed.status, 0, "{listed:?}");
@@ -25,7 +25,8 @@ fn profiles_are_listed_and_shown_without_their_keys() {
         lines[2].starts_with("none") && lines[2].contains("no: no model is named"),
         "{lines:?}"
     );
-    assert!(lines[3].starts_with("unset") && lines[3].contains("NOT_SET"), "{lines:?}");
+    assert_eq!(words(lines[3])[..5], ["unset", "openai", "small", "user", "no:"]);
+    assert!(lines[3].contains("NOT_SET"), "{lines:?}");
     assert_eq!(words(lines[4])[..5], ["work", "openai", "other", "project", "yes:"]);
     assert!(lines[4].ends_with("the key comes from a command"), "{lines:?}");
     let json = scene.run(&["profiles", "--output", "json"]).stdout;

@@ -2,6 +2,7 @@
 
 use crate::chat::Person;
 use crate::once::Ended;
+use crate::profile_commands::answers;
 use crate::profiles::{KEY, Scene};
 use crate::provider::{Provider, says};
 use serde_json::Value;
@@ -179,7 +180,8 @@ fn a_person_is_asked_and_a_typed_key_is_not_shown() {
     person.sees("Provider (openai, anthropic, gemini, ollama, or a base URL) [openai]:");
     person.types("carrot\n");
     person.sees("\"carrot\" is none of these");
-    let provider = Provider::start(vec![says("asked")]);
+    let list = r#"{"data":[{"id":"small"},{"id":"large"}]}"#;
+    let provider = Provider::start(vec![answers(list), says("asked")]);
     person.types(&format!("{}\n", provider.base_url()));
     person.sees_words("or none [none]:");
     person.types("file\n");
@@ -190,6 +192,8 @@ fn a_person_is_asked_and_a_typed_key_is_not_shown() {
     person.sees("Model:");
     person.types("\n");
     person.sees("this server has no default model");
+    person.types("smal\n");
+    person.sees_words("the server lists no model \"smal\", but large, small; write it once more");
     person.types("small\n");
     person.sees("Name of the profile [openai]:");
     person.types("my own\n");
@@ -205,8 +209,34 @@ fn a_person_is_asked_and_a_typed_key_is_not_shown() {
     assert_eq!(mode(&scene, "config/duologue/keys/my_own"), 0o600);
     assert_eq!(mode(&scene, "config/duologue/keys"), 0o700);
     assert_eq!(scene.run(&["exec", "hi"]).stdout, "asked\n");
-    let sent = provider.wait_request(1);
-    assert_eq!(sent.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    for number in [1, 2] {
+        let sent = provider.wait_request(number);
+        assert_eq!(sent.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    }
+}
+
+/// A name that is taken is refused before anything is asked; a model that is not listed is taken the second time.
+#[test]
+fn a_name_that_is_taken_is_refused_first() {
+    let scene = Scene::new("profiles:\n  openai: {engine: echo}\n", "");
+    let person = at_terminal(&scene, &["openai"]);
+    person.sees_words("there is a profile `openai` already");
+    let (status, screen) = person.ends();
+    assert!(status == 2 && !screen.text().contains("Provider ("), "{}", screen.text());
+    let provider = Provider::start(vec![answers(r#"{"data":[{"id":"small"}]}"#)]);
+    let mut person = at_terminal(&scene, &["--base-url", &provider.base_url(), "--no-key"]);
+    person.sees("Model:");
+    person.types("new\n");
+    person.sees_words("write it once more to take it all the same");
+    person.types("new\n");
+    person.sees("Name of the profile:");
+    person.types("openai\n");
+    person.sees_words("there is a profile `openai` already");
+    person.types("local\n");
+    person.sees_words("it can answer: no key is sent");
+    assert_eq!(person.ends().0, 0);
+    assert!(user_file(&scene).contains("    model: new\n"), "{}", user_file(&scene));
+    assert_eq!(provider.requests(), 1);
 }
 
 #[test]

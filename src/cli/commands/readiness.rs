@@ -1,9 +1,10 @@
 //! Whether a profile can answer now, as far as is known without asking its provider.
 
 use crate::cli::ProviderArgs;
-use crate::cli::config::engine::{ProviderChoice, engine};
+use crate::cli::config::engine::{KeyOrigin, ProviderChoice, engine};
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::EngineArgs;
+use crate::engine::KeySource;
 use crate::profile::{ProfileError, Resolved};
 use anyhow::Result;
 
@@ -33,13 +34,26 @@ pub(super) fn readiness(profile: Result<Resolved, ProfileError>) -> Readiness {
 
 fn known(profile: &Resolved) -> Result<Readiness> {
     let values = ProfileValues::of(profile)?;
-    let choice = ProviderChoice::initial(&ProviderArgs::default(), &values)?;
-    let engine = engine(&choice, &EngineArgs::default(), &mut Vec::new())?;
-    let fault = engine.fault().map(|fault| fault.message);
-    let key = match (choice.key_shown(), engine.name()) {
-        (_, "echo") => "no key is needed".to_owned(),
-        (Some(key), _) => format!("the key comes from {key}"),
-        (None, _) => "the key comes from the provider's own variable, if that is set".to_owned(),
+    let args = ProviderArgs::default();
+    let mut notices = Vec::new();
+    let made = |values: &ProfileValues, notices: &mut Vec<_>| {
+        let choice = ProviderChoice::initial(&args, values)?;
+        let engine = engine(&choice, &EngineArgs::default(), notices)?;
+        anyhow::Ok((choice, engine))
+    };
+    let (engine, fault, key) = match made(&values, &mut notices) {
+        Ok((choice, engine)) => {
+            let fault = engine.fault().map(|fault| fault.message);
+            let key = shown(&choice.key_origin(&*engine)?);
+            (engine, fault, key)
+        }
+        Err(error) => match made(&values.without_key(), &mut notices) {
+            // Engine and model are known also where the key is not there.
+            Ok((_, engine)) if notices.is_empty() => {
+                (engine, Some(format!("{error:#}")), String::new())
+            }
+            Ok(_) | Err(_) => return Err(error),
+        },
     };
     Ok(Readiness {
         engine: engine.name().to_owned(),
@@ -47,4 +61,21 @@ fn known(profile: &Resolved) -> Result<Readiness> {
         can_answer: fault.is_none(),
         why: fault.unwrap_or(key),
     })
+}
+
+/// Where the key of a profile that can answer comes from.
+fn shown(key: &KeyOrigin) -> String {
+    match key {
+        KeyOrigin::Unneeded => "no key is needed".to_owned(),
+        KeyOrigin::Variable(name) => format!("the key comes from the variable {name}"),
+        KeyOrigin::ProfileFile => "the key comes from the profile's own file".to_owned(),
+        KeyOrigin::Source(KeySource::Command(_)) => "the key comes from a command".to_owned(),
+        KeyOrigin::Source(KeySource::File(_)) => "the key comes from a file".to_owned(),
+        KeyOrigin::Option(name) => format!("the key comes from {name}"),
+        KeyOrigin::Login => "the base URL has a login".to_owned(),
+        KeyOrigin::Unset(_) => "no key is sent".to_owned(),
+        KeyOrigin::Withheld(name) => {
+            format!("no key is sent: that in {name} is for the provider itself")
+        }
+    }
 }

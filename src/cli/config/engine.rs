@@ -269,16 +269,6 @@ impl ProviderChoice {
     pub(super) fn has_key(&self) -> bool {
         self.key.is_some()
     }
-
-    /// Where the key comes from, for people.
-    pub(crate) fn key_shown(&self) -> Option<String> {
-        self.key.as_ref().map(|key| match key {
-            KeyChoice::Variable(_, name) => format!("the variable {name}"),
-            KeyChoice::InProfile(_) => "the profile's own file".to_owned(),
-            KeyChoice::Got(KeySource::Command(_)) => "a command".to_owned(),
-            KeyChoice::Got(KeySource::File(_)) => "a file".to_owned(),
-        })
-    }
 }
 
 /// `settings` without those for one provider alone.

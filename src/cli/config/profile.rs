@@ -130,6 +130,20 @@ impl ProfileValues {
         Ok(values)
     }
 
+    /// Those of a provider alone, with its key.
+    pub(crate) fn of_provider(
+        engine: EngineName,
+        base_url: Option<String>,
+        key: Option<KeyFrom>,
+    ) -> Self {
+        Self { engine: Some(engine), base_url, key, ..Self::default() }
+    }
+
+    /// The same without a key.
+    pub(crate) fn without_key(&self) -> Self {
+        Self { key: None, ..self.clone() }
+    }
+
     /// Its settings of tools.
     pub(crate) fn into_tools(self) -> ProfileTools {
         self.tools

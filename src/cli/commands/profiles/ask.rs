@@ -54,7 +54,7 @@ impl Person {
         &mut self,
         question: &str,
         default: &str,
-        read: impl Fn(&str) -> Result<T, String>,
+        mut read: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<T> {
         loop {
             match read(&self.ask(question, default)?) {

@@ -11,7 +11,7 @@ use crate::cli::config::engine::ProviderChoice;
 use crate::cli::config::profile::{self, ProfileValues};
 use crate::cli::{ProfileFiles, ProviderArgs};
 use crate::engine::shown_address;
-use crate::profile::add::{Added, NewProfile};
+use crate::profile::add::{Added, NewProfile, ensure_new};
 use crate::profile::files::{Places, ProfileFile};
 use crate::profile::{FILE_BYTES_MAX, KeyFrom, Layer, Profiles};
 use crate::support::files::{make_folders_of, read_limited, replace};
@@ -48,9 +48,16 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     // A link stays a link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().unwrap_or(Path::new(""));
-    let answers = Answers::of(args, Person::at_terminal())?;
+    let text = text_of(&path)?;
+    let is_new = |name: &str| ensure_new(name, &text, folder);
+    // Before anything is asked.
+    if let Some(name) = &args.name {
+        is_new(name.trim()).with_context(|| path.display().to_string())?;
+    }
+    let answers = Answers::of(args, Person::at_terminal(), is_new)?;
     let (profile, typed) = profile_of(answers, folder);
-    let added = added(&profile, &path, folder)?;
+    let added = profile.added_to(&text, folder);
+    let added = added.with_context(|| path.display().to_string())?;
     if let Some(typed) = &typed {
         let written = write_key(typed);
         written.with_context(|| format!("nothing was written; {}", typed.path.display()))?;
@@ -78,15 +85,13 @@ fn profile_of(answers: Answers, folder: &Path) -> (NewProfile, Option<TypedKey>)
     (NewProfile { name, engine: answers::word(engine), model, base_url, key }, typed)
 }
 
-/// The file at `path` with the profile in it.
-fn added(profile: &NewProfile, path: &Path, folder: &Path) -> Result<Added> {
-    let text = match read_limited(path, FILE_BYTES_MAX) {
-        Ok((text, _)) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+/// The text of the file at `path`; blank if there is none.
+fn text_of(path: &Path) -> Result<String> {
+    match read_limited(path, FILE_BYTES_MAX) {
+        Ok((text, _)) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => bail!("{} can't be read: {error}", path.display()),
-    };
-    let added = profile.added_to(&text, folder);
-    added.with_context(|| path.display().to_string())
+    }
 }
 
 /// Checks that the profile can be used as it will be read. A variable may be set later.

@@ -1,10 +1,17 @@
 //! What a new profile says, by options or by a person who is asked.
 
 use super::super::ask::Person;
-use crate::cli::EngineName;
 use crate::cli::commands::args::InitProfileArgs;
-use crate::cli::config::engine::ProviderChoice;
+use crate::cli::commands::models::listed;
+use crate::cli::config::engine::{ProviderChoice, engine};
+use crate::cli::config::profile::ProfileValues;
+use crate::cli::session::EngineArgs;
+use crate::cli::{EngineName, ProviderArgs};
+use crate::engine::CallSettings;
 use crate::profile::KeyFrom;
+use crate::profile::add::NotAdded;
+use crate::support::secret::Secret;
+use crate::support::terminal::escape_control;
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -14,6 +21,12 @@ const VARIABLE_BYTES_MAX: usize = 64;
 
 /// The variable for the key of a server that has none of its own.
 const GENERAL_VARIABLE: &str = "DUOLOGUE_API_KEY";
+
+/// Models that are named where another one was typed.
+const MODELS_SHOWN_MAX: usize = 12;
+
+/// How long the list of models is waited for: a person sits there, and the list is only a help.
+const LIST_WAIT_MS: u64 = 5000;
 
 /// What a new profile says.
 pub(super) struct Answers {
@@ -63,14 +76,28 @@ impl Answers {
     ///
     /// # Errors
     /// If something is missing and nobody can be asked.
-    pub(super) fn of(args: &InitProfileArgs, mut person: Option<Person>) -> Result<Self> {
+    pub(super) fn of(
+        args: &InitProfileArgs,
+        mut person: Option<Person>,
+        is_new: impl Fn(&str) -> Result<(), NotAdded>,
+    ) -> Result<Self> {
         let (engine, base_url) = provider(args, person.as_mut())?;
-        let server = Server { engine, is_elsewhere: base_url.is_some() };
+        let server = Server { engine, base_url: base_url.as_deref() };
         let key = server.key(args, person.as_mut())?;
-        let model = server.model(args, person.as_mut())?;
+        let model = server.model(args, &key, person.as_mut())?;
         let name = match (&args.name, person) {
             (Some(name), _) => name.trim().to_owned(),
-            (None, Some(mut person)) => person.ask("Name of the profile", &word(engine))?,
+            (None, Some(mut person)) => {
+                let usual = Some(word(engine)).filter(|name| is_new(name).is_ok());
+                person.ask_until("Name of the profile", &usual.unwrap_or_default(), |name| {
+                    match name.is_empty() {
+                        true => Err("a profile needs a name".to_owned()),
+                        false => {
+                            is_new(name).map(|()| name.to_owned()).map_err(|why| why.to_string())
+                        }
+                    }
+                })?
+            }
             (None, None) => word(engine),
         };
         Ok(Self { name, engine, base_url, model, key })
@@ -103,12 +130,17 @@ fn provider(
 }
 
 /// A server that a profile is written for.
-struct Server {
+struct Server<'a> {
     engine: EngineName,
-    is_elsewhere: bool,
+    /// Its address, if it is not the provider's own.
+    base_url: Option<&'a str>,
 }
 
-impl Server {
+impl Server<'_> {
+    fn is_elsewhere(&self) -> bool {
+        self.base_url.is_some()
+    }
+
     fn key(&self, args: &InitProfileArgs, person: Option<&mut Person>) -> Result<KeyPlace> {
         if let Some(name) = &args.key_env {
             return Ok(KeyPlace::At(KeyFrom::Variable(name.clone())));
@@ -124,7 +156,7 @@ impl Server {
         match person {
             _ if args.no_key || needs_none => Ok(KeyPlace::Nowhere),
             Some(person) => self.asked_key(person),
-            None if self.is_elsewhere => Ok(KeyPlace::Nowhere),
+            None if self.is_elsewhere() => Ok(KeyPlace::Nowhere),
             None => bail!(
                 "say where the key is: --key-env NAME, --key-file FILE or --key-command 'WORD ...'"
             ),
@@ -132,12 +164,12 @@ impl Server {
     }
 
     fn asked_key(&self, person: &mut Person) -> Result<KeyPlace> {
-        let default = if self.is_elsewhere { "none" } else { "variable" };
+        let default = if self.is_elsewhere() { "none" } else { "variable" };
         let question = "Key: in a variable, in a file, from a command, or none";
         Ok(match person.ask_until(question, default, Kind::read)? {
             Kind::Variable => {
                 let usual = ProviderChoice::key_variable(self.engine);
-                let usual = usual.filter(|_| !self.is_elsewhere).unwrap_or(GENERAL_VARIABLE);
+                let usual = usual.filter(|_| !self.is_elsewhere()).unwrap_or(GENERAL_VARIABLE);
                 let name = person.ask_until("Name of the variable", usual, variable)?;
                 KeyPlace::At(KeyFrom::Variable(name))
             }
@@ -157,18 +189,31 @@ impl Server {
         })
     }
 
-    fn model(&self, args: &InitProfileArgs, person: Option<&mut Person>) -> Result<Option<String>> {
+    fn model(
+        &self,
+        args: &InitProfileArgs,
+        key: &KeyPlace,
+        person: Option<&mut Person>,
+    ) -> Result<Option<String>> {
         let default =
-            if self.is_elsewhere { "" } else { ProviderChoice::default_model(self.engine) };
+            if self.is_elsewhere() { "" } else { ProviderChoice::default_model(self.engine) };
         let has_one = self.engine != EngineName::Echo;
         match (&args.model, person) {
             (Some(model), _) => Ok(Some(model.trim().to_owned())),
             (None, Some(person)) if has_one => {
-                let answer =
-                    person.ask_until("Model", default, |answer| match answer.is_empty() {
-                        true => Err("this server has no default model; name one".to_owned()),
-                        false => Ok(answer.to_owned()),
-                    })?;
+                let (mut models, mut doubtful) = (None, String::new());
+                let answer = person.ask_until("Model", default, |answer| {
+                    if answer.is_empty() {
+                        return Err("this server has no default model; name one".to_owned());
+                    }
+                    let models: &Vec<_> = models.get_or_insert_with(|| self.models(key));
+                    let is_known = models.is_empty() || models.iter().any(|model| model == answer);
+                    if is_known || answer == doubtful {
+                        return Ok(answer.to_owned());
+                    }
+                    answer.clone_into(&mut doubtful);
+                    Err(unlisted(answer, models))
+                })?;
                 Ok(Some(answer))
             }
             (None, None) if has_one && default.is_empty() => {
@@ -177,6 +222,42 @@ impl Server {
             (None, _) => Ok((!default.is_empty()).then(|| default.to_owned())),
         }
     }
+
+    /// The models that the server lists; none if it can't be asked.
+    fn models(&self, key: &KeyPlace) -> Vec<String> {
+        let key = match key {
+            KeyPlace::Nowhere => None,
+            KeyPlace::At(from) => Some(from.clone()),
+            KeyPlace::Typed(key) => Secret::new(key).map(KeyFrom::Here),
+        };
+        let values = ProfileValues::of_provider(self.engine, self.base_url.map(str::to_owned), key);
+        let asked = ProviderChoice::other(&ProviderArgs::default(), &values).and_then(|choice| {
+            let hurried = EngineArgs {
+                connect_timeout_ms: LIST_WAIT_MS,
+                idle_timeout_ms: LIST_WAIT_MS,
+                total_timeout_ms: LIST_WAIT_MS,
+                retries: 0,
+                ..EngineArgs::default()
+            };
+            let engine = engine(&choice, &hurried, &mut Vec::new())?;
+            listed(&*engine, &CallSettings::default())
+        });
+        asked.ok().and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// Why a model is asked for again that is not among `models`.
+fn unlisted(model: &str, models: &[String]) -> String {
+    let shown: Vec<_> = models.iter().take(MODELS_SHOWN_MAX).map(|it| escape_control(it)).collect();
+    let more = match models.len().saturating_sub(MODELS_SHOWN_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "the server lists no model {:?}, but {}{more}; write it once more to take it all the same",
+        escape_control(model),
+        shown.join(", ")
+    )
 }
 
 /// The name of an engine, as options have it.
