@@ -23,6 +23,9 @@ use tokio::sync::oneshot;
 /// Characters of a call's arguments that are shown.
 const ARGUMENTS_CHARS_MAX: usize = 4096;
 
+/// Bytes of the text before a call that are shown with it.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
+
 /// Bytes of a line that is typed: more than terminals give at once.
 const LINE_BYTES: usize = 4096;
 
@@ -30,7 +33,9 @@ const LINE_BYTES: usize = 4096;
 const WAIT_TIME: Duration = Duration::from_millis(100);
 
 const CHOICES: &str =
-    "run it? y: yes, a: yes, and this tool without a question from now on, n: no > ";
+    "run it? y: yes, a: yes, and this tool without a question from now on, n or n REASON: no > ";
+
+const UNKNOWN: &str = "that is no answer; type y, a, n, or n and a reason, which the model reads\n";
 
 /// A person at a terminal, and the calls that wait for an answer.
 #[derive(Debug)]
@@ -39,6 +44,10 @@ pub(crate) struct Asking {
     input: File,
     /// What the person reads.
     output: File,
+    /// The person reads the answer while it streams.
+    is_answer_shown: bool,
+    /// The text of the provider call, where the person does not see it otherwise.
+    text: String,
     waiting: VecDeque<Question>,
     asked: Option<Asked>,
     /// The request that is the run. Every other one is an answer of this person, and has no frames for the reader.
@@ -59,9 +68,10 @@ struct Asked {
 }
 
 impl Asking {
-    /// A person who types on `input` and reads `output`, both terminals.
-    pub(crate) fn new(input: File, output: File) -> Self {
-        Self { input, output, waiting: VecDeque::new(), asked: None, run: None }
+    /// A person who types on `input` and reads `output`, both terminals, and there also the answer, if it is shown.
+    pub(crate) fn new(input: File, output: File, is_answer_shown: bool) -> Self {
+        let (text, waiting) = (String::new(), VecDeque::new());
+        Self { input, output, is_answer_shown, text, waiting, asked: None, run: None }
     }
 
     /// The request of the run.
@@ -84,8 +94,19 @@ impl Asking {
     /// Takes the next frame.
     pub(super) fn take(&mut self, frame: &Frame) {
         let Some(Body::UiEvent(event)) = &frame.frame else { return };
+        if let Some(Any::ChatProviderCallStarted(_)) = &event.payload {
+            self.text.clear();
+        }
+        if let Some(Any::ChatTextPatch(patch)) = &event.payload
+            && !self.is_answer_shown
+            && self.text.len() < TEXT_BYTES_MAX
+        {
+            self.text.push_str(&patch.text);
+        }
         if let Some(Any::ToolApprovalRequested(asked)) = &event.payload {
-            self.waiting.push_back(Question::of(asked));
+            // It comes before the first of the calls.
+            let said = std::mem::take(&mut self.text);
+            self.waiting.push_back(Question::of(said.trim(), asked));
         }
         if let Some(Any::ToolApprovalResolved(resolved)) = &event.payload {
             self.waiting.retain(|question| question.call != resolved.tool_call_id);
@@ -171,13 +192,15 @@ pub(super) async fn answered(asking: &mut Option<Asking>) -> Approve {
 }
 
 impl Question {
-    fn of(asked: &ToolApprovalRequested) -> Self {
+    /// A question about this call, before which the model said something or nothing.
+    fn of(said: &str, asked: &ToolApprovalRequested) -> Self {
         let server = match asked.server.as_str() {
             "" => String::new(),
             server => format!(" of {}", one_line(server)),
         };
         let (tool, input) = (one_line(&asked.tool_name), one_line(&asked.input));
-        let text = format!("{tool}{server} asks to run with {input}\n");
+        let said = if said.is_empty() { String::new() } else { revealed(said) + "\n" };
+        let text = format!("{said}{tool}{server} asks to run with {input}\n");
         Self { call: asked.tool_call_id.clone(), text }
     }
 }
@@ -216,15 +239,19 @@ fn dialogue(
         if let Some(decision) = decision(&String::from_utf8_lossy(&line[..bytes])) {
             return Ok(Some(decision));
         }
+        write_all(output, UNKNOWN.as_bytes())?;
     }
 }
 
-/// What a line means; an empty one, and the end of input, is no permission.
+/// What a line means; an empty one, and the end of input, is no permission. What follows a no is its reason.
 fn decision(line: &str) -> Option<Decision> {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(Decision::AllowOnce),
-        "a" | "always" => Some(Decision::AllowSession),
-        "n" | "no" | "" => Some(deny("")),
+    let line = line.trim();
+    let (word, rest) = line.split_once([' ', ',', ':']).unwrap_or((line, ""));
+    let rest = rest.trim();
+    match word.to_lowercase().as_str() {
+        "y" | "yes" if rest.is_empty() => Some(Decision::AllowOnce),
+        "a" | "always" if rest.is_empty() => Some(Decision::AllowSession),
+        "n" | "no" | "" => Some(deny(rest)),
         _ => None,
     }
 }
@@ -244,6 +271,9 @@ mod tests {
         for denied in ["", "\n", "n\n", "no"] {
             assert_eq!(decision(denied), Some(deny("")), "{denied:?}");
         }
+        for denied in ["n Not now.\n", "NO: Not now.", "no, Not now."] {
+            assert_eq!(decision(denied), Some(deny("Not now.")), "{denied:?}");
+        }
         for unknown in ["yy", "maybe", "y n"] {
             assert_eq!(decision(unknown), None, "{unknown:?}");
         }
@@ -251,18 +281,16 @@ mod tests {
 
     #[test]
     fn arguments_are_shown_in_one_line_of_limited_length() {
-        let text = |input: &str| {
+        let said = |said: &str, input: &str| {
             let (tool_name, server) = ("rm\u{202e}".to_owned(), "files".to_owned());
-            Question::of(&ToolApprovalRequested {
-                tool_name,
-                server,
-                input: input.to_owned(),
-                ..Default::default()
-            })
-            .text
+            let input = input.to_owned();
+            let asked = ToolApprovalRequested { tool_name, server, input, ..Default::default() };
+            Question::of(said, &asked).text
         };
+        let text = |input: &str| said("", input);
         let expected = "rm\\u{202e} of files asks to run with {\"a\": \"\\u{1b}[2J\", \"b\": 1}\n";
         assert_eq!(text("{\"a\": \"\u{1b}[2J\",\n\"b\": 1}"), expected);
+        assert!(said("One\u{1b}[2J.\nTwo.", "{}").starts_with("One\\u{1b}[2J.\nTwo.\nrm"));
         let long = text(&"x".repeat(ARGUMENTS_CHARS_MAX + 1));
         assert!(long.ends_with("x\u{2026} (4097 bytes in all)\n"), "{long}");
     }

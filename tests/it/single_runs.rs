@@ -49,6 +49,43 @@ fn an_answer_is_drawn_as_a_chat_draws_it() {
     );
 }
 
+/// A table whose later rows are wider is aligned, and is not printed before its columns are known; a long one
+/// keeps the columns that it began with.
+#[test]
+fn a_table_that_streams_is_aligned() {
+    let folder = Folder::new();
+    let table =
+        "Here:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| wider than the others | 3 |\n| 4 | 5 |\n\nEnd";
+    let seen = on_terminal(answering(&folder, table, &["--echo-delay-ms", "3"]), true);
+    let aligned = "Here:\n\na                      b\n─────────────────────  ─\n1                      2\n\
+                   wider than the others  3\n4                      5\n\nEnd";
+    assert_eq!(Vt::showing(&seen, 80, 24).text(), aligned, "{seen:?}");
+    let rows: String =
+        (0..40).map(|row| format!("| {row} | {} |\n", "word ".repeat(row / 20 * 3))).collect();
+    let long = format!("| a | b |\n|---|---|\n{rows}");
+    let seen = on_terminal(answering(&folder, &long, &["--echo-delay-ms", "1"]), true);
+    let screen = Vt::showing(&seen, 80, 24).text();
+    assert_eq!(
+        screen.matches('─').count(),
+        screen.lines().nth(1).unwrap_or_default().matches('─').count()
+    );
+    for row in 0..40 {
+        assert_eq!(
+            screen.lines().filter(|line| line.split(' ').next() == Some(&row.to_string())).count(),
+            1,
+            "{screen}"
+        );
+    }
+}
+
+/// In a window that gets narrower, a row of the progress line never becomes two, of which the first would stay.
+#[test]
+fn the_progress_line_has_no_blanks_at_its_end() {
+    let folder = Folder::new();
+    let seen = on_terminal(answering(&folder, MARKDOWN, &["--echo-delay-ms", "20"]), true);
+    assert!(seen.contains("waiting for the model") && !seen.contains(&" ".repeat(20)), "{seen:?}");
+}
+
 #[test]
 fn what_is_no_persons_is_as_the_model_wrote_it() {
     let folder = Folder::new();
@@ -119,11 +156,13 @@ fn acting(folder: &Folder, mark: &str, options: &[&str]) -> Command {
 fn a_person_is_asked_before_a_tool_runs() {
     let (folder, mark) = (Folder::new(), mark());
     let mut person = Person::start(acting(&folder, &mark, &["--debug-events-jsonl", "events"]));
+    person.sees("Look.");
     person.sees(r#"act of echo asks to run with {"text":"one\u{202e}"}"#);
+    assert_eq!(person.screen().text().matches("Look.").count(), 1);
     person.sees_words("run it? y: yes");
     person.types("perhaps\r");
-    person.sees("perhaps\nrun it?");
-    person.types("n\r");
+    person.sees_words("that is no answer; type y, a, n, or n and a reason");
+    person.types("n because two is enough\r");
     person.sees(r#"act of echo asks to run with {"text":"two"}"#);
     person.types("a\r");
     let (status, screen) = person.ends();
@@ -133,7 +172,8 @@ fn a_person_is_asked_before_a_tool_runs() {
     assert_eq!(text.matches("asks to run").count(), 2, "{text}");
     let events = fs::read_to_string(folder.path("events")).expect("a file");
     assert!(
-        events.contains("it was denied") && events.matches("ToolExecutionStarted").count() >= 2,
+        events.contains("because two is enough")
+            && events.matches("ToolExecutionStarted").count() >= 2,
         "{events}"
     );
     let checked = run(&folder, &["check", "events"]);
@@ -145,8 +185,8 @@ fn a_person_is_asked_before_a_tool_runs() {
 fn an_empty_line_and_an_interrupt_are_no_permission() {
     let (folder, mark) = (Folder::new(), mark());
     let mut person = Person::start(acting(&folder, &mark, &["--output", "json"]));
-    for call in ["one", "two", "three"] {
-        person.sees(&format!("{{\"text\":\"{call}"));
+    for (said, call) in [("Look.\n", "one"), ("", "two"), ("Again.\n", "three")] {
+        person.sees(&format!("{said}act of echo asks to run with {{\"text\":\"{call}"));
         person.types("\r");
     }
     let (status, screen) = person.ends();

@@ -45,14 +45,14 @@ impl Person {
         let drawing = is_drawn.then(|| output.try_clone()).transpose()?;
         let look = || Look::new(Theme { tone: tone(background.background), colours: colours() });
         let drawing = drawing.map(|output| Box::new(AnswerLines::new(output, look())) as Box<_>);
-        let asking = if mode.is_protocol() { None } else { asking(terminal, output)? };
+        let asking = if mode.is_protocol() { None } else { asking(terminal, output, mode)? };
         let saved = args.save.as_deref().map(|path| savable(path, mode)).transpose()?;
         Ok(Self { is_shown, is_attended, drawing, asking, saved })
     }
 }
 
 /// Who is asked: somebody who types at a terminal and reads one.
-fn asking(terminal: &Terminal, output: &File) -> Result<Option<Asking>> {
+fn asking(terminal: &Terminal, output: &File, mode: Mode) -> Result<Option<Asking>> {
     if !terminal.is_typed {
         return Ok(None);
     }
@@ -61,7 +61,8 @@ fn asking(terminal: &Terminal, output: &File) -> Result<Option<Asking>> {
         (false, true) => output.try_clone()?,
         (false, false) => return Ok(None),
     };
-    Ok(Some(Asking::new(terminal.stdin.try_clone()?, reads)))
+    let is_answer_shown = mode == Mode::Text && terminal.is_shown;
+    Ok(Some(Asking::new(terminal.stdin.try_clone()?, reads, is_answer_shown)))
 }
 
 /// The file that `--save` names. Looked at before the model is asked.

@@ -84,8 +84,11 @@ impl TermLike for Screen {
 
     fn flush(&self) -> io::Result<()> {
         let picture = std::mem::take(&mut *self.picture());
+        // The library fills the row with spaces. In a window that gets narrower the terminal would wrap them into a
+        // second row, which nothing clears.
+        let picture = picture.trim_end_matches(' ');
         if !picture.is_empty() && is_ours() {
-            stderr::picture(&picture);
+            stderr::picture(picture);
         }
         Ok(())
     }

@@ -9,6 +9,18 @@ use ratatui_core::text::Line;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Committed {
     text: String,
+    /// The columns of the table whose first rows were printed.
+    table: Option<Columns>,
+}
+
+/// The columns of a table, which stay once a row was printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Columns {
+    /// The width of the place that the table was drawn for.
+    pub(super) page: usize,
+    pub(super) widths: Vec<usize>,
+    /// There is an empty line between two rows.
+    pub(super) is_loose: bool,
 }
 
 /// The lines of blocks that were not printed.
@@ -23,18 +35,24 @@ pub(crate) struct Rest {
     settled: usize,
     /// The last block is prose, which can be printed in parts.
     is_prose: bool,
+    /// The columns of the last table.
+    table: Option<Columns>,
 }
 
 impl Committed {
     /// Draws the rest of open blocks.
     pub(crate) fn rest(&self, blocks: &[Block], width: usize, theme: &Theme) -> Rest {
-        let mut walk = Walk::new(&self.text);
+        let mut walk = self.walk();
         let drawn: Vec<_> =
             blocks.iter().flat_map(|block| Page::lines(block, width, theme, &mut walk)).collect();
         let ends = drawn.iter().map(|line| line.end).collect();
-        let Walk { text, settled, is_prose, .. } = walk;
+        let Walk { text, settled, is_prose, table, .. } = walk;
         let lines = drawn.into_iter().map(render::Drawn::line).collect();
-        Rest { lines, ends, text, settled, is_prose }
+        Rest { lines, ends, text, settled, is_prose, table }
+    }
+
+    fn walk(&self) -> Walk<'_> {
+        Walk { printed: self.table.as_ref(), ..Walk::new(&self.text) }
     }
 
     /// Draws the rest of a block that is complete.
@@ -44,7 +62,7 @@ impl Committed {
         width: usize,
         theme: &Theme,
     ) -> Vec<Line<'static>> {
-        let mut walk = Walk::new(&self.text);
+        let mut walk = self.walk();
         let drawn = Page::lines(block, width, theme, &mut walk);
         let left = walk.committed.len();
         self.text.drain(..self.text.len() - left);
@@ -56,10 +74,11 @@ impl Committed {
         let ends = rest.ends.iter().take(count).flatten();
         let end = ends.max().copied().unwrap_or(0);
         self.text.push_str(rest.text.get(..end).unwrap_or_default());
+        self.table.clone_from(&rest.table);
     }
 
     pub(crate) fn clear(&mut self) {
-        self.text.clear();
+        *self = Self::default();
     }
 }
 
@@ -122,11 +141,28 @@ pub(super) struct Walk<'a> {
     text: String,
     settled: usize,
     is_prose: bool,
+    /// The columns of the table that is printed in part, if there is one.
+    printed: Option<&'a Columns>,
+    table: Option<Columns>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(committed: &'a str) -> Self {
-        Self { committed, text: String::new(), settled: 0, is_prose: false }
+        let (text, settled, is_prose) = (String::new(), 0, false);
+        Self { committed, text, settled, is_prose, printed: None, table: None }
+    }
+
+    /// The columns of the table that comes next, if rows of it were printed on a page of that width.
+    pub(super) fn columns(&self, page: usize) -> Option<&'a Columns> {
+        self.printed.filter(|columns| self.is_inside() && columns.page == page)
+    }
+
+    /// The leaves from `start` on are the rows of a table: each row that comes may make a column wider, so
+    /// none is final before the end. A long table is printed in parts all the same.
+    pub(super) fn table(&mut self, start: usize, columns: Option<Columns>) {
+        self.settled = start;
+        self.is_prose = true;
+        self.table = columns;
     }
 
     /// Whether some of what comes next was printed.

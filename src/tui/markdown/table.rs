@@ -2,7 +2,7 @@
 
 use super::super::text::width;
 use super::render::Runs;
-use super::rest::Walk;
+use super::rest::{Columns, Walk};
 use super::theme::{Role, Theme};
 use super::{Align, Inline, Table};
 use ratatui_core::style::Style;
@@ -35,8 +35,12 @@ pub(super) fn lines(
     let head = runs(&table.head, bold);
     let rows: Vec<Vec<Runs>> = table.rows.iter().map(|cells| runs(cells, base)).collect();
     let natural = natural_widths(std::iter::once(&head).chain(&rows), table.columns.len());
+    let start = walk.end();
+    let printed = walk.columns(width).filter(|it| it.widths.len() == natural.len());
     let left = Left::of(&head, rows, walk);
-    let Some(widths) = fit(&natural, width) else {
+    let kept = printed.and_then(|printed| kept(&printed.widths, &natural, width));
+    let Some(widths) = kept.or_else(|| fit(&natural, width)) else {
+        walk.table(start, None);
         return as_list(&head, &left, width, bold);
     };
     let grid = Grid { columns: &table.columns, widths };
@@ -48,13 +52,18 @@ pub(super) fn lines(
         lines.extend(ended(grid.row(&head).into_iter().chain([vec![rule]]).collect(), end));
     }
     let rows: Vec<_> = left.rows.iter().map(|(cells, end)| (grid.row(cells), *end)).collect();
-    let is_loose = rows.iter().any(|(row, _)| row.len() > 1);
+    let is_loose = match printed {
+        Some(printed) => printed.is_loose,
+        None => rows.iter().any(|(row, _)| row.len() > 1),
+    };
+    let is_first = rows.len() == table.rows.len();
     for (at, (row, end)) in rows.into_iter().enumerate() {
-        if is_loose && at > 0 {
+        if is_loose && (at > 0 || !is_first) {
             lines.push((Vec::new(), None));
         }
         lines.extend(ended(row, end));
     }
+    walk.table(start, Some(Columns { page: width, widths: grid.widths, is_loose }));
     lines
 }
 
@@ -113,6 +122,19 @@ fn fit(natural: &[usize], width: usize) -> Option<Vec<usize>> {
         left -= widths[*column];
     }
     Some(widths)
+}
+
+/// The widths of a table of which a part was printed with the widths `printed`: they stay, as far as what has come
+/// since can be read in them; the last column has what is left of the line.
+fn kept(printed: &[usize], natural: &[usize], width: usize) -> Option<Vec<usize>> {
+    let columns = printed.iter().zip(natural);
+    let wider = |(kept, natural): (&usize, &usize)| *kept.max(natural.min(&COLUMN_MIN));
+    let mut widths: Vec<_> = columns.map(wider).collect();
+    let (last, natural) = (widths.pop()?, *natural.last()?);
+    let room = width.checked_sub(widths.iter().map(|width| width + GAP).sum())?;
+    let last = natural.clamp(last.min(room), room);
+    widths.push(last);
+    (last >= natural.min(COLUMN_MIN)).then_some(widths)
 }
 
 /// One line `head: value` for each cell, and an empty line between rows.
