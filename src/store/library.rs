@@ -86,7 +86,7 @@ pub(crate) enum Deleted {
     Missing,
 }
 
-/// The sessions whose ids begin alike.
+/// The sessions whose ids, or else whose titles, begin alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Alike {
     pub(crate) ids: Vec<String>,
@@ -103,7 +103,8 @@ const NAMED_MAX: usize = 5;
 /// Why no session was chosen where several begin alike, for people.
 pub(crate) fn ambiguous(typed: &str, ids: &[String]) -> String {
     format!(
-        "the ids of {} sessions begin with {}, so none was chosen; type more of one: {}",
+        "{} sessions have an id or a title that begins with {}, so none was chosen; type more of one, or an \
+         id: {}",
         ids.len(),
         escape_control(typed),
         shown_ids(ids)
@@ -154,7 +155,7 @@ impl Library {
     }
 
     /// The sessions whose ids begin with `typed`, which may leave out the word that begins every generated
-    /// id.
+    /// id; if there is none, those whose title it is, or else the beginning of their titles.
     ///
     /// # Errors
     /// If a store can't be read at all, for a person.
@@ -164,11 +165,15 @@ impl Library {
             return Ok(Alike::default());
         }
         let Listing { sessions, losses } = self.sessions()?;
-        let begins = |id: &String| {
-            let generated = id.strip_prefix(GENERATED_PREFIX);
-            id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))
+        let by_id = |it: &Summary| {
+            let generated = it.id.strip_prefix(GENERATED_PREFIX);
+            it.id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))
         };
-        let ids = sessions.into_iter().map(|it| it.id).filter(begins).collect();
+        let ways: [&dyn Fn(&Summary) -> bool; 3] =
+            [&by_id, &|it| it.title == typed, &|it| it.title.starts_with(typed)];
+        let found = ways.into_iter().map(|is_it| sessions.iter().filter(|it| is_it(it)));
+        let found = found.map(|found| found.map(|it| it.id.clone()).collect::<Vec<_>>());
+        let ids = found.into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();
         Ok(Alike { ids, is_partial: !losses.is_empty() })
     }
 

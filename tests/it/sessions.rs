@@ -280,6 +280,51 @@ fn the_beginning_of_an_id_resumes_a_session_if_no_other_begins_so() {
     assert_eq!((deleted.status, named), (1, [true; 3]), "{deleted:?}");
 }
 
+/// The title of a session is a name for it where no id begins so, and so is the beginning of a title.
+#[test]
+fn a_title_names_a_session_if_no_other_has_it() {
+    let folder = Folder::new();
+    for (id, prompt) in [
+        ("a1", "List ports"),
+        ("a2", "List ports again"),
+        ("a3", "a1 or not?"),
+        ("a4", "Two"),
+        ("a5", "Two"),
+    ] {
+        ask(&folder, id, prompt);
+    }
+    for (typed, said) in [
+        ("List ports", "List ports"),
+        ("List ports a", "List ports again"),
+        ("a1 or", "a1 or not?"),
+        ("a1", "List ports"),
+    ] {
+        let shown = sessions(&folder, &["show", typed]);
+        let said = format!("user: {said}\n");
+        assert!(shown.status == 0 && shown.stdout.starts_with(&said), "{typed}: {shown:?}");
+    }
+    let exported = sessions(&folder, &["export", "List ports again", "--format", "markdown"]);
+    assert!(exported.stdout.starts_with("# Conversation a2\n"), "{exported:?}");
+    for typed in ["Two", "List"] {
+        let several = sessions(&folder, &["show", typed]);
+        assert!(several.status == 1 && several.stderr.contains("2 sessions have"), "{several:?}");
+    }
+    let place = folder.name("store");
+    let resume = |option: &[&str]| {
+        let words = ["exec", "next", "--engine", "echo", "--store", &place];
+        run(&folder, &[&words, option].concat())
+    };
+    let resumed = resume(&["--resume", "--session-id", "List ports a"]);
+    assert!(resumed.status == 0 && resumed.stderr.contains("goes on: a2"), "{resumed:?}");
+    assert!(resumed.stdout.contains("Turn 2."), "{resumed:?}");
+    // Here a name is an id, the whole id.
+    let begun = resume(&["--session", "List ports"]);
+    assert!(begun.status == 0 && begun.stdout.starts_with("Turn 1."), "{begun:?}");
+    // What is deleted is named by its id.
+    let deleted = sessions(&folder, &["delete", "List ports again"]);
+    assert!(deleted.status == 1 && deleted.stderr.contains("a2"), "{deleted:?}");
+}
+
 #[test]
 fn a_run_that_was_cut_off_is_shown_as_stopped_and_stays_as_it_is() {
     let folder = Folder::new();
@@ -297,6 +342,9 @@ fn a_run_that_was_cut_off_is_shown_as_stopped_and_stays_as_it_is() {
     assert_eq!(checked.status, 0, "{checked:?}");
     let shown = sessions(&folder, &["show", "s"]);
     assert!(shown.stdout.contains("[stopped"), "{shown:?}");
+    // How long it took is not known.
+    let markdown = sessions(&folder, &["export", "s", "--format", "markdown"]).stdout;
+    assert!(!markdown.contains("0 ms"), "{markdown}");
     assert_eq!(fs::read(folder.path("store")).expect("a file"), before, "reading writes nothing");
 }
 

@@ -66,7 +66,7 @@ fn conversation(places: &Places, typed: &str) -> Result<Result<Conversation, Err
     Ok(found)
 }
 
-/// Applies `find` to the session whose id `typed` is, or is the beginning of; or the error.
+/// Applies `find` to the session whose id or title `typed` is, or is the beginning of; or the error.
 fn named<T>(
     library: &Library,
     typed: &str,

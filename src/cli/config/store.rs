@@ -74,7 +74,7 @@ pub(super) fn announce(options: &StoreArgs) {
     );
 }
 
-/// Completes what a person has typed of a session that goes on: the beginning of its id, and where no session
+/// Completes what a person has typed of a session that goes on: the beginning of its id or title, and where no session
 /// of this folder can be continued, one begins.
 ///
 /// # Errors
@@ -96,8 +96,8 @@ pub(super) fn complete(args: &mut SessionArgs) -> Result<()> {
     complete_id(args, places)
 }
 
-/// Puts the whole id of the session to resume in the place of its beginning, if no other stored id begins
-/// so. What can't be read is left to the store, which reports why when it is opened.
+/// Puts the whole id of the session to resume in the place of its beginning or its title, if no other session
+/// has it. What can't be read is left to the store, which reports why when it is opened.
 fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
     let named = session_id(args)?;
     let may_be_short = args.store.resume && !places.is_empty();
@@ -114,7 +114,7 @@ fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
     if let [id] = &ids[..] {
         let (typed, whole) = (escape_control(typed), escape_control(id));
         tracing::warn!(
-            "no session has the id {typed}; the only one that begins so goes on: {whole}"
+            "no session has the id {typed}; the only one whose id or title begins so goes on: {whole}"
         );
         args.session_id = Some(id.clone());
     }
