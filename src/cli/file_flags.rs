@@ -6,6 +6,9 @@ use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args};
 use std::ffi::OsString;
 
+/// What names the file of `run`, in help.
+const PROMPT_NAME: &str = "Name of the prompt; its own flags and arguments follow it";
+
 /// How a command file is run.
 pub(super) struct Called {
     pub(super) command: &'static str,
@@ -37,7 +40,10 @@ pub(super) fn run_command(file: &CommandFile, called: &Called) -> clap::Command 
         let long = long.map(|name| free_name(name, has_name));
         let is_letter_taken = arg.get_short().is_some_and(has_letter);
         let is_headed = arg.is_positional() || arg.get_help_heading().is_some();
-        let arg = arg.clone();
+        let arg = match arg.get_id() == "file" && called.command == RUN {
+            true => arg.clone().value_name("NAME").help(PROMPT_NAME),
+            false => arg.clone(),
+        };
         let arg = if is_headed { arg } else { arg.help_heading("Options of duologue") };
         let arg = if let Some(long) = long { arg.long(long) } else { arg };
         let arg = without_aliases(arg, has_name);

@@ -47,7 +47,10 @@ impl Summaries {
         if let Event::CallFinished { duration_ms, .. } = event {
             let counts = usage.counts();
             let before = last.summary.duration_ms.unwrap_or_default();
-            last.summary.duration_ms = Some(before.saturating_add(signed(*duration_ms)));
+            // That of a call which the end of its process cut off is not known.
+            if *duration_ms > 0 {
+                last.summary.duration_ms = Some(before.saturating_add(signed(*duration_ms)));
+            }
             last.summary.usage = Some(counts.run);
             self.totals = counts.session;
         } else if let Event::RunFinished { duration_ms, .. } = event {

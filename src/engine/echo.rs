@@ -4,8 +4,9 @@
 mod pace;
 mod script;
 
+use super::provider::calls::CallIds;
 use super::{CallEnd, CallSpec, Engine, EngineEvent, RunError, Running, SettingNames, Sink};
-use crate::conversation::event::{FinishClass, ToolResult};
+use crate::conversation::event::{FinishClass, ToolCall, ToolResult};
 use crate::conversation::transcript::{Turn, TurnItem, TurnState};
 use crate::protocol::attachment::Attachment;
 use pace::Pace;
@@ -103,9 +104,11 @@ impl Echo {
         let calls_tools = !call.tools.is_empty();
         let tools: Vec<_> = call.tools.into_iter().enumerate().collect();
         let mut pace = Pace::new(self.delay);
+        let mut ids = CallIds::default();
         for (at, tool) in tools {
             let (call, arguments) = tool.into_call(at);
-            let id = call.id.clone();
+            let id = ids.next(call.id.0);
+            let call = ToolCall { id: id.clone(), name: call.name };
             sink.send(EngineEvent::ToolCallStarted(call)).await;
             for text in pieces(&arguments) {
                 pace.wait().await;

@@ -266,6 +266,13 @@ impl Envelope {
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        if let EnvelopeData::Text(text) = &self.answer
+            && code == ExitCode::Ok
+            && !text.is_empty()
+            && text.trim().is_empty()
+        {
+            self.coded_warning("blank_answer", "the answer holds nothing but white space");
+        }
         if self.omitted > 0 {
             let message = format!("and {} more warnings", self.omitted);
             self.warnings.push(json!({ "code": "more", "message": message }));

@@ -39,7 +39,7 @@ const STATUS_MAX: Duration = Duration::from_secs(2);
 const CLOSED: &str = "this program is ending";
 
 /// The reason with which the calls of a server fail that a person has restarted.
-const RESTARTED: &str = "it is being restarted, as the person wants it";
+const RESTARTED: &str = "a person has it started again";
 
 /// The error of a call after a panic of the task.
 const DEFECT: &str = "internal error; please report it";

@@ -72,7 +72,7 @@ pub(crate) enum Wrong {
     NoCount,
     #[error("/rename needs a title, as in /rename Ports of the mail server")]
     NoTitle,
-    #[error("/mcp takes the name of a server to start again, as in /mcp restart files")]
+    #[error("/mcp alone lists the tool servers, and /mcp restart NAME starts one of them again")]
     NoServer,
     #[error("/{0} takes nothing after its name; to send a prompt that begins like it, write //{0}")]
     TakesNothing(&'static str),

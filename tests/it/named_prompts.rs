@@ -61,6 +61,7 @@ fn prompts_are_listed_and_run_by_their_names() {
     let help = scene.run(&["run", "greet", "--help"]);
     assert!(help.stdout.starts_with("Greet somebody"), "{help:?}");
     assert!(help.stdout.contains("Usage: duologue run greet [OPTIONS]"), "{help:?}");
+    assert!(help.stdout.contains("<NAME>") && !help.stdout.contains("FILE.yaml>"), "{help:?}");
     let wrong = scene.run(&["run", "greet", "--whom", "x"]);
     assert!(wrong.status == 2 && wrong.stderr.contains("--who"), "{wrong:?}");
 

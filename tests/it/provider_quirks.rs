@@ -206,6 +206,8 @@ fn an_answer_with_nothing_to_show_is_no_success() {
     let blank = exec(says(" "), &[]);
     assert_eq!(blank.status, 0, "{blank:?}");
     assert!(blank.stderr.contains("nothing but white space"), "{blank:?}");
+    let document = exec(says(" "), &["--output", "json"]).stdout;
+    assert!(document.contains("\"code\": \"blank_answer\""), "{document}");
 }
 
 /// Status 75 and `recoverable` say the same: whether the command may succeed later.

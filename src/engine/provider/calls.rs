@@ -64,7 +64,7 @@ impl CallIds {
     }
 
     /// The id of the next call: the provider's, unless it is missing or would make two calls one.
-    fn next(&mut self, given: String) -> ToolCallId {
+    pub(in crate::engine) fn next(&mut self, given: String) -> ToolCallId {
         let is_free = |id: &ToolCallId| !self.0.contains(id);
         let made_up = (self.0.len()..).map(|number| ToolCallId(format!("call_{number}")));
         let given = Some(ToolCallId(given)).filter(|id| !id.0.trim().is_empty());

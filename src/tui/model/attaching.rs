@@ -72,6 +72,10 @@ impl Attaching {
 impl State {
     /// The names of files that the draft has and that were not found.
     pub(crate) fn missing_files(&self) -> Option<String> {
+        // The list says what the name may become.
+        if self.candidates.as_ref().is_some_and(|found| !found.words.is_empty()) {
+            return None;
+        }
         let mut missing = self.attaching.missing.iter();
         let first = meanings(missing.next()?).last().unwrap_or_default();
         let more = match missing.count() {

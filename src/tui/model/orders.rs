@@ -233,7 +233,7 @@ impl State {
 
     pub(super) fn help(&mut self) {
         let mut lines = vec!["Commands".to_owned()];
-        let row = |usage: &str, about: &str| format!("  {usage:<18} {about}");
+        let row = |usage: &str, about: &str| format!("  {usage:<20} {about}");
         for name in Name::ALL.into_iter().filter(|name| !self.is_plain() || name.takes_lines()) {
             lines.push(row(&format!("/{} {}", name.as_str(), name.parameter()), name.about()));
         }

@@ -2,7 +2,7 @@
 
 use super::orders::switch;
 use super::{Action, Note, Opening, Piece, State};
-use crate::tui::input::Move;
+use crate::tui::input::{Move, fuzzy};
 use crate::tui::terminal::keys::{Key, Press};
 use crate::tui::text::clean;
 
@@ -61,15 +61,24 @@ impl Picker {
         *self = Self::new(self.kind, std::mem::take(&mut self.search), choices);
     }
 
-    /// The entries that have every word of the search, in any case.
+    /// The entries that have every word of the search, in any case: in the name of a model or a profile its
+    /// characters in their order, the best first, elsewhere the word.
     pub(crate) fn matching(&self) -> Vec<&Choice> {
         let words: Vec<_> = self.search.split_whitespace().map(str::to_lowercase).collect();
-        let matches = |choice: &&Choice| {
-            let text =
-                format!("{} {} {}", choice.title, choice.detail, choice.value).to_lowercase();
-            words.iter().all(|word| text.contains(word))
+        let cost = |choice: &Choice| match self.kind {
+            PickerKind::Model | PickerKind::Profile => {
+                words.iter().map(|word| fuzzy(word, &choice.title)).sum::<Option<usize>>()
+            }
+            PickerKind::Session | PickerKind::Prompt | PickerKind::Rewind => {
+                let Choice { value, title, detail } = choice;
+                let text = format!("{title} {detail} {value}").to_lowercase();
+                words.iter().all(|word| text.contains(word)).then_some(0)
+            }
         };
-        self.choices.iter().filter(matches).collect()
+        let costs = self.choices.iter().map(|choice| (cost(choice), choice));
+        let mut found: Vec<_> = costs.filter(|(cost, _)| cost.is_some()).collect();
+        found.sort_by_key(|(cost, _)| *cost);
+        found.into_iter().map(|(_, choice)| choice).collect()
     }
 
     fn select(&mut self, forward: bool, by: usize) {

@@ -117,7 +117,9 @@ impl Shell<'_> {
     fn restart_server(&mut self, name: &str) {
         let shown = clean(name);
         let done = match self.host.restart_server(name) {
-            true => Ok(format!("the tool server {shown} is started again")),
+            true => {
+                Ok(format!("the tool server {shown} is being started again; /mcp shows its state"))
+            }
             false => Err(format!("there is no tool server {shown}")),
         };
         self.update(Event::Reported(done));

@@ -11,6 +11,9 @@ use ratatui_core::text::Line;
 /// Rows of candidates for a completion.
 const CANDIDATE_ROWS_MAX: usize = 8;
 
+/// Columns of a command with what may stand after it, before what it does.
+const USAGE_COLUMNS: usize = 19;
+
 /// The search of a list, as an editor.
 pub(super) fn search(picker: &Picker) -> Editor {
     let mut editor = Editor::default();
@@ -80,7 +83,10 @@ pub(super) fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line
     let about = |word: &String| {
         let mut names = Name::ALL.into_iter();
         match names.find(|name| word.strip_prefix('/') == Some(name.as_str())) {
-            Some(name) => format!("{word} {}  {}", name.parameter(), name.about()),
+            Some(name) => {
+                let usage = format!("{word} {}", name.parameter());
+                format!("{usage:<USAGE_COLUMNS$}  {}", name.about())
+            }
             None => word.clone(),
         }
     };
