@@ -1,0 +1,360 @@
+// Package duologue holds conversations with language models, by the program duologue in a process of its own.
+//
+//	chat, err := duologue.Start(ctx, duologue.Options{Store: "chat.db", Session: "ada"})
+//	if err != nil {
+//		return err
+//	}
+//	defer chat.Close()
+//	stream := chat.Stream(ctx, "What is a duologue?")
+//	for event := range stream.Events() {
+//		fmt.Print(event.Text())
+//	}
+//	result, err := stream.Result()
+//
+// The package messages has all events.
+package duologue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"duologue/clients/go/messages"
+)
+
+const (
+	protocol        = "pinocchio.chatapp.rpc.v1"
+	requestBytesMax = 10 * 1024 * 1024
+	forkTime        = time.Minute
+)
+
+var serverVersionMin = [3]int{0, 1, 0}
+
+// A Client is a conversation with a model. Its methods may be called by several goroutines.
+type Client struct {
+	options Options
+
+	mu          sync.Mutex
+	flow        sync.Cond // the reader may read on
+	tools       map[string]Tool
+	number      int
+	process     *process
+	failure     error // why no request can be sent
+	fatal       error // what the process reported as terminal
+	hello       *messages.HelloFrame
+	begun       chan struct{}
+	isClosing   bool
+	requests    map[string]*request
+	abandoned   map[string]*request
+	work        map[string]context.CancelFunc
+	lastOrdinal uint64
+	// The last patches of the active run: of the text, or the reasoning, that is not finished.
+	lastText, lastReasoning *Event
+	sessionID               string
+	initial                 *Snapshot
+	storeError              error
+}
+
+// Start starts the process, and checks what it is. The context is that of the start alone.
+func Start(ctx context.Context, options Options) (*Client, error) {
+	options.setDefaults()
+	c := &Client{options: options, tools: map[string]Tool{}}
+	c.flow.L = &c.mu
+	for _, tool := range options.Tools {
+		c.tools[tool.Name] = tool
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Client) start(ctx context.Context) error {
+	binary, err := findBinary(c.options.Binary)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.Env, c.options.Dir)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.process, c.failure, c.fatal, c.hello, c.isClosing = p, nil, nil, nil, false
+	c.begun = make(chan struct{})
+	c.requests, c.abandoned, c.work = map[string]*request{}, map[string]*request{}, map[string]context.CancelFunc{}
+	c.mu.Unlock()
+	go c.read(p)
+
+	ctx, cancel := context.WithTimeout(ctx, c.options.StartTimeout)
+	defer cancel()
+	if err = c.begin(ctx); err == nil {
+		return nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: %s did not begin within %v%s", ErrProtocol, binary, c.options.StartTimeout, tail(p.tail()))
+	}
+	c.mu.Lock()
+	c.isClosing = true
+	c.flow.Broadcast()
+	c.mu.Unlock()
+	p.end(0)
+	return err
+}
+
+func (c *Client) begin(ctx context.Context) error {
+	select {
+	case <-c.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// The first answer: until then a wrong command line, or a store that can't be opened, would not be noticed.
+	body := map[string]any{"enable": map[string]any{}}
+	if len(c.options.Tools) > 0 {
+		body = declaration(c.options.Tools)
+	}
+	_, err := c.Request(ctx, body)
+	if ended := new(ProcessEnded); errors.As(err, &ended) && ended.Cause != nil {
+		return ended.Cause // It says more.
+	}
+	return err
+}
+
+// Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	p := c.process
+	if p == nil || c.isClosing {
+		c.mu.Unlock()
+		return nil
+	}
+	c.isClosing = true
+	c.endWork()
+	c.flow.Broadcast()
+	isAlive := c.failure == nil
+	c.mu.Unlock()
+	if isAlive {
+		c.tell(map[string]any{"cancel": map[string]any{"waiting": true}})
+		c.tell(map[string]any{"cancel": map[string]any{}})
+		c.tell(map[string]any{"shutdown": map[string]any{}})
+		// The shutdown is answered by the end; only then is there nothing left to write.
+		select {
+		case <-p.ended:
+		case <-time.After(c.options.CloseTimeout):
+		}
+	}
+	p.end(0)
+	c.mu.Lock()
+	c.failure = nil
+	c.fail(ErrClosed)
+	c.mu.Unlock()
+	return nil
+}
+
+// A Change is an entity that is new or different after Reconnect.
+type Change struct {
+	Entity Entity
+	// Text is the part of its text that was not shown before.
+	Text string
+}
+
+// Reconnect starts the process again after its end, and goes on with the stored session. It returns what has changed
+// since the last event that this client had. Requests that were in flight are not sent again.
+func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
+	if c.options.Store == "" || c.options.Session == "" {
+		return nil, errors.New("only a conversation with Store and Session can go on in another process")
+	}
+	c.mu.Lock()
+	failure, p := c.failure, c.process
+	c.mu.Unlock()
+	if failure == nil {
+		return nil, errors.New("the process runs")
+	}
+	since := c.Ordinal()
+	p.end(c.options.CloseTimeout)
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	snapshot, err := c.Snapshot(ctx, Part{Since: since})
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]Change, 0, len(snapshot.Entities))
+	for _, entity := range snapshot.Entities {
+		changes = append(changes, Change{entity, c.unseen(&entity)})
+	}
+	c.mu.Lock()
+	c.lastText, c.lastReasoning = nil, nil
+	c.mu.Unlock()
+	return changes, nil
+}
+
+// Hello returns what the process said of itself.
+func (c *Client) Hello() *messages.HelloFrame {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hello
+}
+
+// SessionID returns the id of the session.
+func (c *Client) SessionID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessionID
+}
+
+// Initial returns the conversation that the process began with, in a stored session; otherwise nil.
+func (c *Client) Initial() *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.initial
+}
+
+// Ordinal returns that of the last event that was received.
+func (c *Client) Ordinal() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastOrdinal
+}
+
+// StoreError returns what the store of this conversation has last complained of.
+func (c *Client) StoreError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.storeError
+}
+
+// Stderr returns the end of what the process wrote to standard error, warnings among it.
+func (c *Client) Stderr() string { return c.process.tail() }
+
+// Run asks the model, and returns what the run came to. The context stops the run; then the status of the result is
+// "stopped", and the error is that of the context.
+func (c *Client) Run(ctx context.Context, prompt string, options ...PromptOption) (*Result, error) {
+	return c.Stream(ctx, prompt, options...).Result()
+}
+
+// Stream is like Run, as the events come.
+func (c *Client) Stream(ctx context.Context, prompt string, options ...PromptOption) *Stream {
+	submit := map[string]any{"prompt": prompt}
+	var into any
+	for _, option := range options {
+		option(submit, &into)
+	}
+	return c.stream(ctx, map[string]any{"submit": submit}, into)
+}
+
+func (c *Client) stream(ctx context.Context, body map[string]any, into any) *Stream {
+	return &Stream{client: c, ctx: ctx, request: newRequest(c.newID(), body), into: into}
+}
+
+// Cancel stops the active run, whoever has started it; false if there is none.
+func (c *Client) Cancel(ctx context.Context) (bool, error) {
+	_, err := c.Request(ctx, map[string]any{"cancel": map[string]any{}})
+	if request := new(RequestError); errors.As(err, &request) && request.Code == "no_active_request" {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Request sends any request, as {"enable": {"extensions": ["timing"]}}, and returns its snapshot if it has one.
+func (c *Client) Request(ctx context.Context, body map[string]any) (json.RawMessage, error) {
+	r := newRequest(c.newID(), body)
+	if err := c.send(ctx, r); err != nil {
+		return nil, err
+	}
+	select {
+	case <-r.done:
+		return r.snapshot, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// DropLastTurn drops the last prompt and its answer.
+func (c *Client) DropLastTurn(ctx context.Context) error {
+	_, err := c.Request(ctx, map[string]any{"edit": map[string]any{"dropLastTurn": map[string]any{}}})
+	return err
+}
+
+// Regenerate drops the last answer, and asks its prompt again.
+func (c *Client) Regenerate(ctx context.Context) *Stream {
+	return c.stream(ctx, map[string]any{"edit": map[string]any{"regenerate": map[string]any{}}}, nil)
+}
+
+// Replace drops the turn that the prompt messageID began and all after it, and asks another prompt in its place.
+func (c *Client) Replace(ctx context.Context, messageID, prompt string) *Stream {
+	replace := map[string]any{"messageId": messageID, "prompt": prompt}
+	return c.stream(ctx, map[string]any{"edit": map[string]any{"replace": replace}}, nil)
+}
+
+// Fork starts a client of a copy of this stored conversation, or of its first turns; 0: all of them.
+func (c *Client) Fork(ctx context.Context, turns int) (*Client, error) {
+	if c.options.Store == "" {
+		return nil, errors.New("only a conversation with Store can be copied")
+	}
+	binary, err := findBinary(c.options.Binary)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"sessions", "fork", "--store", c.options.Store}
+	if turns > 0 {
+		args = append(args, "--turns", strconv.Itoa(turns))
+	}
+	limited, cancel := context.WithTimeout(ctx, forkTime)
+	defer cancel()
+	command := exec.CommandContext(limited, binary, append(args, "--", c.SessionID())...)
+	command.Env, command.Dir = append(os.Environ(), c.options.Env...), c.options.Dir
+	id, err := command.Output()
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		return nil, &RequestError{Code: "store_failed", Message: strings.TrimSpace(string(failed.Stderr))}
+	} else if err != nil {
+		return nil, err
+	}
+	options := c.options
+	options.Session = strings.TrimSpace(string(id))
+	return Start(ctx, options)
+}
+
+// A Choice is what answers: what is empty stays as it is.
+type Choice struct {
+	Model, Profile, Engine string
+	Settings               map[string]any
+}
+
+// SwitchModel chooses what answers from the next prompt on.
+func (c *Client) SwitchModel(ctx context.Context, choice Choice) error {
+	body := map[string]any{"model": choice.Model, "profile": choice.Profile, "engine": choice.Engine}
+	if choice.Settings != nil {
+		body["settings"] = choice.Settings
+	}
+	_, err := c.Request(ctx, map[string]any{"switchModel": body})
+	return err
+}
+
+// SetTools replaces the tools, from the next call of the model on.
+func (c *Client) SetTools(ctx context.Context, tools ...Tool) error {
+	if _, err := c.Request(ctx, declaration(tools)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tools = map[string]Tool{}
+	for _, tool := range tools {
+		c.tools[tool.Name] = tool
+	}
+	return nil
+}
+
+func declaration(tools []Tool) map[string]any {
+	descriptors := make([]map[string]any, 0, len(tools))
+	for _, tool := range tools {
+		descriptors = append(descriptors, tool.descriptor())
+	}
+	return map[string]any{"declareTools": map[string]any{"tools": descriptors}}
+}

@@ -1,0 +1,412 @@
+package duologue_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	duologue "duologue/clients/go"
+	"duologue/clients/go/messages"
+)
+
+type m = map[string]any
+
+func calls(arguments any, names ...string) []any {
+	var tools []any
+	for _, name := range names {
+		tools = append(tools, m{"name": name, "arguments": arguments})
+	}
+	return []any{m{"text": "Let me look.", "tools": tools}, m{"text": "It is noon."}}
+}
+
+var berlin = calls(m{"city": "Berlin"}, "get_time")
+
+type city struct {
+	City string `json:"city"`
+}
+
+func tool(name string, run func(ctx context.Context, args city) (any, error)) duologue.Tool {
+	return duologue.NewTool(name, "", run)
+}
+
+func TestARunHasAResult(t *testing.T) {
+	chat := start(t, args("--echo-reasoning"))
+	result := run(t, chat, "hello")
+	equal(t, []string{result.Status, result.Text}, []string{"ok", "Turn 1. You said: hello"})
+	equal(t, result.Reasoning, "This is turn 1. I repeat what I was told.")
+	equal(t, result.Usage.GetUncountedCalls(), 1)
+}
+
+func TestAStreamHasTypedEventsAndEndsAtItsDone(t *testing.T) {
+	chat := start(t, args())
+	stream := chat.Stream(t.Context(), "hello")
+	var events []*duologue.Event
+	var text strings.Builder
+	for event := range stream.Events() {
+		events = append(events, event)
+		if patch, ok := event.Payload().(*messages.ChatTextPatch); ok {
+			text.WriteString(patch.GetText())
+		}
+		equal(t, event.RequestID, stream.RequestID())
+		equal(t, event.Ordinal > 0, true)
+	}
+	equal(t, text.String(), "Turn 1. You said: hello")
+	if _, ok := events[0].Payload().(*messages.ChatUserMessageAccepted); !ok {
+		t.Errorf("the first is a %s", events[0].Type)
+	}
+	if _, ok := events[len(events)-1].Payload().(*messages.ChatRunFinished); !ok {
+		t.Errorf("the last is a %s", events[len(events)-1].Type)
+	}
+	result, err := stream.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, result.Text, "Turn 1. You said: hello")
+}
+
+func TestRequestsInFlightGetTheirOwnFrames(t *testing.T) {
+	chat := start(t, duologue.Options{Queue: true, Args: []string{"--echo-delay-ms=1"}})
+	second := make(chan string, 1)
+	var text string
+	for event := range chat.Stream(t.Context(), "one").Events() {
+		if event.Text() == "" {
+			continue
+		}
+		if text == "" {
+			go func() {
+				result, _ := chat.Run(context.Background(), "two")
+				second <- result.Text
+			}()
+		}
+		text += event.Text()
+		snapshot, err := chat.Snapshot(t.Context(), duologue.Part{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, member(snapshot.Entities[0], "text"), "one")
+	}
+	equal(t, text, "Turn 1. You said: one")
+	contains(t, <-second, "Turn 2. You said: two")
+}
+
+func TestLeavingAStreamStopsItsRunAndTheNextPromptWorks(t *testing.T) {
+	chat := start(t, args("--echo-delay-ms=20"))
+	stream := chat.Stream(t.Context(), strings.Repeat("one ", 1000))
+	for event := range stream.Events() {
+		if event.Text() != "" {
+			break
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+	contains(t, run(t, chat, "two").Text, "Turn 2. You said: two")
+	var statuses []string
+	for _, entity := range history(t, chat) {
+		statuses = append(statuses, member(entity, "status"))
+	}
+	equal(t, statuses, []string{"accepted", "stopped", "accepted", "finished"})
+}
+
+func TestAContextStopsItsRun(t *testing.T) {
+	chat := start(t, duologue.Options{Queue: true, Args: []string{"--echo-delay-ms=60000"}})
+	first, cancelFirst := context.WithCancel(t.Context())
+	second, cancelSecond := context.WithCancel(t.Context())
+	waiting := make(chan error, 1)
+	defer cancelFirst()
+	defer cancelSecond()
+	stream := chat.Stream(first, "one")
+	for event := range stream.Events() {
+		if _, ok := event.Payload().(*messages.ChatProviderCallStarted); ok {
+			go func() {
+				_, err := chat.Run(second, "two")
+				waiting <- err
+			}()
+			cancelSecond()
+			equal(t, errors.Is(<-waiting, context.Canceled), true)
+			cancelFirst()
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
+	result, err = chat.Run(first, "three")
+	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
+	isActive, err := chat.Cancel(t.Context())
+	equal(t, []any{isActive, err}, []any{false, nil})
+	equal(t, len(history(t, chat)), 1)
+}
+
+func TestACancelIsAStatusAndNoError(t *testing.T) {
+	chat := start(t, args("--echo-delay-ms=60000"))
+	for _, isOwn := range []bool{true, false} {
+		stream := chat.Stream(t.Context(), "one")
+		for event := range stream.Events() {
+			if _, ok := event.Payload().(*messages.ChatProviderCallStarted); !ok {
+				continue
+			}
+			if isOwn {
+				stream.Cancel()
+			} else if _, err := chat.Cancel(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		result, err := stream.Result()
+		equal(t, []any{result.Status, err}, []any{"stopped", nil})
+	}
+}
+
+func TestSteeringJoinsTheRun(t *testing.T) {
+	var chat *duologue.Client
+	var stream *duologue.Stream
+	steered := make(chan bool, 1)
+	get := tool("get_time", func(ctx context.Context, _ city) (any, error) {
+		go func() {
+			result, _ := stream.Steer(context.Background(), "And in Oz?")
+			steered <- result.Joined
+		}()
+		for chat.InFlight() < 2 {
+			runtime.Gosched()
+		}
+		// The server has read the prompt before it answers this.
+		_, err := chat.Snapshot(ctx, duologue.Part{})
+		return "12:00", err
+	})
+	chat = start(t, duologue.Options{Args: []string{script(t, berlin...)}, Tools: []duologue.Tool{get}})
+	stream = chat.Stream(t.Context(), "What time is it?")
+	if _, err := stream.Result(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, <-steered, true)
+}
+
+func TestAFailedRunIsAnErrorAfterItsEvents(t *testing.T) {
+	chat := start(t, unreachable)
+	stream := chat.Stream(t.Context(), "hello")
+	var last *duologue.Event
+	for event := range stream.Events() {
+		last = event
+	}
+	if _, ok := last.Payload().(*messages.ChatRunFailed); !ok {
+		t.Errorf("the last is a %s", last.Type)
+	}
+	_, err := stream.Result()
+	var failed *duologue.ProviderError
+	if !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	equal(t, []any{failed.Class, failed.Retryable}, []any{"network", true})
+}
+
+func TestToolsAreFunctions(t *testing.T) {
+	get := duologue.NewTool("get_time", "The local time in a city.", func(_ context.Context, args city) (any, error) {
+		return map[string]string{"Berlin": "12:00"}[args.City], nil
+	})
+	chat := start(t, duologue.Options{Args: []string{script(t, berlin...)}, Tools: []duologue.Tool{get}})
+	result := run(t, chat, "What time is it?")
+	equal(t, result.ToolCalls[0].Result, `{"result":"12:00"}`)
+	equal(t, result.Text, "It is noon.")
+	equal(t, result.Texts, []string{"Let me look.", "It is noon."})
+	schema, _ := json.Marshal(get.Parameters)
+	want := `{"additionalProperties":false,"properties":{"city":{"type":"string"}},"required":["city"],"type":"object"}`
+	equal(t, string(schema), want)
+}
+
+func TestAToolThatFailsOrTakesTooLongIsAResult(t *testing.T) {
+	slow := tool("slow", func(ctx context.Context, _ city) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
+	slow.Timeout = 10 * time.Millisecond
+	tools := []duologue.Tool{
+		tool("broken", func(context.Context, city) (any, error) { return nil, errors.New("no such city") }),
+		tool("panics", func(context.Context, city) (any, error) { panic("no map") }),
+		slow,
+		tool("unreadable", func(context.Context, city) (any, error) { return func() {}, nil }),
+		duologue.NewTool("picky", "", func(context.Context, struct{ City int }) (any, error) { return nil, nil }),
+	}
+	options := []string{script(t, calls(m{"city": "x"}, "broken", "panics", "slow", "unreadable", "picky")...)}
+	chat := start(t, duologue.Options{Args: options, Tools: tools})
+	want := map[string]string{
+		"broken": "no such city", "panics": "no map", "slow": "the tool took longer than 10ms",
+		"unreadable": "the result is no JSON", "picky": "cannot unmarshal string",
+	}
+	for _, call := range run(t, chat, "x").ToolCalls {
+		equal(t, call.Status, "error")
+		contains(t, call.Result, want[call.Name])
+	}
+}
+
+func TestAToolEndsWithItsRun(t *testing.T) {
+	ended := make(chan struct{})
+	get := tool("get_time", func(ctx context.Context, _ city) (any, error) {
+		<-ctx.Done()
+		close(ended)
+		return nil, nil
+	})
+	chat := start(t, duologue.Options{Args: []string{script(t, berlin...)}, Tools: []duologue.Tool{get}})
+	stream := chat.Stream(t.Context(), "x")
+	for event := range stream.Events() {
+		if _, ok := event.Payload().(*messages.FrontendToolCallRequested); ok {
+			stream.Cancel()
+		}
+	}
+	<-ended
+	result, err := stream.Result()
+	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+}
+
+func TestToolsCanBeReplaced(t *testing.T) {
+	chat := start(t, args(script(t, berlin...)))
+	get := tool("get_time", func(context.Context, city) (any, error) { return "12:00", nil })
+	if err := chat.SetTools(t.Context(), get); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "x").ToolCalls[0].Status, "success")
+}
+
+func decide(t *testing.T, approve duologue.Approve) duologue.ToolCall {
+	clock := "python3 " + filepath.Join(root, "examples/clock.py")
+	options := args(script(t, berlin...), "--mcp", clock)
+	options.Approve, options.ApproveTimeout = approve, 5*time.Second
+	if approve != nil {
+		options.ApproveTimeout = time.Second
+	}
+	return run(t, start(t, options), "x").ToolCalls[0]
+}
+
+func TestApprovalsAreACallback(t *testing.T) {
+	var seen []string
+	call := decide(t, func(_ context.Context, request *messages.ToolApprovalRequested) duologue.Decision {
+		seen = append(seen, request.GetToolName(), request.GetInput())
+		return duologue.Allow
+	})
+	equal(t, call.Status, "success")
+	equal(t, seen, []string{"get_time", `{"city":"Berlin"}`})
+	call = decide(t, func(context.Context, *messages.ToolApprovalRequested) duologue.Decision {
+		return duologue.Deny("Not now.")
+	})
+	contains(t, call.Result, "Not now.")
+}
+
+func TestWithoutADecisionCallsAreDenied(t *testing.T) {
+	contains(t, decide(t, nil).Result, "approves no tool calls")
+	call := decide(t, func(context.Context, *messages.ToolApprovalRequested) duologue.Decision { panic("a secret") })
+	contains(t, call.Result, "could not decide")
+	equal(t, strings.Contains(call.Result, "secret"), false)
+	call = decide(t, func(ctx context.Context, _ *messages.ToolApprovalRequested) duologue.Decision {
+		select {} // Not even when the context ends.
+	})
+	contains(t, call.Result, "Nobody decided within")
+}
+
+type place struct {
+	Name  string   `json:"name" description:"in its own language"`
+	Kind  string   `json:"kind,omitempty" enum:"city,town"`
+	Twins []string `json:"twins,omitempty"`
+}
+
+func TestAnAnswerIsAValueOfAType(t *testing.T) {
+	chat := start(t, args(script(t, m{"text": `{"name": "Köln", "twins": ["Cork"]}`}, m{"text": "[1, 2]"})))
+	var where place
+	run(t, chat, "Where?", duologue.Into(&where))
+	equal(t, where, place{Name: "Köln", Twins: []string{"Cork"}})
+	chat = start(t, args(script(t, m{"text": "[1, 2]"})))
+	var numbers []int
+	run(t, chat, "Which?", duologue.Into(&numbers))
+	equal(t, numbers, []int{1, 2})
+	result := run(t, chat, "Which?", duologue.IntoSchema(nil, m{"type": "array"}))
+	equal(t, string(result.Values[0]), "[1, 2]")
+}
+
+func TestAnotherAnswerIsAnError(t *testing.T) {
+	chat := start(t, args(script(t, m{"text": `{"name": 3}`})))
+	var where place
+	_, err := chat.Run(t.Context(), "Where?", duologue.Into(&where))
+	var failed *duologue.RequestError
+	equal(t, errors.Is(err, duologue.ErrAnswer) && errors.As(err, &failed), true)
+	equal(t, failed.Answer, `{"name": 3}`)
+}
+
+func TestASessionGoesOn(t *testing.T) {
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	chat := start(t, options)
+	run(t, chat, "one")
+	seen := chat.Ordinal()
+	_ = chat.Close()
+	chat = start(t, options)
+	equal(t, []any{chat.SessionID(), chat.Ordinal(), len(chat.Initial().Entities)}, []any{"ada", seen, 2})
+	contains(t, run(t, chat, "two").Text, "Turn 2. You said: two")
+	changed, err := chat.Snapshot(t.Context(), duologue.Part{Since: seen})
+	equal(t, []any{len(changed.Entities), err}, []any{2, nil})
+	equal(t, member(changed.Entities[0], "role"), "user")
+	last, err := chat.Snapshot(t.Context(), duologue.Part{Limit: 1})
+	equal(t, []any{len(last.Entities), err}, []any{1, nil})
+	equal(t, len(history(t, chat)), 4)
+}
+
+func TestTheEndOfAConversationIsEdited(t *testing.T) {
+	chat := start(t, args())
+	first := run(t, chat, "one")
+	run(t, chat, "two")
+	again, err := chat.Regenerate(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, again.Text, "Turn 2. You said: two")
+	if _, err := chat.Replace(t.Context(), first.MessageID, "three").Result(); err != nil {
+		t.Fatal(err)
+	}
+	entities := history(t, chat)
+	equal(t, len(entities), 2)
+	equal(t, member(entities[1], "text"), "Turn 1. You said: three")
+	if err := chat.DropLastTurn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, len(history(t, chat)), 0)
+}
+
+func TestASessionIsCopied(t *testing.T) {
+	chat := start(t, duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"})
+	run(t, chat, "one")
+	run(t, chat, "two")
+	other, err := chat.Fork(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	equal(t, []any{other.SessionID() == "ada", len(other.Initial().Entities)}, []any{false, 2})
+	equal(t, len(history(t, chat)), 4)
+}
+
+func TestHistoryComesInPages(t *testing.T) {
+	chat := start(t, duologue.Options{PageEntities: 3})
+	var want []string
+	for _, prompt := range []string{"one", "two", "three", "four"} {
+		want = append(want, prompt)
+		run(t, chat, prompt)
+	}
+	var prompts []string
+	for at, entity := range history(t, chat) {
+		if at%2 == 0 {
+			prompts = append(prompts, member(entity, "text"))
+		}
+	}
+	equal(t, prompts, want)
+}
+
+func TestModelsAndSettings(t *testing.T) {
+	chat := start(t, args())
+	if err := chat.SwitchModel(t.Context(), duologue.Choice{Engine: "echo"}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "x", duologue.Settings(m{"temperature": 0.5})).Status, "ok")
+	_, err := chat.Run(t.Context(), "x", duologue.Settings(m{"nonsense": 1}))
+	var failed *duologue.RequestError
+	equal(t, errors.As(err, &failed) && failed.Code == "invalid_settings", true)
+}
+
+func TestAttachments(t *testing.T) {
+	result := run(t, start(t, args()), "What?", duologue.Attach(filepath.Join(root, "examples/squares.png")))
+	contains(t, result.Text, "squares.png (image/png, 8x8, 82 bytes)")
+}

@@ -1,0 +1,438 @@
+package duologue_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	duologue "duologue/clients/go"
+	"duologue/clients/go/messages"
+)
+
+const (
+	linesOfARun = 9
+	long        = 64 * 1024 * 1024
+)
+
+func TestHalvesOfLines(t *testing.T) {
+	equal(t, run(t, start(t, difficult("halves")), "x").Text, "Hello, wörld!")
+}
+
+func TestLongLines(t *testing.T) {
+	equal(t, len(run(t, start(t, difficult("long:"+strconv.Itoa(long))), "x").Text), long)
+}
+
+func TestALinePastTheLimitFailsItsRunAlone(t *testing.T) {
+	options := difficult("long:" + strconv.Itoa(long))
+	options.LineBytesMax = 1024 * 1024
+	chat := start(t, options)
+	for range 2 {
+		_, err := chat.Run(t.Context(), "x")
+		equal(t, errors.Is(err, duologue.ErrTooLong), true)
+	}
+	if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsNewerThanTheClientIsKept(t *testing.T) {
+	chat := start(t, difficult("unknown"))
+	stream := chat.Stream(t.Context(), "x")
+	var unknown []string
+	for event := range stream.Events() {
+		patch, isPatch := event.Payload().(*messages.ChatTextPatch)
+		switch {
+		case event.Payload() == nil:
+			unknown = append(unknown, event.Type, string(event.Raw))
+		case isPatch:
+			contains(t, string(event.Raw), `"novelty":{"deep":[1,2]}`)
+			contains(t, string(event.Raw), "SIDEWAYS")
+			equal(t, int(patch.GetMode()), 0)
+		}
+	}
+	equal(t, len(unknown), 2)
+	equal(t, unknown[0], "example.mood.v9.MoodChanged")
+	contains(t, unknown[1], `"mood":"curious"`)
+	result, err := stream.Result()
+	equal(t, []any{result.Text, err}, []any{"Hello, wörld!", nil})
+	entities := history(t, chat)
+	equal(t, []bool{entities[0].Payload() != nil, entities[1].Payload() != nil}, []bool{true, false})
+	contains(t, strings.Join(chat.Hello().GetCapabilities(), " "), "telepathy")
+}
+
+func TestFramesOfOthersReachNobody(t *testing.T) {
+	chat := start(t, difficult("leftovers"))
+	for range 3 {
+		var texts []string
+		for event := range chat.Stream(t.Context(), "x").Events() {
+			if event.Text() != "" {
+				texts = append(texts, event.Text())
+			}
+		}
+		equal(t, texts, []string{"Hello, ", "wörld!"})
+	}
+}
+
+func TestAFloodOfStandardError(t *testing.T) {
+	chat := start(t, difficult("flood"))
+	equal(t, run(t, chat, "x").Status, "ok")
+	equal(t, len(chat.Stderr()) <= 16*1024, true)
+}
+
+func TestTextAmongTheFramesIsAnError(t *testing.T) {
+	_, err := start(t, difficult("garbage")).Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrProtocol), true)
+	contains(t, err.Error(), "INFO this is no frame")
+}
+
+func TestAStreamThatIsNotReadIsLeftInThePipe(t *testing.T) {
+	chat := start(t, difficult("endless"))
+	for event := range chat.Stream(t.Context(), "x").Events() {
+		if event.Text() != "" {
+			break
+		}
+	}
+	for range chat.Stream(t.Context(), "x").Events() {
+		// The reader has stopped when nothing arrives any more.
+		for before, still := uint64(0), 0; before < 1000 || still < 20; time.Sleep(5 * time.Millisecond) {
+			if now := chat.Ordinal(); now != before {
+				before, still = now, 0
+			} else {
+				still++
+			}
+		}
+		// A request that waits for its answer gets it, whoever is behind.
+		if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRequestsPastTheLimitOfTheServerAreNotSent(t *testing.T) {
+	chat := start(t, args("--max-request-bytes=1000"))
+	_, err := chat.Run(t.Context(), strings.Repeat("x", 1000))
+	equal(t, errors.Is(err, duologue.ErrTooLong), true)
+	equal(t, run(t, chat, "x").Status, "ok")
+}
+
+func TestAnEndAtEveryPoint(t *testing.T) {
+	for _, scenario := range []string{"die", "die-half"} {
+		for number := range linesOfARun + 2 {
+			chat, err := duologue.Start(t.Context(), difficult(fmt.Sprintf("%s:%d", scenario, number)))
+			for at := 0; err == nil && at < 2; at++ {
+				_, err = chat.Run(t.Context(), "x")
+			}
+			var ended *duologue.ProcessEnded
+			if !errors.As(err, &ended) || !errors.Is(err, duologue.ErrProcessEnded) {
+				t.Fatalf("%s:%d: %v", scenario, number, err)
+			}
+			equal(t, ended.Status, 9)
+			contains(t, ended.Stderr, "the difficult server has died")
+			contains(t, err.Error(), "the difficult server has died")
+			if chat != nil {
+				_ = chat.Close()
+			}
+		}
+	}
+}
+
+func TestAServerThatNeverAnswers(t *testing.T) {
+	for _, scenario := range []string{"silent", "mute"} {
+		options := difficult(scenario)
+		options.StartTimeout = 300 * time.Millisecond
+		_, err := duologue.Start(t.Context(), options)
+		equal(t, errors.Is(err, duologue.ErrProtocol), true)
+		contains(t, err.Error(), "did not begin within")
+	}
+}
+
+func TestARunThatCanNotBeStopped(t *testing.T) {
+	options := difficult("stubborn")
+	options.CancelTimeout = 10 * time.Millisecond
+	chat := start(t, options)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := chat.Stream(ctx, "x")
+	for event := range stream.Events() {
+		if event.Text() != "" {
+			cancel()
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
+	// The answer of the server counts.
+	_, err = chat.Run(t.Context(), "y")
+	equal(t, errors.Is(err, duologue.ErrBusy), true)
+}
+
+func TestHelloIsChecked(t *testing.T) {
+	_, err := duologue.Start(t.Context(), difficult("old"))
+	equal(t, errors.Is(err, duologue.ErrVersion) && errors.Is(err, duologue.ErrProtocol), true)
+	contains(t, err.Error(), `it is "0.0.1", and this package needs 0.1.0 or later`)
+	for scenario, text := range map[string]string{"foreign": "speaks example.other.v1", "no-hello": "does not begin with hello"} {
+		_, err = duologue.Start(t.Context(), difficult(scenario))
+		equal(t, errors.Is(err, duologue.ErrProtocol), true)
+		contains(t, err.Error(), text)
+	}
+}
+
+func pidOf(t *testing.T) string {
+	t.Helper()
+	children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+	if err != nil {
+		t.Skip("the system does not list the children of a process")
+	}
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		more, _ := os.ReadFile(task)
+		children = append(children, more...)
+	}
+	pids := strings.Fields(string(children))
+	if len(pids) == 0 {
+		t.Fatal("there is no child")
+	}
+	return pids[len(pids)-1]
+}
+
+func TestClosingGoesAsFarAsItHasTo(t *testing.T) {
+	chat := start(t, args())
+	pid := pidOf(t)
+	_ = chat.Close()
+	gone(t, pid)
+	_, err := chat.Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrClosed), true)
+	// It hears neither the shutdown, nor the end of its input, nor SIGTERM.
+	options := difficult("deaf")
+	options.StartTimeout, options.CloseTimeout = 500*time.Millisecond, 50*time.Millisecond
+	_, err = duologue.Start(t.Context(), options)
+	equal(t, errors.Is(err, duologue.ErrProtocol), true)
+}
+
+func TestClosingStopsWhatRuns(t *testing.T) {
+	chat := start(t, args("--echo-delay-ms=60000"))
+	stream := chat.Stream(t.Context(), "x")
+	for event := range stream.Events() {
+		if _, ok := event.Payload().(*messages.ChatProviderCallStarted); ok {
+			_ = chat.Close()
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+}
+
+func TestNothingIsShownTwiceAfterAReconnect(t *testing.T) {
+	options := args("--echo-delay-ms=5")
+	options.Store, options.Session = filepath.Join(t.TempDir(), "chat.db"), "ada"
+	chat := start(t, options)
+	pid, _ := strconv.Atoi(pidOf(t))
+	var shown []string
+	stream := chat.Stream(t.Context(), strings.Repeat("word ", 1000))
+	for event := range stream.Events() {
+		if event.Text() != "" {
+			shown = append(shown, event.Text())
+		}
+		if len(shown) == 20 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	_, err := stream.Result()
+	var ended *duologue.ProcessEnded
+	equal(t, errors.As(err, &ended) && ended.How == "signal: killed", true)
+	_, err = chat.Run(t.Context(), "next")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	changes, err := chat.Reconnect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entities := history(t, chat)
+	whole := entities[len(entities)-1]
+	text := strings.Join(shown, "")
+	for _, change := range changes {
+		equal(t, member(change.Entity, "role") == "user", false)
+		if change.Entity.ID == whole.ID {
+			text += change.Text
+		}
+	}
+	equal(t, text, member(whole, "text"))
+	equal(t, member(whole, "status"), "stopped")
+	equal(t, run(t, chat, "hello").Status, "ok")
+}
+
+func TestOnlyAStoredSessionGoesOn(t *testing.T) {
+	if _, err := start(t, args()).Reconnect(t.Context()); err == nil {
+		t.Error("there is nothing to go on with")
+	}
+}
+
+// TestHold is the program that the next test kills.
+func TestHold(t *testing.T) {
+	if os.Getenv("DUOLOGUE_TEST_HOLD") == "" {
+		t.Skip("only as a program of its own")
+	}
+	chat, err := duologue.Start(context.Background(), args("--echo-delay-ms=60000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event := range chat.Stream(context.Background(), "x").Events() {
+		if _, ok := event.Payload().(*messages.ChatProviderCallStarted); ok {
+			fmt.Println("pid", pidOf(t))
+		}
+	}
+}
+
+func TestTheProcessEndsWithAProgramThatIsKilled(t *testing.T) {
+	program := exec.Command(os.Args[0], "-test.run=^TestHold$", "-test.v")
+	program.Env = append(os.Environ(), "DUOLOGUE_TEST_HOLD=1")
+	stdout, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid string
+	for lines := bufio.NewScanner(stdout); pid == "" && lines.Scan(); {
+		pid, _ = strings.CutPrefix(lines.Text(), "pid ")
+		if pid == lines.Text() {
+			pid = ""
+		}
+	}
+	_ = program.Process.Kill()
+	_ = program.Wait()
+	gone(t, pid)
+}
+
+func TestBusy(t *testing.T) {
+	chat := start(t, args("--echo-delay-ms=60000"))
+	for range chat.Stream(t.Context(), "x").Events() {
+		_, err := chat.Run(t.Context(), "y")
+		equal(t, errors.Is(err, duologue.ErrBusy), true)
+		break
+	}
+}
+
+func TestAnotherSession(t *testing.T) {
+	chat := start(t, args())
+	run(t, chat, "x")
+	_, err := chat.Request(t.Context(), m{"sessionId": "another", "snapshot": m{}})
+	equal(t, errors.Is(err, duologue.ErrSessionMismatch), true)
+}
+
+func TestErrorsOfAProvider(t *testing.T) {
+	address := provider(t, 429, "retry-after", "90")
+	chat := start(t, duologue.Options{
+		Engine: "openai", Model: "m", Args: []string{"--base-url=" + address}, Env: []string{"OPENAI_API_KEY=not-a-secret"},
+	})
+	_, err := chat.Run(t.Context(), "x")
+	var failed *duologue.ProviderError
+	equal(t, errors.As(err, &failed) && errors.Is(err, duologue.ErrProvider), true)
+	equal(t, []any{failed.Class, failed.RetryAfter, failed.Retryable}, []any{"rate_limited", 90 * time.Second, true})
+	_, err = start(t, unreachable).Run(t.Context(), "x")
+	equal(t, errors.As(err, &failed), true)
+	equal(t, []any{failed.Class, failed.RetryAfter}, []any{"network", time.Duration(0)})
+}
+
+func TestErrorsOfTools(t *testing.T) {
+	chat := start(t, args())
+	_, err := chat.Request(t.Context(), m{"toolResult": m{"toolCallId": "unknown"}})
+	equal(t, errors.Is(err, duologue.ErrTool), true)
+	err = chat.SetTools(t.Context(), duologue.Tool{Name: "no name"})
+	equal(t, errors.Is(err, duologue.ErrTool), true)
+}
+
+func TestErrorsOfAStore(t *testing.T) {
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	start(t, options)
+	_, err := duologue.Start(t.Context(), options)
+	var failed *duologue.RequestError
+	equal(t, errors.Is(err, duologue.ErrStore) && errors.As(err, &failed) && failed.Code == "session_locked", true)
+}
+
+func TestErrorsOfACommandLine(t *testing.T) {
+	_, err := duologue.Start(t.Context(), args("--nonsense"))
+	equal(t, errors.Is(err, duologue.ErrConfig), true)
+	contains(t, err.Error(), "--nonsense")
+}
+
+func TestNotInstalled(t *testing.T) {
+	_, err := duologue.Start(t.Context(), duologue.Options{Binary: "/nowhere/duologue"})
+	equal(t, errors.Is(err, duologue.ErrNotInstalled), true)
+	contains(t, err.Error(), "the option Binary")
+	t.Setenv("PATH", "/nowhere")
+	t.Setenv("DUOLOGUE_BIN", "/nowhere/duologue")
+	_, err = duologue.Start(t.Context(), duologue.Options{})
+	contains(t, err.Error(), "the variable DUOLOGUE_BIN")
+	t.Setenv("DUOLOGUE_BIN", "")
+	_, err = duologue.Start(t.Context(), duologue.Options{})
+	equal(t, errors.Is(err, duologue.ErrNotInstalled), true)
+	contains(t, err.Error(), "not on the PATH")
+}
+
+// BenchmarkDeltas measures how long 1,000 deltas take, and how long reading and parsing the same lines alone.
+func BenchmarkDeltas(b *testing.B) {
+	b.Run("alone", func(b *testing.B) {
+		server := exec.Command(difficultServer)
+		server.Env = append(os.Environ(), "DIFFICULT=burst:1000")
+		stdin, _ := server.StdinPipe()
+		stdout, _ := server.StdoutPipe()
+		if err := server.Start(); err != nil {
+			b.Fatal(err)
+		}
+		lines := bufio.NewReaderSize(stdout, 256*1024)
+		_, _ = lines.ReadSlice('\n')
+		var took time.Duration
+		for at := 0; b.Loop(); at++ {
+			fmt.Fprintf(stdin, `{"requestId":"r%d","submit":{"prompt":"x"}}`+"\n", at)
+			line, _ := lines.ReadSlice('\n')
+			begin := time.Now()
+			for {
+				var frame map[string]any
+				if err := json.Unmarshal(line, &frame); err != nil {
+					b.Fatal(err)
+				}
+				if frame["done"] != nil {
+					break
+				}
+				line, _ = lines.ReadSlice('\n')
+			}
+			took += time.Since(begin)
+		}
+		b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/1000deltas")
+		_ = stdin.Close()
+		_ = server.Wait()
+	})
+	b.Run("client", func(b *testing.B) {
+		chat, err := duologue.Start(context.Background(), difficult("burst:1000"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer chat.Close()
+		var took time.Duration
+		for b.Loop() {
+			var begin time.Time
+			length := 0
+			for event := range chat.Stream(context.Background(), "x").Events() {
+				if begin.IsZero() {
+					begin = time.Now()
+				}
+				length += len(event.Text())
+			}
+			took += time.Since(begin)
+		}
+		b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/1000deltas")
+	})
+}

@@ -1,0 +1,128 @@
+package duologue
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// Options of a client. The zero value is a conversation that is not stored, with what the environment configures.
+type Options struct {
+	// Binary is the program; otherwise DUOLOGUE_BIN, the one beside this program, or the one on the PATH.
+	Binary string
+	// Store is where the conversation is stored, and Session its name there: the same one goes on with it.
+	Store, Session string
+	// Engine, Model and Profile choose what answers.
+	Engine, Model, Profile string
+	// System is the system prompt.
+	System string
+	// Args are further options of "duologue rpc".
+	Args []string
+	// Tools are functions that the model may call.
+	Tools []Tool
+	// Approve decides about calls of tool servers; without it they are denied.
+	Approve Approve
+	// ApproveTimeout is the longest time of a decision; 0: an hour.
+	ApproveTimeout time.Duration
+	// OnEvent gets events of the session that belong to no request, and OnError errors of its store. Neither may wait
+	// for the client.
+	OnEvent func(*Event)
+	OnError func(error)
+	// Queue makes a prompt during a run wait for its turn; otherwise it is an ErrBusy.
+	Queue bool
+	// Env are variables, as NAME=value, in addition to those of this program.
+	Env []string
+	// Dir is the folder of the process.
+	Dir string
+	// StartTimeout is how long the process may take to begin; 0: 30 s.
+	StartTimeout time.Duration
+	// CloseTimeout is how long it may take to end before it is made to; 0: 5 s.
+	CloseTimeout time.Duration
+	// CancelTimeout is how long a run may take to stop; 0: 5 s.
+	CancelTimeout time.Duration
+	// LineBytesMax is the longest line of the server; 0: 256 MiB.
+	LineBytesMax int
+	// PageEntities is the most entities that History asks for at a time; 0: 500.
+	PageEntities int
+}
+
+const extensions = "approvals,client-tools,edit,history,retries,settings,steer,store,structured,switch-model," +
+	"targeted-cancel,timing,tool-servers,usage"
+
+func (o *Options) setDefaults() {
+	o.ApproveTimeout = orElse(o.ApproveTimeout, time.Hour)
+	o.StartTimeout = orElse(o.StartTimeout, 30*time.Second)
+	o.CloseTimeout = orElse(o.CloseTimeout, 5*time.Second)
+	o.CancelTimeout = orElse(o.CancelTimeout, 5*time.Second)
+	o.LineBytesMax = orElse(o.LineBytesMax, 256*1024*1024)
+	o.PageEntities = orElse(o.PageEntities, 500)
+}
+
+func orElse[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+func (o *Options) args() []string {
+	busy := "reject"
+	if o.Queue {
+		busy = "queue"
+	}
+	args := []string{
+		"rpc", "--on-busy=" + busy, "--final-snapshot=none", "--approval=ask", "--extensions=" + extensions,
+	}
+	for _, option := range [][2]string{
+		{"engine", o.Engine}, {"model", o.Model}, {"profile", o.Profile}, {"system", o.System}, {"store", o.Store},
+		{"session", o.Session},
+	} {
+		if option[1] != "" {
+			args = append(args, "--"+option[0]+"="+option[1])
+		}
+	}
+	return append(args, o.Args...)
+}
+
+// A PromptOption is something that a prompt has.
+type PromptOption func(submit map[string]any, into *any)
+
+// Attach sends images and files with the prompt: paths or URLs.
+func Attach(places ...string) PromptOption {
+	return func(submit map[string]any, _ *any) {
+		attachments, _ := submit["attachments"].([]map[string]any)
+		for _, place := range places {
+			attachments = append(attachments, map[string]any{"url": place})
+		}
+		submit["attachments"] = attachments
+	}
+}
+
+// Settings are those of this turn alone, as "model" or "temperature".
+func Settings(settings map[string]any) PromptOption {
+	return func(submit map[string]any, _ *any) { submit["settings"] = settings }
+}
+
+// Into asks for an answer of the type that target points to, and stores the answer there. It panics if the type has no
+// JSON Schema.
+func Into(target any) PromptOption {
+	t := reflect.TypeOf(target)
+	if t == nil || t.Kind() != reflect.Pointer {
+		panic("duologue.Into: the target is not a pointer")
+	}
+	schema, err := SchemaOf(t.Elem())
+	if err != nil {
+		panic(fmt.Sprintf("duologue.Into: %v", err))
+	}
+	return IntoSchema(target, schema)
+}
+
+// IntoSchema is like Into, with a JSON Schema that says more than the type. The target may be nil: Result.Values has
+// the answer.
+func IntoSchema(target any, schema map[string]any) PromptOption {
+	return func(submit map[string]any, into *any) {
+		submit["responseSchema"] = schema
+		*into = target
+	}
+}

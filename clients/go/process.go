@@ -1,0 +1,143 @@
+package duologue
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	stderrBytes  = 16 * 1024
+	termTime     = 2 * time.Second
+	queuedWrites = 64
+)
+
+// findBinary returns the program: the option, DUOLOGUE_BIN, the one beside this program, or the one on the PATH.
+func findBinary(named string) (string, error) {
+	if named != "" {
+		return lookUp(named, "the option Binary")
+	}
+	if variable := os.Getenv("DUOLOGUE_BIN"); variable != "" {
+		return lookUp(variable, "the variable DUOLOGUE_BIN")
+	}
+	if self, err := os.Executable(); err == nil {
+		if own, err := exec.LookPath(filepath.Join(filepath.Dir(self), "duologue")); err == nil && own != self {
+			return own, nil
+		}
+	}
+	found, err := exec.LookPath("duologue")
+	if err != nil {
+		return "", fmt.Errorf("%w: it is not beside this program and not on the PATH; install it, or name the program "+
+			"with the option Binary or the variable DUOLOGUE_BIN", ErrNotInstalled)
+	}
+	return found, nil
+}
+
+func lookUp(name, source string) (string, error) {
+	found, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s, which %s names, is not a program that can be run", ErrNotInstalled, name, source)
+	}
+	return found, nil
+}
+
+// process is a process and its three pipes.
+type process struct {
+	cmd    *exec.Cmd
+	stdout io.ReadCloser
+	writes chan []byte
+	// ended is closed when the process has ended and its pipes are read.
+	ended chan struct{}
+
+	mu     sync.Mutex
+	stderr []byte
+
+	closeStdin func() error
+}
+
+func startProcess(command []string, env []string, dir string) (*process, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Dir = dir
+	stdin, err1 := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	stderr, err3 := cmd.StderrPipe()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %s can't be run: %w", ErrNotInstalled, command[0], err)
+	}
+	p := &process{cmd: cmd, stdout: stdout, writes: make(chan []byte, queuedWrites), ended: make(chan struct{})}
+	p.closeStdin = sync.OnceValue(stdin.Close)
+	go p.keepTail(stderr)
+	go func() {
+		for {
+			select {
+			case line := <-p.writes:
+				// A process that has ended reads no more; its end is reported elsewhere.
+				_, _ = stdin.Write(line)
+			case <-p.ended:
+				return
+			}
+		}
+	}()
+	return p, nil
+}
+
+func (p *process) keepTail(stderr io.Reader) {
+	chunk := make([]byte, stderrBytes)
+	for {
+		n, err := stderr.Read(chunk)
+		p.mu.Lock()
+		p.stderr = append(p.stderr, chunk[:n]...)
+		if surplus := len(p.stderr) - stderrBytes; surplus > 0 {
+			p.stderr = append(p.stderr[:0], p.stderr[surplus:]...)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *process) tail() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return string(p.stderr)
+}
+
+// wait waits for the end of a process whose output has been read. It is called once.
+func (p *process) wait() *ProcessEnded {
+	_ = p.cmd.Wait()
+	close(p.ended)
+	state := p.cmd.ProcessState
+	return &ProcessEnded{Status: state.ExitCode(), How: state.String(), Stderr: p.tail()}
+}
+
+// end closes standard input, waits, and then makes the process end: SIGTERM, SIGKILL.
+func (p *process) end(patience time.Duration) {
+	// In a goroutine: it waits for a write that nobody reads.
+	go p.closeStdin()
+	for _, step := range []struct {
+		signal   syscall.Signal
+		patience time.Duration
+	}{{0, patience}, {syscall.SIGTERM, termTime}, {syscall.SIGKILL, termTime}} {
+		if step.signal != 0 {
+			_ = p.cmd.Process.Signal(step.signal)
+		}
+		timer := time.NewTimer(step.patience)
+		select {
+		case <-p.ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package duologue
+
+import "encoding/json"
+
+const (
+	pauseBytes    = 8 * 1024 * 1024
+	queueBytesMax = 256 * 1024 * 1024
+)
+
+// request is a request in flight. The client's mutex guards all of it but done and news.
+type request struct {
+	id         string
+	body       map[string]any
+	isStreamed bool
+	isSent     bool
+	status     string
+	err        error
+	snapshot   json.RawMessage
+	summary    summary
+	events     []*Event
+	waiting    int // bytes of the lines of events
+	// done is closed at the end; news has a value when there are events.
+	done chan struct{}
+	news chan struct{}
+}
+
+func newRequest(id string, body map[string]any) *request {
+	return &request{id: id, body: body, done: make(chan struct{}), news: make(chan struct{}, 1)}
+}
+
+// isRun reports whether the request starts a run, or waits for one.
+func (r *request) isRun() bool {
+	if _, isEdit := r.body["edit"]; isEdit {
+		return true
+	}
+	submit, isSubmit := r.body["submit"].(map[string]any)
+	_, isSteering := submit["targetRequestId"]
+	return isSubmit && !isSteering
+}
+
+func (r *request) event(event *Event, size int) {
+	r.summary.apply(event)
+	if !r.isStreamed {
+		return
+	}
+	r.events = append(r.events, event)
+	r.waiting += size
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+func (r *request) dropEvents() {
+	r.isStreamed, r.events, r.waiting = false, nil, 0
+}
+
+func (r *request) fail(err error) {
+	if r.err == nil { // The first error is the cause of those that follow.
+		r.err = err
+	}
+}
+
+func (r *request) end(status string) {
+	if r.status != "" {
+		return
+	}
+	if status == "" {
+		status = "failed"
+	}
+	r.status = status
+	close(r.done)
+}

@@ -1,0 +1,160 @@
+package duologue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (c *Client) newID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.number++
+	return "go-" + strconv.Itoa(c.number)
+}
+
+func (c *Client) send(ctx context.Context, r *request) error {
+	if r.isRun() && !c.options.Queue {
+		c.settle(ctx)
+	}
+	line, err := encode(r.id, r.body)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	limit, p, isWritten := c.requestBytesMax(), c.process, false
+	switch {
+	case c.failure != nil:
+		err = c.failure
+	case len(line) > limit+1:
+		err = fmt.Errorf("%w: the request has %d bytes, and the server takes %d", ErrTooLong, len(line)-1, limit)
+	default:
+		c.requests[r.id] = r
+		r.isSent = true
+		c.flow.Broadcast()
+		select {
+		case p.writes <- line: // With the lock: requests are written in the order in which they are registered.
+			isWritten = true
+		default:
+		}
+	}
+	c.mu.Unlock()
+	if err != nil || isWritten {
+		return err
+	}
+	select {
+	case p.writes <- line:
+		return nil
+	case <-p.ended:
+		return nil // The end is reported as that of the request.
+	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.requests, r.id)
+		c.mu.Unlock()
+		return ctx.Err()
+	}
+}
+
+// tell writes a request whose answer nobody waits for.
+func (c *Client) tell(body map[string]any) {
+	line, err := encode(c.newID(), body)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	p := c.process
+	c.mu.Unlock()
+	select {
+	case p.writes <- line:
+	case <-p.ended:
+	default:
+		// The server reads nothing at the moment.
+		go func() {
+			select {
+			case p.writes <- line:
+			case <-p.ended:
+			}
+		}()
+	}
+}
+
+func encode(id string, body map[string]any) ([]byte, error) {
+	members := maps.Clone(body)
+	members["requestId"] = id
+	line, err := json.Marshal(members)
+	return append(line, '\n'), err
+}
+
+// settle waits for the end of runs that nobody waits for any more: a prompt before that would be refused.
+func (c *Client) settle(ctx context.Context) {
+	c.mu.Lock()
+	var ends []chan struct{}
+	for _, r := range c.abandoned {
+		ends = append(ends, r.done)
+	}
+	c.mu.Unlock()
+	timer := time.NewTimer(c.options.CancelTimeout)
+	defer timer.Stop()
+	for _, end := range ends {
+		select {
+		case <-end:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// abandon is for a run that nobody waits for any more.
+func (c *Client) abandon(r *request) {
+	c.mu.Lock()
+	r.dropEvents()
+	isActive := r.isSent && r.status == "" && c.failure == nil
+	if isActive {
+		c.abandoned[r.id] = r
+	}
+	c.flow.Broadcast()
+	c.mu.Unlock()
+	if isActive {
+		c.cancelRun(r)
+	}
+}
+
+// stop stops a run; where the server does not say that it has, it counts as stopped after a while.
+func (c *Client) stop(r *request) {
+	c.cancelRun(r)
+	timer := time.NewTimer(c.options.CancelTimeout)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+	case <-timer.C:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r.end("stopped")
+	}
+}
+
+func (c *Client) cancelRun(r *request) {
+	c.tell(map[string]any{"cancel": map[string]any{"targetRequestId": r.id}})
+}
+
+func (c *Client) requestBytesMax() int {
+	if limit, err := strconv.Atoi(c.capability("max-request-bytes")); err == nil {
+		return limit
+	}
+	return requestBytesMax
+}
+
+func (c *Client) capability(name string) string {
+	for _, word := range c.hello.GetCapabilities() {
+		if value, ok := strings.CutPrefix(word, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
