@@ -1,0 +1,111 @@
+"""`:DuologueReplace`: a selection, the answer below it, one step of undo."""
+
+import unittest
+
+from harness import Test
+
+
+class Replace(Test):
+    def open(self, answer, text, name="a.txt", **values):
+        options = ["--engine", "echo", "--echo-answer", self.file("answer", answer)]
+        editor = self.editor(options=options, **values)
+        editor.nvim.command("edit " + self.file(name, text))
+        return editor
+
+    def lines(self, editor):
+        return editor.nvim.current.buffer[:]
+
+    def wait_preview(self, editor):
+        editor.wait("the answer is complete", lambda: "<C-y> accepts" in editor.screen())
+
+    def test_lines_are_replaced_and_undone_in_one_step(self):
+        editor = self.open("eins\n\nzwei\n", "zero\none\ntwo\nthree\n")
+        editor.keys("ochanged<Esc>jVj:DuologueReplace in German<CR>")
+        self.wait_preview(editor)
+        screen = editor.screen()
+        self.assertIn("\none\ntwo\neins\n\nzwei\n", screen)
+        self.assertEqual(self.lines(editor), ["zero", "changed", "one", "two", "three"])
+        editor.keys("<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["zero", "changed", "eins", "", "zwei", "three"])
+        self.assertNotIn("accepts", editor.screen())
+        editor.keys("u")
+        editor.wait("undone", lambda: self.lines(editor) == ["zero", "changed", "one", "two", "three"])
+        editor.keys("u")
+        editor.wait("undone", lambda: self.lines(editor) == ["zero", "one", "two", "three"])
+        editor.keys("<C-r><C-r>")
+        editor.wait("done again", lambda: "eins" in self.lines(editor))
+        self.assertEqual(editor.nvim.funcs.maparg("<C-y>", "n"), "")
+
+    def test_characters_are_replaced(self):
+        editor = self.open("schön", "vor größe nach\n")
+        editor.keys("wve:DuologueReplace shorter<CR>")
+        self.wait_preview(editor)
+        editor.keys("<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["vor schön nach"])
+
+    def test_a_fence_around_the_answer_is_left_out(self):
+        editor = self.open("```python\nx = 1\n```\n", "x=1\n", name="a.py")
+        editor.keys(":DuologueReplace format<CR>")
+        self.wait_preview(editor)
+        editor.keys("<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["x = 1"])
+
+    def test_a_rejected_answer_changes_nothing(self):
+        editor = self.open("no", "one\n")
+        editor.keys(":DuologueReplace x<CR>")
+        self.wait_preview(editor)
+        editor.keys("<C-e>")
+        editor.wait("the preview is gone", lambda: "accepts" not in editor.screen())
+        self.assertEqual(self.lines(editor), ["one"])
+        self.assertFalse(editor.lua("return vim.bo.modified"))
+
+    def test_an_answer_is_stopped(self):
+        editor = self.editor(options=["--engine", "echo", "--echo-delay-ms", "60000"])
+        editor.nvim.command("edit " + self.file("a.txt", "one\n"))
+        editor.keys(":DuologueReplace x<CR>")
+        editor.wait("the hint", lambda: "<C-e> stops" in editor.screen())
+        editor.keys("<C-y>")
+        editor.wait("it is refused", lambda: "not complete" in editor.nvim.command_output("messages"))
+        editor.keys("<C-e>")
+        editor.wait("the preview is gone", lambda: "stops" not in editor.screen())
+        self.assertEqual(self.lines(editor), ["one"])
+
+    def test_a_selection_that_has_changed_is_not_replaced(self):
+        editor = self.open("new", "one\ntwo\n")
+        editor.keys("j:DuologueReplace x<CR>")
+        self.wait_preview(editor)
+        # Above it: it moves along. Within it: it is refused.
+        editor.keys("ggOzero<Esc>GAthree<Esc><C-y>")
+        editor.wait("it is refused", lambda: "has changed since" in editor.nvim.command_output("messages"))
+        editor.keys("u<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["zero", "one", "new"])
+
+    def test_the_selection_and_the_instruction_are_sent_and_nothing_is_stored(self):
+        editor = self.editor()
+        editor.nvim.command("edit " + self.file("a.py", "one\n"))
+        editor.keys(":DuologueReplace count\\ it @buffer<CR>")
+        self.wait_preview(editor)
+        screen = editor.screen()
+        for part in ("Turn 1. You said: count", "The selection, ", "a.py, line 1:", "```python"):
+            self.assertIn(part, screen)
+        editor.command("Duologue resume")
+        editor.wait("nothing is there", lambda: "no conversation is stored" in editor.nvim.command_output("messages"))
+
+    def test_a_failure_is_said_and_leaves_the_text(self):
+        editor = self.editor(options=["--engine", "openai", "--base-url", "http://127.0.0.1:9", "--model", "m", "--retries", "0"])
+        editor.nvim.command("edit " + self.file("a.txt", "one\n"))
+        editor.keys(":DuologueReplace x<CR>")
+        editor.wait("the reason", lambda: "duologue:" in editor.nvim.command_output("messages"))
+        self.assertEqual(self.lines(editor), ["one"])
+        self.assertEqual(editor.nvim.funcs.maparg("<C-y>", "n"), "")
+
+    def test_a_block_and_a_buffer_that_is_read_only_are_refused(self):
+        editor = self.open("new", "one\ntwo\n")
+        editor.keys("<C-v>j:DuologueReplace x<CR>")
+        editor.wait("it is refused", lambda: "a block can't be replaced" in editor.nvim.command_output("messages"))
+        editor.keys(":set nomodifiable<CR>:DuologueReplace x<CR>")
+        editor.wait("it is refused", lambda: "can't be changed" in editor.nvim.command_output("messages"))
+
+
+if __name__ == "__main__":
+    unittest.main()
