@@ -1,0 +1,385 @@
+;;; duologue-tests.el --- Tests of duologue.el with the real program  -*- lexical-binding: t; -*-
+
+;;; Commentary:
+
+;; DUOLOGUE_BIN names the program.  HOME should be a folder of its own.
+
+;;; Code:
+
+(require 'ert)
+(require 'duologue)
+
+(defconst duologue-tests--folder (file-name-directory (or load-file-name buffer-file-name)))
+
+(defun duologue-tests--example (name)
+  "Return the path of the example NAME."
+  (expand-file-name (concat "../../examples/" name) duologue-tests--folder))
+
+(defun duologue-tests--wait (what condition)
+  "Wait until CONDITION, a function, is true; WHAT it is, for people."
+  (let ((deadline (+ (float-time) 30)) value)
+    (while (not (setq value (funcall condition)))
+      (when (> (float-time) deadline)
+        (ert-fail (format "%s: not within 30 s: %s" what
+                          (and duologue--chats (duologue-tests--text)))))
+      (accept-process-output nil 0.01))
+    value))
+
+(defun duologue-tests--chat ()
+  "Return the conversation."
+  (car duologue--chats))
+
+(defun duologue-tests--text ()
+  "Return what the conversation shows, folded text included."
+  (with-current-buffer (duologue--chat-buffer (duologue-tests--chat))
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun duologue-tests--shown ()
+  "Return what of the conversation is not folded."
+  (with-current-buffer (duologue--chat-buffer (duologue-tests--chat))
+    (apply #'concat (seq-remove (lambda (part) (get-text-property 0 'invisible part))
+                                (duologue--split-at (buffer-string) 'invisible)))))
+
+(defun duologue-tests--wait-text (part)
+  "Wait until the conversation has PART."
+  (duologue-tests--wait (format "text %S" part)
+                        (lambda () (and duologue--chats (string-search part (duologue-tests--text))
+                                        (duologue-tests--text)))))
+
+(defun duologue-tests--wait-idle ()
+  "Wait until nothing is answered or drawn."
+  (duologue-tests--wait "the end of the answer"
+                        (lambda () (let ((chat (duologue-tests--chat)))
+                                     (and (duologue--chat-greeted chat) (zerop (duologue--runs chat))
+                                          (not (duologue--chat-dirty chat)))))))
+
+(defun duologue-tests--prompt ()
+  "Return the prompt that is being written."
+  (with-current-buffer (duologue--chat-prompt (duologue-tests--chat))
+    (buffer-string)))
+
+(defun duologue-tests--pid ()
+  "Return the process id of the conversation."
+  (process-id (duologue--chat-process (duologue-tests--chat))))
+
+(defun duologue-tests--type (text)
+  "Write TEXT as the prompt and send it with its key."
+  (duologue)
+  (with-current-buffer (duologue--chat-prompt (duologue-tests--chat))
+    (insert text)
+    (call-interactively (key-binding (kbd "C-c C-c")))))
+
+(defmacro duologue-tests--with (options &rest body)
+  "Run BODY with a home of its own and conversations with OPTIONS."
+  (declare (indent 1))
+  `(let* ((home (make-temp-file "duologue-home" t))
+          (process-environment (append (list (concat "HOME=" home) "DUOLOGUE_STORE" "XDG_DATA_HOME") process-environment))
+          (duologue-command (list (getenv "DUOLOGUE_BIN")))
+          (duologue-store (expand-file-name "sessions.db" home))
+          (duologue-options ,options)
+          (duologue-question-idle-seconds nil))
+     (unwind-protect
+         (progn ,@body)
+       (duologue-tests--end)
+       (delete-directory home t))))
+
+(defun duologue-tests--end ()
+  "End all conversations."
+  (let ((chats duologue--chats))
+    (duologue--end-all)
+    (dolist (chat chats)
+      (mapc #'kill-buffer (seq-filter #'buffer-live-p (list (duologue--chat-buffer chat) (duologue--chat-prompt chat)))))))
+
+(defmacro duologue-tests--with-fake (scenario &rest body)
+  "Run BODY with a server that has the faults of SCENARIO."
+  (declare (indent 1))
+  `(duologue-tests--with nil
+     (let ((duologue-command (list "python3" (expand-file-name "../tests/fake_server.py" duologue-tests--folder) ,scenario)))
+       ,@body)))
+
+(defmacro duologue-tests--answering (answers &rest body)
+  "Run BODY; each question gets the next of ANSWERS, and `asked' is what was asked."
+  (declare (indent 1))
+  `(let ((answers ,answers) asked)
+     (cl-letf (((symbol-function 'read-from-minibuffer)
+                (lambda (prompt &rest _) (push prompt asked) (pop answers)))
+               ((symbol-function 'read-string)
+                (lambda (prompt &rest _) (push prompt asked) (pop answers))))
+       ,@body)))
+
+(defconst duologue-tests--echo '("--engine" "echo"))
+(defconst duologue-tests--slow '("--engine" "echo" "--echo-delay-ms" "60000"))
+(defconst duologue-tests--tools
+  (list "--engine" "echo" "--echo-script" (duologue-tests--example "tool_calls.jsonl")
+        "--mcp" (format "python3 %s" (duologue-tests--example "clock.py"))))
+
+(ert-deftest duologue-a-prompt-that-is-typed-is-answered ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "What is a duologue?")
+    (duologue-tests--wait-text "Model\n\nTurn 1. You said: What is a duologue?\n")
+    (duologue-tests--wait-idle)
+    (should (string-search "echo" (with-current-buffer (duologue--chat-buffer (duologue-tests--chat)) (duologue--header))))
+    (should (equal (duologue-tests--prompt) ""))
+    (duologue-tests--type "And then?")
+    (duologue-tests--wait-text "Turn 2. You said: And then?\nBefore that you said: What is a duologue?")))
+
+(ert-deftest duologue-undo-is-that-of-the-prompt-alone ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "one")
+    (duologue-tests--wait-text "You said: one")
+    (with-current-buffer (duologue--chat-prompt (duologue-tests--chat))
+      (primitive-undo 1 (cdr buffer-undo-list)))
+    (should (equal (duologue-tests--prompt) "one"))
+    (should (eq (buffer-local-value 'buffer-undo-list (duologue--chat-buffer (duologue-tests--chat))) t))))
+
+(ert-deftest duologue-a-region-goes-along-in-a-fence ()
+  (duologue-tests--with duologue-tests--echo
+    (with-temp-buffer
+      (emacs-lisp-mode)
+      (insert "one\n```\ntwo\n")
+      (transient-mark-mode 1)
+      (set-mark (point-min))
+      (activate-mark)
+      (duologue-ask "Explain"))
+    (let ((text (duologue-tests--wait-text "You said: Explain")))
+      (should (string-search "lines 1 to 4:\n\n````emacs-lisp\none\n```\ntwo\n````" text)))))
+
+(ert-deftest duologue-stop-ends-the-answer-and-gives-back-what-waits ()
+  (duologue-tests--with duologue-tests--slow
+    (duologue-tests--type "first")
+    (duologue-tests--wait-text "You\n\nfirst")
+    (duologue-tests--type "second")
+    (should (equal (duologue--state (duologue-tests--chat)) "answering, 1 wait"))
+    (duologue-stop)
+    (duologue-tests--wait "the second is back" (lambda () (equal (duologue-tests--prompt) "second")))
+    (duologue-tests--wait-idle)
+    (should-not (string-search "second" (duologue-tests--text)))))
+
+(ert-deftest duologue-retry-asks-the-last-prompt-again ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "first")
+    (duologue-tests--wait-text "You said: first")
+    (duologue-tests--wait-idle)
+    (let ((first (duologue--entity-id (car (duologue--chat-order (duologue-tests--chat))))))
+      (duologue-retry)
+      (duologue-tests--wait-idle)
+      (should (= 1 (length (duologue--matches "You said: first" (duologue-tests--text)))))
+      (should-not (equal first (duologue--entity-id (car (duologue--chat-order (duologue-tests--chat)))))))))
+
+(ert-deftest duologue-a-stored-conversation-is-resumed ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "my name is Ada")
+    (duologue-tests--wait-text "You said: my name is Ada")
+    (duologue-tests--wait-idle)
+    (duologue-tests--end)
+    (let ((sessions (duologue--sessions)))
+      (should (string-search "my name is Ada" (caar sessions)))
+      (duologue-resume (cdar sessions)))
+    (duologue-tests--wait-text "You said: my name is Ada")
+    (duologue-tests--type "who am I?")
+    (duologue-tests--wait-text "Turn 2. You said: who am I?\nBefore that you said: my name is Ada")))
+
+(ert-deftest duologue-a-model-is-chosen ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "You said: hi")
+    (duologue-tests--wait-idle)
+    (duologue-switch-model "another")
+    (duologue-tests--wait "the model" (lambda () (equal "another" (duologue--chat-model (duologue-tests--chat)))))))
+
+(ert-deftest duologue-a-call-is-decided-with-its-arguments-in-sight ()
+  (duologue-tests--with duologue-tests--tools
+    (duologue-tests--type "time?")
+    (duologue-tests--wait "two questions" (lambda () (= 2 (length (duologue--chat-questions (duologue-tests--chat))))))
+    (duologue-tests--wait-text "waits for a decision")
+    (should (string-search "{\"city\":\"Berlin\"}" (duologue-tests--shown)))
+    (should (equal (duologue--state (duologue-tests--chat)) "2 calls wait: M-x duologue-approve"))
+    ;; A letter, or Enter alone, decides nothing.
+    (duologue-tests--answering '("y" "a" "" "allow")
+      (duologue-approve)
+      (should (= 4 (length asked)))
+      (should (string-search "get_time of clock wants to run with\n  {\"city\":\"Berlin\"}" (car asked))))
+    (duologue-tests--answering '("later") (duologue-approve))
+    (should (= 1 (length (duologue--chat-questions (duologue-tests--chat)))))
+    (duologue-tests--answering '("reason" "not there") (duologue-approve))
+    (let ((text (duologue-tests--wait-text "It is noon in Berlin.")))
+      (should (string-search "→ 12:00" text))
+      (should (string-search "not there" text)))
+    (duologue-tests--wait-idle)
+    (should-not (string-search "12:00" (duologue-tests--shown)))
+    (should-not (string-search "I need the time" (duologue-tests--shown)))
+    (should (string-search "get_time {\"city\":\"Berlin\"} · completed" (duologue-tests--shown)))
+    (with-current-buffer (duologue--chat-buffer (duologue-tests--chat))
+      (goto-char (point-min))
+      (search-forward "Berlin")
+      (call-interactively (key-binding (kbd "TAB"))))
+    (should (string-search "12:00" (duologue-tests--shown)))))
+
+(ert-deftest duologue-a-question-takes-no-key-that-is-typed ()
+  (duologue-tests--with duologue-tests--tools
+    (duologue-tests--type "time?")
+    (duologue-tests--wait "two questions" (lambda () (= 2 (length (duologue--chat-questions (duologue-tests--chat))))))
+    (let ((duologue--put-off nil) (duologue--idle-timer nil))
+      (duologue-tests--answering '("later" "later" "allow")
+        ;; Another window is selected.
+        (switch-to-buffer "*scratch*")
+        (duologue--idle)
+        (should-not asked)
+        (switch-to-buffer (duologue--chat-prompt (duologue-tests--chat)))
+        (let ((executing-kbd-macro [?x]))
+          (duologue--idle)
+          (should-not asked))
+        (duologue--idle)
+        (should (= 1 (length asked)))
+        (duologue--idle)
+        (should (= 2 (length asked)))
+        ;; Those that were put off are not asked about again.
+        (duologue--idle)
+        (should (= 2 (length asked)))))
+    (should (= 2 (length (duologue--chat-questions (duologue-tests--chat)))))))
+
+(ert-deftest duologue-who-reads-is-not-moved-and-who-is-at-the-end-follows ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type (mapconcat #'number-to-string (number-sequence 1 300) "\n"))
+    (duologue-tests--wait-text "You said: 1\n")
+    (duologue-tests--wait-idle)
+    (let* ((buffer (duologue--chat-buffer (duologue-tests--chat)))
+           (window (get-buffer-window buffer)))
+      (should (= (window-point window) (with-current-buffer buffer (point-max))))
+      (set-window-start window 40)
+      (set-window-point window 50)
+      (duologue--ask (duologue-tests--chat) "again")
+      (duologue-tests--wait-text "You said: again")
+      (duologue-tests--wait-idle)
+      (should (= (window-point window) 50))
+      (should (= (window-start window) 40)))))
+
+(ert-deftest duologue-a-process-that-is-killed-is-started-again ()
+  (duologue-tests--with '("--engine" "echo" "--echo-delay-ms" "20")
+    (duologue-tests--type "one")
+    (duologue-tests--wait-text "Turn 1. You said: one")
+    (duologue-tests--wait-idle)
+    (duologue-tests--type (mapconcat #'identity (make-list 300 "word") " "))
+    (duologue-tests--wait-text "Turn 2. You said: word word")
+    (signal-process (duologue-tests--pid) 'SIGKILL)
+    (let ((text (duologue-tests--wait-text "(stopped")))
+      (should (string-search "was ended by signal 9 and was started again" text))
+      (should (= 1 (length (duologue--matches "Turn 1\\." text))))
+      (should (= 1 (length (duologue--matches "Turn 2\\." text)))))
+    (duologue-tests--wait-idle)
+    (duologue-tests--type "three")
+    (duologue-tests--wait-text "Turn 3. You said: three")))
+
+(ert-deftest duologue-the-end-of-emacs-ends-the-process-and-its-run ()
+  (duologue-tests--with duologue-tests--slow
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "You\n\nhi")
+    (let ((process (duologue--chat-process (duologue-tests--chat))))
+      (duologue--end-all)
+      (should-not (process-live-p process)))))
+
+(ert-deftest duologue-killing-the-buffer-ends-the-process ()
+  (duologue-tests--with duologue-tests--slow
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "You\n\nhi")
+    (let* ((chat (duologue-tests--chat)) (process (duologue--chat-process chat)))
+      (kill-buffer (duologue--chat-buffer chat))
+      (duologue-tests--wait "the end" (lambda () (not (process-live-p process))))
+      (should-not (buffer-live-p (duologue--chat-prompt chat)))
+      (should-not duologue--chats))))
+
+(ert-deftest duologue-a-process-that-ends-for-nothing-is-killed ()
+  (duologue-tests--with-fake "stubborn"
+    (duologue)
+    (duologue-tests--wait-text "ready")
+    (let ((process (duologue--chat-process (duologue-tests--chat))))
+      (duologue--end-all)
+      (duologue-tests--wait "the end" (lambda () (not (process-live-p process)))))))
+
+(ert-deftest duologue-chunks-are-not-lines ()
+  (duologue-tests--with-fake "halves"
+    (duologue-tests--type "hi")
+    (let ((text (duologue-tests--wait-text "tab\there\nnew")))
+      (should (string-search "ä€😀 e\u0301 שלום \u2028 \u0085 " text)))))
+
+(ert-deftest duologue-a-nul-is-another-character-of-one-byte ()
+  (should (equal (duologue--without-nul "a\\u0000\\u0000b\\\\u0000\\\\\\u0000")
+                 "a\\u001a\\u001ab\\\\u0000\\\\\\u001a")))
+
+(ert-deftest duologue-what-is-no-frame-is-asked-for-again ()
+  (duologue-tests--with-fake "garbage"
+    (duologue-tests--type "hi")
+    (let ((text (duologue-tests--wait-text "asked again")))
+      (should (string-search "fine" text)))))
+
+(ert-deftest duologue-a-line-that-is-too-long-is-dropped ()
+  (duologue-tests--with-fake "overlong"
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "asked again")
+    (should (string-search "a line of more than 67108864 bytes was dropped" (duologue-tests--text)))))
+
+(ert-deftest duologue-a-long-line-is-broken-on-the-screen-and-copied-whole ()
+  (duologue-tests--with-fake "long-line"
+    (duologue-tests--type "hi")
+    (duologue-tests--wait "the text" (lambda () (> (length (duologue-tests--text)) 3000000)))
+    (duologue-tests--wait-idle)
+    (with-current-buffer (duologue--chat-buffer (duologue-tests--chat))
+      (goto-char (point-min))
+      (search-forward "xxx")
+      (end-of-line)
+      (should (<= (current-column) duologue--row-max))
+      (should (string-search (make-string 3000000 ?x) (filter-buffer-substring (point-min) (point-max)))))))
+
+(ert-deftest duologue-names-of-a-provider-are-not-formats ()
+  (duologue-tests--with-fake "names"
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "fine")
+    (with-current-buffer (duologue--chat-buffer (duologue-tests--chat))
+      (should (string-search "%%{v:lua.os.exit()}%%#Error#" (duologue--header))))))
+
+(ert-deftest duologue-a-process-that-dies-each-time-is-not-started-without-end ()
+  (duologue-tests--with-fake "counted"
+    (duologue-tests--type "1")
+    (duologue-tests--wait "the prompt comes back" (lambda () (equal (duologue-tests--prompt) "1")))
+    (dotimes (death 3)
+      (duologue-tests--wait "a process" (lambda () (and (duologue--chat-process (duologue-tests--chat))
+                                                        (duologue--chat-greeted (duologue-tests--chat)))))
+      (with-current-buffer (duologue--chat-prompt (duologue-tests--chat)) (duologue-send))
+      (duologue-tests--wait "one more has ended" (lambda () (= (+ 2 death) (duologue--chat-deaths (duologue-tests--chat))))))
+    (duologue-tests--wait-text "The next prompt starts it.")
+    (should-not (duologue--chat-process (duologue-tests--chat)))))
+
+(ert-deftest duologue-a-wrong-command-line-is-said ()
+  (duologue-tests--with '("--nonsense")
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "unexpected argument '--nonsense' found")
+    (duologue-tests--wait "the prompt comes back" (lambda () (equal (duologue-tests--prompt) "hi")))))
+
+(ert-deftest duologue-a-program-that-is-missing-is-said ()
+  (duologue-tests--with nil
+    (let ((duologue-command '("/nowhere/duologue")))
+      (duologue)
+      (duologue-tests--wait-text "/nowhere/duologue can't be started"))))
+
+(ert-deftest duologue-a-missing-provider-is-said ()
+  (duologue-tests--with nil
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "no provider is configured")))
+
+(ert-deftest duologue-a-held-conversation-names-its-holder ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "You said: hi")
+    (let* ((chat (duologue-tests--chat)) (pid (duologue-tests--pid)) (duologue--chats nil))
+      (duologue-resume (duologue--chat-session chat))
+      (let ((text (duologue-tests--wait-text "session_locked")))
+        (should (string-search (number-to-string pid) text)))
+      (duologue-tests--end))))
+
+(ert-deftest duologue-text-that-is-no-unicode-is-sent-as-replacement-characters ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type (concat "gr" (string (unibyte-char-to-multibyte #xfc) #xd800) "n"))
+    (duologue-tests--wait-text "You said: gr\ufffd\ufffdn")))
+
+(provide 'duologue-tests)
+;;; duologue-tests.el ends here
