@@ -3,7 +3,6 @@
 ;; Version: 0.1.0
 ;; Package-Requires: ((emacs "28.1"))
 ;; Keywords: tools, convenience
-;; URL: https://github.com/duologue/duologue
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
@@ -866,9 +865,12 @@ DELETE is that of `filter-buffer-substring-function'."
     map)
   "Keys of a prompt.")
 
+(defconst duologue--prompt-header " C-c C-c sends the prompt, C-c C-k stops the answer"
+  "Header line of a prompt.")
+
 (define-derived-mode duologue-prompt-mode text-mode "Prompt"
   "Mode of the prompt that is being written."
-  (setq header-line-format " C-c C-c sends the prompt, C-c C-k stops the answer"))
+  (setq header-line-format duologue--prompt-header))
 
 (defun duologue--buffer-killed ()
   "End the conversation of the buffer that is killed."
@@ -939,7 +941,19 @@ DELETE is that of `filter-buffer-substring-function'."
     (when (and most (> (* 2 (string-bytes text)) most) (> (string-bytes (json-serialize text)) most))
       (user-error "The prompt is too long: at most %d bytes can be sent" most))
     (unless (string-blank-p text)
-      (duologue--request chat (list :submit (list :prompt text)) :kind 'run :text prompt))))
+      (let ((edited (duologue--chat-editing chat)))
+        (duologue--stop-editing chat)
+        (duologue--request chat
+                           (if edited
+                               (list :edit (list :replace (list :messageId edited :prompt text)))
+                             (list :submit (list :prompt text)))
+                           :kind 'run :text prompt)))))
+
+(defun duologue--stop-editing (chat)
+  "Have the prompt of CHAT be a new one."
+  (setf (duologue--chat-editing chat) nil)
+  (with-current-buffer (duologue--chat-prompt chat)
+    (setq header-line-format duologue--prompt-header)))
 
 ;;;###autoload
 (defun duologue ()
@@ -994,6 +1008,36 @@ The texts of those that wait are put back into the buffer of the prompt."
   (interactive)
   (duologue--request (duologue--current) '(:edit (:regenerate nil)) :kind 'run))
 
+(defun duologue-edit ()
+  "Put the last prompt into the prompt, to be asked in place of the old one.
+The second time, leave everything as it is."
+  (interactive)
+  (let* ((chat (duologue--current))
+         ;; Prompts that joined a run can't be edited.
+         (last (seq-find (lambda (entity) (and (eq (duologue--entity-kind entity) 'user)
+                                               (string-suffix-p "-user" (duologue--entity-id entity))))
+                         (reverse (duologue--chat-order chat))))
+         (edited (duologue--chat-editing chat)))
+    (unless (or last edited)
+      (user-error "There is no prompt to edit"))
+    (unless (zerop (duologue--runs chat))
+      (user-error "An answer is being written; M-x duologue-stop stops it"))
+    (duologue--stop-editing chat)
+    (duologue--show chat)
+    (erase-buffer)
+    (unless edited
+      (setf (duologue--chat-editing chat) (duologue--entity-id last))
+      (setq header-line-format " edits the last prompt; M-x duologue-edit leaves it as it is")
+      (insert (duologue--text last)))))
+
+(defun duologue-fork ()
+  "Copy the conversation and open the copy.  The other one stays as it is."
+  (interactive)
+  (let ((store (or (duologue--store) (user-error "A conversation that is not stored can't be copied"))))
+    (duologue--show
+     (duologue--open (car (duologue--json "sessions" "fork" (duologue--chat-session (duologue--current))
+                                          "--store" store))))))
+
 (defun duologue--json (&rest words)
   "Run duologue with WORDS; return the data of its document."
   (let ((command (append duologue-command words '("--output" "json"))))
@@ -1035,6 +1079,12 @@ The texts of those that wait are put back into the buffer of the prompt."
   "Have MODEL answer from the next prompt on."
   (interactive (list (completing-read "Model: " (mapcar (lambda (item) (alist-get 'id item)) (duologue--json "models")))))
   (duologue--request (duologue--current) (list :switchModel (list :model model))))
+
+(defun duologue-switch-profile (profile)
+  "Have PROFILE answer from the next prompt on."
+  (interactive (list (completing-read "Profile: " (mapcar (lambda (item) (alist-get 'name item))
+                                                          (duologue--json "profiles")))))
+  (duologue--request (duologue--current) (list :switchModel (list :profile profile))))
 
 (defun duologue-toggle ()
   "Show or hide what is folded at point."

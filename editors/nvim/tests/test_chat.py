@@ -57,7 +57,7 @@ class Chat(Test):
         self.assertIn("You said: one", editor.text())
 
     def test_a_model_and_a_profile_are_chosen(self):
-        profiles = self.file("profiles.yaml", "profiles:\n  demo: {engine: echo, model: demo-model}\n")
+        profiles = self.file("profiles.yaml", "profiles:\n  demo: {engine: ollama, model: demo-model}\n")
         editor = self.editor(options=["--engine", "echo", "--profile-registries", profiles])
         editor.command("Duologue hi")
         editor.wait_text("You said: hi")
@@ -401,7 +401,7 @@ class Reader(Test):
         editor.wait_outside("the pipe is full", lambda: written() > 100_000)
         go_on.touch()
         editor.wait_idle()
-        self.assertEqual(editor.text().split("## Model\n\n")[1].strip(), open(answer).read().strip())
+        self.assertEqual(editor.text().split("## Model\n\n")[1].strip(), pathlib.Path(answer).read_text().strip())
 
 
 class Ends(Test):
