@@ -118,6 +118,8 @@
     (duologue-tests--type "What is a duologue?")
     (duologue-tests--wait-text "Model\n\nTurn 1. You said: What is a duologue?\n")
     (duologue-tests--wait-idle)
+    ;; A pipe, not a terminal.
+    (should-not (process-tty-name (duologue--chat-process (duologue-tests--chat))))
     (should (string-search "echo" (with-current-buffer (duologue--chat-buffer (duologue-tests--chat)) (duologue--header))))
     (should (equal (duologue-tests--prompt) ""))
     (duologue-tests--type "And then?")

@@ -852,7 +852,9 @@ DELETE is that of `filter-buffer-substring-function'."
         ;; Lines may be long, and their direction is not to be looked for in all of them.
         bidi-inhibit-bpa t
         filter-buffer-substring-function #'duologue--copied)
-  (setq-local bidi-paragraph-direction 'left-to-right)
+  (setq-local bidi-paragraph-direction 'left-to-right
+              ;; A window that follows shows a screen of text, and not the last line in its middle.
+              scroll-conservatively 101)
   (add-to-invisibility-spec '(duologue . t))
   (visual-line-mode)
   (add-hook 'kill-buffer-hook #'duologue--buffer-killed nil t))
@@ -1058,7 +1060,7 @@ The second time, leave everything as it is."
   "Return the stored conversations, as lines and their ids."
   (mapcar (lambda (session)
             (let-alist session
-              (cons (format "%s  %s  (%d turn%s, %s)" (substring .lastActivity 0 16) (duologue--short (or .title .id) 60)
+              (cons (format "%s  %s  (%d turn%s, %s)" (string-replace "T" " " (substring .lastActivity 0 16)) (duologue--short (or .title .id) 60)
                             .turns (if (= .turns 1) "" "s") (abbreviate-file-name (or .folder "")))
                     .id)))
           (duologue--json "sessions" "list" "--store" (or (duologue--store) (user-error "Nothing is stored")))))

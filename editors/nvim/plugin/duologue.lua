@@ -9,6 +9,27 @@ if vim.fn.has("nvim-0.10") == 0 then
   return
 end
 
+local group = vim.api.nvim_create_augroup("duologue-read", { clear = true })
+-- :edit with the name of a conversation.
+vim.api.nvim_create_autocmd("BufReadCmd", {
+  group = group,
+  pattern = "duologue://*",
+  callback = function(event)
+    require("duologue.windows").read(event.buf)
+  end,
+})
+-- What :mksession has written gives buffers their names and reads nothing.
+vim.api.nvim_create_autocmd("SessionLoadPost", {
+  group = group,
+  callback = function()
+    for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+      if vim.api.nvim_buf_is_loaded(buffer) and vim.startswith(vim.api.nvim_buf_get_name(buffer), "duologue://") then
+        require("duologue.windows").read(buffer)
+      end
+    end
+  end,
+})
+
 vim.api.nvim_create_user_command("Duologue", function(call)
   require("duologue.commands").run(call)
 end, {

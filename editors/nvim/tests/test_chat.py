@@ -178,6 +178,25 @@ class Chat(Test):
         editor.wait("the process has ended", lambda: not is_alive(pid))
         self.assertEqual(editor.chats(), [])
 
+    def test_a_conversation_comes_back_with_a_session_and_after_its_buffer_was_deleted(self):
+        editor = self.editor()
+        editor.command("Duologue hi")
+        editor.wait_text("You said: hi")
+        editor.wait_idle()
+        (session,) = editor.chats()
+        pid = editor.process()
+        editor.command(f"bdelete duologue://{session}")
+        editor.wait("the process has ended", lambda: not is_alive(pid))
+        editor.command("Duologue resume " + session)
+        editor.wait_text("You said: hi")
+        editor.wait_idle()
+        vim_session = os.path.join(self.home, "Session.vim")
+        editor.nvim.command(f"only | buffer duologue://{session} | mksession {vim_session}")
+        editor.close()
+        editor = self.editor()
+        editor.nvim.command("source " + vim_session)
+        editor.wait_text("You said: hi")
+
     def test_the_text_is_drawn_again_after_edit(self):
         editor = self.editor()
         editor.command("Duologue hi")
@@ -301,6 +320,20 @@ class Approvals(Test):
         editor.keys("1<CR>")
         editor.wait("no question", lambda: editor.mode() == "n")
         self.assertIn("2 calls wait", editor.screen())
+
+    def test_who_writes_when_a_question_opens_decides_nothing(self):
+        editor = self.editor(question_idle_ms=0)
+        editor.keys(":Duologue<CR>itime?<C-s><Esc>")
+        editor.wait_question()
+        editor.lua("require('duologue.config').values.question_idle_ms = 60000")
+        editor.keys("2<CR>")
+        editor.wait("no question", lambda: editor.mode() == "n")
+        self.assertIn("2 calls wait", editor.screen())
+        # A question that was asked for is answered at once.
+        editor.command("Duologue approve")
+        editor.wait_question()
+        editor.keys("2<CR>")
+        editor.wait("one question is left", lambda: "1 call waits" in editor.screen())
 
     def test_a_question_does_not_open_in_another_window(self):
         editor = self.editor(question_idle_ms=0)

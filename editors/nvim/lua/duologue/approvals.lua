@@ -1,6 +1,7 @@
 --- Decisions about tool calls. A question never takes a key that could be typing: it opens with a command or a key
 --- of the conversation, or by itself in the windows of its conversation, in normal mode, and only when no key was
---- pressed for a while. The first choice decides nothing, so that a stray Enter does neither.
+--- pressed for a while. Then a choice counts only if no key follows within the same while, and the first one decides
+--- nothing.
 local Chat = require("duologue.chat")
 local Text = require("duologue.text")
 local config = require("duologue.config")
@@ -23,6 +24,8 @@ local CHOICES = {
 --- Calls that were put off with "Decide later" do not open by themselves again.
 local put_off = {}
 local timer, is_open
+--- When the question opened by itself, and when the first key came after that, in milliseconds.
+local opened_at, key_at
 
 local function heading(question)
   local arguments = Text.visible(require("duologue.blocks").pretty(question.input))
@@ -60,6 +63,11 @@ local function decide(chat, question, choice)
   chat:decide(question, choice.decision)
 end
 
+--- Whether a choice is one of somebody who wrote when the question opened.
+local function came_too_soon()
+  return opened_at and key_at and key_at - opened_at < config.values.question_idle_ms
+end
+
 --- Opens the question that has waited longest.
 function M.ask(chat, question)
   question = question or chat.view.questions[1]
@@ -75,7 +83,12 @@ function M.ask(chat, question)
     end,
   }, function(choice)
     is_open = false
-    if choice and choice.decision then
+    local is_typed = came_too_soon()
+    opened_at, key_at = nil, nil
+    if is_typed then
+      Chat.say("a key came too soon to be a decision; `:Duologue approve` asks again")
+    end
+    if choice and choice.decision and not is_typed then
       decide(chat, question, choice)
     else
       put_off[question.id] = true
@@ -100,11 +113,16 @@ local function on_idle()
   end
   local chat, question = next_question()
   if question then
+    opened_at, key_at = vim.uv.now(), nil
     M.ask(chat, question)
   end
 end
 
 local function restart_timer()
+  if opened_at then
+    vim.uv.update_time()
+    key_at = key_at or vim.uv.now()
+  end
   timer:stop()
   timer:start(config.values.question_idle_ms, 0, vim.schedule_wrap(on_idle))
 end

@@ -32,8 +32,10 @@ local function new_session()
 end
 
 local function new_buffer(name)
-  local buffer = vim.fn.bufnr("^" .. name .. "$")
-  if buffer < 0 or api.nvim_buf_get_name(buffer) ~= name then
+  local buffer = vim.iter(api.nvim_list_bufs()):find(function(buffer)
+    return api.nvim_buf_get_name(buffer) == name
+  end)
+  if not buffer then
     buffer = api.nvim_create_buf(true, false)
     api.nvim_buf_set_name(buffer, name)
   end

@@ -27,6 +27,7 @@ function M.start(spec)
   local self = setmetatable({ spec = spec, queue = {}, first = 1, last = 0, unread = 0, stderr = {}, open = 2 }, M)
   self.stdin, self.stdout, self.errors = uv.new_pipe(), uv.new_pipe(), uv.new_pipe()
   local words = vim.list_slice(spec.command, 2)
+  -- Not jobstart, which swaps NUL and line feed and hands over lists; nor vim.system, which reads without a limit.
   local handle, pid = uv.spawn(spec.command[1], {
     args = words,
     cwd = spec.cwd,

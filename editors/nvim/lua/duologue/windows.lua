@@ -136,9 +136,6 @@ function M.attach(chat)
       end
     end)
   end)
-  on("BufReadCmd", chat.transcript.buffer, function()
-    chat.transcript:redraw()
-  end)
   on("WinClosed", chat.transcript.buffer, function()
     vim.schedule(function()
       M.close_prompt(chat)
@@ -172,6 +169,17 @@ function M.close(chat)
     if api.nvim_buf_is_valid(buffer) then
       api.nvim_buf_delete(buffer, { force = true })
     end
+  end
+end
+
+--- Draws the conversation that a buffer is named after; opens it if it is not open.
+function M.read(buffer)
+  local chat = Chat.of_buffer(buffer)
+  local session = api.nvim_buf_get_name(buffer):match("^duologue://(.+)$")
+  if chat and chat.transcript.buffer == buffer then
+    chat.transcript:redraw()
+  elseif not chat and session and not session:match("/prompt$") then
+    M.last = Chat.open(session)
   end
 end
 
@@ -242,7 +250,8 @@ end
 --- Sends what is written. The text is gone once it is on its way; undo brings it back.
 function M.send(chat)
   local typed = prompt_text(chat)
-  local prompt = require("duologue.context").with_buffers(typed, M.source())
+  -- An earlier prompt has the text of the buffer already.
+  local prompt = chat.editing and typed or require("duologue.context").with_buffers(typed, M.source())
   if chat:ask(prompt, typed) then
     api.nvim_buf_call(chat.prompt, function()
       -- What was typed and that it is gone are two steps of undo, also in insert mode.
