@@ -343,6 +343,40 @@
     (let ((text (duologue-tests--wait-text "tab\there\nnew")))
       (should (string-search "ä€😀 e\u0301 שלום \u2028 \u0085 " text)))))
 
+(defun duologue-tests--view (&rest steps)
+  "Return the texts of a view after STEPS: events, or snapshots after t."
+  (let ((chat (duologue--make-chat)))
+    (dolist (step steps)
+      (if (eq (car step) t)
+          (duologue--snapshot chat (cdr step) t)
+        (duologue--event chat "" step)))
+    (append (mapcar #'duologue--text (duologue--chat-order chat)) (list (duologue--chat-ordinal-text chat)))))
+
+(defun duologue-tests--patch (ordinal offset text)
+  "Return the event ORDINAL that puts TEXT at OFFSET."
+  `((ordinal . ,ordinal) (payload . ((@type . "x/pinocchio.chatapp.v1.ChatTextPatch") (messageId . "m")
+                                     (offset . ,offset) (text . ,text)))))
+
+(defun duologue-tests--message (ordinal text)
+  "Return an entity that ORDINAL has changed, with TEXT."
+  `((kind . "ChatMessage") (id . "m") (lastEventOrdinal . ,ordinal)
+    (payload . ((messageId . "m") (role . "assistant") (text . ,text)))))
+
+(ert-deftest duologue-offsets-count-bytes-and-a-patch-may-come-twice ()
+  (should (equal (duologue-tests--view (duologue-tests--patch "2" "0" "grö") (duologue-tests--patch "3" "4" "ße")
+                                       (duologue-tests--patch "3" "4" "ße") (duologue-tests--patch "4" "7" "😀!"))
+                 '("größe😀!" "4")))
+  (should (equal (duologue-tests--view (duologue-tests--patch "2" "0" "abc") (duologue-tests--patch "3" "1" "x"))
+                 '("ax" "3"))))
+
+(ert-deftest duologue-a-snapshot-changes-what-is-newer-unless-events-were-lost ()
+  (let ((first `(t (snapshotOrdinal . "10") (entities . (,(duologue-tests--message "3" "one")))))
+        (again `(t (snapshotOrdinal . "11") (entities . (,(duologue-tests--message "3" "another")))))
+        (degraded '((ordinal . "10") (payload . ((@type . "x/duologue.session.v1.StoreDegraded"))))))
+    (should (equal (duologue-tests--view first again) '("one" "11")))
+    (should (equal (duologue-tests--view first degraded again) '("another" "11")))
+    (should (equal (duologue-tests--view first (duologue-tests--patch "5" "0" "old")) '("one" "10")))))
+
 (ert-deftest duologue-a-nul-is-another-character-of-one-byte ()
   (should (equal (duologue--without-nul "a\\u0000\\u0000b\\\\u0000\\\\\\u0000")
                  "a\\u001a\\u001ab\\\\u0000\\\\\\u001a")))

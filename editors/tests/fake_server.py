@@ -74,6 +74,9 @@ class Server:
             self.write(b"Segmentation fault\n\n\xff\xfe\n[1,2]\n")
             self.frame(request_id, somethingNew={"a": None})
             self.event(request_id, "SomethingNew", package="type.googleapis.com/example.v9.", text=None)
+        elif self.scenario == "usage":
+            totals = {"inputTokens": "51234", "outputTokens": "300", "providerCalls": 1, "cost": "0.0123", "currency": "USD"}
+            self.event(request_id, "UsageTotals", package="type.googleapis.com/duologue.session.v1.", session=totals)
         elif self.scenario == "dies":  # In the middle of a line.
             self.patch(request_id, "half of ", 0)
             self.write(b'{"version":1,"uiEv')
@@ -95,11 +98,24 @@ class Server:
                 "@type": CHAT + "ChatUserMessageAccepted", "messageId": "ready-user", "role": "user", "text": "ready", "status": "accepted"}})
             while True:
                 signal.pause()
+        if self.scenario == "recorded":
+            signal.signal(signal.SIGTERM, lambda *_: self.record("SIGTERM"))
         for line in sys.stdin.buffer:
             self.request(json.loads(line))
+        self.record("end of input")
+
+    def record(self, what):
+        """What has come, one a line, for the scenario `recorded`."""
+        if self.scenario == "recorded":
+            with pathlib.Path(os.environ["HOME"], "recorded").open("a") as recorded:
+                print(what, file=recorded)
 
     def request(self, request):
         request_id = request.get("requestId", "")
+        self.record(json.dumps({name: value for name, value in request.items() if name != "requestId"}))
+        if self.scenario == "recorded":
+            # To the end of input.
+            return
         if self.scenario == "counted" and "submit" in request:
             os.kill(os.getpid(), signal.SIGKILL)
         if "submit" in request:

@@ -22,6 +22,11 @@ class Chat(Test):
         editor.keys("<Esc>iAnd then?<Esc><CR>")
         editor.wait_text("Turn 2. You said: And then?\nBefore that you said: What is a duologue?")
 
+    def test_tokens_and_cost_are_above_the_window(self):
+        editor = self.fake("usage")
+        editor.command("Duologue hi")
+        editor.wait("the counts", lambda: "fake · 51.2k in, 300 out, 0.0123 USD" in editor.screen())
+
     def test_a_missing_provider_is_said_in_the_conversation(self):
         editor = self.editor(options=[])
         editor.command("Duologue hi")
@@ -445,6 +450,17 @@ class Ends(Test):
         pid = editor.process()
         editor.quit()
         editor.wait_outside("the end", lambda: not is_alive(pid))
+
+    def test_quitting_asks_the_process_to_stop_and_to_end(self):
+        editor = self.fake("recorded")
+        editor.command("Duologue hi")
+        recorded = pathlib.Path(self.home, "recorded")
+        editor.wait("the prompt", lambda: recorded.exists() and "submit" in recorded.read_text())
+        pid = editor.process()
+        editor.quit()
+        editor.wait_outside("the end", lambda: not is_alive(pid))
+        lines = recorded.read_text().splitlines()
+        self.assertEqual(lines[1:], ['{"cancel": {"waiting": true}}', '{"cancel": {}}', '{"shutdown": {}}', "end of input"])
 
     def test_neovim_that_is_killed_leaves_no_process(self):
         editor = self.editor(options=SLOW)
