@@ -237,8 +237,8 @@ handles nothing itself, and lines are handled in their order."
 (defun duologue--without-nul (line)
   "Return LINE with U+001A for U+0000, which Emacs before version 30 can't read.
 Both are one byte, so that offsets in texts stay right."
-  (let ((from 0))
-    (while (string-match "\\(?:\\`\\|[^\\]\\)\\(?:\\\\\\\\\\)*\\\\u0000" line from)
+  (let ((from (and (string-search "\\u0000" line) 0)))
+    (while (and from (string-match "\\(?:\\`\\|[^\\]\\)\\(?:\\\\\\\\\\)*\\\\u0000" line from))
       (setq from (1- (match-end 0)))
       (setq line (concat (substring line 0 (- from 3)) "001a" (substring line (1+ from)))))
     line))

@@ -222,6 +222,16 @@ class Context(Test):
         text = editor.wait_text("Turn 1. You said: Explain")
         self.assertIn("a.py, lines 1 to 3:\n\n````python\none\n```\ntwo\n````", text)
 
+    def test_a_long_text_that_goes_along_is_folded(self):
+        editor = self.editor()
+        self.open(editor, "a.txt", "".join(f"line {n}\n" for n in range(50)))
+        editor.keys("VG:Duologue Explain<CR>")
+        editor.wait_text("You said: Explain")
+        editor.wait_idle()
+        editor.keys("<Esc><C-w>kgg")
+        screen = editor.wait("the top", lambda: "## You" in editor.screen() and editor.screen())
+        self.assertRegex(screen, r"\+~/a.txt, lines 1 to 50:\n.*│\n.*│ ## Model")
+
     def test_selected_characters_and_blocks_go_along(self):
         editor = self.editor()
         self.open(editor, "a.txt", "größer ab\nkleiner ab\n")

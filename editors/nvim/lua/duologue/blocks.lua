@@ -8,6 +8,8 @@ local RESULT_LINES_MAX, RESULT_BYTES_MAX = 400, 64 * 1024
 --- A longer line of arguments or of a result goes on in the next row: Neovim draws very long lines slowly.
 local ROW_BYTES_MAX = 1000
 local HEAD_WIDTH = 100
+--- A longer text that goes along with a prompt is folded.
+local QUOTE_LINES_MAX = 8
 --- Arguments that are shorter stay on one line.
 local PRETTY_BYTES_MIN = 80
 
@@ -106,7 +108,7 @@ local function tool(entity)
     vim.list_extend(lines, fenced(result_rows(entity.result), ""))
   end
   local highlight = entity.is_asked and "DuologueQuestion" or (entity.result_status == "error" and "DuologueError")
-  return { lines = lines, fold = "tool", is_open = entity.is_asked, highlight = highlight }
+  return { lines = lines, is_folded = true, is_open = entity.is_asked, highlight = highlight }
 end
 
 local function thinking(entity)
@@ -118,7 +120,7 @@ local function thinking(entity)
       return "> " .. line
     end)
     :totable()
-  return { lines = vim.list_extend({ head }, lines), fold = "thinking", prefix = "> " }
+  return { lines = vim.list_extend({ head }, lines), is_folded = true, prefix = "> " }
 end
 
 --- The fence that an answer has left open, as one that was stopped may, or nil.
@@ -152,6 +154,30 @@ local function message(entity)
   return { lines = lines, prefix = "" }
 end
 
+--- The fenced texts of a prompt that are long, with the line that says where they are from: pairs of their first and
+--- last line.
+local function quotes(lines)
+  local all, first, fence = {}, nil, nil
+  for at, line in ipairs(lines) do
+    local mark = line:match("^(```+)")
+    if mark and not fence then
+      first, fence = (lines[at - 2] or ""):match(":$") and lines[at - 1] == "" and at - 2 or at, mark
+    elseif fence and line == fence then
+      if at - first > QUOTE_LINES_MAX then
+        all[#all + 1] = { first, at }
+      end
+      fence = nil
+    end
+  end
+  return all
+end
+
+local function prompt(entity)
+  local block = message(entity)
+  block.quotes = quotes(block.lines)
+  return block
+end
+
 local function of_the_editor(sign, highlight)
   return function(entity)
     local lines = Text.lines(Text.visible(entity.text:all()))
@@ -161,7 +187,7 @@ local function of_the_editor(sign, highlight)
 end
 
 local BUILD = {
-  user = message,
+  user = prompt,
   assistant = message,
   thinking = thinking,
   tool = tool,
@@ -174,7 +200,8 @@ local function is_answer(kind)
 end
 
 --- The block of an entity, which comes after one of the kind `before`: `lines`, of which the first `head` come
---- before the text and the last one is blank; `prefix` if text can be added at its end; the `fold`.
+--- before the text and the last one is blank; `prefix` if text can be added at its end; `folds`, the first and the
+--- last line of each.
 function M.build(entity, before)
   local block = BUILD[entity.kind](entity)
   local head = {}
@@ -189,6 +216,10 @@ function M.build(entity, before)
   block.head = #head
   block.lines = vim.list_extend(head, block.lines)
   block.lines[#block.lines + 1] = ""
+  block.folds = block.is_folded and { { block.head + 1, #block.lines } }
+    or vim.tbl_map(function(quote)
+      return { quote[1] + block.head, quote[2] + block.head }
+    end, block.quotes or {})
   return block
 end
 

@@ -150,7 +150,7 @@ function M:frame(frame)
   elseif frame.snapshot then
     -- The first one names no request and is the whole conversation.
     self.view:snapshot(frame.snapshot, id == "")
-    self:ask_about_questions()
+    require("duologue.approvals").update()
   elseif frame.error then
     self:failed(id, frame.error)
   elseif frame.done then
@@ -180,12 +180,8 @@ function M:event(id, event)
   end
   self.view:event(event)
   if event.name == "ToolApprovalRequested" or event.name == "ToolApprovalResolved" then
-    self:ask_about_questions()
+    require("duologue.approvals").update()
   end
-end
-
-function M:ask_about_questions()
-  require("duologue.approvals").update()
 end
 
 function M:failed(id, failure)
@@ -250,7 +246,7 @@ function M:exited(code, signal)
   local pending, stderr = self.pending, self.process.stderr
   self.process, self.pending, self.is_catching_up = nil, {}, false
   self.view.questions = {}
-  self:ask_about_questions()
+  require("duologue.approvals").update()
   if self.is_closed or vim.v.exiting ~= vim.NIL then
     return
   end

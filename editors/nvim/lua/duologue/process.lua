@@ -203,8 +203,11 @@ function M:close()
     return
   end
   -- In one write: nothing that waits begins in between.
-  self:send({ requestId = "close-1", cancel = { waiting = true } }, { requestId = "close-2", cancel = vim.empty_dict() },
-    { requestId = "close-3", shutdown = vim.empty_dict() })
+  self:send(
+    { requestId = "close-1", cancel = { waiting = true } },
+    { requestId = "close-2", cancel = vim.empty_dict() },
+    { requestId = "close-3", shutdown = vim.empty_dict() }
+  )
   self.is_ended = true
   if not self.stdin:is_closing() then
     self.stdin:shutdown(function()

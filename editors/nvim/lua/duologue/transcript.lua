@@ -152,7 +152,7 @@ function M:append(entity)
 end
 
 function M:remember(block, built, entity)
-  block.count, block.head, block.prefix, block.fold = #built.lines, built.head, built.prefix, built.fold
+  block.count, block.head, block.prefix, block.folds = #built.lines, built.head, built.prefix, built.folds
   block.is_open = built.is_open
   block.drawn = entity.text.bytes
   if vim.iter(built.lines):any(function(line)
@@ -250,15 +250,16 @@ end
 --- Folds are made by hand, once for each block and window: lines that come later, before the blank last line, are
 --- then a part of the fold, also while somebody writes in insert mode, in which other folds are not updated.
 function M:fold(window, block)
-  if not block.fold then
+  if #block.folds == 0 then
     return
   end
-  local first = self:start(block.id) + block.head + 1
-  local last = first - block.head + block.count - 1
+  local row = self:start(block.id)
   api.nvim_win_call(window, function()
-    vim.cmd(("silent! keepjumps %d,%dfold"):format(first, last))
-    if block.is_open then
-      vim.cmd(("silent! %dfoldopen"):format(first))
+    for _, fold in ipairs(block.folds) do
+      vim.cmd(("silent! keepjumps %d,%dfold"):format(row + fold[1], row + fold[2]))
+      if block.is_open then
+        vim.cmd(("silent! %dfoldopen"):format(row + fold[1]))
+      end
     end
   end)
 end

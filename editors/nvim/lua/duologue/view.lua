@@ -101,9 +101,9 @@ function M:drop_question(call)
 end
 
 function M:add_question(payload)
-  local id = payload.toolCallId
+  local id, tool, server = payload.toolCallId, payload.toolName or "", payload.server or ""
   self:drop_question(id)
-  local question = { id = id, tool = payload.toolName or "", server = payload.server or "", input = payload.input or "" }
+  local question = { id = id, tool = tool, server = server, input = payload.input or "" }
   self.questions[#self.questions + 1] = question
   self:set(self:entity(id, "tool"), { is_asked = true, name = question.tool, text = question.input })
 end
@@ -260,10 +260,11 @@ function M:snapshot(snapshot, is_whole)
   end
   for _, entity in ipairs(snapshot.entities or {}) do
     local id = id_in_view(entity)
+    local is_newer = (tonumber(entity.lastEventOrdinal) or 0) >= before
     seen[id] = true
     if entity.tombstone then
       self:remove(id)
-    elseif not self.entities[id] or (tonumber(entity.lastEventOrdinal) or 0) >= before or entity.kind == "ToolApproval" then
+    elseif is_newer or not self.entities[id] or entity.kind == "ToolApproval" then
       self:put_entity(entity)
     end
   end
