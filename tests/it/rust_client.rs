@@ -180,6 +180,7 @@ async fn tools_are_functions_and_what_goes_wrong_is_a_result() {
 
 #[tokio::test]
 async fn approvals_are_a_callback_and_without_one_calls_are_denied() {
+    needs!(Python);
     for allowed in [true, false] {
         let (builder, _scratch) = played("approvals", &calls_of(&["get_time"]));
         let mut builder = builder.args(["--mcp", CLOCK]);
@@ -299,6 +300,7 @@ async fn errors_have_their_types() {
 
 #[tokio::test]
 async fn a_server_that_makes_it_difficult_is_understood() {
+    needs!(Python);
     let text = |answer: Result<Answer, Error>| answer.expect("an answer").text;
     for how in ["halves", "flood", "leftovers", "unknown", "burst:1000", "long:67108864"] {
         let chat = difficult(how).start().await.expect("a server");
@@ -316,6 +318,7 @@ async fn a_server_that_makes_it_difficult_is_understood() {
 
 #[tokio::test]
 async fn what_is_newer_than_the_client_is_kept() {
+    needs!(Python);
     let chat = difficult("unknown").start().await.expect("a server");
     let mut stream = chat.stream("x");
     let mut unknown = Vec::new();
@@ -331,6 +334,7 @@ async fn what_is_newer_than_the_client_is_kept() {
 
 #[tokio::test]
 async fn a_line_past_the_limit_fails_its_run_alone() {
+    needs!(Python);
     let chat =
         difficult("long:4194304").line_bytes_max(1024 * 1024).start().await.expect("a server");
     for _ in 0..2 {
@@ -341,6 +345,7 @@ async fn a_line_past_the_limit_fails_its_run_alone() {
 
 #[tokio::test]
 async fn a_server_that_dies_at_any_point_is_an_error_with_its_status_and_its_last_words() {
+    needs!(Python);
     for lines in 0..9 {
         for how in ["die", "die-half"] {
             let started = difficult(&format!("{how}:{lines}")).start().await;
@@ -359,6 +364,7 @@ async fn a_server_that_dies_at_any_point_is_an_error_with_its_status_and_its_las
 
 #[tokio::test]
 async fn a_server_that_is_none_is_an_error_at_once() {
+    needs!(Python);
     for how in ["foreign", "no-hello"] {
         let started = difficult(how).start().await;
         assert!(matches!(started, Err(Error::Protocol(_))), "{how}: {started:?}");
@@ -372,6 +378,7 @@ async fn a_server_that_is_none_is_an_error_at_once() {
 
 #[tokio::test]
 async fn nothing_is_left_running() {
+    needs!(Python);
     for how in ["normal", "endless", "stubborn", "deaf"] {
         let starting =
             difficult(how).close_time(Duration::from_millis(50)).start_time(Duration::from_secs(2));
