@@ -61,12 +61,13 @@ const WELL_KNOWN: [&str; 16] = [
 
 /// prost leaves these two out wherever a map, a `Struct` or a `Value` is; our `Any` holds every
 /// payload and needs both.
-const WITHOUT_EQ: [&str; 5] = [
+const WITHOUT_EQ: [&str; 6] = [
     ".pinocchio.chatapp.v1.ChatAttachment",
     ".pinocchio.chatapp.v1.ChatUserMessageAccepted",
     ".pinocchio.chatapp.v1.ChatMessageEntity",
     ".pinocchio.chatapp.frontendtools.v1",
     ".duologue.extract.v1.ObjectExtracted",
+    ".duologue.tools.v1.ToolCallProgressed",
 ];
 
 fn main() -> Result<()> {

@@ -131,7 +131,7 @@ pub enum Command {
         after_help = help::after_examples("tools", args::TOOLS_EXAMPLES)
     )]
     Tools(ToolsArgs),
-    /// Log in at MCP servers, and log out.
+    /// List the resources and prompts of MCP servers, log in at them, and log out.
     #[command(long_about = args::MCP_LONG_ABOUT, after_help = help::after_examples("mcp", args::MCP_EXAMPLES))]
     Mcp(McpArgs),
     /// List profiles and which of them can answer now.

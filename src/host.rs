@@ -4,8 +4,8 @@
 //! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
 //!
 //! `supervisor` is the edge around the session: a panic in it ends the conversation. `requests` decodes
-//! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads, and
-//! `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
+//! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads,
+//! `resources` asks tool servers for theirs, and `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
 //! `persist_gate` holds effects back until what they show
 //! is stored, and `storing` is what follows from the store's reports. [`memory`] is the front end in
 //! memory.
@@ -19,6 +19,7 @@ mod hints;
 mod input_log;
 mod persist_gate;
 mod requests;
+mod resources;
 mod storing;
 mod supervisor;
 mod tasks;
@@ -278,6 +279,11 @@ impl Host {
         }
     }
 
+    /// The tool servers, for what a person takes from them.
+    pub(crate) fn servers(&self) -> &ToolServers {
+        &self.servers
+    }
+
     /// Starts the tool server of this name again; false if there is none.
     pub(crate) fn restart_server(&self, name: &str) -> bool {
         self.servers.restart(name)
@@ -336,7 +342,10 @@ impl Host {
     fn step(&mut self, (task, event): TaskReport) -> Effects {
         let usage = match &event {
             TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
-            TaskEvent::Engine(_) | TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => None,
+            TaskEvent::Engine(_)
+            | TaskEvent::CallEnded(_)
+            | TaskEvent::ToolProgressed(_)
+            | TaskEvent::ToolEnded(_) => None,
         };
         // Before the frames: a format may need the counts for them.
         self.take(Input::Task(task, event), usage)
@@ -365,7 +374,8 @@ impl Host {
             Output::ReadFiles(task, attachments) => {
                 let held_bytes = self.supervisor.attached_bytes();
                 tracing::info!(%task, attachments = attachments.len(), "files are read");
-                self.file_reads.start(task, attachments, held_bytes);
+                let resources = resources::read(attachments, &self.servers);
+                self.file_reads.start(task, resources, held_bytes);
             }
             Output::Warning(Warning { text, has_event, code }) => {
                 match has_event {

@@ -312,7 +312,7 @@ impl Session {
             return;
         }
         match event {
-            TaskEvent::Engine(_) => {}
+            TaskEvent::Engine(_) | TaskEvent::ToolProgressed(_) => {}
             TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => self.recorder.task_ended(task),
         }
         self.advance(now, |run, context| run.task_event(context, task, event));

@@ -3,14 +3,16 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`servers`] | MCP servers over the official SDK: one task for each (`server`), and one `table` of their states |
-//! | [`config`], `listing`, `result`, `scan` | what is read from files and servers (pure) |
+//! | [`config`], `listing`, `result`, `contents`, `arguments`, `scan` | what is read from files, servers and people (pure) |
 //! | `connection` | asks a server over `line_transport` or `http` |
 //! | [`login`] | logins at servers over HTTP, and where their tokens are kept |
-//! | `server_requests`, `http_streams` | limits on what servers request, and on streams over HTTP |
+//! | `server_requests`, `progress`, `http_streams` | limits on what servers request and report, and on streams over HTTP |
 //! | `child`, [`guard`] | starts and ends a process; the small process that stays with it |
 
 pub mod config;
 
+mod arguments;
+mod contents;
 mod listing;
 mod result;
 mod scan;
@@ -22,6 +24,7 @@ mod http;
 mod http_streams;
 mod line_transport;
 pub mod login;
+mod progress;
 mod server;
 mod server_requests;
 pub mod servers;

@@ -14,6 +14,11 @@ pub struct AttachmentArgs {
     #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::FilePath)]
     pub attach: Vec<PathBuf>,
 
+    /// Attach this resource of an MCP server to the prompt: the name of the server, a colon, and the address
+    /// that `duologue mcp resources` lists. May be repeated
+    #[arg(long, value_name = "SERVER:URI")]
+    pub resource: Vec<String>,
+
     /// The same as `--image`, with a comma between two, as pinocchio has it
     #[arg(long, value_name = "PATHS", value_delimiter = ',', hide = true)]
     pub images: Vec<PathBuf>,

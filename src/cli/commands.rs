@@ -12,6 +12,7 @@ mod lines;
 mod list_events;
 mod mcp;
 mod models;
+mod offers;
 mod output;
 mod profiles;
 mod prompts;

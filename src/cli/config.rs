@@ -75,6 +75,7 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
          --schema FILE, or name a command file with a `response-type` of json or jsonl"
     );
     let attachments = std::mem::take(&mut request.attachments);
+    let has_resource = attachments.iter().any(|it| it.as_resource().is_some());
     let has_attachments = !attachments.is_empty();
     let requests = match std::mem::take(&mut request.prompt) {
         Source::Text(prompt) if mode.reads_stdin() => {
@@ -90,20 +91,30 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     };
     // The option that an extension belongs to turns it on.
     session.extensions.extend(has_attachments.then_some(Extension::Attachments));
+    session.extensions.extend(has_resource.then_some(Extension::Resources));
+    // An answer that is to be JSON is no Markdown.
+    let drawing = drawing.filter(|_| request.response == ResponseType::Text);
+    let progress = progress(mode, drawing.is_some(), is_shown);
     let mut own_extensions = plan::extensions_of_document(mode);
+    own_extensions.extend(progress.is_some().then_some(Extension::ToolProgress));
     own_extensions.extend(asking.is_some().then_some(Extension::Approvals));
-    let response = request.response;
     let has_client = mode.reads_stdin() && mode.is_protocol();
+    let response = request.response;
     let plan = Plan { command, mode, is_attended, has_client, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.asking = asking;
-    // An answer that is to be JSON is no Markdown.
-    settings.drawing = drawing.filter(|_| response == ResponseType::Text);
+    settings.drawing = drawing;
     let message = LastMessage::new(response == ResponseType::Json);
     settings.saved = saved.map(|path| SavedMessage::new(path, message));
-    settings.progress = match mode {
-        Mode::Text if settings.drawing.is_some() => Progress::for_person(stdio::Shown::Lines),
+    settings.progress = progress;
+    Ok(settings)
+}
+
+/// The progress line of a single run, if there is one; `is_drawn`: its answer is drawn.
+fn progress(mode: Mode, is_drawn: bool, is_shown: bool) -> Option<Progress> {
+    match mode {
+        Mode::Text if is_drawn => Progress::for_person(stdio::Shown::Lines),
         Mode::Text if is_shown => Progress::for_person(stdio::Shown::Text),
         Mode::Json | Mode::Yaml if is_shown => Progress::for_person(stdio::Shown::Document),
         // Their output would mix with the line.
@@ -112,8 +123,7 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
             Progress::for_person(stdio::Shown::Nothing)
         }
         Mode::OneShot | Mode::Server | Mode::Frames => None,
-    };
-    Ok(settings)
+    }
 }
 
 /// Checks that the prompt in `text` is not blank.

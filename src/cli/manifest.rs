@@ -133,10 +133,14 @@ const TOOLS: Facts = Facts {
 const MCP: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,
-    output_formats: &["text"],
+    output_formats: &["text", "json"],
     exit_codes: &[
         (0, "it was done, or the reader of the output has gone"),
-        (1, "the login was refused or not finished, or there was none to forget"),
+        (
+            1,
+            "a server could not be asked; the login was refused or not finished, or there was none \
+             to forget",
+        ),
         WRONG,
         (74, "standard output could not be written"),
     ],

@@ -67,7 +67,8 @@ pub struct ToolLimitOptions {
     #[arg(long, env = "DUOLOGUE_MAX_TOOL_CALLS", value_name = "N", default_value_t = ToolLimits::default().calls, value_parser = whole::<u32>(1..=256))]
     pub max_tool_calls: u32,
 
-    /// Longest time of a tool call
+    /// Longest time of a tool call, or between two reports on its progress; with these it may take six times
+    /// as long in all
     #[arg(long, env = "DUOLOGUE_TOOL_TIMEOUT_MS", value_name = "MS", default_value_t = millis(ToolLimits::default().call_time), value_parser = whole::<u64>(1..=u64::MAX))]
     pub tool_timeout_ms: u64,
 

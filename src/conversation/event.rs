@@ -180,6 +180,13 @@ pub(crate) enum Event {
         /// The arguments, as JSON text.
         input: String,
     },
+    /// The server that runs the tool reported how far it is.
+    ToolProgressed {
+        /// The tool call.
+        tool: ToolCall,
+        /// How far it is.
+        progress: CallProgress,
+    },
     /// The tool returned a result.
     ToolResultReady {
         /// The tool call.
@@ -391,6 +398,17 @@ pub struct ToolCall {
     pub name: String,
 }
 
+/// How far a call is, as its server reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallProgress {
+    /// What is done, in units of the server's own.
+    pub progress: f64,
+    /// What there is to do, in the same units, if the server knows.
+    pub total: Option<f64>,
+    /// What is being done; the server's text, which may be empty.
+    pub message: String,
+}
+
 /// The result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolResult {
@@ -504,9 +522,15 @@ impl Event {
         self.ends_run() || matches!(self, Self::TurnImported(_))
     }
 
-    /// Whether it is a piece of a text that a later event of the same run has as a whole.
+    /// Whether it is a piece of a text that a later event of the same run has as a whole, or progress that is of no
+    /// use once there is a result.
     pub(crate) fn is_patch(&self) -> bool {
-        matches!(self, Self::SegmentPatched { .. } | Self::ToolArgumentsPatched { .. })
+        matches!(
+            self,
+            Self::SegmentPatched { .. }
+                | Self::ToolArgumentsPatched { .. }
+                | Self::ToolProgressed { .. }
+        )
     }
 }
 

@@ -207,6 +207,7 @@ impl Timeline {
             | Event::CallStarted
             | Event::ClientCallRequested { .. }
             | Event::ClientResultReceived { .. }
+            | Event::ToolProgressed { .. }
             | Event::CallMetadataUpdated { .. }
             | Event::CallFinished { .. }
             | Event::RunFinished { .. }

@@ -184,6 +184,7 @@ impl Transcript {
             | Event::ToolCallStarted { .. }
             | Event::ToolArgumentsPatched { .. }
             | Event::ToolExecutionStarted { .. }
+            | Event::ToolProgressed { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
             | Event::ApprovalRequested { .. }

@@ -66,6 +66,7 @@ impl Ui {
                 names.client_result_received(tool, result, error)
             }
             Event::ToolExecutionStarted { tool, input } => names.tool_executing(tool, input),
+            Event::ToolProgressed { tool, progress } => names.tool_progressed(tool, progress),
             Event::ToolResultReady { tool, result } => names.tool_returned(tool, &result),
             Event::ToolCallFinished { tool, .. } => names.tool_finished(tool),
             Event::CallMetadataUpdated { stop_reason, usage } => {

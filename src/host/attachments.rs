@@ -30,8 +30,8 @@ pub(crate) struct Reading<'p> {
     held_bytes: u64,
 }
 
-/// The request with its attachments checked; one that names files that may be read has still to have them
-/// read. `held_bytes` are those of other attachments in the conversation.
+/// The request with its attachments checked; one that names resources, or files that may be read, has still to have
+/// them read. `held_bytes` are those of other attachments in the conversation.
 ///
 /// # Errors
 /// If one of them can't be used: its request is answered with that, and nothing is sent.
@@ -41,7 +41,9 @@ pub(super) fn check(
     held_bytes: impl FnOnce() -> u64,
 ) -> Result<Request, BadLine> {
     let Some(place) = request.command.attachments_mut() else { return Ok(request) };
-    let is_to_be_read = policy.allows_any() && place.iter().any(Attachment::is_file);
+    let has_resource = place.iter().any(|attachment| attachment.as_resource().is_some());
+    let is_to_be_read =
+        has_resource || policy.allows_any() && place.iter().any(Attachment::is_file);
     if place.is_empty() || is_to_be_read {
         return Ok(request);
     }
@@ -105,7 +107,8 @@ impl<'p> Reading<'p> {
                 attachment.content = Content::Data(data);
             }
             Content::Data(data) => self.add(data.len() as u64)?,
-            Content::Url(_) => {}
+            // A resource has been read by now.
+            Content::Url(_) | Content::Resource(_) => {}
         }
         attachment.described()
     }
@@ -113,7 +116,9 @@ impl<'p> Reading<'p> {
     fn read_numbered(&mut self, number: u32, attachment: Attachment) -> Result<Attachment, String> {
         let name = match &attachment.content {
             Content::File(path) => path.to_string_lossy().into_owned(),
-            Content::Data(_) | Content::Url(_) => attachment.shown.filename.clone(),
+            Content::Data(_) | Content::Url(_) | Content::Resource(_) => {
+                attachment.shown.filename.clone()
+            }
         };
         self.read(attachment).map_err(|why| match name.as_str() {
             "" => format!("attachment {number}: {why}"),

@@ -1,4 +1,5 @@
-//! The files that requests name: which of them may be read, and the threads that read them.
+//! The files that requests name: which of them may be read, and the threads that read them, once the resources
+//! of the same request have come.
 
 use super::attachments;
 use crate::protocol::attachment::Attachment;
@@ -7,6 +8,7 @@ use crate::session::panic_text;
 use crate::support::threads;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, fstat, openat, stat, statat};
 use rustix::io::Errno;
+use std::any::Any;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
@@ -15,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -158,6 +160,9 @@ fn check_type(mode: RawMode) -> Result<(), String> {
 /// All attachments of a prompt; or why one of them can't be used.
 type Outcome = Result<Vec<Attachment>, String>;
 
+/// The attachments of a prompt without resources; they are waited for.
+pub(super) type Resources = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
 /// The files that are being read. Dropped reads are not waited for; what they find is dropped.
 #[derive(Debug)]
 pub(super) struct FileReads {
@@ -172,7 +177,17 @@ pub(super) struct FileReads {
 struct FileRead {
     task: TaskId,
     since: Instant,
-    outcome: oneshot::Receiver<Outcome>,
+    /// Bytes of the attachments that the conversation held when it was asked.
+    held_bytes: u64,
+    step: Step,
+}
+
+/// How far a read is.
+enum Step {
+    /// Servers send the resources; what follows is in files.
+    Resources(Resources),
+    /// A thread reads the files.
+    Files(oneshot::Receiver<Outcome>),
 }
 
 impl FileReads {
@@ -184,10 +199,23 @@ impl FileReads {
         &self.policy
     }
 
-    /// Begins to read the files among `attachments`.
-    pub(super) fn start(&mut self, task: TaskId, attachments: Vec<Attachment>, held_bytes: u64) {
+    /// Begins to read what a request names: first its resources, if it has some, and then the files.
+    pub(super) fn start(
+        &mut self,
+        task: TaskId,
+        resources: Result<Resources, Vec<Attachment>>,
+        held_bytes: u64,
+    ) {
+        let step = match resources {
+            Ok(resources) => Step::Resources(resources),
+            Err(attachments) => Step::Files(self.read(attachments, held_bytes)),
+        };
+        self.going_on.push(FileRead { task, since: Instant::now(), held_bytes, step });
+    }
+
+    /// Has a thread read the files among `attachments`.
+    fn read(&self, attachments: Vec<Attachment>, held_bytes: u64) -> oneshot::Receiver<Outcome> {
         let (sender, outcome) = oneshot::channel();
-        self.going_on.push(FileRead { task, since: Instant::now(), outcome });
         if Arc::strong_count(&self.threads) > THREADS_MAX {
             let why = format!(
                 "the files of {THREADS_MAX} prompts are still being read, as from a network file \
@@ -195,7 +223,7 @@ impl FileReads {
             );
             // The receiver of a cancelled read is gone.
             sender.send(Err(why)).ok();
-            return;
+            return outcome;
         }
         let (policy, thread) = (Arc::clone(&self.policy), Arc::clone(&self.threads));
         let read = move || {
@@ -203,10 +231,7 @@ impl FileReads {
                 planted_wait();
                 attachments::read(attachments, &policy, held_bytes)
             });
-            let read = catch_unwind(reading).unwrap_or_else(|panic| {
-                let defect = panic_text(panic.as_ref());
-                Err(format!("reading it met a defect of this program ({defect}); please report it"))
-            });
+            let read = catch_unwind(reading).unwrap_or_else(|panic| Err(defect(panic.as_ref())));
             drop(thread);
             sender.send(read).ok();
         };
@@ -214,6 +239,7 @@ impl FileReads {
             // The sender is gone, which is all that is ever said of it.
             tracing::warn!(%error, "the files of a prompt can't be read");
         }
+        outcome
     }
 
     /// Until when everything else waits for files, if it still does.
@@ -230,20 +256,39 @@ impl FileReads {
     pub(super) async fn next(&mut self) -> (TaskId, Outcome) {
         poll_fn(|context| {
             for at in 0..self.going_on.len() {
-                if let Poll::Ready(outcome) = Pin::new(&mut self.going_on[at].outcome).poll(context)
-                {
-                    let task = self.going_on.remove(at).task;
-                    let no_thread = "the system has no thread to read it; raise the limit on them \
-                                     (`ulimit -u`), or end other programs, and send it again";
-                    return Poll::Ready((
-                        task,
-                        outcome.unwrap_or_else(|_| Err(no_thread.to_owned())),
-                    ));
+                if let Poll::Ready(outcome) = self.poll_read(at, context) {
+                    return Poll::Ready((self.going_on.remove(at).task, outcome));
                 }
             }
             Poll::Pending
         })
         .await
+    }
+
+    fn poll_read(&mut self, at: usize, context: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            let read = &mut self.going_on[at];
+            let attachments = match &mut read.step {
+                Step::Resources(resources) => {
+                    let polling = AssertUnwindSafe(|| resources.as_mut().poll(context));
+                    let polled = catch_unwind(polling);
+                    match ready!(
+                        polled.unwrap_or_else(|panic| Poll::Ready(Err(defect(panic.as_ref()))))
+                    ) {
+                        Ok(attachments) => attachments,
+                        Err(why) => return Poll::Ready(Err(why)),
+                    }
+                }
+                Step::Files(outcome) => {
+                    let no_thread = "the system has no thread to read it; raise the limit on them \
+                                     (`ulimit -u`), or end other programs, and send it again";
+                    let outcome = ready!(Pin::new(outcome).poll(context));
+                    return Poll::Ready(outcome.unwrap_or_else(|_| Err(no_thread.to_owned())));
+                }
+            };
+            let held_bytes = read.held_bytes;
+            self.going_on[at].step = Step::Files(self.read(attachments, held_bytes));
+        }
     }
 
     pub(super) fn cancel(&mut self, task: TaskId) {
@@ -252,6 +297,20 @@ impl FileReads {
 
     pub(super) fn cancel_all(&mut self) {
         self.going_on.clear();
+    }
+}
+
+fn defect(panic: &(dyn Any + Send)) -> String {
+    let defect = panic_text(panic);
+    format!("reading it met a defect of this program ({defect}); please report it")
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Resources(_) => "Resources",
+            Self::Files(_) => "Files",
+        })
     }
 }
 

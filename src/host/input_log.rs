@@ -1,5 +1,6 @@
 //! Logs inputs: ids, kinds and sizes, never the text of the conversation.
 
+use crate::conversation::event::CallProgress;
 use crate::engine::{CallEnd, EngineEvent};
 use crate::protocol::command::Command;
 use crate::session::{Input, TaskEvent};
@@ -32,6 +33,9 @@ pub(crate) fn input(input: &Input) {
         Input::Task(task, TaskEvent::ToolEnded(result)) => {
             let (status, bytes) = (result.status(), result.text().len());
             info!(%task, status, bytes, "a tool has returned");
+        }
+        Input::Task(task, TaskEvent::ToolProgressed(CallProgress { progress, total, .. })) => {
+            trace!(%task, progress, total, "a tool goes on");
         }
         Input::FilesRead(task, outcome) => {
             let is_read = outcome.is_ok();

@@ -2,11 +2,13 @@
 //! the host has not handled yet, and the calls of tools. No task of the runtime is behind them: they
 //! go on while they are polled, and stop when they are dropped.
 
-use crate::conversation::event::ToolResult;
+use crate::conversation::event::{CallProgress, ToolResult};
 use crate::engine::{CallEnd, CallSpec, Engines, Running, Sink, TaggedEvent};
 use crate::protocol::id::TaskId;
 use crate::session::{TaskEvent, panic_text, run_defect};
 use crate::support::fail_point::FailPoint;
+use crate::tool::servers::CallStep;
+use futures_util::Stream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,8 +20,8 @@ const EVENTS_AHEAD_MAX: usize = 256;
 /// A report of a task.
 pub(super) type TaskReport = (TaskId, TaskEvent);
 
-/// A running tool call; resolves to its result.
-pub(super) type RunningTool = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+/// A running tool call: its progress, and at last its result.
+pub(super) type RunningTool = Pin<Box<dyn Stream<Item = CallStep> + Send>>;
 
 /// The tasks whose end was not handled yet.
 #[derive(Default)]
@@ -30,7 +32,8 @@ pub(super) struct Tasks {
 
 /// The call of a tool.
 enum ToolState {
-    Running(RunningTool),
+    /// It goes on; with its newest progress, until there is room for it.
+    Running(RunningTool, Option<CallProgress>),
     /// Its result, until there is room for it.
     Ended(ToolResult),
 }
@@ -63,7 +66,7 @@ impl Tasks {
     }
 
     pub(super) fn start_tool(&mut self, id: TaskId, running: RunningTool) {
-        self.tools.push((id, ToolState::Running(running)));
+        self.tools.push((id, ToolState::Running(running, None)));
     }
 
     /// The active provider call.
@@ -98,7 +101,7 @@ impl Tasks {
         has_room: bool,
     ) -> Poll<TaskReport> {
         self.poll_tools(context);
-        if has_room && let Some(step) = self.take_result() {
+        if has_room && let Some(step) = self.take_step() {
             return Poll::Ready(step);
         }
         if has_room && let Some(step) = self.try_next() {
@@ -124,26 +127,41 @@ impl Tasks {
 
     fn poll_tools(&mut self, context: &mut Context<'_>) {
         for (_, state) in &mut self.tools {
-            let ToolState::Running(running) = state else { continue };
-            let polling = AssertUnwindSafe(|| running.as_mut().poll(context));
-            let polled = catch_unwind(polling).unwrap_or_else(|panic| {
-                let defect = panic_text(panic.as_ref());
-                let text = format!("The call met a defect of the program that makes it: {defect}");
-                Poll::Ready(ToolResult::Error(text))
-            });
-            if let Poll::Ready(result) = polled {
-                drop_quietly(std::mem::replace(state, ToolState::Ended(result)));
+            while let ToolState::Running(running, newest) = state {
+                let polling = AssertUnwindSafe(|| running.as_mut().poll_next(context));
+                let polled = catch_unwind(polling).unwrap_or_else(|panic| {
+                    let defect = panic_text(panic.as_ref());
+                    let text =
+                        format!("The call met a defect of the program that makes it: {defect}");
+                    Poll::Ready(Some(CallStep::Ended(ToolResult::Error(text))))
+                });
+                match polled {
+                    Poll::Pending => break,
+                    Poll::Ready(Some(CallStep::Progress(progress))) => *newest = Some(progress),
+                    Poll::Ready(Some(CallStep::Ended(result))) => {
+                        drop_quietly(std::mem::replace(state, ToolState::Ended(result)));
+                    }
+                    Poll::Ready(None) => {
+                        let ended = ToolResult::Error("The call ended without a result.".into());
+                        drop_quietly(std::mem::replace(state, ToolState::Ended(ended)));
+                    }
+                }
             }
         }
     }
 
-    fn take_result(&mut self) -> Option<TaskReport> {
+    /// A result, or else the progress of a call.
+    fn take_step(&mut self) -> Option<TaskReport> {
         let has_ended = |(_, state): &(TaskId, ToolState)| matches!(state, ToolState::Ended(_));
-        let at = self.tools.iter().position(has_ended)?;
-        match self.tools.remove(at) {
-            (id, ToolState::Ended(result)) => Some((id, TaskEvent::ToolEnded(result))),
-            (_, ToolState::Running(_)) => None,
+        if let Some(at) = self.tools.iter().position(has_ended)
+            && let (id, ToolState::Ended(result)) = self.tools.remove(at)
+        {
+            return Some((id, TaskEvent::ToolEnded(result)));
         }
+        self.tools.iter_mut().find_map(|(id, state)| match state {
+            ToolState::Running(_, newest) => Some((*id, TaskEvent::ToolProgressed(newest.take()?))),
+            ToolState::Ended(_) => None,
+        })
     }
 }
 

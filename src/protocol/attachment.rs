@@ -4,6 +4,7 @@ mod address;
 mod media;
 
 use crate::protocol::proto::chat::ChatAttachment;
+use crate::protocol::proto::rpc::ResourceReference;
 pub use address::URL_BYTES_MAX;
 use data_encoding::BASE64;
 use std::fmt;
@@ -51,6 +52,17 @@ pub enum Content {
     Url(String),
     /// A file that the host reads before the session gets the prompt.
     File(PathBuf),
+    /// A resource that a tool server sends before the session gets the prompt.
+    Resource(ResourceName),
+}
+
+/// The name of a resource of a tool server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceName {
+    /// The server.
+    pub server: String,
+    /// The address, which the server reads.
+    pub uri: String,
 }
 
 /// Kinds of content that providers distinguish.
@@ -66,19 +78,30 @@ pub enum Kind {
     Other,
 }
 
-/// The attachments that a request names. Files are not read here.
+/// The attachments and resources that a request names. Files and resources are not read here.
 ///
 /// # Errors
 /// If one can't be used: why, for a message.
-pub(super) fn requested(shown: Vec<ChatAttachment>) -> Result<Vec<Attachment>, String> {
-    if shown.len() > ATTACHMENTS_MAX {
-        return Err(format!("{} attachments; a prompt can have {ATTACHMENTS_MAX}", shown.len()));
+pub(super) fn requested(
+    shown: Vec<ChatAttachment>,
+    resources: Vec<ResourceReference>,
+) -> Result<Vec<Attachment>, String> {
+    let count = shown.len() + resources.len();
+    if count > ATTACHMENTS_MAX {
+        return Err(format!("{count} attachments; a prompt can have {ATTACHMENTS_MAX}"));
     }
     let numbered = (1..).zip(shown);
     let read = numbered.map(|(number, shown)| {
         Attachment::named(number, shown).map_err(|why| format!("attachment {number}: {why}"))
     });
-    read.collect()
+    let numbered = (1..).zip(resources);
+    let resources = numbered.map(|(number, ResourceReference { server, uri })| {
+        if server.is_empty() || uri.is_empty() {
+            return Err(format!("resource {number}: set both its server and its uri"));
+        }
+        Ok(Attachment::resource(number, ResourceName { server, uri }))
+    });
+    read.chain(resources).collect()
 }
 
 impl Attachment {
@@ -101,12 +124,23 @@ impl Attachment {
         match &content {
             Content::Data(data) => shown.size_bytes = data.len() as u64,
             Content::Url(url) => shown.url.clone_from(url),
-            Content::File(_) => {}
+            Content::File(_) | Content::Resource(_) => {}
         }
         if shown.attachment_id.is_empty() {
             shown.attachment_id = format!("attachment-{number}");
         }
         Ok(Self { shown, content })
+    }
+
+    /// The resource of a tool server, which is the prompt's `number`th.
+    pub(crate) fn resource(number: u32, name: ResourceName) -> Self {
+        let attachment_id = format!("resource-{number}");
+        let shown = ChatAttachment {
+            attachment_id,
+            filename: name.uri.clone(),
+            ..ChatAttachment::default()
+        };
+        Self { shown, content: Content::Resource(name) }
     }
 
     /// An image of these bytes, which some program gives; `None` if they are none of a type that every
@@ -125,6 +159,14 @@ impl Attachment {
     /// Whether its content is in a file that has not been read.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.content, Content::File(_))
+    }
+
+    /// The resource that its content is in, which has not been read.
+    pub(crate) fn as_resource(&self) -> Option<&ResourceName> {
+        match &self.content {
+            Content::Resource(name) => Some(name),
+            Content::Data(_) | Content::Url(_) | Content::File(_) => None,
+        }
     }
 
     /// The attachment with all that its content or its URL says of it: type, kind and size. An
@@ -153,7 +195,7 @@ impl Attachment {
                     shown.filename = name;
                 }
             }
-            Content::File(_) => return Err("it was not read".to_owned()),
+            Content::File(_) | Content::Resource(_) => return Err("it was not read".to_owned()),
         }
         let is_image = media::is_image(&shown.media_type);
         // Nothing is known of a URL without a type.
@@ -211,7 +253,7 @@ impl Attachment {
     pub fn url(&self) -> Option<&str> {
         match &self.content {
             Content::Url(url) => Some(url),
-            Content::Data(_) | Content::File(_) => None,
+            Content::Data(_) | Content::File(_) | Content::Resource(_) => None,
         }
     }
 
@@ -237,7 +279,7 @@ impl Attachment {
     fn data(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Data(data) => Some(data),
-            Content::Url(_) | Content::File(_) => None,
+            Content::Url(_) | Content::File(_) | Content::Resource(_) => None,
         }
     }
 }
@@ -246,6 +288,9 @@ impl fmt::Display for Attachment {
     /// Name, type, and size or address, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ChatAttachment { media_type, width, height, .. } = &self.shown;
+        if let Some(name) = self.as_resource() {
+            return write!(f, "{name} (a resource that its server sends)");
+        }
         let media_type = if media_type.is_empty() { "type unknown" } else { media_type };
         write!(f, "{} ({media_type}", self.filename())?;
         if *width > 0 {
@@ -265,7 +310,14 @@ impl fmt::Debug for Content {
             Self::Data(data) => write!(f, "Data({} bytes)", data.len()),
             Self::Url(url) => f.debug_tuple("Url").field(url).finish(),
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Resource(name) => f.debug_tuple("Resource").field(name).finish(),
         }
+    }
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.server, self.uri)
     }
 }
 

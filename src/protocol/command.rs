@@ -10,7 +10,6 @@ use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::constants::capability;
 use crate::protocol::id::{IdTooLong, Ordinal, RequestId, ToolCallId};
-use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::rpc::SnapshotRequest;
 use crate::support::named::named_enum;
@@ -165,6 +164,8 @@ named_enum! {
         Edit = capability::EDIT,
         /// A snapshot has a part of the conversation.
         History = capability::HISTORY,
+        /// Resources of tool servers go with a prompt.
+        Resources = capability::RESOURCES,
         /// Events report retries of provider calls, and answers that were cut off.
         Retries = capability::RETRIES,
         /// A submit has settings of its own.
@@ -181,6 +182,8 @@ named_enum! {
         TargetedCancel = capability::TARGETED_CANCEL,
         /// Events report how soon provider calls were answered.
         Timing = capability::TIMING,
+        /// Events report how far tool calls are.
+        ToolProgress = capability::TOOL_PROGRESS,
         /// Events report the state of tool servers.
         ToolServers = capability::TOOL_SERVERS,
         /// Events report token counts and costs.
@@ -230,13 +233,18 @@ impl Prompt {
         self.0.len()
     }
 
-    /// The prompt beside these attachments, which need no text.
+    /// The prompt and these attachments, which need no text.
     ///
     /// # Errors
-    /// If there is neither.
-    fn with(text: String, attachments: &[ChatAttachment]) -> Result<Self, CommandFault> {
+    /// If an attachment can't be used, or there is neither.
+    fn with(
+        text: String,
+        attachments: Result<Vec<Attachment>, String>,
+    ) -> Result<(Self, Vec<Attachment>), CommandFault> {
+        let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
         let nothing = || (!attachments.is_empty()).then(Self::nothing);
-        Self::new(text).or_else(nothing).ok_or(CommandFault::EmptyPrompt)
+        let prompt = Self::new(text).or_else(nothing).ok_or(CommandFault::EmptyPrompt)?;
+        Ok((prompt, attachments))
     }
 
     /// As written.
@@ -247,12 +255,13 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Approvals,
         Self::Attachments,
         Self::ClientTools,
         Self::Edit,
         Self::History,
+        Self::Resources,
         Self::Retries,
         Self::Settings,
         Self::Steer,
@@ -261,6 +270,7 @@ impl Extension {
         Self::SwitchModel,
         Self::TargetedCancel,
         Self::Timing,
+        Self::ToolProgress,
         Self::ToolServers,
         Self::Usage,
     ];

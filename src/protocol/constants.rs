@@ -201,6 +201,12 @@ pub(crate) mod capability {
     /// Extension: a cancel names its target.
     pub(crate) const TARGETED_CANCEL: &str = "targeted-cancel";
 
+    /// Extension: resources of tool servers go with a prompt.
+    pub(crate) const RESOURCES: &str = "resources";
+
+    /// Extension: events report how far tool calls are.
+    pub(crate) const TOOL_PROGRESS: &str = "tool-progress";
+
     /// Extension: events report the state of tool servers.
     pub(crate) const TOOL_SERVERS: &str = "tool-servers";
 
@@ -248,6 +254,7 @@ pub(crate) fn extension_of(full_name: &str) -> Option<&str> {
         "duologue.tools.v1.ToolApprovalRequested" | "duologue.tools.v1.ToolApprovalResolved" => {
             Some(capability::APPROVALS)
         }
+        "duologue.tools.v1.ToolCallProgressed" => Some(capability::TOOL_PROGRESS),
         "duologue.tools.v1.ToolServerChanged" => Some(capability::TOOL_SERVERS),
         "duologue.session.v1.SteeringAccepted" => Some(capability::STEER),
         "duologue.session.v1.UsageTotals" => Some(capability::USAGE),

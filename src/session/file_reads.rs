@@ -1,16 +1,19 @@
-//! Requests that name files. They are handled once their files have been read, as if they had arrived only
-//! then; everything else continues meanwhile.
+//! Requests that name files, or resources of tool servers. They are handled once these have been read, as if they
+//! had arrived only then; everything else continues meanwhile.
 
 use super::client_error::{shutting_down, slow_files};
 use super::closing::ExitCause;
 use super::{Output, Phase, Session, Uptime};
 use crate::protocol::attachment::Attachment;
-use crate::protocol::command::CommandFault;
+use crate::protocol::command::{CommandFault, Extension};
 use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Request, RequestFault};
 
 /// Milliseconds that the files of a request may take to be read.
 const READ_MS_MAX: u64 = 60_000;
+
+/// Milliseconds for resources before that. Whoever reads them has a limit for each, and says which is late.
+const RESOURCES_MS_MAX: u64 = 70_000;
 
 /// A request whose files are being read, by a task.
 #[derive(Clone, Debug)]
@@ -41,7 +44,7 @@ impl Session {
     pub(super) fn arrived(&mut self, now: Uptime, mut request: Request) {
         let attachments = match (&self.phase, request.command.attachments_mut()) {
             (Phase::Idle | Phase::Running(_), Some(attachments))
-                if attachments.iter().any(Attachment::is_file) =>
+                if attachments.iter().any(|it| it.is_file() || it.as_resource().is_some()) =>
             {
                 std::mem::take(attachments)
             }
@@ -49,8 +52,13 @@ impl Session {
                 return self.request(now, request);
             }
         };
+        let has_resource = attachments.iter().any(|it| it.as_resource().is_some());
+        let wait_ms = if has_resource { RESOURCES_MS_MAX + READ_MS_MAX } else { READ_MS_MAX };
+        if has_resource {
+            self.recorder.turn_on(Extension::Resources);
+        }
         let task = self.recorder.read_files(attachments);
-        let deadline = Uptime(now.0 + READ_MS_MAX);
+        let deadline = Uptime(now.0 + wait_ms);
         self.file_reads.going_on.push(FileRead { task, request, deadline });
     }
 
@@ -73,6 +81,7 @@ impl Session {
             }
             (Ok(_), None) => self.request(now, request),
             (Err(why), _) => {
+                self.recorder.fail();
                 let fault = RequestFault::Command(CommandFault::InvalidAttachment(why));
                 self.bad_line(BadLine { id: Some(request.id), fault });
             }
@@ -121,6 +130,7 @@ impl Session {
 
     fn refuse_each(&mut self, requests: Vec<RequestId>, client_error: &ClientError) {
         for id in requests {
+            self.recorder.fail();
             self.recorder.refuse(Some(&id), client_error.clone());
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{ExitCode, Extraction, Hints, Signal};
 use crate::conversation::choices::Origin;
-use crate::conversation::event::ToolResult;
+use crate::conversation::event::{CallProgress, ToolResult};
 use crate::conversation::log::{Record, Restored, StoreFailure};
 use crate::conversation::patch::Patches;
 use crate::conversation::transcript::Preamble;
@@ -67,6 +67,8 @@ pub enum TaskEvent {
     Engine(EngineEvent),
     /// The provider call has ended.
     CallEnded(CallEnd),
+    /// The tool goes on, and its server says how far it is.
+    ToolProgressed(CallProgress),
     /// The tool has returned.
     ToolEnded(ToolResult),
 }

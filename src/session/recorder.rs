@@ -122,6 +122,11 @@ impl Recorder {
         self.projections.timeline.text(run, segment)
     }
 
+    /// The prompt can't be asked: that of a single run has failed.
+    pub(super) fn fail(&mut self) {
+        self.verdict = Verdict::Failed;
+    }
+
     /// What became of the last run.
     pub(super) fn verdict(&self) -> Verdict {
         self.verdict

@@ -199,6 +199,10 @@ impl Run {
         match event {
             TaskEvent::Engine(event) => self.call_event(context, event),
             TaskEvent::CallEnded(end) => self.call_ended(context, end),
+            TaskEvent::ToolProgressed(progress) => {
+                self.tool_progressed(context, task, progress);
+                None
+            }
             TaskEvent::ToolEnded(result) => {
                 self.task_result(context, task, result);
                 self.after_tools(context)

@@ -22,3 +22,4 @@ pub(crate) mod scene;
 mod story;
 mod table;
 mod tool_loop;
+mod tool_progress;

@@ -80,7 +80,7 @@ impl Submit {
         let of_attachment = |attachment: &Attachment| match &attachment.content {
             Content::Data(data) => data.len(),
             Content::Url(url) => url.len(),
-            Content::File(_) => 0,
+            Content::File(_) | Content::Resource(_) => 0,
         };
         let attached: usize = self.attachments.iter().map(of_attachment).sum();
         self.prompt.len_bytes() + self.request.as_str().len() + attached

@@ -3,11 +3,12 @@
 
 mod screen;
 
-use crate::protocol::any::Any;
+use crate::protocol::any::{Any, Kind, Value};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::tools::ToolCallProgressed;
 use crate::protocol::wire::Frame;
 use crate::support::stderr;
-use crate::support::terminal;
+use crate::support::terminal::{self, escape_control};
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::Screen;
 use std::io::{self, IsTerminal};
@@ -18,6 +19,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Drawings of the line per second.
 const PICTURES_PER_SECOND_MAX: u8 = 20;
+
+/// What the line says while nothing comes.
+const WAITING: &str = "waiting for the model";
 
 /// The progress line.
 #[derive(Debug)]
@@ -79,6 +83,13 @@ impl Progress {
         }
         if let Any::ChatReasoningPatch(_) = payload {
             self.show("thinking".to_owned());
+        }
+        if let Any::ToolCallProgressed(progressed) = payload {
+            let text = format!("{}: {}", progressed.tool_name, how_far(progressed));
+            self.show(escape_control(&text));
+        }
+        if let Any::ChatToolResultReady(_) = payload {
+            self.show(WAITING.to_owned());
         }
         if let Any::ChatTextPatch(patch) = payload {
             self.bytes += patch.text.len() as u64;
@@ -149,6 +160,20 @@ impl Drop for Progress {
     }
 }
 
+/// How far a tool call is, in a few words: `3 of 10, reading b.txt`. The server's words are as they came.
+pub(crate) fn how_far(progressed: &ToolCallProgressed) -> String {
+    let number = |value: &Option<Value>| match value.as_ref()?.kind {
+        // As much as a person wants to see.
+        Some(Kind::Number(number)) => Some((number * 100.0).round() / 100.0),
+        _ => None,
+    };
+    let done = number(&progressed.progress).map(|done| done.to_string());
+    let of = number(&progressed.total).map(|total| format!(" of {total}")).unwrap_or_default();
+    let counted = done.map(|done| format!("{done}{of}"));
+    let message = Some(progressed.message.trim().to_owned()).filter(|message| !message.is_empty());
+    counted.into_iter().chain(message).collect::<Vec<_>>().join(", ")
+}
+
 fn begin() -> ProgressBar {
     let screen = Box::<Screen>::default();
     let target = ProgressDrawTarget::term_like_with_hz(screen, PICTURES_PER_SECOND_MAX);
@@ -157,6 +182,6 @@ fn begin() -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
         bar.set_style(style);
     }
-    bar.set_message("waiting for the model");
+    bar.set_message(WAITING);
     bar
 }

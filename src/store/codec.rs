@@ -9,8 +9,8 @@ pub(super) use choices::{choices, choices_message};
 pub(super) use values::{Blobs, add_blobs};
 
 use crate::conversation::event::{
-    Answerer, Attachments, CallCounts, CallReport, Event, ImportedTurn, Recorded, Scope,
-    SessionEvent, ToolCall,
+    Answerer, Attachments, CallCounts, CallProgress, CallReport, Event, ImportedTurn, Recorded,
+    Scope, SessionEvent, ToolCall,
 };
 use crate::conversation::log::SessionStart;
 use crate::protocol::command::Decision;
@@ -230,6 +230,14 @@ fn kind(event: &Event) -> Option<Kind> {
             let (decision, reason) = decision_message(decision);
             let tool = Some(tool_message(tool));
             Kind::ApprovalResolved(stored::StoredApproval { tool, decision, reason })
+        }
+        Event::ToolProgressed { tool, progress: CallProgress { progress, total, message } } => {
+            Kind::ToolProgressed(stored::StoredProgress {
+                tool: Some(tool_message(tool)),
+                progress: *progress,
+                total: *total,
+                message: message.clone(),
+            })
         }
         Event::ClientCallRequested { tool, input, is_human } => {
             let (tool, input) = (Some(tool_message(tool)), Some(input.clone()));
@@ -460,6 +468,10 @@ impl<'a> RowReader<'a> {
                     }
                 };
                 Event::ApprovalResolved { tool: of(it.tool), decision }
+            }
+            Kind::ToolProgressed(stored::StoredProgress { tool, progress, total, message }) => {
+                let progress = CallProgress { progress, total, message };
+                Event::ToolProgressed { tool: of(tool), progress }
             }
             Kind::ClientCallRequested(it) => Event::ClientCallRequested {
                 tool: of(it.tool),

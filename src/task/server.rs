@@ -1,5 +1,6 @@
 //! The tools of servers, a call of one, and what servers report.
 
+use crate::protocol::attachment::Attachment;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,50 @@ pub struct ServerTool {
     pub description: String,
     /// JSON Schema of the arguments, an object.
     pub input_schema: Arc<Map<String, Value>>,
+}
+
+/// A resource that a server lists: something to read, under an address of the server's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerResource {
+    /// Its address, which only its server can read.
+    pub uri: String,
+    /// Its name; the server's text, as the rest.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Its media type; empty if the server names none.
+    pub media_type: String,
+}
+
+/// A prompt that a server offers to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerPrompt {
+    /// Its name, with which it is asked for.
+    pub name: String,
+    /// What it is for; the server's text.
+    pub description: String,
+    /// Its arguments, in the server's order.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// An argument of a server's prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is; the server's text.
+    pub description: String,
+    /// The prompt is not made without it.
+    pub is_required: bool,
+}
+
+/// A prompt as a server has made it of its arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledPrompt {
+    /// The text; may be empty if something is attached.
+    pub text: String,
+    /// What goes with it.
+    pub attachments: Vec<Attachment>,
 }
 
 /// A call of a server's tool.

@@ -1,13 +1,14 @@
-//! A connection to one server: handshake, lists of tools, calls. Each wait ends with the connection.
+//! A connection to one server: the handshake, and requests, of which `asking` is what they ask for. Each wait ends
+//! with the connection.
 
-use crate::task::server::ServerTool;
+mod asking;
+
 use crate::tool::http::SESSION_ENDED;
-use crate::tool::listing::{Listing, Next};
+use crate::tool::progress::{Newest, Reports};
 use crate::tool::server_requests::AnsweringTransport;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
-    Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestHandle,
@@ -15,7 +16,7 @@ use rmcp::service::{
 };
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::transport::{DynamicTransportError, Transport};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub(super) struct Connection {
     list_changed: Arc<Notify>,
     closed: watch::Receiver<Option<Closing>>,
     ended: watch::Sender<Option<String>>,
+    reports: Reports,
 }
 
 /// The part of a connection that a call needs. Cheap to clone.
@@ -69,6 +71,7 @@ pub(super) struct Link {
     peer: Peer<RoleClient>,
     /// Why the connection is no more, once that is known.
     ended: watch::Receiver<Option<String>>,
+    reports: Reports,
 }
 
 /// Our side, as servers see it: a client that declares no capability, so that no server waits for a
@@ -119,11 +122,12 @@ impl Connection {
         let client = Client::new(version);
         let list_changed = Arc::clone(&client.list_changed);
         let is_closed = closed.subscribe();
-        let transport = AnsweringTransport::new(transport, closed);
+        let reports = Reports::default();
+        let transport = AnsweringTransport::new(transport, closed, reports.clone());
         match serve_client(client, transport).await {
             Ok(service) => {
                 let ended = watch::Sender::new(None);
-                Ok(Self { service, list_changed, closed: is_closed, ended })
+                Ok(Self { service, list_changed, closed: is_closed, ended, reports })
             }
             Err(error) => {
                 let fault = fault(&is_closed).map(NotReady::Refused);
@@ -134,7 +138,8 @@ impl Connection {
 
     /// The part of the connection that calls need.
     pub(super) fn link(&self) -> Link {
-        Link { peer: self.service.peer().clone(), ended: self.ended.subscribe() }
+        let (peer, reports) = (self.service.peer().clone(), self.reports.clone());
+        Link { peer, ended: self.ended.subscribe(), reports }
     }
 
     /// Waits until the server reports a change of its tools. An earlier report counts.
@@ -169,47 +174,17 @@ impl Connection {
 }
 
 impl Link {
-    /// All tools of the server, and a warning about those that were left out.
-    ///
-    /// # Errors
-    /// If the server does not list them.
-    pub(super) async fn tools(&self) -> Result<(Arc<[ServerTool]>, Vec<String>), String> {
-        let mut listing = Listing::default();
-        let mut cursor = None;
-        loop {
-            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let request = ListToolsRequest::with_param(page);
-            let result = self.ask(ClientRequest::ListToolsRequest(request)).await?;
-            match listing.add(result)? {
-                Next::Page(next) => cursor = Some(next),
-                Next::End => break,
-            }
-        }
-        Ok(listing.finish())
-    }
-
-    /// Calls a tool. Returns its result as the server wrote it.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub(super) async fn call(
-        &self,
-        tool: String,
-        arguments: Map<String, Value>,
-    ) -> Result<Value, String> {
-        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let request = CallToolRequest::new(params);
-        let called = self.ask(ClientRequest::CallToolRequest(request)).await;
-        called.map_err(|why| format!("the call failed: {why}"))
-    }
-
     /// Sends a request and waits for the answer or the end of the connection. A future that is
     /// dropped meanwhile cancels the request at the server.
-    async fn ask(&self, request: ClientRequest) -> Result<Value, String> {
+    async fn ask(&self, request: ClientRequest, newest: Option<Newest>) -> Result<Value, String> {
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options).await;
         let answer = match sent {
-            Ok(handle) => self.answer(OpenRequest(Some(handle))).await,
+            Ok(handle) => {
+                let token = &handle.progress_token;
+                let _followed = newest.and_then(|newest| self.reports.follow(token, newest));
+                self.answer(OpenRequest(Some(handle))).await
+            }
             Err(error) => Err(error),
         };
         match answer {

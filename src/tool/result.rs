@@ -58,7 +58,7 @@ fn images(blocks: &[Value]) -> Vec<Attachment> {
 }
 
 /// The image in a block, or in its embedded resource. The bytes decide what it is.
-fn image(block: &Value) -> Option<Attachment> {
+pub(super) fn image(block: &Value) -> Option<Attachment> {
     let base64 = match block.get("type")?.as_str()? {
         "image" => block.get("data")?,
         "resource" => block.get("resource")?.get("blob")?,
@@ -144,7 +144,7 @@ fn without_data(value: &Value, blocks: &[Value]) -> Value {
 }
 
 /// A block as text.
-fn described(block: &Value) -> String {
+pub(super) fn described(block: &Value) -> String {
     let member = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
     match member("type") {
         "text" => member("text").to_owned(),

@@ -1,9 +1,10 @@
 //! Requests and notifications of servers, in limits. The SDK starts a task for each of them and keeps
 //! every reply until it is sent, so a server that sends them without end, or reads no replies, would
-//! take all memory. Here requests are answered, or left unanswered, before the SDK sees them, and only
-//! the notification that is of use is passed on.
+//! take all memory. Here requests are answered, or left unanswered, before the SDK sees them, reports on
+//! progress are taken, and only the notification that is of use is passed on.
 
 use crate::tool::connection::{Closed, Closing};
+use crate::tool::progress::Reports;
 use rmcp::model::{
     ClientResult, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, JsonRpcRequest, RequestId,
     ServerNotification, ServerRequest,
@@ -31,6 +32,7 @@ const ID_BYTES_MAX: usize = 256;
 pub(super) struct AnsweringTransport<T> {
     inner: T,
     closed: Closed,
+    reports: Reports,
     replies: JoinSet<()>,
     count: RequestCount,
 }
@@ -43,10 +45,11 @@ struct RequestCount {
 }
 
 impl<T: Transport<RoleClient>> AnsweringTransport<T> {
-    /// Replies to requests over `inner`; `closed` is set when a server sends too many.
-    pub(super) fn new(inner: T, closed: Closed) -> Self {
+    /// Replies to requests over `inner`; `closed` is set when a server sends too many, and `reports` gets the
+    /// progress of calls.
+    pub(super) fn new(inner: T, closed: Closed, reports: Reports) -> Self {
         let count = RequestCount { since: Instant::now(), requests: 0 };
-        Self { inner, closed, replies: JoinSet::new(), count }
+        Self { inner, closed, reports, replies: JoinSet::new(), count }
     }
 
     /// Answers `request`, if there is room for the reply. `None`: it is one too many.
@@ -100,7 +103,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
             };
             match message {
                 JsonRpcMessage::Request(request) => self.answer(request)?,
-                JsonRpcMessage::Notification(it) if !is_of_use(&it.notification) => {}
+                JsonRpcMessage::Notification(it) if !is_of_use(&it.notification) => {
+                    if let ServerNotification::ProgressNotification(report) = it.notification {
+                        self.reports.add(report.params);
+                    }
+                }
                 JsonRpcMessage::Notification(_)
                 | JsonRpcMessage::Response(_)
                 | JsonRpcMessage::Error(_) => return Some(message),
@@ -189,7 +196,7 @@ mod tests {
         let (sent, closed) = (Arc::default(), watch::Sender::new(None));
         let received = received.into_iter();
         let scripted = Scripted { received, sent: Arc::clone(&sent), is_read };
-        let mut transport = AnsweringTransport::new(scripted, closed.clone());
+        let mut transport = AnsweringTransport::new(scripted, closed.clone(), Reports::default());
         let mut given = Vec::new();
         while let Some(message) = transport.receive().await {
             given.push(serde_json::to_value(&message).expect("JSON"));

@@ -1,7 +1,11 @@
 //! MCP servers. Tasks of the runtime start and supervise them; their states are in
-//! one table, which calls and [`ToolServers::changed`] read.
+//! one table, which calls and [`ToolServers::changed`] read. `offers` is what people ask servers for.
 
-use crate::conversation::event::ToolResult;
+mod offers;
+
+pub use offers::Offers;
+
+use crate::conversation::event::{CallProgress, ToolResult};
 use crate::task::limits::ToolLimits;
 use crate::task::server::{ServerChange, ServerName};
 use crate::tool::config::ServerConfig;
@@ -9,6 +13,7 @@ use crate::tool::connection::Link;
 use crate::tool::result;
 use crate::tool::server::Supervisor;
 use crate::tool::table::{Phase, Table};
+use futures_util::stream::{self, Stream};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,11 +21,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the servers' processes are waited for at the end. Each ends sooner, if the system ends it
 /// at all.
 const CLOSE_MAX: Duration = Duration::from_secs(6);
+
+/// Time between two reports on the progress of a call; of those between, the newest counts.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A step of a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallStep {
+    /// Its server has reported how far it is.
+    Progress(CallProgress),
+    /// It has ended with this result.
+    Ended(ToolResult),
+}
 
 /// The MCP servers of a process. When it is dropped, they are ended without being waited for.
 #[derive(Debug, Default)]
@@ -104,33 +121,35 @@ impl ToolServers {
         }
     }
 
-    /// Calls a server's tool. Whatever goes wrong is a [`ToolResult::Error`] for the model. A server
-    /// that is being started, or started again, is waited for; a call that was sent is never repeated.
-    /// A future that is dropped cancels the call at the server. There is no limit on the time.
+    /// Calls a server's tool; the last step is the result. Whatever goes wrong is a [`ToolResult::Error`] for the
+    /// model. A server that is being started, or started again, is waited for; a call that was sent is never
+    /// repeated. A stream that is dropped cancels the call at the server. There is no limit on the time.
     pub fn call(
         &self,
         server: &ServerName,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> impl Future<Output = ToolResult> + Send + 'static + use<> {
+    ) -> impl Stream<Item = CallStep> + Send + 'static + use<> {
         let table = self.table.subscribe();
         let known = self.servers.get(server);
         let known = known.map(|known| (Arc::clone(&known.config), Arc::clone(&known.wanted)));
         let (server, tool) = (server.clone(), tool.to_owned());
         let bytes_max = self.limits.result_bytes;
-        async move {
+        let (newest, reported) = watch::channel(None);
+        let call = async move {
             let Some((config, wanted)) = known else {
                 return ToolResult::Error(format!("there is no MCP server `{server}`"));
             };
             let called = match ready(table, &server, &wanted).await {
-                Ok(link) => link.call(tool, arguments).await,
+                Ok(link) => link.call(tool, arguments, newest).await,
                 Err(why) => Err(why),
             };
             match called {
                 Ok(value) => result::render(&value, bytes_max),
                 Err(why) => ToolResult::Error(config.shown(&why)),
             }
-        }
+        };
+        steps(call, reported)
     }
 
     /// Ends all servers and waits until their processes have ended: a few seconds at most.
@@ -140,6 +159,40 @@ impl ToolServers {
         timeout(CLOSE_MAX, all).await.ok();
         self.supervisors.abort_all();
     }
+}
+
+/// The steps of `call`, whose progress is `reported`.
+fn steps(
+    call: impl Future<Output = ToolResult> + Send + 'static,
+    reported: watch::Receiver<Option<CallProgress>>,
+) -> impl Stream<Item = CallStep> + Send + 'static {
+    let begun = Some((Box::pin(call), reported, Instant::now()));
+    stream::unfold(begun, |open| async move {
+        let (mut call, mut reported, not_before) = open?;
+        tokio::select! {
+            biased;
+            result = &mut call => Some((CallStep::Ended(result), None)),
+            progress = newest(&mut reported, not_before) => {
+                let open = (call, reported, Instant::now() + PROGRESS_INTERVAL);
+                Some((CallStep::Progress(progress), Some(open)))
+            }
+        }
+    })
+}
+
+/// The newest report, once there is another one and it is time for it.
+async fn newest(
+    reported: &mut watch::Receiver<Option<CallProgress>>,
+    not_before: Instant,
+) -> CallProgress {
+    while reported.changed().await.is_ok() {
+        sleep_until(not_before).await;
+        if let Some(progress) = reported.borrow_and_update().clone() {
+            return progress;
+        }
+    }
+    // The call ends, which says all.
+    std::future::pending().await
 }
 
 /// The link to a server, once it can be called.

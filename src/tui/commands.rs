@@ -110,9 +110,11 @@ impl Name {
             Self::Model => ("model", "[NAME]", "choose the model, from a list without a name"),
             Self::Profile => ("profile", "[NAME]", "choose a profile, from a list without a name"),
             Self::Tools => ("tools", "", "list the tool servers and their tools"),
-            Self::Mcp => {
-                ("mcp", "[restart NAME]", "list the states of the tool servers, or start one again")
-            }
+            Self::Mcp => (
+                "mcp",
+                "[restart NAME]",
+                "list the tool servers with their resources and prompts, or start one again",
+            ),
             Self::System => (
                 "system",
                 "[TEXT]",

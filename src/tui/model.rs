@@ -15,6 +15,7 @@ mod lines;
 mod log;
 mod notices;
 mod offer;
+mod offers;
 mod orders;
 mod pasting;
 mod picker;
@@ -37,7 +38,7 @@ pub(crate) use notices::Notice;
 pub(crate) use offer::Offer;
 pub(crate) use pasting::{PastedFile, is_image_name};
 pub(crate) use picker::{Choice, Picker, PickerKind};
-pub(crate) use requests::{Outgoing, Waiting};
+pub(crate) use requests::{Outgoing, PromptSource, Waiting};
 pub(crate) use run::{Run, RunPhase, ToolCall, ToolState};
 pub(crate) use shell_commands::{CommandOutput, ShellCommand};
 pub(crate) use vi::Vi;
@@ -48,6 +49,7 @@ use crate::protocol::command::{Decision, ModelChoice};
 use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
+use offers::OfOffers;
 use servers::Listing;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -176,6 +178,8 @@ pub(crate) struct State {
     attaching: Attaching,
     /// The files that the text may name are to be listed: where the name begins, and the name.
     lists_files: Option<(usize, String)>,
+    /// What the servers offer to ask with.
+    offers: OfOffers,
     /// What is to be listed of the servers once it is known.
     lists_servers: Option<Listing>,
     /// Another conversation is being opened.
@@ -237,6 +241,7 @@ impl State {
             handover: String::new(),
             attaching: Attaching::default(),
             lists_files: None,
+            offers: OfOffers::new(),
             lists_servers: None,
             is_opening: false,
             command_files: Vec::new(),
@@ -288,6 +293,7 @@ impl State {
             Event::Sessions(sessions) => return self.sessions_listed(sessions),
             Event::Profiles(listed) => self.profiles_listed(listed),
             Event::Expanded { line, joins, prompt } => return self.expanded(&line, joins, prompt),
+            Event::Offered { server, offers } => self.offered(server, offers),
             Event::Models(listed) => self.models_listed(listed),
             Event::Files { found, completes } => self.candidates_listed(found, completes),
             Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
@@ -360,6 +366,7 @@ impl State {
         self.waiting.clear();
         self.nothing_is_asked();
         self.servers.clear();
+        self.offers.clear();
         self.lists_servers = None;
         self.chosen = None;
         self.consent = Consent::Given;

@@ -13,6 +13,7 @@ mod input;
 mod opening;
 mod performing;
 mod screen;
+mod servers;
 
 pub(crate) use bell::Bell;
 pub(crate) use ending::GoingOn;
@@ -271,6 +272,7 @@ impl<'a> Shell<'a> {
         for notice in beginning.notices {
             self.update(Event::Logged(notice.to_owned()));
         }
+        self.ask_servers(self.state.server_names.clone());
         match beginning.prompt {
             Some(submit) if self.host.is_opening() => self.first = Some(submit),
             Some(submit) => self.submit(submit, None),

@@ -149,9 +149,13 @@ mod clients;
 mod mcp_command;
 mod mcp_ends;
 mod mcp_fixture;
+mod mcp_fixture_docs;
 mod mcp_floods;
 mod mcp_guarantees;
 mod mcp_http;
+mod mcp_offers;
+mod mcp_progress;
+mod mcp_resources;
 mod mcp_servers;
 
 // Logins at MCP servers, and a server that requires one.

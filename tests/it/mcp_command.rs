@@ -8,11 +8,16 @@ use std::process::{Command, Output, Stdio};
 
 /// `duologue tools` with the servers of `faults`.
 pub(crate) fn tools(mark: &str, faults: &[&str], args: &[&str]) -> Command {
+    command(mark, faults, &["tools"], args)
+}
+
+/// `duologue <name> <args>` with the servers of `faults`.
+pub(crate) fn command(mark: &str, faults: &[&str], name: &[&str], args: &[&str]) -> Command {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{mark}.json"));
     fs::write(&path, config(mark, faults, &json!({"startTimeout": 20_000}))).expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.arg("tools").arg("--mcp-config").arg(path).args(args);
+    command.args(name).arg("--mcp-config").arg(path).args(args);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

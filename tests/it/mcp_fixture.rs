@@ -3,6 +3,7 @@
 //! standard output.
 
 use crate::attachments::PNG;
+use crate::mcp_fixture_docs as docs;
 use data_encoding::BASE64;
 use rustix::process::{Signal, WaitOptions};
 use serde_json::{Value, json};
@@ -101,6 +102,10 @@ impl Fixture {
                 writeln!(log, "{line}").expect("a log");
             }
             let message: Value = serde_json::from_str(&line).expect("JSON");
+            if let Some(error) = docs::error(&message) {
+                send(&error);
+                continue;
+            }
             if self.fault == "junk" {
                 print(b"Listening on stdio\n{\"level\":30,\"id\":1,\"msg\":\"x\"}\n\xff\xfe\n");
             }
@@ -148,13 +153,27 @@ impl Fixture {
                 let version = if self.fault == "old" { "2024-11-05" } else { "2025-11-25" };
                 Some(json!({
                     "protocolVersion": version,
-                    "capabilities": {"tools": {"listChanged": true}},
+                    "capabilities": self.capabilities(),
                     "serverInfo": {"name": "fixture", "version": "1"},
                 }))
             }
             "tools/list" => self.page(params),
             "tools/call" => self.call(params),
+            "resources/list" if self.fault == "docs" => Some(docs::resources(params)),
+            "resources/read" => docs::resource(params),
+            "prompts/list" => Some(docs::prompts()),
+            "prompts/get" => docs::prompt(params),
             _ => Some(json!({})),
+        }
+    }
+
+    fn capabilities(&self) -> Value {
+        let tools = json!({"listChanged": true});
+        match self.fault.as_str() {
+            "docs" | "docs-without-lists" => {
+                json!({"tools": tools, "resources": {}, "prompts": {}})
+            }
+            _ => json!({"tools": tools}),
         }
     }
 
@@ -210,6 +229,27 @@ impl Fixture {
                 None
             }
             "nothing" => None,
+            "progress" => {
+                for done in 1..=3 {
+                    report(params, &json!(done));
+                }
+                answer("done")
+            }
+            "progress-flood" => {
+                for done in 0..100_000 {
+                    report(params, &json!(f64::from(done) / 2.0));
+                }
+                answer("flooded")
+            }
+            "progress-for-ever" => {
+                let params = params.clone();
+                thread::spawn(move || {
+                    for done in 0_u64.. {
+                        report(&params, &json!(done));
+                    }
+                });
+                None
+            }
             "change" => {
                 self.is_changed = true;
                 for _ in 0..100 {
@@ -257,6 +297,15 @@ impl Fixture {
     }
 }
 
+/// Reports how far a call is.
+fn report(params: &Value, done: &Value) {
+    let token = &params["_meta"]["progressToken"];
+    let params = json!({
+        "progressToken": token, "progress": done, "total": 10, "message": "at it \u{1b}[31m",
+    });
+    send(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+}
+
 /// Requests without end, whose answers are not read.
 fn requests(method: &str) -> ! {
     for first in (0_u64..).step_by(200) {
@@ -268,7 +317,7 @@ fn requests(method: &str) -> ! {
     unreachable!("the numbers have no end")
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     writeln!(io::stderr(), "{line}").ok();
 }
 

@@ -1,5 +1,6 @@
 //! MCP servers over HTTP.
 
+use crate::mcp_servers::ended;
 use crate::process::DEADLINE;
 use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
@@ -189,7 +190,7 @@ async fn first_state(servers: &mut ToolServers) -> (ServerState, Vec<String>) {
 
 async fn call(servers: &ToolServers, tool: &str) -> ToolResult {
     let server = ServerName::new("web").expect("a name");
-    timeout(DEADLINE, servers.call(&server, tool, Map::new())).await.expect("a result")
+    timeout(DEADLINE, ended(servers.call(&server, tool, Map::new()))).await.expect("a result")
 }
 
 #[tokio::test]

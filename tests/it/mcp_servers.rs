@@ -7,10 +7,12 @@ use duologue::task::limits::ToolLimits;
 use duologue::task::server::ServerName;
 use duologue::task::server::{ServerChange, ServerState};
 use duologue::tool::config::{Servers, Transport};
-use duologue::tool::servers::ToolServers;
+use duologue::tool::servers::{CallStep, ToolServers};
+use futures_util::{Stream, StreamExt};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -94,13 +96,23 @@ impl Held {
     ) -> impl Future<Output = ToolResult> + Send + 'static + use<> {
         let server = ServerName::new(fault).expect("a name");
         let arguments = Map::from_iter([("text".to_owned(), text.into())]);
-        self.servers.call(&server, tool, arguments)
+        ended(self.servers.call(&server, tool, arguments))
     }
 
     pub(crate) async fn close(mut self) {
         self.servers.close().await;
         assert_gone(&self.mark);
         fs::remove_file(log(&self.mark)).ok();
+    }
+}
+
+/// The result of a call.
+pub(crate) async fn ended(call: impl Stream<Item = CallStep>) -> ToolResult {
+    let mut call = pin!(call);
+    loop {
+        if let CallStep::Ended(result) = call.next().await.expect("a result") {
+            return result;
+        }
     }
 }
 
@@ -143,7 +155,7 @@ async fn tools_are_listed_and_called() {
         assert_eq!(success(call.await.expect("no panic")), number.to_string());
     }
     let name = ServerName::new("other").expect("a name");
-    let other = held.servers.call(&name, "echo", Map::new()).await;
+    let other = ended(held.servers.call(&name, "echo", Map::new())).await;
     assert_eq!(error(other), "there is no MCP server `other`");
     held.close().await;
 }

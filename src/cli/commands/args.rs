@@ -6,9 +6,10 @@ mod streams;
 
 pub(crate) use setup::{
     DOCTOR_ABOUT, DOCTOR_EXAMPLES, DOCTOR_LONG_ABOUT, DoctorArgs, InitProfileArgs, MCP_EXAMPLES,
-    MCP_LONG_ABOUT, MODELS_EXAMPLES, McpArgs, McpCommand, McpLoginArgs, McpLogoutArgs, ModelsArgs,
-    PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs, ProfilesCommand,
-    ShowProfileArgs, TOOLS_ABOUT, TOOLS_EXAMPLES, TOOLS_LONG_ABOUT, ToolsArgs, TrustArgs,
+    MCP_LONG_ABOUT, MODELS_EXAMPLES, McpArgs, McpCommand, McpListArgs, McpLoginArgs, McpLogoutArgs,
+    ModelsArgs, PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs,
+    ProfilesCommand, ShowProfileArgs, TOOLS_ABOUT, TOOLS_EXAMPLES, TOOLS_LONG_ABOUT, ToolsArgs,
+    TrustArgs,
 };
 pub(crate) use streams::{
     CHECK_EXAMPLES, CHECK_LONG_ABOUT, CheckArgs, CheckOutput, LIST_EVENTS_ABOUT,

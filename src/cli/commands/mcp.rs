@@ -1,7 +1,8 @@
-//! `duologue mcp`: logins at MCP servers over HTTP.
+//! `duologue mcp`: logins at MCP servers over HTTP. What servers offer is listed by `offers`.
 
 use super::FOUND;
 use super::args::{McpArgs, McpCommand, McpLoginArgs, McpLogoutArgs};
+use super::offers;
 use super::output::{Failure, Out, message, status};
 use crate::cli::tools::login_folder;
 use crate::cli::{log, shell};
@@ -34,9 +35,11 @@ struct Answer {
     browser: Option<TcpStream>,
 }
 
-/// Does what `args` say about logins; returns the exit status.
+/// Does what `args` say; returns the exit status.
 pub fn mcp(args: &McpArgs) -> u8 {
     status(match &args.command {
+        McpCommand::Resources(args) => offers::resources(args),
+        McpCommand::Prompts(args) => offers::prompts(args),
         McpCommand::Login(args) => login(args),
         McpCommand::Logout(args) => logout(args),
     })

@@ -17,15 +17,17 @@ use anyhow::Result;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The extensions that a chat turns on.
-const EXTENSIONS: [Extension; 10] = [
+const EXTENSIONS: [Extension; 12] = [
     Extension::Approvals,
     Extension::Attachments,
     Extension::Edit,
+    Extension::Resources,
     Extension::Retries,
     Extension::Steer,
     Extension::Store,
     Extension::SwitchModel,
     Extension::TargetedCancel,
+    Extension::ToolProgress,
     Extension::ToolServers,
     Extension::Usage,
 ];

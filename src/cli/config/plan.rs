@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::extract::ResponseType;
 use crate::host::{FilePolicy, HostSettings};
 use crate::output::{Format, Shown, Warning};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::{
     ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
@@ -32,6 +33,7 @@ use crate::stdio::{Requests, Settings};
 use crate::support::fail_point::Place;
 use crate::support::fail_point::Plan as Faults;
 use crate::support::terminal::escape_control;
+use crate::tool::config::ServerConfig;
 use crate::tool::servers::ToolServers;
 use crate::transport::{DebugFile, ToLine};
 use anyhow::{Context, Result, ensure};
@@ -86,6 +88,7 @@ impl Plan {
         warn_of_keys(&self.session.provider);
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
+        ensure_servers(&requests, &tools.servers)?;
         let prices = self.session.answers.prices()?;
         let debug_file = self.debug_file()?;
         for warning in &tools.warnings {
@@ -258,6 +261,25 @@ fn faults() -> Faults {
 }
 
 /// The capabilities of a process of this mode with this engine.
+/// Checks that there are the servers whose resources the prompt of the command line names.
+fn ensure_servers(requests: &Requests, servers: &[ServerConfig]) -> Result<()> {
+    let attachments = match requests {
+        Requests::Once(submit) => &submit.attachments,
+        Requests::Awaited(prompt) => &prompt.attachments,
+        Requests::Stdin { .. } | Requests::Refused(_) | Requests::Interrupted(_) => return Ok(()),
+    };
+    for name in attachments.iter().filter_map(Attachment::as_resource) {
+        let is_known = servers.iter().any(|server| server.name.as_str() == name.server);
+        let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+        let known = match names.is_empty() {
+            true => "none is named; name one with --mcp or --mcp-config".to_owned(),
+            false => format!("there are: {}", names.join(", ")),
+        };
+        ensure!(is_known, "--resource {name}: there is no MCP server {:?}; {known}", name.server);
+    }
+    Ok(())
+}
+
 fn capabilities(
     mode: Mode,
     args: &SessionArgs,

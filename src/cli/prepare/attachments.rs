@@ -6,7 +6,7 @@ use crate::cli::{AttachmentArgs, Mode};
 use crate::command_file::is_stdin;
 use crate::host::FilePolicy;
 use crate::host::attachments::Reading;
-use crate::protocol::attachment::{Attachment, Content, IMAGE};
+use crate::protocol::attachment::{Attachment, Content, IMAGE, ResourceName};
 use crate::protocol::proto::chat::ChatAttachment;
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
@@ -16,11 +16,33 @@ pub(super) fn add(args: &AttachmentArgs, inputs: &mut Inputs) {
     args.named().for_each(|(option, path, _)| inputs.add(option, Some(path)));
 }
 
-/// The attachments that `args` name, in the order of [`AttachmentArgs::named`].
+/// The attachments that `args` name, in the order of [`AttachmentArgs::named`], and after them the resources, which
+/// have still to be read.
 ///
 /// # Errors
 /// If one can't be used, or there is no prompt of the command line that they could go with.
 pub(super) fn read(args: &AttachmentArgs, mode: Mode) -> Result<Vec<Attachment>> {
+    let mut attachments = files(args, mode)?;
+    ensure!(
+        args.resource.is_empty() || !mode.reads_stdin(),
+        "--resource attaches to the prompt of a single run, and the prompts come from standard input \
+         here; put `resources` into the submit"
+    );
+    let resources = (1..).zip(&args.resource).map(|(number, text)| match text.split_once(':') {
+        Some((server, uri)) if !server.is_empty() && !uri.is_empty() => {
+            let (server, uri) = (server.to_owned(), uri.to_owned());
+            Ok(Attachment::resource(number, ResourceName { server, uri }))
+        }
+        Some(_) | None => Err(anyhow!(
+            "--resource {text:?} is not the name of a server, a colon and an address, as in \
+             --resource docs:file:///notes.md"
+        )),
+    });
+    attachments.extend(resources.collect::<Result<Vec<_>>>()?);
+    Ok(attachments)
+}
+
+fn files(args: &AttachmentArgs, mode: Mode) -> Result<Vec<Attachment>> {
     let mut reading = Reading::new(&FilePolicy::Any, 0);
     let numbered = (1..).zip(args.named());
     let attachments = numbered.map(|(number, (option, path, is_image))| {

@@ -2,7 +2,7 @@
 
 use super::names::shown;
 use super::rule::{Report, Rule};
-use crate::protocol::any::Any;
+use crate::protocol::any::{Any, Kind, Value};
 use crate::protocol::constants::class;
 use crate::protocol::proto::frontendtools::ToolExecutionMode;
 use crate::protocol::proto::tools::{ApprovalDecision, ToolServerState};
@@ -19,6 +19,11 @@ pub(super) fn check_extension_fields(payload: &Any, report: &mut Report) {
         Any::ToolApprovalRequested(it) => need("server", !it.server.is_empty()),
         Any::ToolApprovalResolved(it) => {
             need("decision", it.decision() != ApprovalDecision::Unspecified);
+        }
+        Any::ToolCallProgressed(it) => {
+            let is_number = |value: &Value| matches!(value.kind, Some(Kind::Number(_)));
+            need("progress that is a number", it.progress.as_ref().is_some_and(is_number));
+            need("total that is a number", it.total.as_ref().is_none_or(is_number));
         }
         Any::ToolServerChanged(it) => {
             need("server", !it.server.is_empty());

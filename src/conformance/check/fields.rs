@@ -113,6 +113,7 @@ impl<'a> Fields<'a> {
                 ToolResultEntity: message_id tool_call_id tool_name status;
                 ToolApprovalRequested: message_id tool_call_id tool_name;
                 ToolApprovalResolved: message_id tool_call_id tool_name;
+                ToolCallProgressed: message_id tool_call_id tool_name;
                 SteeringAccepted: message_id;
                 ObjectExtracted: message_id;
                 LineRejected: message_id;

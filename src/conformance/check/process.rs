@@ -156,6 +156,7 @@ impl Process {
             | Extension::ClientTools
             | Extension::Edit
             | Extension::History
+            | Extension::Resources
             | Extension::Settings
             | Extension::Steer
             | Extension::Structured
@@ -166,6 +167,7 @@ impl Process {
             | Extension::Retries
             | Extension::Store
             | Extension::Timing
+            | Extension::ToolProgress
             | Extension::ToolServers
             | Extension::Usage => self.has_other_answers,
         }

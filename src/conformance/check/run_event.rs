@@ -107,6 +107,7 @@ pub(super) enum ToolEvent<'a> {
     ClientAnswered {
         status: &'a str,
     },
+    Progressed,
     Returned {
         status: &'a str,
     },
@@ -217,6 +218,7 @@ fn of_tool(payload: &Any) -> Option<RunEvent<'_>> {
         Any::ChatToolExecutionStarted(it) => {
             (&it.tool_call_id, ToolEvent::Executing { input: &it.input })
         }
+        Any::ToolCallProgressed(it) => (&it.tool_call_id, ToolEvent::Progressed),
         Any::FrontendToolCallRequested(it) => {
             (&it.tool_call_id, ToolEvent::ClientAsked { input: it.input.as_ref() })
         }

@@ -2,9 +2,9 @@
 //! which run, which call and which tool.
 
 use super::names::Names;
-use crate::conversation::event::{ToolCall, ToolResult};
+use crate::conversation::event::{CallProgress, ToolCall, ToolResult};
 use crate::conversation::patch::{PatchFields, Piece, lean_arguments_patch};
-use crate::protocol::any::{Any, Struct};
+use crate::protocol::any::{Any, Kind, Struct, Value};
 use crate::protocol::command::Decision;
 use crate::protocol::constants::{tool_call, tool_result};
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode};
@@ -122,6 +122,13 @@ impl Names {
     pub(super) fn tool_executing(&self, tool: ToolCall, input: String) -> Any {
         let status = tool_call::EXECUTING.to_owned();
         about!(self, tool, chat::ChatToolExecutionStarted { input, executing: true, status })
+    }
+
+    pub(super) fn tool_progressed(&self, tool: ToolCall, progress: CallProgress) -> Any {
+        let CallProgress { progress, total, message } = progress;
+        let number = |number| Value { kind: Some(Kind::Number(number)) };
+        let (progress, total) = (Some(number(progress)), total.map(number));
+        about!(self, tool, tools::ToolCallProgressed { progress, total, message })
     }
 
     pub(super) fn tool_returned(&self, tool: ToolCall, result: &ToolResult) -> Any {

@@ -62,8 +62,8 @@ macro_rules! messages {
 messages! {
     rpc in "pinocchio.chatapp.rpc.v1":
         ApproveRequest BackendEventFrame CancelRequest DoneFrame DropLastTurn EditRequest
-        EnableRequest ErrorFrame HelloFrame Regenerate ReplacePrompt RpcLine RpcRequestLine
-        ShutdownRequest SnapshotEntity SnapshotFrame SnapshotRequest SubmitPromptRequest
+        EnableRequest ErrorFrame HelloFrame Regenerate ReplacePrompt ResourceReference RpcLine
+        RpcRequestLine ShutdownRequest SnapshotEntity SnapshotFrame SnapshotRequest SubmitPromptRequest
         SwitchModelRequest UiEventFrame;
     chat in "pinocchio.chatapp.v1":
         ChatAttachment ChatMessageEntity ChatProviderCallFinished
@@ -81,7 +81,7 @@ messages! {
     extract in "duologue.extract.v1":
         AnswerRejected ExtractionFinished LineRejected ObjectExtracted;
     tools in "duologue.tools.v1":
-        ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
+        ToolApprovalRequested ToolApprovalResolved ToolCallProgressed ToolServerChanged;
     session in "duologue.session.v1":
         SteeringAccepted StoreDegraded TokenCounts TurnDropped TurnSummary UsageTotals;
     provider in "duologue.provider.v1":
@@ -152,7 +152,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 54);
+    assert_eq!(payloads, 55);
 }
 
 /// One line in wire format.

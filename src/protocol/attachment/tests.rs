@@ -13,7 +13,7 @@ fn attachment(media_type: &str, filename: &str, content: Content) -> Attachment 
 
 fn requested(url: &str) -> Result<Attachment, String> {
     let shown = ChatAttachment { url: url.to_owned(), ..ChatAttachment::default() };
-    super::requested(vec![shown]).map(|mut attachments| attachments.remove(0))
+    super::requested(vec![shown], Vec::new()).map(|mut attachments| attachments.remove(0))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_requested_attachment_keeps_its_address_and_its_type_apart() {
     };
     assert!(Attachment::named(1, two).is_err_and(|why| why.contains("leave one")));
     let many = vec![ChatAttachment::default(); ATTACHMENTS_MAX + 1];
-    assert!(super::requested(many).is_err());
+    assert!(super::requested(many, Vec::new()).is_err());
 }
 
 #[test]

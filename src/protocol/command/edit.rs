@@ -44,9 +44,8 @@ impl TryFrom<EditRequest> for Edit {
             Some(Member::DropLastTurn(_)) => Ok(Self::DropLastTurn),
             Some(Member::Regenerate(_)) => Ok(Self::Regenerate),
             Some(Member::Replace(replace)) => {
-                let prompt = Prompt::with(replace.prompt, &replace.attachments)?;
-                let attachments = attachment::requested(replace.attachments);
-                let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
+                let attachments = attachment::requested(replace.attachments, replace.resources);
+                let (prompt, attachments) = Prompt::with(replace.prompt, attachments)?;
                 let (message_id, removed) = (replace.message_id, replace.removed_attachment_ids);
                 Ok(Self::Replace(Replacement { message_id, prompt, attachments, removed }))
             }

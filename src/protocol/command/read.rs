@@ -47,9 +47,8 @@ impl TryFrom<SubmitPromptRequest> for Submit {
 
     fn try_from(submit: SubmitPromptRequest) -> Result<Self, CommandFault> {
         let joins = target(&submit.target_request_id)?;
-        let prompt = Prompt::with(submit.prompt, &submit.attachments)?;
-        let attachments = attachment::requested(submit.attachments);
-        let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
+        let attachments = attachment::requested(submit.attachments, submit.resources);
+        let (prompt, attachments) = Prompt::with(submit.prompt, attachments)?;
         let choice = submit.settings.map(|settings| members(&settings, "settings"));
         let choice = choice.transpose()?.map(ModelChoice::from_settings).transpose()?.map(Box::new);
         let schema = submit.response_schema.map(|schema| members(&schema, "responseSchema"));

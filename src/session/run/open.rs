@@ -58,8 +58,8 @@ pub(super) enum ToolProgress {
     Approval { call: ServerCall, deadline: Uptime },
     /// The client runs it.
     Client { deadline: Uptime },
-    /// A server runs it.
-    Executing { task: TaskId, deadline: Uptime },
+    /// A server runs it; progress puts the deadline off, up to the last one.
+    Executing { task: TaskId, deadline: Uptime, last_deadline: Uptime },
 }
 
 /// How a provider call finishes.
@@ -139,6 +139,7 @@ impl Run {
             | Event::ClientCallRequested { .. }
             | Event::ClientResultReceived { .. }
             | Event::ToolExecutionStarted { .. }
+            | Event::ToolProgressed { .. }
             | Event::CallMetadataUpdated { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. }

@@ -3,9 +3,9 @@
 
 use super::open::{OpenTool, ToolProgress};
 use super::{Context, Run, RunStage};
-use crate::conversation::event::{Event, ToolCall, ToolResult};
+use crate::conversation::event::{CallProgress, Event, ToolCall, ToolResult};
 use crate::protocol::attachment::CONVERSATION_BYTES_MAX;
-use crate::protocol::command::{Approve, ClientToolResult, Decision};
+use crate::protocol::command::{Approve, ClientToolResult, Decision, Extension};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
 use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
@@ -13,6 +13,9 @@ use crate::session::toolbox::{NOBODY_CAN_APPROVE, Verdict};
 use crate::session::{Hint, Output, Uptime};
 use crate::task::report::RunError;
 use crate::task::server::ServerCall;
+
+/// A call that reports progress may take as many times as long as one that is silent.
+const PROGRESS_TIMES_MAX: u64 = 6;
 
 impl Run {
     /// Begins the round of the calls that the answer has made.
@@ -86,10 +89,12 @@ impl Run {
     }
 
     fn execute(&mut self, context: &mut Context<'_>, id: &ToolCallId, call: ServerCall) {
-        let deadline = context.after(context.tools.rules().call_ms);
+        let call_ms = context.tools.rules().call_ms;
+        let deadline = context.after(call_ms);
+        let last_deadline = context.after(call_ms.saturating_mul(PROGRESS_TIMES_MAX));
         let task = context.recorder.start_tool(call);
         let Some(open) = self.open_tool_mut(id) else { return };
-        open.progress = ToolProgress::Executing { task, deadline };
+        open.progress = ToolProgress::Executing { task, deadline, last_deadline };
         let (tool, input) = (open.tool.clone(), open.input.clone());
         self.execution_started(context, &tool, input);
     }
@@ -97,6 +102,31 @@ impl Run {
     fn execution_started(&mut self, context: &mut Context<'_>, tool: &ToolCall, input: String) {
         let event = Event::ToolExecutionStarted { tool: tool.clone(), input };
         self.record(context.recorder, event);
+    }
+
+    /// The server's tool that runs as `task` goes on: it has its time anew.
+    pub(super) fn tool_progressed(
+        &mut self,
+        context: &mut Context<'_>,
+        task: TaskId,
+        progress: CallProgress,
+    ) {
+        let renewed = context.after(context.tools.rules().call_ms);
+        let is_followed = context.recorder.is_on(Extension::ToolProgress);
+        let tool = self.tools.iter_mut().find_map(|open| match &mut open.progress {
+            ToolProgress::Executing { task: its, deadline, last_deadline } if *its == task => {
+                *deadline = renewed.min(*last_deadline);
+                Some(open.tool.clone())
+            }
+            ToolProgress::Started
+            | ToolProgress::Requested
+            | ToolProgress::Approval { .. }
+            | ToolProgress::Client { .. }
+            | ToolProgress::Executing { .. } => None,
+        });
+        if let Some(tool) = tool.filter(|_| is_followed) {
+            self.record(context.recorder, Event::ToolProgressed { tool, progress });
+        }
     }
 
     /// The result of the server's tool that runs as `task`.

@@ -225,7 +225,7 @@ impl Play {
             Input::DeadlineReached => {
                 self.now = self.session.deadline().expect("a deadline").max(self.now);
             }
-            Input::Task(_, TaskEvent::Engine(_))
+            Input::Task(_, TaskEvent::Engine(_) | TaskEvent::ToolProgressed(_))
             | Input::FilesRead(..)
             | Input::Request(_)
             | Input::BadLine(_)

@@ -124,7 +124,7 @@ impl Ledger {
                 self.over(*task);
             }
             Input::FilesRead(task, _) => self.over(*task),
-            Input::Task(_, TaskEvent::Engine(_))
+            Input::Task(_, TaskEvent::Engine(_) | TaskEvent::ToolProgressed(_))
             | Input::DeadlineReached
             | Input::ServerChanged(_)
             | Input::InputEnded

@@ -325,7 +325,7 @@ impl Model {
             self.answers.engine(event);
         }
         match event {
-            TaskEvent::Engine(_) | TaskEvent::ToolEnded(_) => {}
+            TaskEvent::Engine(_) | TaskEvent::ToolProgressed(_) | TaskEvent::ToolEnded(_) => {}
             TaskEvent::CallEnded(end) => return self.ended(end),
         }
         Vec::new()

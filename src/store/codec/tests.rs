@@ -3,8 +3,8 @@
 use super::*;
 use crate::conversation::choices::{Choices, ChosenModel};
 use crate::conversation::event::{
-    Answerer, Attachments, Ending, FinishClass, ProviderData, Segment, SegmentKind, ToolResult,
-    Usage,
+    Answerer, Attachments, CallProgress, Ending, FinishClass, ProviderData, Segment, SegmentKind,
+    ToolResult, Usage,
 };
 use crate::conversation::tool_images::png_of_bytes;
 use crate::conversation::transcript::{HistoryMessage, Preamble, Turn, TurnItem, TurnState};
@@ -224,6 +224,12 @@ fn of_tools() -> impl Strategy<Value = Event> {
             input
         }),
         (tool(), decision).prop_map(|(tool, decision)| Event::ApprovalResolved { tool, decision }),
+        (tool(), 0.0..1e9, option::of(0.0..1e9), text()).prop_map(
+            |(tool, progress, total, message)| {
+                let progress = CallProgress { progress, total, message };
+                Event::ToolProgressed { tool, progress }
+            }
+        ),
         (tool(), object(), any::<bool>()).prop_map(|(tool, input, is_human)| {
             Event::ClientCallRequested { tool, input, is_human }
         }),

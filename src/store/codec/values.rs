@@ -65,8 +65,9 @@ pub(super) fn attachments_message(attachments: &[Attachment]) -> Vec<stored::Sto
         let (sha256, url) = match &attachment.content {
             Content::Data(data) => (hash(data), String::new()),
             Content::Url(url) => (String::new(), url.clone()),
-            // Files are read before a session gets them.
+            // Files and resources are read before a session gets them.
             Content::File(path) => (String::new(), path.display().to_string()),
+            Content::Resource(name) => (String::new(), name.to_string()),
         };
         stored::StoredAttachment { shown, sha256, url }
     };

@@ -1,4 +1,5 @@
-//! The list under the line: the commands that a slash may begin, and the files that `@` may name.
+//! The list under the line: the commands and prompts that a slash may begin, and the files and
+//! resources that `@` may name.
 
 use super::{Action, State};
 use crate::tui::commands::Name;
@@ -12,7 +13,7 @@ impl State {
         let shown = self.candidates.take();
         match Completion::of(before) {
             Some(Completion::Command { start, part }) => {
-                let found = Candidates::commands(start, &part, &self.command_files);
+                let found = Candidates::commands(start, &part, &self.prompt_names());
                 self.candidates = Some(found).filter(|found| !found.words.is_empty());
             }
             Some(Completion::File { start, part }) if is_name(&part) => {
@@ -22,6 +23,11 @@ impl State {
             }
             Some(Completion::File { .. } | Completion::Profile { .. }) | None => {}
         }
+    }
+
+    /// The prompts of command files and of servers.
+    fn prompt_names(&self) -> Vec<String> {
+        self.command_files.iter().cloned().chain(self.server_prompts()).collect()
     }
 
     /// Has the files listed that the text may name, if it has changed.
@@ -39,7 +45,7 @@ impl State {
         let before = &self.editor.text()[..self.editor.cursor()];
         match Completion::of(before) {
             Some(Completion::Command { start, part }) => {
-                self.insert_completed(Candidates::commands(start, &part, &self.command_files));
+                self.insert_completed(Candidates::commands(start, &part, &self.prompt_names()));
                 Vec::new()
             }
             Some(Completion::File { start, part }) => {

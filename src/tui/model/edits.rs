@@ -36,7 +36,16 @@ impl AcceptedPrompt {
         let mut removed = Vec::new();
         for mention in mentions(&self.text) {
             let named = |path| Path::new(path).file_name().unwrap_or_default().to_string_lossy();
-            let place = |path| attachments.iter().position(|(_, other)| *other == named(path));
+            // A resource has the name that stands after its server.
+            let is_resource = |path: &str, name: &str| {
+                path.strip_suffix(name).is_some_and(|server| server.ends_with(':'))
+            };
+            let place = |path| {
+                let is_it = |(_, other): &(String, String)| {
+                    *other == named(path) || is_resource(path, other)
+                };
+                attachments.iter().position(|it| is_it(it))
+            };
             let Some(at) = meanings(&mention).find_map(place) else { continue };
             let (id, _) = attachments.remove(at);
             if !kept.iter().any(|kept| bare(kept) == bare(&mention)) {

@@ -8,6 +8,8 @@ use super::picker::Choice;
 use super::requests::Outgoing;
 use super::shell_commands::CommandOutput;
 use crate::protocol::wire::Frame;
+use crate::task::server::FilledPrompt;
+use crate::tool::servers::Offers;
 use crate::tui::input::Candidates;
 use crate::tui::terminal::keys::Typed;
 use std::path::PathBuf;
@@ -36,11 +38,16 @@ pub(crate) enum Event {
     Sessions(Result<Vec<Choice>, String>),
     /// The names of the profiles.
     Profiles(Result<Vec<String>, String>),
-    /// The prompt that the line of a command is, if it is one: one of a command file.
+    /// The prompt that the line of a command is, if it is one: one of a command file or of a server.
     Expanded {
         line: String,
         joins: bool,
-        prompt: Result<String, String>,
+        prompt: Result<FilledPrompt, String>,
+    },
+    /// What a tool server offers to ask with, or why it can't say.
+    Offered {
+        server: String,
+        offers: Result<Offers, String>,
     },
     /// The models that the provider lists.
     Models(Result<Vec<String>, String>),
@@ -96,7 +103,7 @@ pub(crate) enum Action {
     Fork(String),
     ListSessions,
     ListProfiles,
-    /// Make the prompt of a command file, which a line names.
+    /// Make the prompt of a command file or of a server, which a line names.
     Expand {
         line: String,
         joins: bool,
@@ -130,6 +137,8 @@ pub(crate) enum Action {
     EndCommand,
     /// Start this tool server again.
     RestartServer(String),
+    /// Have these tool servers list what they offer to ask with.
+    AskServers(Vec<String>),
     Suspend,
     Redraw,
     Copy(String),

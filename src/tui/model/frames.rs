@@ -12,6 +12,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
 use crate::protocol::proto::session::{StoreDegraded, UsageTotals};
 use crate::protocol::wire::Frame;
+use crate::stdio::how_far;
 use crate::tui::text::clean;
 use std::time::Duration;
 
@@ -97,6 +98,11 @@ impl State {
             if let Some(tool) = self.run.as_mut().and_then(|run| run.tool(&call.tool_call_id)) {
                 tool.state = ToolState::Running;
                 tool.since = now;
+            }
+        } else if let Any::ToolCallProgressed(progressed) = payload {
+            if let Some(tool) = self.run.as_mut().and_then(|run| run.tool(&progressed.tool_call_id))
+            {
+                tool.progress = clean(&how_far(&progressed)).replace('\n', " ");
             }
         } else if let Any::ChatToolResultReady(result) = payload {
             self.tool_returned(&result.tool_call_id, &result.result, &result.status);

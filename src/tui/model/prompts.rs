@@ -1,6 +1,7 @@
-//! Prompts of command files, which a person names as a command: `/summarize report.txt`.
+//! Prompts of command files and of servers, which a person names as a command: `/summarize report.txt`.
 
 use super::{Action, Note, State};
+use crate::task::server::FilledPrompt;
 use crate::tui::model::orders::WAITING_MAX;
 
 /// Has the prompt made that `line` may name.
@@ -15,14 +16,16 @@ impl State {
         &mut self,
         line: &str,
         joins: bool,
-        prompt: Result<String, String>,
+        prompt: Result<FilledPrompt, String>,
     ) -> Vec<Action> {
         let is_line = self.lines.is_some();
         if !is_line && self.editor.text().trim_end() != line || self.is_ending {
             return Vec::new();
         }
         let prompt = match prompt {
-            Ok(prompt) if !prompt.trim().is_empty() => prompt,
+            Ok(prompt) if !prompt.text.trim().is_empty() || !prompt.attachments.is_empty() => {
+                prompt
+            }
             Ok(_) => return self.not_expanded("the prompt is blank, so nothing was sent"),
             Err(why) => return self.not_expanded(&why),
         };

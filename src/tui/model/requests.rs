@@ -2,10 +2,12 @@
 
 use super::edits;
 use super::{Action, CommandOutput, Lines, Note, Piece, State};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Decision, Edit};
 use crate::protocol::constants::{code, done};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
+use crate::task::server::FilledPrompt;
 use crate::tui::text::clean;
 use std::time::Duration;
 
@@ -16,8 +18,7 @@ pub(crate) enum Outgoing {
     Submit {
         prompt: String,
         joins: Option<String>,
-        /// The files that it mentions go with it.
-        attaches: bool,
+        source: PromptSource,
         outputs: Vec<CommandOutput>,
     },
     /// Stop a run or withdraw a queued prompt.
@@ -48,6 +49,15 @@ pub(crate) enum Outgoing {
     },
 }
 
+/// Where a prompt comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PromptSource {
+    /// The person has written it: the files that it mentions go with it.
+    Written,
+    /// This line stands for it: what goes with it came along with it.
+    Line { line: String, attachments: Vec<Attachment> },
+}
+
 /// A prompt that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
@@ -59,23 +69,27 @@ pub(crate) struct Waiting {
     /// It joins the active run.
     pub(crate) joins: bool,
     outputs: Vec<CommandOutput>,
+    /// What it was before it became a prompt with attachments: only that makes the attachments again.
+    line: Option<String>,
 }
 
 impl State {
     /// Asks the model; `joins`: as part of the active run, if there is one.
     pub(super) fn submit(&mut self, prompt: String, joins: bool) -> Vec<Action> {
         let line = prompt.clone();
-        self.submit_as(&line, prompt, joins, true)
+        self.submit_as(&line, prompt, joins, PromptSource::Written)
     }
 
     /// The same for a prompt that `line` stands for: files that it mentions are not attached.
     pub(super) fn submit_expanded(
         &mut self,
         line: &str,
-        prompt: String,
+        prompt: FilledPrompt,
         joins: bool,
     ) -> Vec<Action> {
-        self.submit_as(line, prompt, joins, false)
+        let FilledPrompt { text, attachments } = prompt;
+        let source = PromptSource::Line { line: line.to_owned(), attachments };
+        self.submit_as(line, text, joins, source)
     }
 
     fn submit_as(
@@ -83,12 +97,12 @@ impl State {
         line: &str,
         prompt: String,
         joins: bool,
-        attaches: bool,
+        source: PromptSource,
     ) -> Vec<Action> {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
         let remember = self.remember(line);
         let outputs = std::mem::take(&mut self.outputs);
-        let outgoing = Outgoing::Submit { prompt, joins, attaches, outputs };
+        let outgoing = Outgoing::Submit { prompt, joins, source, outputs };
         let mut actions = vec![Action::Request(outgoing)];
         actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
@@ -120,7 +134,7 @@ impl State {
 
     fn give_back_waiting(&mut self, waiting: Waiting) {
         self.outputs.splice(..0, waiting.outputs);
-        self.give_back(waiting.prompt);
+        self.give_back(waiting.line.unwrap_or(waiting.prompt));
     }
 
     /// A prompt that was not answered goes back to where it was written.
@@ -144,9 +158,13 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_begins(&id);
         }
-        if let Outgoing::Submit { prompt, joins, outputs, .. } = outgoing {
-            let since = self.now;
-            self.waiting.push(Waiting { id, prompt, since, joins: joins.is_some(), outputs });
+        if let Outgoing::Submit { prompt, joins, outputs, source } = outgoing {
+            let (since, joins) = (self.now, joins.is_some());
+            let line = match source {
+                PromptSource::Line { line, attachments } if !attachments.is_empty() => Some(line),
+                PromptSource::Line { .. } | PromptSource::Written => None,
+            };
+            self.waiting.push(Waiting { id, prompt, since, joins, outputs, line });
         } else {
             self.quiet.push((id, outgoing));
         }

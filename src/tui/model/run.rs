@@ -59,6 +59,8 @@ pub(crate) struct ToolCall {
     pub(crate) input: String,
     pub(crate) state: ToolState,
     pub(crate) since: Duration,
+    /// How far it is, as its server says; clean, and empty while it says nothing.
+    pub(crate) progress: String,
     /// Clean.
     pub(crate) result: String,
 }
@@ -97,6 +99,7 @@ impl ToolCall {
             input: String::new(),
             state: ToolState::Streaming,
             since,
+            progress: String::new(),
             result: String::new(),
         }
     }

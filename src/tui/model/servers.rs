@@ -2,10 +2,14 @@
 
 use super::{Action, Note, Outgoing, Piece, ServerInfo, State};
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
+use crate::tool::servers::Offers;
 use crate::tui::text::clean;
 
 /// The state of a server whose tools are not known yet.
 const STARTING: &str = "starting";
+
+/// The state of a server whose tools can be called.
+const READY: &str = "ready";
 
 /// The state of a server that is started again soon.
 const GONE: &str = "gone";
@@ -15,7 +19,7 @@ const GONE: &str = "gone";
 pub(super) enum Listing {
     /// The tools, once each server has started or failed.
     Tools,
-    /// The states of the servers.
+    /// The states of the servers, and what they offer to ask with.
     States,
 }
 
@@ -23,7 +27,7 @@ impl State {
     pub(super) fn server_changed(&mut self, changed: ToolServerChanged) {
         let state = match ToolServerState::try_from(changed.state) {
             Ok(ToolServerState::Starting) => STARTING,
-            Ok(ToolServerState::Ready) => "ready",
+            Ok(ToolServerState::Ready) => READY,
             Ok(ToolServerState::Unavailable) => "unavailable",
             Ok(ToolServerState::Gone) => GONE,
             Ok(ToolServerState::Unspecified) | Err(_) => "unknown",
@@ -34,6 +38,12 @@ impl State {
             self.note(Note::Warning, format!("tool server {server} is {state}: {reason}"));
         }
         self.servers.insert(server, ServerInfo { state, reason, tools });
+        self.list_servers_if_known();
+    }
+
+    /// A server has said what it offers.
+    pub(super) fn offered(&mut self, server: String, offers: Result<Offers, String>) {
+        self.offers.insert(clean(&server), offers);
         self.list_servers_if_known();
     }
 
@@ -48,11 +58,16 @@ impl State {
         }
         self.lists_servers = Some(listing);
         self.list_servers_if_known();
-        if self.lists_servers.is_none() {
-            return Vec::new();
+        let mut actions = Vec::new();
+        if self.lists_servers.is_some() {
+            self.hint("the tool servers are being started; they are listed once they are ready");
+            actions.push(Action::Request(Outgoing::FollowServers));
         }
-        self.hint("the tool servers are being started; they are listed once they are ready");
-        vec![Action::Request(Outgoing::FollowServers)]
+        if listing == Listing::States {
+            // What they offer may have changed since they were asked.
+            actions.push(Action::AskServers(self.server_names.clone()));
+        }
+        actions
     }
 
     /// `/mcp restart`.
@@ -68,10 +83,11 @@ impl State {
     fn list_servers_if_known(&mut self) {
         let Some(listing) = self.lists_servers else { return };
         let is_known = |name: &String| self.servers.contains_key(&clean(name));
-        let is_settled = |info: &ServerInfo| {
-            listing == Listing::States || ![STARTING, GONE].contains(&info.state)
+        let is_settled = |(server, info): (&String, &ServerInfo)| match listing {
+            Listing::Tools => ![STARTING, GONE].contains(&info.state),
+            Listing::States => info.state != READY || self.offers.contains_key(server),
         };
-        if !self.server_names.iter().all(is_known) || !self.servers.values().all(is_settled) {
+        if !self.server_names.iter().all(is_known) || !self.servers.iter().all(is_settled) {
             return;
         }
         self.lists_servers = None;
@@ -83,11 +99,13 @@ impl State {
                 (Listing::Tools, _) => {
                     lines.push(state);
                     lines.extend(info.tools.iter().map(|tool| format!("  {tool}")));
+                    continue;
                 }
                 (Listing::States, 0) => lines.push(state),
                 (Listing::States, 1) => lines.push(format!("{state}, 1 tool")),
                 (Listing::States, count) => lines.push(format!("{state}, {count} tools")),
             }
+            lines.extend(self.offer_lines(server));
         }
         self.print(Piece::Lines(lines));
     }
@@ -96,6 +114,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::model::Event;
     use crate::tui::model::tests::Scene;
     use crate::tui::terminal::keys::Key;
 
@@ -132,6 +151,9 @@ mod tests {
         };
         changed("a", ToolServerState::Ready, &["one", "two"]);
         changed("b", ToolServerState::Starting, &[]);
+        let (resources, prompts) = ([].into(), [].into());
+        let offers = Ok(Offers { resources, prompts, warnings: Vec::new() });
+        scene.event(Event::Offered { server: "a".to_owned(), offers });
         let mut enter = |text: &str| {
             scene.write(text);
             scene.key(Key::Enter);
@@ -141,7 +163,8 @@ mod tests {
         enter("/mcp restart c");
         let lines = ["a (ready), 2 tools", "b (starting)"].map(str::to_owned);
         assert!(scene.pieces.contains(&Piece::Lines(lines.to_vec())), "{:?}", scene.pieces);
-        assert_eq!(scene.actions, [Action::RestartServer("b".to_owned())]);
+        let asked = Action::AskServers(vec!["a".to_owned(), "b".to_owned()]);
+        assert_eq!(scene.actions, [asked, Action::RestartServer("b".to_owned())]);
         let unknown = "there is no tool server c; /mcp lists them".to_owned();
         assert_eq!(scene.pieces.last(), Some(&Piece::Note(Note::Error, unknown)));
     }

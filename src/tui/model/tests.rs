@@ -416,8 +416,8 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
         while sent < asked {
             let (prompt, joins) = scene.asked()[sent];
             let (prompt, joins) = (prompt.to_owned(), joins.map(str::to_owned));
-            let (attaches, outputs) = (true, Vec::new());
-            let outgoing = Outgoing::Submit { prompt, joins, attaches, outputs };
+            let (source, outputs) = (PromptSource::Written, Vec::new());
+            let outgoing = Outgoing::Submit { prompt, joins, source, outputs };
             scene.event(Event::Sent(outgoing, format!("r{sent}")));
             sent += 1;
         }

@@ -11,9 +11,10 @@ use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
+use crate::task::server::FilledPrompt;
 use crate::tui::commands::Wrong;
-use crate::tui::input::{Candidates, mentions};
-use crate::tui::model::{Action, Choice, CommandOutput, Event, Note, Outgoing};
+use crate::tui::input::{Candidates, mentions, unquoted};
+use crate::tui::model::{Action, Choice, CommandOutput, Event, Note, Outgoing, PromptSource};
 use crate::tui::text::clean;
 use data_encoding::BASE64;
 use rustix::process::{Signal, kill_current_process_group};
@@ -38,7 +39,11 @@ impl Shell<'_> {
             Action::ListModels => self.list_models(),
             Action::CompleteProfile { start, part } => self.complete_profile(start, part),
             Action::ListFiles { start, part, completes } => {
-                self.find(move || Event::Files { found: files::listed(start, &part), completes });
+                let resources = self.state.resources_like(&unquoted(&part));
+                self.find(move || {
+                    let found = files::listed(start, &part, resources);
+                    Event::Files { found, completes }
+                });
             }
             Action::FindFiles(looked_for) => self.find_files(looked_for),
             // Attached files are looked for before the next key, too.
@@ -56,6 +61,7 @@ impl Shell<'_> {
                 self.command.iter_mut().for_each(Running::stop);
             }
             Action::RestartServer(name) => self.restart_server(&name),
+            Action::AskServers(names) => self.ask_servers(names),
             Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),
             Action::Copy(text) => self.copy(&text),
@@ -76,8 +82,11 @@ impl Shell<'_> {
         self.find(move || Event::Profiles(profiles()));
     }
 
-    /// Makes the prompt of a command file.
+    /// Makes the prompt of a server or of a command file.
     fn expand(&mut self, line: String, joins: bool) {
+        if self.fill_prompt(&line, joins) {
+            return;
+        }
         let prompts = Arc::clone(&self.services.prompts);
         self.find(move || {
             let named = line.trim_start_matches('/');
@@ -86,7 +95,8 @@ impl Shell<'_> {
                 Wrong::Unknown(word.to_owned()).to_string()
             };
             let prompt = prompts(named).and_then(|prompt| prompt.ok_or_else(unknown));
-            Event::Expanded { line, joins, prompt: prompt.map_err(|why| clean(&why)) }
+            let filled = prompt.map(|text| FilledPrompt { text, attachments: Vec::new() });
+            Event::Expanded { line, joins, prompt: filled.map_err(|why| clean(&why)) }
         });
     }
 
@@ -107,22 +117,14 @@ impl Shell<'_> {
     }
 
     fn find_files(&mut self, looked_for: Vec<String>) {
+        let is_resource = |mention: &String| self.state.resource_of(mention).is_some();
+        let resources: Vec<_> = looked_for.iter().filter(|it| is_resource(it)).cloned().collect();
         self.find(move || {
-            let is_missing = |mention: &&String| files::named(mention).is_none();
+            let is_missing =
+                |mention: &&String| !resources.contains(mention) && files::named(mention).is_none();
             let missing = looked_for.iter().filter(is_missing).cloned().collect();
             Event::FilesFound { looked_for, missing }
         });
-    }
-
-    fn restart_server(&mut self, name: &str) {
-        let shown = clean(name);
-        let done = match self.host.restart_server(name) {
-            true => {
-                Ok(format!("the tool server {shown} is being started again; /mcp shows its state"))
-            }
-            false => Err(format!("there is no tool server {shown}")),
-        };
-        self.update(Event::Reported(done));
     }
 
     /// Stores a prompt for later chats.
@@ -144,12 +146,16 @@ impl Shell<'_> {
 
     fn request(&mut self, outgoing: Outgoing) {
         let command = match &outgoing {
-            Outgoing::Submit { prompt, joins, attaches, outputs } => {
-                let Some(text) = Prompt::new(prompt.clone()) else { return };
+            Outgoing::Submit { prompt, joins, source, outputs } => {
                 let joins = joins.as_deref().and_then(RequestId::new);
                 let of_first = self.first_attachments.take_if(|(first, _)| first == prompt);
                 let mut attachments = of_first.map(|(_, attached)| attached).unwrap_or_default();
-                attachments.extend(attached(if *attaches { mentions(prompt) } else { Vec::new() }));
+                attachments.extend(match source {
+                    PromptSource::Written => self.attached(mentions(prompt)),
+                    PromptSource::Line { attachments, .. } => attachments.clone(),
+                });
+                let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
+                let Some(text) = Prompt::new(prompt.clone()).or_else(nothing) else { return };
                 attachments
                     .extend((1..).zip(outputs).map(|(number, it)| attached_output(number, it)));
                 return self
@@ -168,7 +174,7 @@ impl Shell<'_> {
             Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::Replace { message_id, prompt, removed, mentions } => {
                 let Some(prompt) = Prompt::new(prompt.clone()) else { return };
-                let (attachments, removed) = (attached(mentions.clone()), removed.clone());
+                let (attachments, removed) = (self.attached(mentions.clone()), removed.clone());
                 let replacement = Replacement::new(message_id.clone(), prompt);
                 Command::Edit(Edit::Replace(Replacement { attachments, removed, ..replacement }))
             }
@@ -184,8 +190,8 @@ impl Shell<'_> {
     /// Asks the model.
     pub(super) fn submit(&mut self, submit: Submit, outgoing: Option<Outgoing>) {
         let prompt = submit.prompt.clone().into_string();
-        let (joins, attaches, outputs) = (None, true, Vec::new());
-        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins, attaches, outputs });
+        let (joins, source, outputs) = (None, PromptSource::Written, Vec::new());
+        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins, source, outputs });
         self.send(Command::Submit(submit), outgoing);
     }
 
@@ -331,20 +337,24 @@ impl Shell<'_> {
         }
         self.end_input();
     }
-}
 
-/// The files that a prompt mentions with `@`, as far as there are such files.
-fn attached(mentions: Vec<String>) -> Vec<Attachment> {
-    let mut attachments = Vec::new();
-    for mention in mentions {
-        let Some((_, path)) = files::named(&mention) else { continue };
-        let Ok(path) = std::path::absolute(&path) else { continue };
-        let url = path.to_string_lossy().into_owned();
-        let number = u32::try_from(attachments.len() + 1).unwrap_or(u32::MAX);
-        let shown = ChatAttachment { url, ..ChatAttachment::default() };
-        attachments.extend(Attachment::named(number, shown));
+    /// The files that a prompt mentions with `@`, as far as there are such files, and the resources of servers.
+    fn attached(&self, mentions: Vec<String>) -> Vec<Attachment> {
+        let mut attachments = Vec::new();
+        for mention in mentions {
+            let number = u32::try_from(attachments.len() + 1).unwrap_or(u32::MAX);
+            let Some((_, path)) = files::named(&mention) else {
+                let resource = self.state.resource_of(&mention);
+                attachments.extend(resource.map(|name| Attachment::resource(number, name)));
+                continue;
+            };
+            let Ok(path) = std::path::absolute(&path) else { continue };
+            let url = path.to_string_lossy().into_owned();
+            let shown = ChatAttachment { url, ..ChatAttachment::default() };
+            attachments.extend(Attachment::named(number, shown));
+        }
+        attachments
     }
-    attachments
 }
 
 /// The output of a command, as a text that every provider takes.

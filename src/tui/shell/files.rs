@@ -91,16 +91,23 @@ impl HistoryFile {
 }
 
 /// The files and folders that `part` may mean: those whose path begins with it, then those below that match it in
-/// another way, the best first.
-pub(super) fn listed(start: usize, part: &str) -> Candidates {
+/// another way, the best first. `resources` of servers are listed alike.
+pub(super) fn listed(
+    start: usize,
+    part: &str,
+    (resources, other_resources): (Vec<String>, Vec<String>),
+) -> Candidates {
     let (has_quote, path) = (part.starts_with('"'), unquoted(part));
     let mut begun = beginning_with(&path);
+    begun.truncate(FILES_MAX);
+    begun.extend(resources);
     // All of them, so that they have a beginning in common.
     let in_quotes = has_quote || begun.iter().any(|word| needs_quotes(word));
     let others = matching(&path).into_iter().filter(|word| !begun.contains(word));
-    let others = others.map(|word| quoted(&word, has_quote || needs_quotes(&word)));
-    let others: Vec<_> = others.take(FILES_MAX).collect();
-    begun.truncate(FILES_MAX);
+    let written = |word: &String| quoted(word, has_quote || needs_quotes(word));
+    let others = others.map(|word| written(&word));
+    let others: Vec<_> =
+        others.take(FILES_MAX).chain(other_resources.iter().map(&written)).collect();
     begun.iter_mut().for_each(|word| *word = quoted(word, in_quotes));
     Candidates::new(start, part.to_owned(), begun).with_others(others)
 }

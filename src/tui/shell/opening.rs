@@ -127,6 +127,7 @@ impl Shell<'_> {
         let Status { engine, model, profile, .. } = self.state.status.clone();
         self.together(|shell| {
             shell.update(Event::Opened(announced(&opening)));
+            shell.ask_servers(shell.state.server_names.clone());
             if let Opening::Stored { .. } | Opening::Copied { .. } = &opening {
                 shell.state.awaits_conversation();
             }

@@ -134,7 +134,9 @@ fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
             ToolState::Streaming => "writing arguments".to_owned(),
             ToolState::Requested => "waiting".to_owned(),
             ToolState::Running | ToolState::Succeeded(_) | ToolState::Failed(_) => {
-                whole_seconds(state.now.saturating_sub(call.since))
+                let time = whole_seconds(state.now.saturating_sub(call.since));
+                let progress = if call.progress.is_empty() { "" } else { ", " };
+                format!("{time}{progress}{}", call.progress)
             }
         };
         let text = format!(

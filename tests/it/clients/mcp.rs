@@ -1,11 +1,14 @@
 //! MCP servers that others wrote do real work, and end with us.
 
 use super::installed;
+use crate::chat_lines::piped;
 use crate::client_tools::calls;
 use crate::frames::submit;
+use crate::mcp_servers::ended;
+use crate::once::run;
 use crate::process::{DEADLINE, Process, eventually};
 use crate::provider::{Provider, says};
-use crate::server::{Folder, openai};
+use crate::server::{Folder, echo, openai};
 use anyhow::{Context, Result, bail, ensure};
 use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
@@ -63,7 +66,7 @@ impl Running {
     async fn call(&self, server: &str, tool: &str, arguments: Value) -> Result<ToolResult> {
         let server = ServerName::new(server).context("a name")?;
         let Value::Object(arguments) = arguments else { bail!("not an object") };
-        Ok(timeout(DEADLINE, self.servers.call(&server, tool, arguments)).await?)
+        Ok(timeout(DEADLINE, ended(self.servers.call(&server, tool, arguments))).await?)
     }
 
     async fn text(&self, server: &str, tool: &str, arguments: Value) -> Result<String> {
@@ -133,6 +136,47 @@ fn a_conversation_uses_the_servers_of_others() {
     let expected =
         ["user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool", "tool"];
     assert_eq!(roles, expected);
+}
+
+/// Resources, prompts and progress of a server of the official SDK, over the binary.
+#[test]
+fn what_a_server_of_others_offers_is_used() {
+    needs!(McpServers);
+    let folder = Folder::new();
+    let list = json!({ "mcpServers": { "all": everything() } });
+    fs::write(folder.path("servers"), list.to_string()).expect("a file");
+    let listed = |what: &str| {
+        let ended = run(&folder, &["mcp", what, "--mcp-config", "servers", "--output", "json"]);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let listed: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        listed["data"].as_array().expect("a list").clone()
+    };
+    let uri = "demo://resource/static/document/features.md";
+    assert!(listed("resources").iter().any(|it| it["uri"] == uri), "{:?}", listed("resources"));
+    let prompts = listed("prompts");
+    let prompt = prompts.iter().find(|it| it["name"] == "args-prompt").expect("a prompt");
+    assert_eq!(prompt["arguments"][0]["name"], "city");
+    let dynamic = "all:demo://resource/dynamic/blob/1";
+    let resources = ["--resource", &format!("all:{uri}"), "--resource", dynamic];
+    let words = ["exec", "--engine", "echo", "--mcp-config", "servers", "what?"];
+    let ended = run(&folder, &[&words[..], &resources].concat());
+    assert!(ended.stdout.contains(&format!("Attached: {uri} (text/markdown,")), "{ended:?}");
+    assert!(ended.stdout.contains("Attached: demo://resource/dynamic/blob/1 ("), "{ended:?}");
+    let ended = piped(&folder, &["--mcp-config", "servers"], "/all:args-prompt Berlin\n");
+    assert!(ended.stdout.contains("You said: What's weather in Berlin?"), "{ended:?}");
+
+    let arguments = json!({ "duration": 1, "steps": 2 });
+    let call = json!({ "name": "trigger-long-running-operation", "arguments": arguments });
+    let script = format!("{}\n{}\n", json!({ "tools": [call] }), json!({ "text": "Done." }));
+    fs::write(folder.path("script"), script).expect("a file");
+    let (servers, script) = (folder.name("servers"), folder.name("script"));
+    let args = ["--mcp-config", &servers, "--echo-script", &script, "--allow", "*"];
+    let mut server = echo(&[&args[..], &["--extensions", "tool-progress"]].concat()).start();
+    server.send(submit("run", "go"));
+    let progress = server.wait_event("ToolCallProgressed");
+    assert_eq!(progress.0["uiEvent"]["payload"]["total"], 2);
+    assert_eq!(server.wait_done("run"), "ok");
+    server.finish();
 }
 
 fn node_server(name: &str) -> String {
@@ -245,7 +289,8 @@ async fn every_kind(running: &Running) -> Result<()> {
     let server = ServerName::new("all").context("a name")?;
     let Value::Object(long) = long else { bail!("not an object") };
     let calls = (0..10)
-        .map(|_| running.servers.call(&server, "trigger-long-running-operation", long.clone()));
+        .map(|_| running.servers.call(&server, "trigger-long-running-operation", long.clone()))
+        .map(ended);
     for call in calls.map(tokio::spawn).collect::<Vec<_>>() {
         let done = timeout(DEADLINE, call).await??;
         ensure!(matches!(done, ToolResult::Success(_)), "{done:?}");

@@ -56,14 +56,21 @@ pub struct ToolsArgs {
 
 /// Long help of `mcp`.
 pub(crate) const MCP_LONG_ABOUT: &str = "\
-Log in at MCP servers over HTTP that require it, and log out.
+List the resources and prompts of MCP servers, log in at servers over HTTP that require it, and log
+out. `duologue tools` lists tools.
+
+`resources` and `prompts` start the servers, ask each for its list, end them, and print what can be
+named: a resource as SERVER:URI, for --resource, and for @ in a chat; a prompt as SERVER:PROMPT with
+its arguments, for / in a chat.
 
 `login` prints an address to open in a browser, on this machine or another one. The tokens of the login
 are kept in a file that only its user can read, in duologue/mcp in $XDG_DATA_HOME (else ~/.local/share),
 and are used and refreshed by every conversation that names the server.";
 
 /// Examples in the help of `mcp`.
-pub(crate) const MCP_EXAMPLES: &str = "  duologue mcp login https://example.com/mcp
+pub(crate) const MCP_EXAMPLES: &str = "  duologue mcp resources --mcp-config servers.json
+  duologue mcp prompts docs --mcp-config servers.json --output json
+  duologue mcp login https://example.com/mcp
   duologue tools --mcp https://example.com/mcp
   duologue mcp logout https://example.com/mcp";
 
@@ -78,10 +85,54 @@ pub struct McpArgs {
 /// What to do about a server.
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {
+    /// List the resources of MCP servers
+    Resources(McpListArgs),
+    /// List the prompts of MCP servers, with their arguments
+    Prompts(McpListArgs),
     /// Log in at a server over HTTP
     Login(McpLoginArgs),
     /// Forget the login at a server
     Logout(McpLogoutArgs),
+}
+
+/// Arguments of `mcp resources` and `mcp prompts`.
+#[derive(Args, Debug)]
+pub struct McpListArgs {
+    /// Ask this server alone
+    pub server: Option<String>,
+
+    /// Start this MCP server: a command line, without a shell; or connect to this URL. May be repeated
+    #[arg(long, value_name = "COMMAND|URL", hide_env_values = true)]
+    pub mcp: Vec<String>,
+
+    /// Start the MCP servers of this file, which has them under `mcpServers`. May be repeated
+    #[arg(
+        long,
+        env = "DUOLOGUE_MCP_CONFIG",
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        help = "Start the MCP servers of this file, which has them under mcpServers. May be repeated"
+    )]
+    pub mcp_config: Vec<PathBuf>,
+
+    /// Format of the list
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: TextOutput,
+
+    /// One JSON object at the end; the same as --output json
+    #[arg(long)]
+    pub no_stream: bool,
+
+    /// How much is logged to standard error
+    #[arg(
+        long,
+        env = "DUOLOGUE_LOG_LEVEL",
+        value_name = "LEVEL",
+        value_enum,
+        default_value_t,
+        ignore_case = true
+    )]
+    pub log_level: LogLevel,
 }
 
 /// Arguments of `mcp login`.

@@ -87,6 +87,7 @@ impl Tool {
             ToolEvent::Started
             | ToolEvent::ApprovalResolved { .. }
             | ToolEvent::ClientAnswered { .. }
+            | ToolEvent::Progressed
             | ToolEvent::Finished => {}
         }
         self.stage = ToolStage::after(event);
@@ -137,7 +138,7 @@ impl ToolStage {
             ToolEvent::ApprovalRequested { .. } => Self::AwaitsApproval,
             ToolEvent::ApprovalResolved { is_allowed: true } => Self::Allowed,
             ToolEvent::ApprovalResolved { is_allowed: false } => Self::Denied,
-            ToolEvent::Executing { .. } => Self::Executing,
+            ToolEvent::Executing { .. } | ToolEvent::Progressed => Self::Executing,
             ToolEvent::ClientAsked { .. } => Self::AwaitsClient,
             ToolEvent::ClientAnswered { status } => Self::Answered(status == tool_result::SUCCESS),
             ToolEvent::Returned { .. } | ToolEvent::Finished => Self::Returned,
@@ -154,7 +155,7 @@ impl ToolStage {
             ToolEvent::ApprovalRequested { .. } => self == Self::Requested,
             ToolEvent::ApprovalResolved { .. } => self == Self::AwaitsApproval,
             ToolEvent::Executing { .. } => matches!(self, Self::Requested | Self::Allowed),
-            ToolEvent::ClientAsked { .. } => self == Self::Executing,
+            ToolEvent::ClientAsked { .. } | ToolEvent::Progressed => self == Self::Executing,
             ToolEvent::ClientAnswered { .. } => self == Self::AwaitsClient,
             // A call may be refused, or its time may be up.
             ToolEvent::Returned { .. } => matches!(

@@ -1,0 +1,110 @@
+//! What people take from servers to ask with: resources and prompts.
+
+use super::{ToolServers, ready};
+use crate::protocol::attachment::Attachment;
+use crate::task::server::{FilledPrompt, ServerName, ServerPrompt, ServerResource};
+use crate::tool::connection::Link;
+use crate::tool::{arguments, contents};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest time for a list, a resource or a prompt. A server that is being started counts from its start.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// The resources and prompts of a server.
+#[derive(Clone, Debug)]
+pub struct Offers {
+    /// Its resources; none if it has no such capability.
+    pub resources: Arc<[ServerResource]>,
+    /// Its prompts; none if it has no such capability.
+    pub prompts: Arc<[ServerPrompt]>,
+    /// What was left out, for people.
+    pub warnings: Vec<String>,
+}
+
+impl ToolServers {
+    /// The resources and prompts that a server lists. A server that is being started is waited for.
+    ///
+    /// # Errors
+    /// The future's: why they can't be listed, with the name of the server.
+    pub fn offers(
+        &self,
+        server: &ServerName,
+    ) -> impl Future<Output = Result<Offers, String>> + Send + 'static + use<> {
+        self.asked(server, "list its resources and prompts", |link| async move {
+            let (resources, mut warnings) = link.resources().await?;
+            let (prompts, more) = link.prompts().await?;
+            warnings.extend(more);
+            Ok(Offers { resources, prompts, warnings })
+        })
+    }
+
+    /// The contents of a server's resource, as attachments.
+    ///
+    /// # Errors
+    /// The future's: why they can't be used, with the name of the server.
+    pub fn read_resource(
+        &self,
+        server: &ServerName,
+        uri: String,
+    ) -> impl Future<Output = Result<Vec<Attachment>, String>> + Send + 'static + use<> {
+        self.asked(server, "send the resource", |link| async move {
+            contents::of_resource(&link.resource(uri.clone()).await?, &uri)
+        })
+    }
+
+    /// A server's prompt with the arguments in `words`: `name=value`, or values in the order of the arguments.
+    ///
+    /// # Errors
+    /// The future's: why it can't be used, with the name of the server.
+    pub fn fill_prompt(
+        &self,
+        server: &ServerName,
+        prompt: String,
+        words: Vec<String>,
+    ) -> impl Future<Output = Result<FilledPrompt, String>> + Send + 'static + use<> {
+        self.asked(server, "send the prompt", |link| async move {
+            let (prompts, _) = link.prompts().await?;
+            let arguments = arguments::of_words(&prompts, &prompt, &words)?;
+            contents::of_prompt(&link.prompt(prompt, arguments).await?)
+        })
+    }
+
+    /// Asks a server for something once it is ready, within [`ANSWER_MAX`].
+    fn asked<T, A, F>(
+        &self,
+        server: &ServerName,
+        what: &'static str,
+        ask: F,
+    ) -> impl Future<Output = Result<T, String>> + Send + 'static + use<T, A, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(Link) -> A + Send + 'static,
+        A: Future<Output = Result<T, String>> + Send + 'static,
+    {
+        let table = self.table.subscribe();
+        let known = self.servers.get(server);
+        let known = known.map(|known| (Arc::clone(&known.config), Arc::clone(&known.wanted)));
+        let names: Vec<_> = self.names().map(ServerName::as_str).collect();
+        let unknown = match names.is_empty() {
+            true => format!("there is no MCP server `{server}`, nor any other"),
+            false => format!("there is no MCP server `{server}`; there are: {}", names.join(", ")),
+        };
+        let server = server.clone();
+        async move {
+            let Some((config, wanted)) = known else { return Err(unknown) };
+            let answer = async {
+                let link = ready(table, &server, &wanted).await?;
+                ask(link).await.map_err(|why| format!("the MCP server `{server}`: {why}"))
+            };
+            match timeout(ANSWER_MAX, answer).await {
+                Ok(answer) => answer.map_err(|why| config.shown(&why)),
+                Err(_) => Err(format!(
+                    "the MCP server `{server}` did not {what} within {} s",
+                    ANSWER_MAX.as_secs()
+                )),
+            }
+        }
+    }
+}
