@@ -1,6 +1,5 @@
 //! MCP servers over HTTP.
 
-use crate::mcp_servers::ended;
 use crate::process::DEADLINE;
 use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
