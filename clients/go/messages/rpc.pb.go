@@ -476,8 +476,11 @@ type SubmitPromptRequest struct {
 	Settings *structpb.Struct `protobuf:"bytes,202,opt,name=settings,proto3" json:"settings,omitempty"`
 	// Extension `structured`: the JSON Schema that the answer must match.
 	ResponseSchema *structpb.Struct `protobuf:"bytes,203,opt,name=response_schema,json=responseSchema,proto3" json:"response_schema,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Extension `resources`: resources of tool servers, whose contents go with the prompt, after its
+	// attachments.
+	Resources     []*ResourceReference `protobuf:"bytes,204,rep,name=resources,proto3" json:"resources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitPromptRequest) Reset() {
@@ -545,6 +548,68 @@ func (x *SubmitPromptRequest) GetResponseSchema() *structpb.Struct {
 	return nil
 }
 
+func (x *SubmitPromptRequest) GetResources() []*ResourceReference {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+// A resource of a tool server.
+type ResourceReference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the server.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// Address of the resource, which its server reads.
+	Uri           string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceReference) Reset() {
+	*x = ResourceReference{}
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceReference) ProtoMessage() {}
+
+func (x *ResourceReference) ProtoReflect() protoreflect.Message {
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceReference.ProtoReflect.Descriptor instead.
+func (*ResourceReference) Descriptor() ([]byte, []int) {
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ResourceReference) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ResourceReference) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
 // Choose the model that answers from the next submit on. What is not named stays as it is.
 type SwitchModelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -563,7 +628,7 @@ type SwitchModelRequest struct {
 
 func (x *SwitchModelRequest) Reset() {
 	*x = SwitchModelRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[3]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +640,7 @@ func (x *SwitchModelRequest) String() string {
 func (*SwitchModelRequest) ProtoMessage() {}
 
 func (x *SwitchModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[3]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +653,7 @@ func (x *SwitchModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchModelRequest.ProtoReflect.Descriptor instead.
 func (*SwitchModelRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{3}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SwitchModelRequest) GetProfile() string {
@@ -634,7 +699,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[4]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +711,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[4]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +724,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{4}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CancelRequest) GetTargetRequestId() string {
@@ -687,7 +752,7 @@ type EnableRequest struct {
 
 func (x *EnableRequest) Reset() {
 	*x = EnableRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[5]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +764,7 @@ func (x *EnableRequest) String() string {
 func (*EnableRequest) ProtoMessage() {}
 
 func (x *EnableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[5]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +777,7 @@ func (x *EnableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableRequest.ProtoReflect.Descriptor instead.
 func (*EnableRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{5}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EnableRequest) GetExtensions() []string {
@@ -737,7 +802,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[6]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +814,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[6]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +827,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{6}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApproveRequest) GetToolCallId() string {
@@ -804,7 +869,7 @@ type EditRequest struct {
 
 func (x *EditRequest) Reset() {
 	*x = EditRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +881,7 @@ func (x *EditRequest) String() string {
 func (*EditRequest) ProtoMessage() {}
 
 func (x *EditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +894,7 @@ func (x *EditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditRequest.ProtoReflect.Descriptor instead.
 func (*EditRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{7}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EditRequest) GetEdit() isEditRequest_Edit {
@@ -900,7 +965,7 @@ type DropLastTurn struct {
 
 func (x *DropLastTurn) Reset() {
 	*x = DropLastTurn{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +977,7 @@ func (x *DropLastTurn) String() string {
 func (*DropLastTurn) ProtoMessage() {}
 
 func (x *DropLastTurn) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +990,7 @@ func (x *DropLastTurn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropLastTurn.ProtoReflect.Descriptor instead.
 func (*DropLastTurn) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{8}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{9}
 }
 
 // Answer the last prompt again.
@@ -937,7 +1002,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1014,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1027,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{9}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{10}
 }
 
 // Answer another prompt in the place of an earlier one. The attachments of the earlier one stay,
@@ -979,13 +1044,15 @@ type ReplacePrompt struct {
 	Attachments []*ChatAttachment `protobuf:"bytes,3,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	// Ids of the attachments of the earlier prompt that do not go with the new one.
 	RemovedAttachmentIds []string `protobuf:"bytes,4,rep,name=removed_attachment_ids,json=removedAttachmentIds,proto3" json:"removed_attachment_ids,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Extension `resources`: resources of tool servers, whose contents go with the new prompt.
+	Resources     []*ResourceReference `protobuf:"bytes,5,rep,name=resources,proto3" json:"resources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplacePrompt) Reset() {
 	*x = ReplacePrompt{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1064,7 @@ func (x *ReplacePrompt) String() string {
 func (*ReplacePrompt) ProtoMessage() {}
 
 func (x *ReplacePrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1077,7 @@ func (x *ReplacePrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplacePrompt.ProtoReflect.Descriptor instead.
 func (*ReplacePrompt) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{10}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReplacePrompt) GetMessageId() string {
@@ -1041,6 +1108,13 @@ func (x *ReplacePrompt) GetRemovedAttachmentIds() []string {
 	return nil
 }
 
+func (x *ReplacePrompt) GetResources() []*ResourceReference {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
 // Ask for the state of the conversation, or for a part of it.
 type SnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1056,7 +1130,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1142,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1155,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{11}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SnapshotRequest) GetSinceOrdinal() uint64 {
@@ -1114,7 +1188,7 @@ type ShutdownRequest struct {
 
 func (x *ShutdownRequest) Reset() {
 	*x = ShutdownRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1200,7 @@ func (x *ShutdownRequest) String() string {
 func (*ShutdownRequest) ProtoMessage() {}
 
 func (x *ShutdownRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1213,7 @@ func (x *ShutdownRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShutdownRequest.ProtoReflect.Descriptor instead.
 func (*ShutdownRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{12}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{13}
 }
 
 // First frame of a process: who answers and what it can do.
@@ -1157,7 +1231,7 @@ type HelloFrame struct {
 
 func (x *HelloFrame) Reset() {
 	*x = HelloFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1243,7 @@ func (x *HelloFrame) String() string {
 func (*HelloFrame) ProtoMessage() {}
 
 func (x *HelloFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1256,7 @@ func (x *HelloFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloFrame.ProtoReflect.Descriptor instead.
 func (*HelloFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{13}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HelloFrame) GetProtocol() string {
@@ -1219,7 +1293,7 @@ type SnapshotFrame struct {
 
 func (x *SnapshotFrame) Reset() {
 	*x = SnapshotFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1305,7 @@ func (x *SnapshotFrame) String() string {
 func (*SnapshotFrame) ProtoMessage() {}
 
 func (x *SnapshotFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1318,7 @@ func (x *SnapshotFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotFrame.ProtoReflect.Descriptor instead.
 func (*SnapshotFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{14}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SnapshotFrame) GetSnapshotOrdinal() uint64 {
@@ -1282,7 +1356,7 @@ type SnapshotEntity struct {
 
 func (x *SnapshotEntity) Reset() {
 	*x = SnapshotEntity{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1368,7 @@ func (x *SnapshotEntity) String() string {
 func (*SnapshotEntity) ProtoMessage() {}
 
 func (x *SnapshotEntity) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1381,7 @@ func (x *SnapshotEntity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotEntity.ProtoReflect.Descriptor instead.
 func (*SnapshotEntity) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{15}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SnapshotEntity) GetKind() string {
@@ -1368,7 +1442,7 @@ type UiEventFrame struct {
 
 func (x *UiEventFrame) Reset() {
 	*x = UiEventFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1454,7 @@ func (x *UiEventFrame) String() string {
 func (*UiEventFrame) ProtoMessage() {}
 
 func (x *UiEventFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1467,7 @@ func (x *UiEventFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UiEventFrame.ProtoReflect.Descriptor instead.
 func (*UiEventFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{16}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UiEventFrame) GetOrdinal() uint64 {
@@ -1433,7 +1507,7 @@ type BackendEventFrame struct {
 
 func (x *BackendEventFrame) Reset() {
 	*x = BackendEventFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1519,7 @@ func (x *BackendEventFrame) String() string {
 func (*BackendEventFrame) ProtoMessage() {}
 
 func (x *BackendEventFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1532,7 @@ func (x *BackendEventFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendEventFrame.ProtoReflect.Descriptor instead.
 func (*BackendEventFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{17}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BackendEventFrame) GetOrdinal() uint64 {
@@ -1501,7 +1575,7 @@ type ErrorFrame struct {
 
 func (x *ErrorFrame) Reset() {
 	*x = ErrorFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1587,7 @@ func (x *ErrorFrame) String() string {
 func (*ErrorFrame) ProtoMessage() {}
 
 func (x *ErrorFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1600,7 @@ func (x *ErrorFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorFrame.ProtoReflect.Descriptor instead.
 func (*ErrorFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{18}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ErrorFrame) GetCode() string {
@@ -1568,7 +1642,7 @@ type DoneFrame struct {
 
 func (x *DoneFrame) Reset() {
 	*x = DoneFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1654,7 @@ func (x *DoneFrame) String() string {
 func (*DoneFrame) ProtoMessage() {}
 
 func (x *DoneFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1667,7 @@ func (x *DoneFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoneFrame.ProtoReflect.Descriptor instead.
 func (*DoneFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{19}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DoneFrame) GetStatus() string {
@@ -1640,13 +1714,17 @@ const file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc = "" +
 	"\aapprove\x18\xcb\x01 \x01(\v2(.pinocchio.chatapp.rpc.v1.ApproveRequestH\x00R\aapprove\x12R\n" +
 	"\fswitch_model\x18\xcc\x01 \x01(\v2,.pinocchio.chatapp.rpc.v1.SwitchModelRequestH\x00R\vswitchModel\x12<\n" +
 	"\x04edit\x18\xcd\x01 \x01(\v2%.pinocchio.chatapp.rpc.v1.EditRequestH\x00R\x04editB\t\n" +
-	"\arequestJ\x05\bd\x10\xc8\x01\"\x9c\x02\n" +
+	"\arequestJ\x05\bd\x10\xc8\x01\"\xe8\x02\n" +
 	"\x13SubmitPromptRequest\x12\x16\n" +
 	"\x06prompt\x18\x01 \x01(\tR\x06prompt\x12+\n" +
 	"\x11target_request_id\x18\xc8\x01 \x01(\tR\x0ftargetRequestId\x12G\n" +
 	"\vattachments\x18\xc9\x01 \x03(\v2$.pinocchio.chatapp.v1.ChatAttachmentR\vattachments\x124\n" +
 	"\bsettings\x18\xca\x01 \x01(\v2\x17.google.protobuf.StructR\bsettings\x12A\n" +
-	"\x0fresponse_schema\x18\xcb\x01 \x01(\v2\x17.google.protobuf.StructR\x0eresponseSchema\"\x91\x01\n" +
+	"\x0fresponse_schema\x18\xcb\x01 \x01(\v2\x17.google.protobuf.StructR\x0eresponseSchema\x12J\n" +
+	"\tresources\x18\xcc\x01 \x03(\v2+.pinocchio.chatapp.rpc.v1.ResourceReferenceR\tresources\"=\n" +
+	"\x11ResourceReference\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\"\x91\x01\n" +
 	"\x12SwitchModelRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x16\n" +
 	"\x06engine\x18\x02 \x01(\tR\x06engine\x12\x14\n" +
@@ -1673,13 +1751,14 @@ const file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc = "" +
 	"\x04edit\"\x0e\n" +
 	"\fDropLastTurn\"\f\n" +
 	"\n" +
-	"Regenerate\"\xc4\x01\n" +
+	"Regenerate\"\x8f\x02\n" +
 	"\rReplacePrompt\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
 	"\x06prompt\x18\x02 \x01(\tR\x06prompt\x12F\n" +
 	"\vattachments\x18\x03 \x03(\v2$.pinocchio.chatapp.v1.ChatAttachmentR\vattachments\x124\n" +
-	"\x16removed_attachment_ids\x18\x04 \x03(\tR\x14removedAttachmentIds\"v\n" +
+	"\x16removed_attachment_ids\x18\x04 \x03(\tR\x14removedAttachmentIds\x12I\n" +
+	"\tresources\x18\x05 \x03(\v2+.pinocchio.chatapp.rpc.v1.ResourceReferenceR\tresources\"v\n" +
 	"\x0fSnapshotRequest\x12$\n" +
 	"\rsince_ordinal\x18\xc8\x01 \x01(\x04R\fsinceOrdinal\x12\x15\n" +
 	"\x05limit\x18\xc9\x01 \x01(\rR\x05limit\x12&\n" +
@@ -1729,70 +1808,73 @@ func file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP() []byte {
 	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescData
 }
 
-var file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_pinocchio_chatapp_rpc_v1_rpc_proto_goTypes = []any{
 	(*RpcLine)(nil),                     // 0: pinocchio.chatapp.rpc.v1.RpcLine
 	(*RpcRequestLine)(nil),              // 1: pinocchio.chatapp.rpc.v1.RpcRequestLine
 	(*SubmitPromptRequest)(nil),         // 2: pinocchio.chatapp.rpc.v1.SubmitPromptRequest
-	(*SwitchModelRequest)(nil),          // 3: pinocchio.chatapp.rpc.v1.SwitchModelRequest
-	(*CancelRequest)(nil),               // 4: pinocchio.chatapp.rpc.v1.CancelRequest
-	(*EnableRequest)(nil),               // 5: pinocchio.chatapp.rpc.v1.EnableRequest
-	(*ApproveRequest)(nil),              // 6: pinocchio.chatapp.rpc.v1.ApproveRequest
-	(*EditRequest)(nil),                 // 7: pinocchio.chatapp.rpc.v1.EditRequest
-	(*DropLastTurn)(nil),                // 8: pinocchio.chatapp.rpc.v1.DropLastTurn
-	(*Regenerate)(nil),                  // 9: pinocchio.chatapp.rpc.v1.Regenerate
-	(*ReplacePrompt)(nil),               // 10: pinocchio.chatapp.rpc.v1.ReplacePrompt
-	(*SnapshotRequest)(nil),             // 11: pinocchio.chatapp.rpc.v1.SnapshotRequest
-	(*ShutdownRequest)(nil),             // 12: pinocchio.chatapp.rpc.v1.ShutdownRequest
-	(*HelloFrame)(nil),                  // 13: pinocchio.chatapp.rpc.v1.HelloFrame
-	(*SnapshotFrame)(nil),               // 14: pinocchio.chatapp.rpc.v1.SnapshotFrame
-	(*SnapshotEntity)(nil),              // 15: pinocchio.chatapp.rpc.v1.SnapshotEntity
-	(*UiEventFrame)(nil),                // 16: pinocchio.chatapp.rpc.v1.UiEventFrame
-	(*BackendEventFrame)(nil),           // 17: pinocchio.chatapp.rpc.v1.BackendEventFrame
-	(*ErrorFrame)(nil),                  // 18: pinocchio.chatapp.rpc.v1.ErrorFrame
-	(*DoneFrame)(nil),                   // 19: pinocchio.chatapp.rpc.v1.DoneFrame
-	(*FrontendToolManifestCommand)(nil), // 20: pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
-	(*FrontendToolResultCommand)(nil),   // 21: pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
-	(*ChatAttachment)(nil),              // 22: pinocchio.chatapp.v1.ChatAttachment
-	(*structpb.Struct)(nil),             // 23: google.protobuf.Struct
-	(ApprovalDecision)(0),               // 24: duologue.tools.v1.ApprovalDecision
-	(*anypb.Any)(nil),                   // 25: google.protobuf.Any
+	(*ResourceReference)(nil),           // 3: pinocchio.chatapp.rpc.v1.ResourceReference
+	(*SwitchModelRequest)(nil),          // 4: pinocchio.chatapp.rpc.v1.SwitchModelRequest
+	(*CancelRequest)(nil),               // 5: pinocchio.chatapp.rpc.v1.CancelRequest
+	(*EnableRequest)(nil),               // 6: pinocchio.chatapp.rpc.v1.EnableRequest
+	(*ApproveRequest)(nil),              // 7: pinocchio.chatapp.rpc.v1.ApproveRequest
+	(*EditRequest)(nil),                 // 8: pinocchio.chatapp.rpc.v1.EditRequest
+	(*DropLastTurn)(nil),                // 9: pinocchio.chatapp.rpc.v1.DropLastTurn
+	(*Regenerate)(nil),                  // 10: pinocchio.chatapp.rpc.v1.Regenerate
+	(*ReplacePrompt)(nil),               // 11: pinocchio.chatapp.rpc.v1.ReplacePrompt
+	(*SnapshotRequest)(nil),             // 12: pinocchio.chatapp.rpc.v1.SnapshotRequest
+	(*ShutdownRequest)(nil),             // 13: pinocchio.chatapp.rpc.v1.ShutdownRequest
+	(*HelloFrame)(nil),                  // 14: pinocchio.chatapp.rpc.v1.HelloFrame
+	(*SnapshotFrame)(nil),               // 15: pinocchio.chatapp.rpc.v1.SnapshotFrame
+	(*SnapshotEntity)(nil),              // 16: pinocchio.chatapp.rpc.v1.SnapshotEntity
+	(*UiEventFrame)(nil),                // 17: pinocchio.chatapp.rpc.v1.UiEventFrame
+	(*BackendEventFrame)(nil),           // 18: pinocchio.chatapp.rpc.v1.BackendEventFrame
+	(*ErrorFrame)(nil),                  // 19: pinocchio.chatapp.rpc.v1.ErrorFrame
+	(*DoneFrame)(nil),                   // 20: pinocchio.chatapp.rpc.v1.DoneFrame
+	(*FrontendToolManifestCommand)(nil), // 21: pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
+	(*FrontendToolResultCommand)(nil),   // 22: pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
+	(*ChatAttachment)(nil),              // 23: pinocchio.chatapp.v1.ChatAttachment
+	(*structpb.Struct)(nil),             // 24: google.protobuf.Struct
+	(ApprovalDecision)(0),               // 25: duologue.tools.v1.ApprovalDecision
+	(*anypb.Any)(nil),                   // 26: google.protobuf.Any
 }
 var file_pinocchio_chatapp_rpc_v1_rpc_proto_depIdxs = []int32{
-	13, // 0: pinocchio.chatapp.rpc.v1.RpcLine.hello:type_name -> pinocchio.chatapp.rpc.v1.HelloFrame
-	14, // 1: pinocchio.chatapp.rpc.v1.RpcLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotFrame
-	16, // 2: pinocchio.chatapp.rpc.v1.RpcLine.ui_event:type_name -> pinocchio.chatapp.rpc.v1.UiEventFrame
-	17, // 3: pinocchio.chatapp.rpc.v1.RpcLine.backend_event:type_name -> pinocchio.chatapp.rpc.v1.BackendEventFrame
-	18, // 4: pinocchio.chatapp.rpc.v1.RpcLine.error:type_name -> pinocchio.chatapp.rpc.v1.ErrorFrame
-	19, // 5: pinocchio.chatapp.rpc.v1.RpcLine.done:type_name -> pinocchio.chatapp.rpc.v1.DoneFrame
+	14, // 0: pinocchio.chatapp.rpc.v1.RpcLine.hello:type_name -> pinocchio.chatapp.rpc.v1.HelloFrame
+	15, // 1: pinocchio.chatapp.rpc.v1.RpcLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotFrame
+	17, // 2: pinocchio.chatapp.rpc.v1.RpcLine.ui_event:type_name -> pinocchio.chatapp.rpc.v1.UiEventFrame
+	18, // 3: pinocchio.chatapp.rpc.v1.RpcLine.backend_event:type_name -> pinocchio.chatapp.rpc.v1.BackendEventFrame
+	19, // 4: pinocchio.chatapp.rpc.v1.RpcLine.error:type_name -> pinocchio.chatapp.rpc.v1.ErrorFrame
+	20, // 5: pinocchio.chatapp.rpc.v1.RpcLine.done:type_name -> pinocchio.chatapp.rpc.v1.DoneFrame
 	2,  // 6: pinocchio.chatapp.rpc.v1.RpcRequestLine.submit:type_name -> pinocchio.chatapp.rpc.v1.SubmitPromptRequest
-	4,  // 7: pinocchio.chatapp.rpc.v1.RpcRequestLine.cancel:type_name -> pinocchio.chatapp.rpc.v1.CancelRequest
-	11, // 8: pinocchio.chatapp.rpc.v1.RpcRequestLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotRequest
-	12, // 9: pinocchio.chatapp.rpc.v1.RpcRequestLine.shutdown:type_name -> pinocchio.chatapp.rpc.v1.ShutdownRequest
-	5,  // 10: pinocchio.chatapp.rpc.v1.RpcRequestLine.enable:type_name -> pinocchio.chatapp.rpc.v1.EnableRequest
-	20, // 11: pinocchio.chatapp.rpc.v1.RpcRequestLine.declare_tools:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
-	21, // 12: pinocchio.chatapp.rpc.v1.RpcRequestLine.tool_result:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
-	6,  // 13: pinocchio.chatapp.rpc.v1.RpcRequestLine.approve:type_name -> pinocchio.chatapp.rpc.v1.ApproveRequest
-	3,  // 14: pinocchio.chatapp.rpc.v1.RpcRequestLine.switch_model:type_name -> pinocchio.chatapp.rpc.v1.SwitchModelRequest
-	7,  // 15: pinocchio.chatapp.rpc.v1.RpcRequestLine.edit:type_name -> pinocchio.chatapp.rpc.v1.EditRequest
-	22, // 16: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
-	23, // 17: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.settings:type_name -> google.protobuf.Struct
-	23, // 18: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.response_schema:type_name -> google.protobuf.Struct
-	23, // 19: pinocchio.chatapp.rpc.v1.SwitchModelRequest.settings:type_name -> google.protobuf.Struct
-	24, // 20: pinocchio.chatapp.rpc.v1.ApproveRequest.decision:type_name -> duologue.tools.v1.ApprovalDecision
-	8,  // 21: pinocchio.chatapp.rpc.v1.EditRequest.drop_last_turn:type_name -> pinocchio.chatapp.rpc.v1.DropLastTurn
-	9,  // 22: pinocchio.chatapp.rpc.v1.EditRequest.regenerate:type_name -> pinocchio.chatapp.rpc.v1.Regenerate
-	10, // 23: pinocchio.chatapp.rpc.v1.EditRequest.replace:type_name -> pinocchio.chatapp.rpc.v1.ReplacePrompt
-	22, // 24: pinocchio.chatapp.rpc.v1.ReplacePrompt.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
-	15, // 25: pinocchio.chatapp.rpc.v1.SnapshotFrame.entities:type_name -> pinocchio.chatapp.rpc.v1.SnapshotEntity
-	25, // 26: pinocchio.chatapp.rpc.v1.SnapshotEntity.payload:type_name -> google.protobuf.Any
-	25, // 27: pinocchio.chatapp.rpc.v1.UiEventFrame.payload:type_name -> google.protobuf.Any
-	25, // 28: pinocchio.chatapp.rpc.v1.BackendEventFrame.payload:type_name -> google.protobuf.Any
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	5,  // 7: pinocchio.chatapp.rpc.v1.RpcRequestLine.cancel:type_name -> pinocchio.chatapp.rpc.v1.CancelRequest
+	12, // 8: pinocchio.chatapp.rpc.v1.RpcRequestLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotRequest
+	13, // 9: pinocchio.chatapp.rpc.v1.RpcRequestLine.shutdown:type_name -> pinocchio.chatapp.rpc.v1.ShutdownRequest
+	6,  // 10: pinocchio.chatapp.rpc.v1.RpcRequestLine.enable:type_name -> pinocchio.chatapp.rpc.v1.EnableRequest
+	21, // 11: pinocchio.chatapp.rpc.v1.RpcRequestLine.declare_tools:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
+	22, // 12: pinocchio.chatapp.rpc.v1.RpcRequestLine.tool_result:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
+	7,  // 13: pinocchio.chatapp.rpc.v1.RpcRequestLine.approve:type_name -> pinocchio.chatapp.rpc.v1.ApproveRequest
+	4,  // 14: pinocchio.chatapp.rpc.v1.RpcRequestLine.switch_model:type_name -> pinocchio.chatapp.rpc.v1.SwitchModelRequest
+	8,  // 15: pinocchio.chatapp.rpc.v1.RpcRequestLine.edit:type_name -> pinocchio.chatapp.rpc.v1.EditRequest
+	23, // 16: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
+	24, // 17: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.settings:type_name -> google.protobuf.Struct
+	24, // 18: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.response_schema:type_name -> google.protobuf.Struct
+	3,  // 19: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.resources:type_name -> pinocchio.chatapp.rpc.v1.ResourceReference
+	24, // 20: pinocchio.chatapp.rpc.v1.SwitchModelRequest.settings:type_name -> google.protobuf.Struct
+	25, // 21: pinocchio.chatapp.rpc.v1.ApproveRequest.decision:type_name -> duologue.tools.v1.ApprovalDecision
+	9,  // 22: pinocchio.chatapp.rpc.v1.EditRequest.drop_last_turn:type_name -> pinocchio.chatapp.rpc.v1.DropLastTurn
+	10, // 23: pinocchio.chatapp.rpc.v1.EditRequest.regenerate:type_name -> pinocchio.chatapp.rpc.v1.Regenerate
+	11, // 24: pinocchio.chatapp.rpc.v1.EditRequest.replace:type_name -> pinocchio.chatapp.rpc.v1.ReplacePrompt
+	23, // 25: pinocchio.chatapp.rpc.v1.ReplacePrompt.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
+	3,  // 26: pinocchio.chatapp.rpc.v1.ReplacePrompt.resources:type_name -> pinocchio.chatapp.rpc.v1.ResourceReference
+	16, // 27: pinocchio.chatapp.rpc.v1.SnapshotFrame.entities:type_name -> pinocchio.chatapp.rpc.v1.SnapshotEntity
+	26, // 28: pinocchio.chatapp.rpc.v1.SnapshotEntity.payload:type_name -> google.protobuf.Any
+	26, // 29: pinocchio.chatapp.rpc.v1.UiEventFrame.payload:type_name -> google.protobuf.Any
+	26, // 30: pinocchio.chatapp.rpc.v1.BackendEventFrame.payload:type_name -> google.protobuf.Any
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_pinocchio_chatapp_rpc_v1_rpc_proto_init() }
@@ -1823,7 +1905,7 @@ func file_pinocchio_chatapp_rpc_v1_rpc_proto_init() {
 		(*RpcRequestLine_SwitchModel)(nil),
 		(*RpcRequestLine_Edit)(nil),
 	}
-	file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7].OneofWrappers = []any{
+	file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8].OneofWrappers = []any{
 		(*EditRequest_DropLastTurn)(nil),
 		(*EditRequest_Regenerate)(nil),
 		(*EditRequest_Replace)(nil),
@@ -1834,7 +1916,7 @@ func file_pinocchio_chatapp_rpc_v1_rpc_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc), len(file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1811,6 +1811,48 @@ class ToolApprovalResolved(Message):
         return self._message(CorrelationInfo, self.raw.get("correlation"))
 
 
+class ToolCallProgressed(Message):
+    """The server that runs a tool has reported how far the call is."""
+
+    __slots__ = ()
+    TYPE = "duologue.tools.v1.ToolCallProgressed"
+
+    @property
+    def message_id(self) -> str:
+        """Root message id of the run that made the call."""
+        return self.raw.get("messageId", "")
+
+    @property
+    def tool_call_id(self) -> str:
+        """Id of the tool call."""
+        return self.raw.get("toolCallId", "")
+
+    @property
+    def tool_name(self) -> str:
+        """Name of the tool, as the model knows it."""
+        return self.raw.get("toolName", "")
+
+    @property
+    def progress(self) -> Any:
+        """What is done: a number, in units of the server's own."""
+        return self.raw.get("progress")
+
+    @property
+    def total(self) -> Any:
+        """What there is to do, in the same units: a number, if the server knows it."""
+        return self.raw.get("total")
+
+    @property
+    def message(self) -> str:
+        """What is being done, in the server's words."""
+        return self.raw.get("message", "")
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run, turn, provider call and tool call."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
 class ToolServerChanged(Message):
     """A tool server has changed its state or its tools."""
 
@@ -2224,6 +2266,30 @@ class SubmitPromptRequest(Message):
         """Extension `structured`: the JSON Schema that the answer must match."""
         return self.raw.get("responseSchema")
 
+    @property
+    def resources(self) -> list[ResourceReference]:
+        """Extension `resources`: resources of tool servers, whose contents go with the prompt, after its
+        attachments.
+        """
+        return [ResourceReference(item) for item in self.raw.get("resources", ())]
+
+
+class ResourceReference(Message):
+    """A resource of a tool server."""
+
+    __slots__ = ()
+    TYPE = "pinocchio.chatapp.rpc.v1.ResourceReference"
+
+    @property
+    def server(self) -> str:
+        """Name of the server."""
+        return self.raw.get("server", "")
+
+    @property
+    def uri(self) -> str:
+        """Address of the resource, which its server reads."""
+        return self.raw.get("uri", "")
+
 
 class SwitchModelRequest(Message):
     """Choose the model that answers from the next submit on. What is not named stays as it is."""
@@ -2378,6 +2444,11 @@ class ReplacePrompt(Message):
     def removed_attachment_ids(self) -> list[str]:
         """Ids of the attachments of the earlier prompt that do not go with the new one."""
         return list(self.raw.get("removedAttachmentIds", ()))
+
+    @property
+    def resources(self) -> list[ResourceReference]:
+        """Extension `resources`: resources of tool servers, whose contents go with the new prompt."""
+        return [ResourceReference(item) for item in self.raw.get("resources", ())]
 
 
 class SnapshotRequest(Message):
