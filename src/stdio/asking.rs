@@ -32,8 +32,7 @@ const LINE_BYTES: usize = 4096;
 /// How often a question looks whether it is still to be answered.
 const WAIT_TIME: Duration = Duration::from_millis(100);
 
-const CHOICES: &str =
-    "run it? y: yes, a: yes, and this tool without a question from now on, n or n REASON: no > ";
+const CHOICES: &str = "run it? y: yes, a: yes to this tool from now on, n or n REASON: no > ";
 
 const UNKNOWN: &str = "that is no answer; type y, a, n, or n and a reason, which the model reads\n";
 

@@ -161,7 +161,8 @@ fn a_person_is_asked_before_a_tool_runs() {
     assert_eq!(person.screen().text().matches("Look.").count(), 1);
     person.sees_words("run it? y: yes");
     person.types("perhaps\r");
-    person.sees_words("that is no answer; type y, a, n, or n and a reason");
+    person
+        .sees("that is no answer; type y, a, n, or n and a reason, which the model reads\nrun it?");
     person.types("n because two is enough\r");
     person.sees(r#"act of echo asks to run with {"text":"two"}"#);
     person.types("a\r");

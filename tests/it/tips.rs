@@ -103,7 +103,7 @@ fn a_prompt_that_begins_with_a_dash_needs_two_dashes() {
         let ended = run(&folder, &["exec", "--engine", "echo", "--", prompt]);
         assert_eq!(ended.stdout, format!("Turn 1. You said: {prompt}\n"));
     }
-    check(&["exec", "--output", "json", "-say \"$HOME\""], "exec -- \"…\"");
+    check(&["exec", "--output", "json", "-x \"$HOME\""], "exec -- \"…\"");
 }
 
 #[test]

@@ -242,7 +242,9 @@ impl Server<'_> {
             let engine = engine(&choice, &hurried, &mut Vec::new())?;
             listed(&*engine, &CallSettings::default())
         });
-        asked.ok().and_then(Result::ok).unwrap_or_default()
+        let mut models = asked.ok().and_then(Result::ok).unwrap_or_default();
+        models.sort_unstable();
+        models
     }
 }
 
