@@ -42,6 +42,16 @@ pub(crate) fn has_colour() -> bool {
     !is_refused && !is_dumb()
 }
 
+/// Whether a terminal is sent the targets of links (OSC 8): one that does not know them ignores them, but for
+/// the console of Linux, of which early versions print them. `FORCE_HYPERLINK`, which other programs know too,
+/// overrides that: 0 for no links, anything else for links.
+pub(crate) fn has_links() -> bool {
+    match std::env::var("FORCE_HYPERLINK") {
+        Ok(forced) if !forced.is_empty() => forced != "0",
+        Ok(_) | Err(_) => !is_dumb() && std::env::var_os("TERM").is_none_or(|name| name != "linux"),
+    }
+}
+
 /// Whether a terminal can't move its cursor.
 pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb")

@@ -11,7 +11,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::stdio::Drawing;
 use crate::support::terminal::CLEAR_LINE;
-use ratatui_core::text::Line;
+use crate::tui::text::Line;
 use std::fs::File;
 
 /// The part of the rows, one in so many, that prose may take before it is printed although it may still change.
@@ -69,7 +69,7 @@ impl Drawing for AnswerLines {
     }
 }
 
-fn push(lines: &[Line<'_>], out: &mut Vec<u8>) {
+fn push(lines: &[Line], out: &mut Vec<u8>) {
     let mut text = String::new();
     for line in lines {
         push_line(&mut text, line);

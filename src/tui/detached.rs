@@ -17,7 +17,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire;
 use std::time::{Duration, Instant};
 
-const THEME: Theme = Theme { tone: Tone::Dark, colours: Colours::True };
+const THEME: Theme = Theme { tone: Tone::Dark, colours: Colours::True, has_links: false };
 
 /// A chat that answers one prompt, and what it would write to a terminal. Expect it to change.
 #[derive(Debug)]

@@ -10,9 +10,8 @@ mod rows;
 pub(crate) use full::FullScreen;
 pub(crate) use inline::{Inline, Next};
 
-use crate::tui::text::is_sent;
+use crate::tui::text::{Line, LinkTarget, is_sent};
 use ratatui_core::style::{Color, Modifier, Style};
-use ratatui_core::text::Line;
 use std::fmt::Write;
 
 /// One picture: the terminal shows it at once (synchronized output), or ignores these two.
@@ -46,19 +45,31 @@ fn go_right(out: &mut String, columns: usize) {
 
 /// A line with its colours. Texts are clean already; a control character that is left is not written, nor is one
 /// that reorders text, as in the name of a file or a model.
-pub(crate) fn push_line(out: &mut String, line: &Line<'_>) {
-    let mut current = Style::new();
+pub(crate) fn push_line(out: &mut String, line: &Line) {
+    let (mut current, mut link) = (Style::new(), None);
     for span in &line.spans {
-        let style = line.style.patch(span.style);
-        if style != current {
-            push_style(out, style);
-            current = style;
+        if span.target.as_ref() != link {
+            link = span.target.as_ref();
+            push_link(out, link);
+        }
+        if span.style != current {
+            push_style(out, span.style);
+            current = span.style;
         }
         out.extend(span.content.chars().filter(|char| is_sent(*char)));
     }
     if current != Style::new() {
         out.push_str("\x1b[0m");
     }
+    if link.is_some() {
+        push_link(out, None);
+    }
+}
+
+/// What follows leads to this target (OSC 8, as VTE and iTerm2 define it), or nowhere.
+fn push_link(out: &mut String, target: Option<&LinkTarget>) {
+    let target = target.map_or("", LinkTarget::as_str);
+    write!(out, "\x1b]8;;{target}\x1b\\").unwrap_or(());
 }
 
 fn push_style(out: &mut String, style: Style) {

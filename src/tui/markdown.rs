@@ -21,6 +21,8 @@ pub(crate) use stream::Markdown;
 pub(crate) use theme::Role;
 pub(crate) use theme::{Colours, Theme, Tone};
 
+use super::text::LinkTarget;
+
 /// A piece of a document that is drawn on its own: a block of Markdown, an item of a list, or a line
 /// of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +81,8 @@ pub(crate) struct Inline {
     pub(crate) text: String,
     pub(crate) face: Face,
     pub(crate) marks: Marks,
+    /// Where it leads to.
+    pub(crate) target: Option<LinkTarget>,
 }
 
 /// What a run of text is.

@@ -1,9 +1,11 @@
 //! Text from a model or a tool, made safe for a terminal, measured and wrapped.
 
 mod clean;
+mod line;
 mod wrap;
 
 pub(crate) use clean::{Cleaner, clean, is_sent};
+pub(crate) use line::{Line, LinkTarget, Span};
 pub(crate) use wrap::{cut, wrap};
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -26,7 +28,6 @@ fn grapheme_width(grapheme: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui_core::text::Span;
 
     #[test]
     fn widths_are_those_of_the_screen() {
@@ -46,7 +47,7 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(width(text), expected, "{text:?}");
             if !text.contains('\n') {
-                assert_eq!(Span::raw(text).width(), expected, "{text:?}");
+                assert_eq!(ratatui_core::text::Span::raw(text).width(), expected, "{text:?}");
             }
         }
     }

@@ -16,9 +16,8 @@ pub(crate) use pieces::{OpenRows, Printer};
 
 #[cfg(test)]
 use super::model::State;
-use super::text::width;
+use super::text::{Line, Span, width};
 use ratatui_core::style::Style;
-use ratatui_core::text::{Line, Span};
 use std::time::Duration;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -60,7 +59,7 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     })
 }
 
-fn styled(text: impl Into<String>, style: Style) -> Line<'static> {
+fn styled(text: impl Into<String>, style: Style) -> Line {
     Line::from(Span::styled(text.into(), style))
 }
 

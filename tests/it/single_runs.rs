@@ -120,6 +120,34 @@ fn a_drawn_answer_can_not_control_a_terminal() {
     assert!(!plain.contains(controls) && plain.contains("desrever"), "{seen:?}");
 }
 
+/// Links lead to their addresses, if a terminal may open these; the address stays in sight.
+#[test]
+fn a_link_is_one_for_the_terminal() {
+    let folder = Folder::new();
+    let links = "See [the docs](https://a.example/caf\u{e9}?b;c), <mailto:me@b.example>, [no](javascript:alert(1)), \
+                 and [bad](https://b.example/&#27;]8;;x&#7;).\n";
+    let on = |variable: (&str, &str)| {
+        let mut command = answering(&folder, links, &[]);
+        command.env(variable.0, variable.1);
+        let seen = on_terminal(command, true);
+        let screen = Vt::showing(&seen, 200, 24);
+        assert!(
+            screen.text().contains("See the docs (https://a.example/caf\u{e9}?b;c), "),
+            "{seen:?}"
+        );
+        screen.links
+    };
+    let shown = on(("LANG", "C"));
+    let expected = [
+        ("the docs(https://a.example/caf\u{e9}?b;c)", "https://a.example/caf%C3%A9?b;c"),
+        ("me@b.example", "mailto:me@b.example"),
+    ];
+    assert_eq!(shown, expected.map(|(text, target)| (text.to_owned(), target.to_owned())));
+    for off in [("FORCE_HYPERLINK", "0"), ("TERM", "linux")] {
+        assert_eq!(on(off), [], "{off:?}");
+    }
+}
+
 #[test]
 fn the_name_alone_at_a_terminal_says_what_to_type() {
     let folder = Folder::new();

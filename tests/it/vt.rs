@@ -29,6 +29,10 @@ pub(crate) struct Vt {
     /// Keys report all their modifiers: how often it was asked for.
     pub(crate) keyboard: usize,
     pub(crate) clipboard: Option<String>,
+    /// The target of the link that is open; blank if none is.
+    target: String,
+    /// The texts that are links, with their targets.
+    pub(crate) links: Vec<(String, String)>,
     /// What the terminal has answered to questions.
     pub(crate) answers: String,
 }
@@ -70,6 +74,8 @@ impl Vt {
             modes: Vec::new(),
             keyboard: 0,
             clipboard: None,
+            target: String::new(),
+            links: Vec::new(),
             answers: String::new(),
         }
     }
@@ -193,6 +199,12 @@ impl Vt {
     }
 
     fn put(&mut self, char: char) {
+        if !self.target.is_empty() {
+            match self.links.last_mut().filter(|(_, target)| *target == self.target) {
+                Some((text, _)) => text.push(char),
+                None => self.links.push((char.to_string(), self.target.clone())),
+            }
+        }
         let columns = char.width().unwrap_or(0);
         if columns == 0 {
             // It belongs to the character before it.
@@ -282,8 +294,20 @@ impl Vt {
 
     /// An operating system command: one is for the clipboard, and a notification changes nothing.
     fn command(&mut self, chars: &mut Peekable<Chars<'_>>) {
-        let text: String = chars.take_while(|char| *char != '\u{7}').collect();
+        let mut text = String::new();
+        while let Some(char) = chars.next().filter(|char| *char != '\u{7}') {
+            if char == '\u{1b}' {
+                assert_eq!(chars.next(), Some('\\'), "a sequence within a sequence");
+                break;
+            }
+            text.push(char);
+        }
         if text.starts_with("9;") {
+            return;
+        }
+        if let Some(target) = text.strip_prefix("8;;") {
+            assert!(target.chars().all(|char| char.is_ascii_graphic()), "{target:?}");
+            self.target = target.to_owned();
             return;
         }
         let copied = text.strip_prefix("52;c;");

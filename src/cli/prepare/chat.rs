@@ -13,7 +13,7 @@ use crate::cli::{AttachmentArgs, BellKind, ChatArgs, Editing, Mode, ScreenArgs, 
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
-use crate::support::terminal::is_dumb;
+use crate::support::terminal::{has_links, is_dumb};
 use crate::tui::{
     Beginning, Bell, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme,
 };
@@ -154,7 +154,8 @@ pub(super) fn ready(
         Place::Terminal { .. } => colours(),
         Place::Lines { .. } => Colours::Plain,
     };
-    let theme = Theme { tone: tone(screen.background.background), colours };
+    let tone = tone(screen.background.background);
+    let theme = Theme { tone, colours, has_links: has_links() };
     let unread = leaves_input.then_some(UNREAD_INPUT);
     let notices = settings.notices.iter().copied().chain(unread).collect();
     let ScreenArgs { context_size, editing, .. } = screen;

@@ -4,7 +4,7 @@
 use super::Terminal;
 use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
 use crate::stdio::{Asking, Drawing};
-use crate::support::terminal::{has_colour, is_dumb};
+use crate::support::terminal::{has_colour, has_links, is_dumb};
 use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
 use anyhow::{Result, anyhow, ensure};
 use rustix::fs::{Access, access};
@@ -43,7 +43,8 @@ impl Person {
         let (is_shown, is_attended) = (terminal.is_shown, terminal.is_attended());
         let is_drawn = mode == Mode::Text && is_shown && !args.raw && !is_dumb();
         let drawing = is_drawn.then(|| output.try_clone()).transpose()?;
-        let look = || Look::new(Theme { tone: tone(background.background), colours: colours() });
+        let (tone, colours) = (tone(background.background), colours());
+        let look = || Look::new(Theme { tone, colours, has_links: has_links() });
         let drawing = drawing.map(|output| Box::new(AnswerLines::new(output, look())) as Box<_>);
         let asking = if mode.is_protocol() { None } else { asking(terminal, output, mode)? };
         let saved = args.save.as_deref().map(|path| savable(path, mode)).transpose()?;

@@ -2,13 +2,13 @@
 
 use super::{BEGIN, END, ERASE_LINE, WRAP_OFF, WRAP_ON, push_line};
 use crate::tui::model::Size;
-use ratatui_core::text::Line;
+use crate::tui::text::Line;
 use std::fmt::Write;
 
 /// All rows of the alternate screen.
 #[derive(Debug, Default)]
 pub(crate) struct FullScreen {
-    drawn: Vec<Line<'static>>,
+    drawn: Vec<Line>,
     cursor: (usize, usize),
     is_stale: bool,
 }
@@ -17,7 +17,7 @@ impl FullScreen {
     /// The bytes that draw these rows, with the cursor there; empty if nothing changes.
     pub(crate) fn picture(
         &mut self,
-        rows: Vec<Line<'static>>,
+        rows: Vec<Line>,
         cursor: (usize, usize),
         size: Size,
     ) -> String {

@@ -20,10 +20,10 @@ use super::region::{Redrawn, Region};
 use super::{ASK, BEGIN, END, ERASE_BELOW, ERASE_LINE, WRAP_OFF, WRAP_ON};
 use super::{go_right, go_up, push_line};
 use crate::tui::model::Size;
+use crate::tui::text::Line;
 use crate::tui::view::Live;
 use erasing::Erasure;
 use questions::WARY_PICTURE_TIME;
-use ratatui_core::text::Line;
 use std::time::Instant;
 
 /// A live region.
@@ -74,7 +74,7 @@ enum OpenQuery {
 struct Before {
     region: Region,
     up: usize,
-    printed: Vec<Line<'static>>,
+    printed: Vec<Line>,
     /// The lines of the live region that it has drawn; if none is named, it has erased all that was there.
     changed: Option<Vec<usize>>,
 }
@@ -104,7 +104,7 @@ impl Inline {
     /// changes. `is_moving` is as in [`Self::next`].
     pub(crate) fn picture(
         &mut self,
-        printed: &[Line<'static>],
+        printed: &[Line],
         live: Live,
         size: Size,
         is_moving: bool,

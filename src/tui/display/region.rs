@@ -3,9 +3,8 @@
 //! pictures of it, and what was printed below those. Pure.
 
 use super::rows::{Of, Place, Rows};
-use crate::tui::text::is_sent;
+use crate::tui::text::{Line, Span, is_sent};
 use crate::tui::view::Live;
-use ratatui_core::text::{Line, Span};
 
 /// Rows that may have to be drawn again, so that what is above them can go.
 const ROWS_MAX: usize = 100;
@@ -19,11 +18,11 @@ pub(super) struct Region {
     rows: Rows,
     cursor: Place,
     /// The printed lines that `rows` has.
-    printed: Vec<Line<'static>>,
+    printed: Vec<Line>,
     /// So many of them are where they were meant to be.
     settled: usize,
     /// Printed lines that were erased, in part or as a whole; they come after those of `printed`.
-    erased: Vec<Line<'static>>,
+    erased: Vec<Line>,
 }
 
 /// The rows that a picture redraws, and their place.
@@ -32,7 +31,7 @@ pub(super) struct Redrawn {
     /// The rows up to its first one.
     pub(super) up: usize,
     /// The text that was printed there, to be printed again.
-    pub(super) printed: Vec<Line<'static>>,
+    pub(super) printed: Vec<Line>,
 }
 
 impl Region {
@@ -164,13 +163,7 @@ impl Region {
 
     /// A picture was drawn that began so many rows above the cursor: it printed these lines, and `live` under
     /// them.
-    pub(super) fn draw(
-        &mut self,
-        up: usize,
-        printed: &[Line<'static>],
-        live: &Live,
-        columns: usize,
-    ) {
+    pub(super) fn draw(&mut self, up: usize, printed: &[Line], live: &Live, columns: usize) {
         self.rows = self.rows.before(self.cursor.row.saturating_sub(up));
         for line in printed {
             self.rows.push_wrapped(line, columns, Of::Printed(self.printed.len()));
@@ -221,13 +214,13 @@ impl Region {
 }
 
 /// A line without its first characters.
-fn after(line: &Line<'static>, chars: usize) -> Line<'static> {
+fn after(line: &Line, chars: usize) -> Line {
     let mut left = chars;
     let rest = line.spans.iter().map(|span| {
         let sent = span.content.chars().filter(|char| is_sent(*char));
         let text: String = sent.clone().skip(left).collect();
         left = left.saturating_sub(sent.count());
-        Span::styled(text, span.style)
+        Span { content: text, ..span.clone() }
     });
-    Line::from(rest.collect::<Vec<_>>()).style(line.style)
+    Line::from(rest.collect::<Vec<_>>())
 }

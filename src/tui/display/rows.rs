@@ -1,7 +1,6 @@
 //! A model of the rows of a terminal, which rewraps the lines on its screen when its width changes. Pure.
 
-use crate::tui::text::{cut, is_sent, width};
-use ratatui_core::text::Line;
+use crate::tui::text::{Line, cut, is_sent, width};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Rows one below the other.
@@ -100,18 +99,18 @@ impl Rows {
     }
 
     /// Adds a line that the terminal wraps.
-    pub(super) fn push_wrapped(&mut self, line: &Line<'_>, columns: usize, of: Of) {
+    pub(super) fn push_wrapped(&mut self, line: &Line, columns: usize, of: Of) {
         self.push_text(&text(line), columns, false, of);
     }
 
     /// Adds a line of which the terminal shows what has room in one row.
-    pub(super) fn push_cut(&mut self, line: &Line<'_>, columns: usize, of: Of) {
+    pub(super) fn push_cut(&mut self, line: &Line, columns: usize, of: Of) {
         self.rows.push(Row { text: String::new(), is_wrapped: false, is_cut: false, of });
         self.replace(self.rows.len() - 1, line, columns);
     }
 
     /// Draws a line in place of a row, as far as it has room there. It is no part of the line before it.
-    pub(super) fn replace(&mut self, at: usize, line: &Line<'_>, columns: usize) {
+    pub(super) fn replace(&mut self, at: usize, line: &Line, columns: usize) {
         let (mut shown, mut used) = (String::new(), 0);
         let text = text(line);
         for grapheme in text.graphemes(true) {
@@ -225,7 +224,7 @@ fn within(before: &[Row], row: usize, column: usize, after: &[Row]) -> Place {
 }
 
 /// What is written of a line.
-fn text(line: &Line<'_>) -> String {
+fn text(line: &Line) -> String {
     let chars = line.spans.iter().flat_map(|span| span.content.chars());
     chars.filter(|char| is_sent(*char)).collect()
 }

@@ -2,10 +2,10 @@
 
 use super::{FullScreen, Inline, Next};
 use crate::tui::model::Size;
+use crate::tui::text::Line;
 use crate::tui::view::Live;
 use crate::tui::vt::Vt;
 use proptest::prelude::*;
-use ratatui_core::text::Line;
 use std::time::{Duration, Instant};
 
 /// A chat on a terminal, which learns of sizes late.
@@ -278,7 +278,7 @@ fn what_is_left_over_is_not_on_the_screen() {
     }
 }
 
-fn lines(texts: &[&str]) -> Vec<Line<'static>> {
+fn lines(texts: &[&str]) -> Vec<Line> {
     texts.iter().map(|text| Line::raw((*text).to_owned())).collect()
 }
 

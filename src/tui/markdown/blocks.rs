@@ -350,7 +350,12 @@ fn item(number: Option<u64>, task: Option<bool>, mut content: Vec<Block>) -> Kin
         (Some(number), None) => Marker::Number(number),
         (Some(number), Some(done)) => {
             let mark = if done { "[x] " } else { "[ ] " };
-            let mark = Inline { text: mark.into(), face: Face::Text, marks: Marks::default() };
+            let mark = Inline {
+                text: mark.into(),
+                face: Face::Text,
+                marks: Marks::default(),
+                target: None,
+            };
             if let Some(Block { kind: Kind::Paragraph(rest), .. }) = content.first_mut() {
                 rest.insert(0, mark);
             }

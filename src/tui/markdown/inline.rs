@@ -1,6 +1,6 @@
 //! The text of a paragraph, heading or cell: runs that each look the same.
 
-use super::super::text::clean;
+use super::super::text::{LinkTarget, clean};
 use super::{Face, Inline, Marks};
 use pulldown_cmark::{CowStr, Event, Tag, TagEnd};
 
@@ -21,6 +21,7 @@ pub(super) struct InlineReader {
 struct Target {
     face: Face,
     address: String,
+    link: Option<LinkTarget>,
     /// Where its text starts: the number of runs, and the bytes of the last of them.
     start: (usize, usize),
 }
@@ -94,22 +95,23 @@ impl InlineReader {
 
     fn open(&mut self, face: Face, address: &CowStr<'_>) {
         let start = (self.runs.len(), self.runs.last().map_or(0, |run| run.text.len()));
-        self.targets.push(Target { face, address: clean(address).replace('\n', " "), start });
+        let (shown, link) = (clean(address).replace('\n', " "), LinkTarget::of(address));
+        self.targets.push(Target { face, address: shown, link, start });
     }
 
     /// A link is followed by its address, unless its text is the address; an image is its description,
     /// or its address where it has none.
     fn close(&mut self) {
-        let Some(Target { face, address, start }) = self.targets.pop() else { return };
+        let Some(Target { face, address, link, start }) = self.targets.pop() else { return };
         let text = self.text_since(start);
         if face == Face::Image {
             if text.is_empty() {
-                self.push(&address, Face::Image);
+                self.push_linked(&address, Face::Image, link);
             }
         } else if !address.is_empty() && !says(&address, &text) {
             let separator = if text.is_empty() { "" } else { " " };
             self.push(separator, Face::Text);
-            self.push(&format!("({address})"), Face::Address);
+            self.push_linked(&format!("({address})"), Face::Address, link);
         }
     }
 
@@ -124,7 +126,13 @@ impl InlineReader {
         self.targets.last().map_or(Face::Text, |target| target.face)
     }
 
+    /// A part of the link that is open, if one is.
     fn push(&mut self, text: &str, face: Face) {
+        let link = self.targets.iter().find_map(|target| target.link.clone());
+        self.push_linked(text, face, link);
+    }
+
+    fn push_linked(&mut self, text: &str, face: Face, target: Option<LinkTarget>) {
         // Cleaned here and not before it was parsed: entities like `&#27;` are characters by now.
         let text = clean(text);
         if text.is_empty() {
@@ -133,8 +141,10 @@ impl InlineReader {
         let (emphasis, strong, strike) = (self.emphasis > 0, self.strong > 0, self.strike > 0);
         let marks = Marks { emphasis, strong, strike };
         match self.runs.last_mut() {
-            Some(run) if run.face == face && run.marks == marks => run.text.push_str(&text),
-            _ => self.runs.push(Inline { text, face, marks }),
+            Some(run) if (run.face, run.marks, &run.target) == (face, marks, &target) => {
+                run.text.push_str(&text);
+            }
+            _ => self.runs.push(Inline { text, face, marks, target }),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Blocks as lines of the screen.
 
-use super::super::text::{cut, width, wrap};
+use super::super::text::{Line, LinkTarget, Span, cut, width, wrap};
 use super::rest::Walk;
 use super::theme::{Role, Theme};
 use super::{Block, CodeSpan, Inline, Kind, Marker, table};
 use ratatui_core::style::Style;
-use ratatui_core::text::{Line, Span};
 use std::ops::Range;
 
 /// Where less than this is left beside a marker or a bar, what they mark stands below or without them.
@@ -19,7 +18,7 @@ const RULE_COLUMNS_MAX: usize = 40;
 /// Code has no frame, so that what is copied from the screen is the code; in an item it is indented with it. No line
 /// is wider than `width`, unless a single character is. There is no line for the end of a block: the
 /// next one has its gap.
-pub(crate) fn render(block: &Block, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(crate) fn render(block: &Block, width: usize, theme: &Theme) -> Vec<Line> {
     let drawn = Page::lines(block, width, theme, &mut Walk::new(""));
     drawn.into_iter().map(Drawn::line).collect()
 }
@@ -34,14 +33,14 @@ pub(super) struct Page<'a> {
 
 /// A line, and whether it is code, which never begins beside a marker.
 pub(super) struct Drawn {
-    spans: Vec<Span<'static>>,
+    spans: Vec<Span>,
     is_code: bool,
     /// Where its text ends in that of all blocks, if it can be told apart from that of the next line.
     pub(super) end: Option<usize>,
 }
 
 impl Drawn {
-    pub(super) fn line(self) -> Line<'static> {
+    pub(super) fn line(self) -> Line {
         Line::from(self.spans)
     }
 
@@ -224,8 +223,16 @@ fn shifted(ranges: Vec<Range<usize>>, by: usize) -> Vec<Range<usize>> {
 #[derive(Default)]
 pub(super) struct Runs {
     pub(super) text: String,
-    /// Where each part ends.
-    styles: Vec<(usize, Style)>,
+    parts: Vec<Part>,
+}
+
+/// A part of a text that looks the same and leads to the same place.
+#[derive(Clone)]
+struct Part {
+    /// Where it ends.
+    end: usize,
+    style: Style,
+    target: Option<LinkTarget>,
 }
 
 impl<const N: usize> From<[(&str, Style); N]> for Runs {
@@ -236,40 +243,49 @@ impl<const N: usize> From<[(&str, Style); N]> for Runs {
 
 impl Runs {
     pub(super) fn inline(text: &[Inline], theme: &Theme, base: Style) -> Runs {
-        Runs::collect(text.iter().map(|run| (run.text.as_str(), theme.inline(run, base))))
+        let mut runs = Runs::default();
+        for run in text {
+            let target = run.target.clone().filter(|_| theme.has_links);
+            runs.push(&run.text, theme.inline(run, base), target);
+        }
+        runs
     }
 
     fn collect<'a>(parts: impl Iterator<Item = (&'a str, Style)>) -> Runs {
         let mut runs = Runs::default();
-        for (text, style) in parts {
-            runs.text.push_str(text);
-            runs.styles.push((runs.text.len(), style));
-        }
+        parts.for_each(|(text, style)| runs.push(text, style, None));
         runs
+    }
+
+    fn push(&mut self, text: &str, style: Style, target: Option<LinkTarget>) {
+        self.text.push_str(text);
+        self.parts.push(Part { end: self.text.len(), style, target });
     }
 
     pub(super) fn append(&mut self, other: &Runs) {
         let before = self.text.len();
         self.text.push_str(&other.text);
-        self.styles.extend(other.styles.iter().map(|(end, style)| (before + end, *style)));
+        self.parts.extend(other.parts.iter().map(|it| Part { end: before + it.end, ..it.clone() }));
     }
 
     /// The spans of each line, wrapped by words.
-    pub(super) fn wrapped(&self, width: usize) -> Vec<Vec<Span<'static>>> {
+    pub(super) fn wrapped(&self, width: usize) -> Vec<Vec<Span>> {
         self.lines(&wrap(&self.text, width))
     }
 
     /// The spans of each of `lines`, which stand in order.
-    fn lines(&self, lines: &[Range<usize>]) -> Vec<Vec<Span<'static>>> {
+    fn lines(&self, lines: &[Range<usize>]) -> Vec<Vec<Span>> {
         let mut part = 0;
         let spans = lines.iter().map(|line| {
             let mut spans = Vec::new();
             let mut at = line.start;
-            while at < line.end && part < self.styles.len() {
-                let (end, style) = self.styles[part];
+            while let Some(Part { end, style, target }) = self.parts.get(part)
+                && at < line.end
+            {
+                let end = *end;
                 if end > at {
                     let text = &self.text[at..end.min(line.end)];
-                    spans.push(Span::styled(text.to_owned(), style));
+                    spans.push(Span::styled(text, *style).leading_to(target.clone()));
                     at = end.min(line.end);
                 }
                 if end <= line.end {

@@ -3,7 +3,7 @@
 
 use super::render::{self, Page};
 use super::{Block, Face, Inline, Theme};
-use ratatui_core::text::Line;
+use crate::tui::text::Line;
 
 /// The text of blocks that has been printed although the blocks were still open.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Columns {
 /// The lines of blocks that were not printed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rest {
-    pub(crate) lines: Vec<Line<'static>>,
+    pub(crate) lines: Vec<Line>,
     /// For each line, where its text ends in that of the rest; `None` where the two can't be told apart,
     /// as between the lines of a cell.
     ends: Vec<Option<usize>>,
@@ -56,12 +56,7 @@ impl Committed {
     }
 
     /// Draws the rest of a block that is complete.
-    pub(crate) fn complete(
-        &mut self,
-        block: &Block,
-        width: usize,
-        theme: &Theme,
-    ) -> Vec<Line<'static>> {
+    pub(crate) fn complete(&mut self, block: &Block, width: usize, theme: &Theme) -> Vec<Line> {
         let mut walk = self.walk();
         let drawn = Page::lines(block, width, theme, &mut walk);
         let left = walk.committed.len();

@@ -1,12 +1,11 @@
 //! Tables: aligned columns without borders, or a list where the screen is too narrow for them.
 
-use super::super::text::width;
+use super::super::text::{Span, width};
 use super::render::Runs;
 use super::rest::{Columns, Walk};
 use super::theme::{Role, Theme};
 use super::{Align, Inline, Table};
 use ratatui_core::style::Style;
-use ratatui_core::text::Span;
 
 /// The space between two columns. No line is drawn there: terminals do not agree on the width of
 /// emoji, and a line would show it.
@@ -15,7 +14,7 @@ const GAP: usize = 2;
 /// A column that is wrapped to less than this can't be read.
 const COLUMN_MIN: usize = 8;
 
-type Spans = Vec<Span<'static>>;
+type Spans = Vec<Span>;
 
 /// A line, and where its text ends if it ends a row.
 type Ended = (Spans, Option<usize>);

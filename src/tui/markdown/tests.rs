@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::tui::text::Cleaner;
-use ratatui_core::text::Line;
+use crate::tui::text::Line;
 
 mod properties;
 
-const DARK: Theme = Theme { tone: Tone::Dark, colours: Colours::True };
-const PLAIN: Theme = Theme { tone: Tone::Dark, colours: Colours::Plain };
+const DARK: Theme = Theme { tone: Tone::Dark, colours: Colours::True, has_links: false };
+const PLAIN: Theme = Theme { tone: Tone::Dark, colours: Colours::Plain, has_links: false };
 
 fn read(document: &str) -> Vec<Block> {
     let mut markdown = Markdown::default();
@@ -16,13 +16,13 @@ fn read(document: &str) -> Vec<Block> {
     markdown.take_closed()
 }
 
-fn draw(blocks: &[Block], width: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn draw(blocks: &[Block], width: usize, theme: &Theme) -> Vec<Line> {
     blocks.iter().flat_map(|block| render(block, width, theme)).collect()
 }
 
-fn text(lines: &[Line<'_>]) -> String {
+fn text(lines: &[Line]) -> String {
     let line =
-        |line: &Line<'_>| line.spans.iter().map(|span| &*span.content).collect::<String>() + "\n";
+        |line: &Line| line.spans.iter().map(|span| &*span.content).collect::<String>() + "\n";
     lines.iter().map(line).collect()
 }
 
@@ -60,7 +60,7 @@ fn looks(document: &str, theme: &Theme) -> Vec<(String, String)> {
     let spans = spans.map(|span| {
         let look = format!("{:?}", span.style);
         let role = roles.iter().find(|role| name(**role) == look);
-        (span.content.into_owned(), role.map_or(String::new(), |role| format!("{role:?}")))
+        (span.content, role.map_or(String::new(), |role| format!("{role:?}")))
     });
     spans.collect()
 }

@@ -29,6 +29,8 @@ pub(crate) enum Colours {
 pub(crate) struct Theme {
     pub(crate) tone: Tone,
     pub(crate) colours: Colours,
+    /// The terminal knows links, or ignores them.
+    pub(crate) has_links: bool,
 }
 
 /// The role of a part of the screen's text.
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn colours_are_those_that_the_terminal_has() {
-        let style = |tone, colours, role| Theme { tone, colours }.style(role);
+        let style = |tone, colours, role| Theme { tone, colours, has_links: false }.style(role);
         let keyword = Role::Code(Token::Keyword);
         let exact = style(Tone::Dark, Colours::True, keyword);
         assert_eq!(exact.fg, Some(Color::Rgb(0xd6, 0x9f, 0xe8)));

@@ -468,7 +468,7 @@ proptest! {
     fn every_state_can_be_drawn(happenings in prop::collection::vec(happening(), 0..60)) {
         use crate::tui::view::{Look, Printer, live};
         use crate::tui::{Colours, Theme, Tone};
-        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True });
+        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True, has_links: false });
         let (mut scene, mut printer) = (Scene::new(), Printer::new(look, false));
         for happening in happenings {
             play(&mut scene, &[happening], false);

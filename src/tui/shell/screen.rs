@@ -4,9 +4,8 @@ use crate::support::files::write_all;
 use crate::tui::display::{FullScreen, Inline, Next};
 use crate::tui::model::{Lines, Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
-use crate::tui::text::is_sent;
+use crate::tui::text::{Line, is_sent};
 use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
-use ratatui_core::text::Line;
 use std::fs::File;
 use std::future::pending;
 use std::io;
@@ -338,7 +337,7 @@ fn printed(
     printer: &mut Printer,
     columns: usize,
     lines_max: usize,
-) -> Vec<Line<'static>> {
+) -> Vec<Line> {
     let is_unfolded = state.unfolded.all;
     let mut pieces = state.take_finished().into_iter();
     let mut lines = Vec::new();

@@ -2,13 +2,12 @@
 
 use super::look::{Look, Part};
 use crate::tui::input::Editor;
-use crate::tui::text::{cut, width};
-use ratatui_core::text::{Line, Span};
+use crate::tui::text::{Line, Span, cut, width};
 
 /// The rows of an editor, and where the cursor is.
 #[derive(Debug)]
 pub(super) struct Written {
-    pub(super) lines: Vec<Line<'static>>,
+    pub(super) lines: Vec<Line>,
     pub(super) row: usize,
     pub(super) column: usize,
 }
@@ -71,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_cursor_is_where_the_next_character_goes() {
-        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::Plain });
+        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::Plain, has_links: false });
         let check = |text: &str, columns, rows, expected: (usize, usize, usize)| {
             let mut editor = Editor::default();
             editor.set(text.to_owned());

@@ -5,8 +5,8 @@ use super::{one_line, styled};
 use crate::tui::commands::Name;
 use crate::tui::input::Editor;
 use crate::tui::model::{Picker, PickerKind, State};
+use crate::tui::text::Line;
 use ratatui_core::style::Style;
-use ratatui_core::text::Line;
 
 /// Rows of candidates for a completion.
 const CANDIDATE_ROWS_MAX: usize = 8;
@@ -27,7 +27,7 @@ pub(super) fn list(
     look: &Look,
     columns: usize,
     rows: usize,
-) -> Vec<Line<'static>> {
+) -> Vec<Line> {
     let matching = picker.matching();
     let title = title(state, picker, matching.is_empty());
     let mut lines = vec![styled(one_line(&title, columns), look.style(Part::Question))];
@@ -75,7 +75,7 @@ fn title(state: &State, picker: &Picker, is_empty: bool) -> String {
     format!("{first}{rest}s: type to search, Enter {takes}, Esc closes{answers}")
 }
 
-pub(super) fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let Some(found) = &state.candidates else { return Vec::new() };
     if state.picker.is_some() {
         return Vec::new();

@@ -7,8 +7,7 @@ use super::look::{Look, Part};
 use super::pieces::{arguments, wrapped};
 use super::{one_line, seconds, styled};
 use crate::tui::model::{Approval, Run, RunPhase, Size, State, Status, ToolState, retrying};
-use crate::tui::text::width;
-use ratatui_core::text::{Line, Span};
+use crate::tui::text::{Line, Span, width};
 use std::time::Duration;
 
 /// Rows of reasoning that are shown while it streams.
@@ -26,7 +25,7 @@ const REASONING_BYTES_MAX: usize = 4 * 1024;
 /// The lines of the live region, and where the cursor is in them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Live {
-    pub(crate) lines: Vec<Line<'static>>,
+    pub(crate) lines: Vec<Line>,
     pub(crate) row: usize,
     pub(crate) column: usize,
 }
@@ -48,7 +47,7 @@ pub(super) fn region(
     look: &Look,
     rows: usize,
     notice: Option<&str>,
-    growing: impl FnOnce(usize) -> Vec<Line<'static>>,
+    growing: impl FnOnce(usize) -> Vec<Line>,
 ) -> Live {
     let Size { columns, .. } = state.size;
     let columns = columns.max(1);
@@ -100,7 +99,7 @@ impl Room {
         self.0 = self.0.saturating_sub(rows);
     }
 
-    fn first(&mut self, mut lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+    fn first(&mut self, mut lines: Vec<Line>) -> Vec<Line> {
         lines.truncate(self.0);
         self.take(lines.len());
         lines
@@ -108,7 +107,7 @@ impl Room {
 }
 
 /// The end of the reasoning that streams.
-pub(super) fn reasoning(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn reasoning(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let Some(reasoning) = state.run.as_ref().and_then(|run| run.reasoning.as_ref()) else {
         return Vec::new();
     };
@@ -121,7 +120,7 @@ pub(super) fn reasoning(state: &State, look: &Look, columns: usize) -> Vec<Line<
     lines
 }
 
-fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let Some(run) = &state.run else { return Vec::new() };
     let mut lines = Vec::new();
     // The call to decide is in the question.
@@ -154,7 +153,7 @@ fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let style = look.style(Part::Quiet);
     let shown = state.waiting.iter().filter(|_| state.run.is_some());
     let line = |waiting: &crate::tui::model::Waiting| {
@@ -175,14 +174,14 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// The phase of the run, with a spinner and seconds.
-fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let mut lines: Vec<_> = command(state, look, columns).into_iter().collect();
     lines.extend(run_progress(state, look, columns));
     lines
 }
 
 /// The shell command that runs.
-fn command(state: &State, look: &Look, columns: usize) -> Option<Line<'static>> {
+fn command(state: &State, look: &Look, columns: usize) -> Option<Line> {
     let command = state.command.as_ref()?;
     let time = whole_seconds(state.now.saturating_sub(command.since));
     let spinner = look.spinner(state.now.as_millis() / 100);
@@ -193,7 +192,7 @@ fn command(state: &State, look: &Look, columns: usize) -> Option<Line<'static>> 
     Some(styled(one_line(&text, columns), look.style(Part::Quiet)))
 }
 
-fn run_progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+fn run_progress(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let (what, since) = match (&state.run, state.waiting.first()) {
         (Some(run), _) => (step(state, run), run.started),
         (None, Some(waiting)) => ("starting".to_owned(), waiting.since),
@@ -231,7 +230,7 @@ fn whole_seconds(time: Duration) -> String {
 }
 
 /// The element with the keyboard focus, if there is no room for all elements: it is never hidden.
-fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'static>> {
+fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line> {
     let has_room = question(state, look, columns).len() < rows;
     if !state.asking.has_letters || state.approvals.is_empty() || has_room {
         return Vec::new();
@@ -243,7 +242,7 @@ fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'s
 const QUESTION_COLUMNS_MIN: usize = 16;
 
 /// The question about a tool call, with as much of its arguments as a row has room for: all of them are printed.
-fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+fn question(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let style = look.style(Part::Question);
     if let Some(offer) = &state.offer {
         let yes = match state.takes_offer() {
@@ -303,7 +302,7 @@ fn keys_of_question(state: &State) -> String {
 }
 
 /// The last row: a hint, or what answers, what it has cost, and which conversation this is.
-fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> Vec<Line<'static>> {
+fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> Vec<Line> {
     let edits = match state.edits_earlier() {
         true => "Enter replaces this prompt and drops all after it · Esc leaves all as it is",
         false => "Enter replaces the last prompt and its answer · Esc leaves them as they are",
@@ -333,12 +332,7 @@ fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> V
 
 /// The files that the draft names and that are not found, before the status, or above it if one row has
 /// not room for both.
-fn with_missing(
-    missing: Option<String>,
-    status: String,
-    look: &Look,
-    columns: usize,
-) -> Vec<Line<'static>> {
+fn with_missing(missing: Option<String>, status: String, look: &Look, columns: usize) -> Vec<Line> {
     let rows = match missing {
         None => vec![status],
         Some(missing) => {

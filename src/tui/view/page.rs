@@ -6,7 +6,7 @@ use super::pager::Pager;
 use super::pieces::{OpenRows, Printer};
 use crate::tui::markdown::{Block, render};
 use crate::tui::model::{Size, State};
-use ratatui_core::text::Line;
+use crate::tui::text::Line;
 
 /// The part of the rows, one in so many, that the open part of an answer may take under the scrollback: a
 /// terminal that gets smaller pushes rows out of the screen, where they can't be drawn again.
@@ -17,7 +17,7 @@ const GROWING_PART: usize = 2;
 pub(crate) fn under_scrollback(
     state: &State,
     printer: &mut Printer,
-    printed: &mut Vec<Line<'static>>,
+    printed: &mut Vec<Line>,
     printed_max: usize,
 ) -> Live {
     let Size { columns, rows } = state.size;
@@ -46,12 +46,7 @@ fn open_blocks(state: &State) -> Option<Vec<Block>> {
 }
 
 /// The open part of the answer, or the reasoning, in at most so many rows.
-pub(super) fn growing(
-    state: &State,
-    printer: &Printer,
-    columns: usize,
-    rows: usize,
-) -> Vec<Line<'static>> {
+pub(super) fn growing(state: &State, printer: &Printer, columns: usize, rows: usize) -> Vec<Line> {
     let Some(blocks) = open_blocks(state) else {
         return last(reasoning(state, &printer.look, columns), rows);
     };
@@ -64,7 +59,7 @@ pub(super) fn growing(
     last(lines, rows)
 }
 
-fn last(mut lines: Vec<Line<'static>>, rows: usize) -> Vec<Line<'static>> {
+fn last(mut lines: Vec<Line>, rows: usize) -> Vec<Line> {
     lines.drain(..lines.len().saturating_sub(rows));
     lines
 }

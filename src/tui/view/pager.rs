@@ -3,7 +3,7 @@
 
 use super::pieces::Printer;
 use crate::tui::model::{Piece, Scroll};
-use ratatui_core::text::Line;
+use crate::tui::text::Line;
 
 /// All pieces, and which of their lines are on the screen.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Pager {
     start: Printer,
     printer: Printer,
     pieces: Vec<Placed>,
-    lines: Vec<Line<'static>>,
+    lines: Vec<Line>,
     columns: usize,
     is_unfolded: bool,
     /// The first line on the screen; `None`: the end is followed.
@@ -104,7 +104,7 @@ impl Pager {
     }
 
     /// The lines for so many rows.
-    pub(crate) fn shown(&mut self, rows: usize) -> &[Line<'static>] {
+    pub(crate) fn shown(&mut self, rows: usize) -> &[Line] {
         self.rows = rows.max(1);
         let last = self.lines.len().saturating_sub(rows);
         let top = self.top.map_or(last, |top| top.min(last));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn dropped_turns_leave_no_line() {
-        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True });
+        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True, has_links: false });
         let mut pager = Pager::new(Printer::new(look, false), 40);
         pager.push(prompt("one"));
         let one = shown(&mut pager);

@@ -14,14 +14,14 @@ use crate::tui::vt::Vt;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::terminal::Terminal;
-use ratatui_core::text::Text;
+use ratatui_core::text::{self, Text};
 use std::fmt::Write as _;
 use std::time::Instant;
 
 const WIDTHS: [usize; 3] = [80, 40, 20];
 const ROWS: usize = 24;
 
-const DARK: Theme = Theme { tone: Tone::Dark, colours: Colours::True };
+const DARK: Theme = Theme { tone: Tone::Dark, colours: Colours::True, has_links: false };
 
 /// A picture of a scene under the scrollback, or on the whole screen.
 struct Picture {
@@ -88,9 +88,13 @@ fn drawn(shown: &Live, size: Size) -> Buffer {
     let (columns, rows) = (u16::try_from(size.columns), u16::try_from(size.rows));
     let backend = TestBackend::new(columns.expect("a width"), rows.expect("a height"));
     let mut terminal = Terminal::new(backend).expect("a terminal");
-    let text = Text::from(shown.lines.clone());
+    let text: Text<'_> = shown.lines.iter().map(of_ratatui).collect();
     terminal.draw(|frame| frame.render_widget(&text, frame.area())).expect("a picture");
     terminal.backend().buffer().clone()
+}
+
+fn of_ratatui(line: &Line) -> text::Line<'_> {
+    line.spans.iter().map(|span| text::Span::styled(span.content.as_str(), span.style)).collect()
 }
 
 fn rows(buffer: &Buffer) -> impl Iterator<Item = &[Cell]> {

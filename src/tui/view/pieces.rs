@@ -5,9 +5,8 @@ use super::look::{Look, Part};
 use super::{one_line, seconds, styled};
 use crate::tui::markdown::{Block, Committed, Kind, Rest};
 use crate::tui::model::{Note, Piece, ToolCall, ToolState};
-use crate::tui::text::{clean, width, wrap};
+use crate::tui::text::{Line, clean, width, wrap};
 use ratatui_core::style::Style;
-use ratatui_core::text::Line;
 
 /// Lines of a result that are printed unless it is wanted in full.
 const RESULT_LINES_MAX: usize = 4;
@@ -58,12 +57,7 @@ impl Printer {
     }
 
     /// The lines of `piece`, none wider than `columns` but for those of code.
-    pub(crate) fn lines(
-        &mut self,
-        piece: &Piece,
-        columns: usize,
-        is_unfolded: bool,
-    ) -> Vec<Line<'static>> {
+    pub(crate) fn lines(&mut self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line> {
         let content = self.content(piece, columns.max(1), is_unfolded);
         let Some(last) = last(piece) else { return Vec::new() };
         let gap = self.has_gap(piece, &content).then(Line::default);
@@ -78,7 +72,7 @@ impl Printer {
         blocks: &[Block],
         columns: usize,
         room: OpenRows,
-    ) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+    ) -> (Vec<Line>, Vec<Line>) {
         let mut rest = self.committed.rest(blocks, columns.max(1), &self.look.theme);
         if let Some(first) = rest.lines.first()
             && self.has_gap_before_open(first.spans.is_empty())
@@ -145,7 +139,7 @@ impl Printer {
         }
     }
 
-    fn has_gap(&self, piece: &Piece, content: &[Line<'_>]) -> bool {
+    fn has_gap(&self, piece: &Piece, content: &[Line]) -> bool {
         let Some(first) = content.first() else { return false };
         match (self.last, piece) {
             (None, _) => false,
@@ -158,7 +152,7 @@ impl Printer {
         }
     }
 
-    fn content(&mut self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+    fn content(&mut self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line> {
         match piece {
             Piece::Prompt { text, attachments } => self.prompt(text, attachments, columns),
             Piece::Block(block) => {
@@ -193,7 +187,7 @@ impl Printer {
         }
     }
 
-    fn prompt(&self, text: &str, attachments: &[String], columns: usize) -> Vec<Line<'static>> {
+    fn prompt(&self, text: &str, attachments: &[String], columns: usize) -> Vec<Line> {
         let style = self.look.style(Part::Prompt);
         let mut lines = wrapped(&clean(text), self.look.signs().prompt, columns, style);
         for name in attachments.iter().filter(|name| !name.is_empty()) {
@@ -203,13 +197,7 @@ impl Printer {
         lines
     }
 
-    fn reasoning(
-        &self,
-        text: &str,
-        seconds: u64,
-        columns: usize,
-        is_unfolded: bool,
-    ) -> Vec<Line<'static>> {
+    fn reasoning(&self, text: &str, seconds: u64, columns: usize, is_unfolded: bool) -> Vec<Line> {
         let (sign, style) = (self.look.signs().reasoning, self.look.style(Part::Quiet));
         if is_unfolded {
             return wrapped(text, sign, columns, style);
@@ -221,7 +209,7 @@ impl Printer {
         wrapped(&format!("thought{time}, {lines}{hint}"), sign, columns, style)
     }
 
-    fn tool(&self, call: &ToolCall, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+    fn tool(&self, call: &ToolCall, columns: usize, is_unfolded: bool) -> Vec<Line> {
         let signs = self.look.signs();
         let (sign, part, took) = match call.state {
             ToolState::Succeeded(took) => (signs.tool, Part::Tool, took),
@@ -245,7 +233,7 @@ impl Printer {
         lines
     }
 
-    fn result(&self, result: &str, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+    fn result(&self, result: &str, columns: usize, is_unfolded: bool) -> Vec<Line> {
         let style = self.look.style(Part::Quiet);
         let all = result.trim_end().lines();
         if is_unfolded {
@@ -263,7 +251,7 @@ impl Printer {
         lines.chain(rest).collect()
     }
 
-    fn note(&self, note: Note, text: &str, columns: usize) -> Vec<Line<'static>> {
+    fn note(&self, note: Note, text: &str, columns: usize) -> Vec<Line> {
         let signs = self.look.signs();
         let (sign, part) = match note {
             Note::Information => (signs.information, Part::Quiet),
@@ -295,7 +283,7 @@ pub(super) fn arguments(input: &str) -> String {
 }
 
 /// `text` wrapped after a sign; the other lines are indented to its width as far as there is room.
-pub(super) fn wrapped(text: &str, sign: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
+pub(super) fn wrapped(text: &str, sign: &str, columns: usize, style: Style) -> Vec<Line> {
     let mut before = sign.to_owned();
     let indent = width(sign).min(4);
     let (indent, room) = match columns.checked_sub(width(sign)) {

@@ -14,10 +14,10 @@ use crate::tui::model::{Choice, Event, Piece, Size};
 use crate::tui::terminal::keys::{Key, Press};
 
 fn look(colours: Colours) -> Look {
-    Look::new(Theme { tone: Tone::Dark, colours })
+    Look::new(Theme { tone: Tone::Dark, colours, has_links: false })
 }
 
-fn text(lines: &[Line<'_>]) -> String {
+fn text(lines: &[Line]) -> String {
     let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }

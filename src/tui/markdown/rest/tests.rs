@@ -27,7 +27,12 @@ fn printed_text_is_found_in_a_leaf_that_reads_otherwise_now() {
 #[test]
 fn text_settles_up_to_a_mark_that_may_mean_something() {
     let inline = |text: &str| {
-        vec![Inline { text: text.to_owned(), face: Face::Text, marks: Default::default() }]
+        vec![Inline {
+            text: text.to_owned(),
+            face: Face::Text,
+            marks: Default::default(),
+            target: None,
+        }]
     };
     for text in ["plain", "a * b", "snake_case_name", "5 < 6", "AT&T; x", "x [1] y", "a_b", "x & y"]
     {
@@ -49,6 +54,7 @@ fn text_settles_up_to_a_mark_that_may_mean_something() {
         assert_eq!(unsettled(&inline(text), 0), at, "{text:?}");
         assert_eq!(unsettled(&inline(text), text.len()), text.len(), "{text:?} was printed");
     }
-    let code = Inline { text: "*p".to_owned(), face: Face::Code, marks: Default::default() };
+    let code =
+        Inline { text: "*p".to_owned(), face: Face::Code, marks: Default::default(), target: None };
     assert_eq!(unsettled(&[code], 0), 2, "code is complete");
 }

@@ -171,7 +171,7 @@ const SHAPES: [&str; 16] = [
 fn printed_as_it_streams(
     pieces: &[&str],
     mut also: impl FnMut(usize) -> (usize, usize),
-) -> Vec<Line<'static>> {
+) -> Vec<Line> {
     let (mut markdown, mut committed) = (Markdown::default(), Committed::default());
     let mut lines = Vec::new();
     let mut width = 40;
@@ -224,7 +224,7 @@ fn numbered() -> impl Strategy<Value = String> {
 }
 
 /// The letters and digits of lines.
-fn letters(lines: &[Line<'_>]) -> String {
+fn letters(lines: &[Line]) -> String {
     text(lines).chars().filter(|char| char.is_alphanumeric()).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::tui::vt::Vt;
 use proptest::prelude::*;
 
 fn look() -> Look {
-    Look::new(Theme { tone: Tone::Dark, colours: Colours::True })
+    Look::new(Theme { tone: Tone::Dark, colours: Colours::True, has_links: false })
 }
 
 /// A chat in a window. The system learns late of a new size.

@@ -277,7 +277,7 @@ fn themes() {
         ("no_colour", Tone::Dark, Colours::Attributes),
     ];
     for (name, tone, colours) in all {
-        let theme = Theme { tone, colours };
+        let theme = Theme { tone, colours, has_links: false };
         check(&format!("theme_{name}"), theme, false, |picture| everything(&mut picture.scene));
     }
 }
