@@ -17,7 +17,7 @@ class Chat(Test):
         editor.wait_text("Turn 1. You said: What is a duologue?")
         editor.wait_idle()
         screen = editor.screen()
-        for part in ("## You", "What is a duologue?", "## Model", "echo", "Write here; <CR> sends"):
+        for part in ("## You", "What is a duologue?", "## Model", "echo", "<CR> sends, <C-s> in insert mode"):
             self.assertIn(part, screen)
         editor.keys("<Esc>iAnd then?<Esc><CR>")
         editor.wait_text("Turn 2. You said: And then?\nBefore that you said: What is a duologue?")

@@ -61,7 +61,7 @@ local function show_hint(chat)
   api.nvim_buf_clear_namespace(chat.prompt, NAMESPACE, 0, -1)
   local lines = api.nvim_buf_get_lines(chat.prompt, 0, 2, false)
   if #lines == 1 and lines[1] == "" then
-    local hint = ("Write here; %s sends, in insert mode %s. %s lists all keys."):format(
+    local hint = ("%s sends, %s in insert mode; %s lists all keys"):format(
       key_text("send"),
       key_text("send_insert"),
       key_text("help")
