@@ -295,6 +295,36 @@
       (should (= (window-point window) 50))
       (should (= (window-start window) 40)))))
 
+(ert-deftest duologue-who-reads-the-answer-that-comes-is-not-moved ()
+  (duologue-tests--with '("--engine" "echo" "--echo-delay-ms" "2")
+    (duologue-tests--type (mapconcat #'number-to-string (number-sequence 1 200) "\n"))
+    (duologue-tests--wait-text "Turn 1. You said: 1\n2\n3\n4\n5\n")
+    (let* ((buffer (duologue--chat-buffer (duologue-tests--chat)))
+           (window (get-buffer-window buffer))
+           (at (with-current-buffer buffer
+                 (goto-char (point-min))
+                 (search-forward "You said: 1\n2\n3"))))
+      (should (> (duologue--runs (duologue-tests--chat)) 0))
+      (set-window-point window at)
+      (duologue-tests--wait-idle)
+      (should (string-suffix-p "200\n\n" (duologue-tests--text)))
+      (should (= (window-point window) at)))))
+
+(ert-deftest duologue-only-what-differs-is-replaced ()
+  (dolist (pair '(("abc" "abc") ("abc" "abXc") ("aXbc" "abc") ("" "new") ("old" "") ("aaa" "aa") ("aa" "aaaa") ("ab" "ba")))
+    (with-temp-buffer
+      (insert "<" (car pair) ">")
+      (duologue--replace 2 (car pair) (propertize (cadr pair) 'duologue-fold t))
+      (should (equal (buffer-string) (concat "<" (cadr pair) ">")))
+      (should (equal (text-property-not-all 2 (1- (point-max)) 'duologue-fold t) nil)))))
+
+(ert-deftest duologue-a-prompt-that-is-too-long-stays ()
+  (duologue-tests--with (append duologue-tests--echo '("--max-request-bytes" "1000"))
+    (duologue)
+    (duologue-tests--wait "a greeting" (lambda () (duologue--chat-greeted (duologue-tests--chat))))
+    (should-error (duologue-tests--type (make-string 2000 ?x)) :type 'user-error)
+    (should (= 2000 (length (duologue-tests--prompt))))))
+
 (ert-deftest duologue-a-process-that-is-killed-is-started-again ()
   (duologue-tests--with '("--engine" "echo" "--echo-delay-ms" "20")
     (duologue-tests--type "one")

@@ -698,19 +698,40 @@ Not while there is a region or a search."
 
 (defun duologue--redraw (chat entity)
   "Draw ENTITY of CHAT anew."
-  (let ((new (not (duologue--entity-start entity))))
+  (let* ((new (not (duologue--entity-start entity)))
+         (start (if new (point-max) (marker-position (duologue--entity-start entity))))
+         (old (if new "" (buffer-substring-no-properties start (duologue--entity-end entity))))
+         (text (with-temp-buffer
+                 (duologue--insert-entity chat entity)
+                 (put-text-property (point-min) (point-max) 'duologue-entity entity)
+                 (buffer-string))))
+    (duologue--replace start old text)
     (if new
-        (goto-char (point-max))
-      (goto-char (duologue--entity-start entity))
-      (delete-region (point) (duologue--entity-end entity)))
-    (let ((start (point)))
-      (duologue--insert-entity chat entity)
-      (put-text-property start (point) 'duologue-entity entity)
-      (if new
-          (setf (duologue--entity-start entity) (copy-marker start t)
-                (duologue--entity-end entity) (copy-marker (point)))
-        (set-marker (duologue--entity-start entity) start)
-        (set-marker (duologue--entity-end entity) (point))))))
+        (setf (duologue--entity-start entity) (copy-marker start t)
+              (duologue--entity-end entity) (copy-marker (+ start (length text))))
+      (set-marker (duologue--entity-start entity) start)
+      (set-marker (duologue--entity-end entity) (+ start (length text))))))
+
+(defun duologue--replace (start old new)
+  "Replace OLD, which is at START, by NEW where they differ.
+What is equal stays, and with it the points that are in it."
+  (let* ((before (duologue--common-prefix old new))
+         (after (min (duologue--common-prefix (reverse old) (reverse new))
+                     (- (min (length old) (length new)) before)))
+         (at 0))
+    (goto-char (+ start before))
+    (delete-region (point) (+ start (- (length old) after)))
+    (insert (substring new before (- (length new) after)))
+    ;; The properties are those of NEW everywhere.
+    (while (< at (length new))
+      (let ((next (or (next-property-change at new) (length new))))
+        (set-text-properties (+ start at) (+ start next) (text-properties-at at new))
+        (setq at next)))))
+
+(defun duologue--common-prefix (one other)
+  "Return how many characters ONE and OTHER begin with."
+  (let ((differ (compare-strings one nil nil other nil nil)))
+    (if (eq differ t) (length one) (1- (abs differ)))))
 
 (defun duologue--erase (chat entity)
   "Take ENTITY out of the buffer of CHAT."

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import unittest
 
 from harness import EXAMPLES, PLUGIN, Test, is_alive, kill
@@ -38,6 +39,14 @@ class Chat(Test):
         text = editor.wait_text("can't be started")
         self.assertIn("/nowhere/duologue", text)
         editor.wait("the prompt comes back", lambda: editor.prompt() == "hi")
+
+    def test_a_prompt_that_is_too_long_stays(self):
+        editor = self.editor(options=["--engine", "echo", "--max-request-bytes", "1000"])
+        editor.command("Duologue")
+        editor.wait_idle()
+        editor.keys("i" + "x" * 2000 + "<C-s>")
+        editor.wait("the reason", lambda: "the prompt is too long" in editor.nvim.command_output("messages"))
+        self.assertEqual(editor.prompt(), "x" * 2000)
 
     def test_words_that_are_commands_begin_a_prompt_too(self):
         editor = self.editor()
@@ -415,6 +424,19 @@ class Reader(Test):
         editor.wait_idle()
         self.assertEqual(self.view(editor), before)
 
+    def test_who_reads_the_answer_that_comes_is_not_moved(self):
+        editor = self.editor(options=["--engine", "echo", "--echo-delay-ms", "2"])
+        editor.command("Duologue")
+        editor.lua("require('duologue.windows').current():ask(...)", "\n".join(f"line {n}" for n in range(200)))
+        editor.wait_text("Turn 1. You said: line 0\nline 1\nline 2\nline 3\n")
+        editor.keys("<Esc><C-w>k/Turn 1<CR>jjzt2l")
+        editor.wait("the reader's place", lambda: self.view(editor)[1] == 3)
+        before = self.view(editor)
+        self.assertTrue(editor.lua("return require('duologue.windows').current():is_busy()"))
+        editor.wait_idle()
+        self.assertEqual(editor.text().count("line 199"), 2)
+        self.assertEqual(self.view(editor), before)
+
     def test_who_writes_elsewhere_is_not_disturbed(self):
         words = ["--engine", "echo", "--echo-reasoning", "--echo-delay-ms", "2"]
         editor = self.editor(options=words)
@@ -499,6 +521,16 @@ class Ends(Test):
         editor.wait_idle()
         editor.command("Duologue three")
         editor.wait_text("Turn 3. You said: three")
+
+    def test_a_process_that_is_ended_by_a_signal_is_started_again(self):
+        editor = self.editor()
+        editor.command("Duologue one")
+        editor.wait_text("You said: one")
+        editor.wait_idle()
+        pid = editor.process()
+        os.kill(pid, signal.SIGTERM)
+        editor.wait("another process", lambda: editor.process() not in (0, pid))
+        editor.wait_text("ended with status 143 and was started again")
 
     def test_a_prompt_that_was_lost_with_its_process_comes_back(self):
         editor = self.editor(options=SLOW)
