@@ -73,7 +73,8 @@
   "Run BODY with a home of its own and conversations with OPTIONS."
   (declare (indent 1))
   `(let* ((home (make-temp-file "duologue-home" t))
-          (process-environment (append (list (concat "HOME=" home) "DUOLOGUE_STORE" "XDG_DATA_HOME") process-environment))
+          (process-environment
+           (append (list (concat "HOME=" home) "DUOLOGUE_STORE" "XDG_DATA_HOME") process-environment))
           (duologue-command (list (getenv "DUOLOGUE_BIN")))
           (duologue-store (expand-file-name "sessions.db" home))
           (duologue-options ,options)
@@ -88,13 +89,15 @@
   (let ((chats duologue--chats))
     (duologue--end-all)
     (dolist (chat chats)
-      (mapc #'kill-buffer (seq-filter #'buffer-live-p (list (duologue--chat-buffer chat) (duologue--chat-prompt chat)))))))
+      (mapc #'kill-buffer
+            (seq-filter #'buffer-live-p (list (duologue--chat-buffer chat) (duologue--chat-prompt chat)))))))
 
 (defmacro duologue-tests--with-fake (scenario &rest body)
   "Run BODY with a server that has the faults of SCENARIO."
   (declare (indent 1))
   `(duologue-tests--with nil
-     (let ((duologue-command (list "python3" (expand-file-name "../tests/fake_server.py" duologue-tests--folder) ,scenario)))
+     (let ((duologue-command
+            (list "python3" (expand-file-name "../tests/fake_server.py" duologue-tests--folder) ,scenario)))
        ,@body)))
 
 (defmacro duologue-tests--answering (answers &rest body)
@@ -120,7 +123,8 @@
     (duologue-tests--wait-idle)
     ;; A pipe, not a terminal.
     (should-not (process-tty-name (duologue--chat-process (duologue-tests--chat))))
-    (should (string-search "echo" (with-current-buffer (duologue--chat-buffer (duologue-tests--chat)) (duologue--header))))
+    (with-current-buffer (duologue--chat-buffer (duologue-tests--chat))
+      (should (string-search "echo" (duologue--header))))
     (should (equal (duologue-tests--prompt) ""))
     (duologue-tests--type "And then?")
     (duologue-tests--wait-text "Turn 2. You said: And then?\nBefore that you said: What is a duologue?")))
@@ -189,8 +193,18 @@
     (duologue-switch-model "another")
     (duologue-tests--wait "the model" (lambda () (equal "another" (duologue--chat-model (duologue-tests--chat)))))))
 
+(ert-deftest duologue-names-are-listed-with-the-options-of-the-conversation ()
+  (let ((duologue-options '("--engine" "echo" "--mcp" "x" "--profile-registries=a,b" "--approval" "ask")))
+    (should (equal (duologue--shared "models") '("--engine" "echo" "--profile-registries=a,b")))
+    (should (equal (duologue--shared "profiles") '("--profile-registries=a,b"))))
+  (duologue-tests--with duologue-tests--echo
+    (should (equal (duologue--names "models" 'id) '("echo"))))
+  (duologue-tests--with '("--engine" "nonsense")
+    (should-not (duologue--names "models" 'id))))
+
 (ert-deftest duologue-a-profile-is-chosen ()
-  (let ((profiles (make-temp-file "duologue-profiles" nil ".yaml" "profiles:\n  demo: {engine: ollama, model: demo-model}\n")))
+  (let ((profiles (make-temp-file "duologue-profiles" nil ".yaml"
+                                  "profiles:\n  demo: {engine: ollama, model: demo-model}\n")))
     (duologue-tests--with (append duologue-tests--echo (list "--profile-registries" profiles))
       (duologue-tests--type "hi")
       (duologue-tests--wait-text "You said: hi")
@@ -311,7 +325,8 @@
       (should (= (window-point window) at)))))
 
 (ert-deftest duologue-only-what-differs-is-replaced ()
-  (dolist (pair '(("abc" "abc") ("abc" "abXc") ("aXbc" "abc") ("" "new") ("old" "") ("aaa" "aa") ("aa" "aaaa") ("ab" "ba")))
+  (dolist (pair '(("abc" "abc") ("abc" "abXc") ("aXbc" "abc") ("" "new") ("old" "")
+                  ("aaa" "aa") ("aa" "aaaa") ("ab" "ba")))
     (with-temp-buffer
       (insert "<" (car pair) ">")
       (duologue--replace 2 (car pair) (propertize (cadr pair) 'duologue-fold t))
@@ -450,7 +465,8 @@
       (duologue-tests--wait "a process" (lambda () (and (duologue--chat-process (duologue-tests--chat))
                                                         (duologue--chat-greeted (duologue-tests--chat)))))
       (with-current-buffer (duologue--chat-prompt (duologue-tests--chat)) (duologue-send))
-      (duologue-tests--wait "one more has ended" (lambda () (= (+ 2 death) (duologue--chat-deaths (duologue-tests--chat))))))
+      (duologue-tests--wait "one more has ended"
+                            (lambda () (= (+ 2 death) (duologue--chat-deaths (duologue-tests--chat))))))
     (duologue-tests--wait-text "The next prompt starts it.")
     (should-not (duologue--chat-process (duologue-tests--chat)))))
 

@@ -287,7 +287,8 @@ could not be sent."
 
 (defun duologue--lost (chat why)
   "Frames of CHAT were lost for the reason WHY: ask for what has changed."
-  (duologue--notice chat (format "What duologue wrote could not be read (%s); the conversation is asked for again." why))
+  (duologue--notice chat (format "What duologue wrote could not be read (%s); the conversation is asked for again."
+                                 why))
   ;; Once: an answer that can't be read either must not be asked for without end.
   (unless (duologue--chat-catching-up chat)
     (setf (duologue--chat-catching-up chat) t)
@@ -321,11 +322,13 @@ could not be sent."
            (duologue--notice chat "The next prompt starts duologue again."))
           ((not (duologue--store))
            (setf (duologue--chat-ordinal chat) 0)
-           (duologue--notice chat (format "duologue %s.  Nothing is stored: the next prompt begins a new conversation." how)))
+           (duologue--notice
+            chat (format "duologue %s.  Nothing is stored: the next prompt begins a new conversation." how)))
           ((> (duologue--chat-deaths chat) duologue--deaths-max)
            (duologue--notice chat (format "duologue %s again.  The next prompt starts it." how)))
           (t
-           ;; With the same command line: --session resumes what is stored, and the snapshot brings the view up to date.
+           ;; With the same command line: --session resumes what is stored, and the snapshot brings the view up to
+           ;; date.
            (duologue--notice chat (format "duologue %s and was started again.  The conversation goes on." how))
            (duologue--start chat)))
     (maphash (lambda (_ request) (duologue--give-back chat request)) pending)
@@ -423,8 +426,9 @@ PAYLOAD has the offset, which counts bytes of UTF-8; Emacs counts characters."
     (if (string-match-p "_\\(?:SNAPSHOT\\|REPLACE\\)\\'" (or (alist-get 'mode payload) ""))
         (duologue--set-text chat entity piece)
       (unless (= offset (duologue--entity-bytes entity))
-        (let ((bytes (encode-coding-string (duologue--text entity) 'utf-8-unix)))
-          (duologue--set-text chat entity (decode-coding-string (substring bytes 0 (min offset (length bytes))) 'utf-8-unix))))
+        (let* ((bytes (encode-coding-string (duologue--text entity) 'utf-8-unix))
+               (kept (substring bytes 0 (min offset (length bytes)))))
+          (duologue--set-text chat entity (decode-coding-string kept 'utf-8-unix))))
       (push piece (duologue--entity-pieces entity))
       (push piece (duologue--entity-fresh entity))
       (cl-incf (duologue--entity-bytes entity) (string-bytes piece))
@@ -527,7 +531,8 @@ Types that are not known here change nothing."
        (duologue--put chat (duologue--entity chat .messageId 'thinking) 'status .status))
       ("pinocchio.chatapp.v1.ChatTextPatch" (duologue--patch chat .messageId 'assistant payload (or .text "")))
       ("pinocchio.chatapp.v1.ChatReasoningPatch" (duologue--patch chat .messageId 'thinking payload (or .text "")))
-      ("pinocchio.chatapp.v1.ChatToolArgumentsPatch" (duologue--patch chat .toolCallId 'tool payload (or .arguments "")))
+      ("pinocchio.chatapp.v1.ChatToolArgumentsPatch"
+       (duologue--patch chat .toolCallId 'tool payload (or .arguments "")))
       ((or "pinocchio.chatapp.v1.ChatToolCallStarted" "pinocchio.chatapp.v1.ChatToolCallRequested"
            "pinocchio.chatapp.v1.ChatToolExecutionStarted" "pinocchio.chatapp.v1.ChatToolCallFinished")
        (duologue--put-call chat payload))
@@ -561,8 +566,11 @@ reads it is disturbed."
       (duologue--drop-questions chat))
     (dolist (entity (alist-get 'entities snapshot))
       (let-alist entity
-        (let ((id (replace-regexp-in-string (pcase .kind ("ChatToolResult" ":result\\'") ("ToolApproval" ":approval\\'") (_ "\\`\\'"))
-                                            "" .id)))
+        ;; A call has its result and its question with it.
+        (let ((id (pcase .kind
+                    ("ChatToolResult" (string-remove-suffix ":result" .id))
+                    ("ToolApproval" (string-remove-suffix ":approval" .id))
+                    (_ .id))))
           (push id seen)
           (cond (.tombstone (duologue--remove chat id))
                 ((or (not (gethash id (duologue--chat-entities chat))) (equal .kind "ToolApproval")
@@ -763,14 +771,16 @@ What is equal stays, and with it the points that are in it."
 
 (defun duologue--insert-note (entity)
   "Insert how ENTITY ended, unless it ended well."
-  (let ((status (duologue--entity-status entity)) (note (duologue--entity-note entity)))
-    (when (or (member status '("stopped" "failed")) (not (string-empty-p note)))
-      (insert (propertize (format "\n(%s)" (duologue--short (string-join (delete "" (list (if (equal status "finished") "" status) note)) ": ") 300))
+  (let* ((status (car (member (duologue--entity-status entity) '("stopped" "failed"))))
+         (parts (remove "" (delq nil (list status (duologue--entity-note entity))))))
+    (when parts
+      (insert (propertize (format "\n(%s)" (duologue--short (string-join parts ": ") 300))
                           'face 'duologue-notice)))))
 
 (defun duologue--insert-thinking (entity)
   "Insert the reasoning of ENTITY, folded."
-  (insert (propertize (if (equal (duologue--entity-status entity) "streaming") "Thinking" "Thought") 'face 'duologue-notice))
+  (insert (propertize (if (equal (duologue--entity-status entity) "streaming") "Thinking" "Thought")
+                      'face 'duologue-notice))
   (let ((from (point)))
     (insert "\n")
     (duologue--insert-rows (duologue--text entity))
@@ -834,11 +844,11 @@ DELETE is that of `filter-buffer-substring-function'."
   "Return the header line of a conversation: model, state, tokens."
   (let ((chat duologue--chat))
     (when chat
-      ;; A percent sign would be a format.
-      (string-replace "%" "%%" (concat " " (string-join (delq nil (list (duologue--short (or (duologue--chat-model chat) "duologue") 60)
-                                                                        (duologue--state chat)
-                                                                        (duologue--usage-text chat)))
-                                                        " · "))))))
+      (let ((parts (list (duologue--short (or (duologue--chat-model chat) "duologue") 60)
+                         (duologue--state chat)
+                         (duologue--usage-text chat))))
+        ;; A percent sign would be a format.
+        (string-replace "%" "%%" (concat " " (string-join (delq nil parts) " · ")))))))
 
 (defun duologue--state (chat)
   "Return the state of CHAT, or nil if it is idle."
@@ -905,6 +915,8 @@ DELETE is that of `filter-buffer-substring-function'."
 
 (defun duologue--open (&optional session)
   "Open the conversation SESSION, or begin one."
+  (unless (fboundp 'json-parse-string)
+    (user-error "This Emacs is built without JSON support (libjansson), which duologue needs"))
   (or (seq-find (lambda (chat) (equal (duologue--chat-session chat) session)) duologue--chats)
       (let* ((session (or session (format "emacs-%s-%04x" (format-time-string "%Y%m%d-%H%M%S") (random #x10000))))
              (chat (duologue--make-chat :session session)))
@@ -922,7 +934,8 @@ DELETE is that of `filter-buffer-substring-function'."
 
 (defun duologue--show (chat)
   "Show CHAT and select its prompt."
-  (let ((window (display-buffer (duologue--chat-buffer chat) '((display-buffer-reuse-window display-buffer-pop-up-window)))))
+  (let ((window (display-buffer (duologue--chat-buffer chat)
+                                '((display-buffer-reuse-window display-buffer-pop-up-window)))))
     (when window
       (select-window window)
       (with-selected-window window
@@ -1081,8 +1094,9 @@ The second time, leave everything as it is."
   "Return the stored conversations, as lines and their ids."
   (mapcar (lambda (session)
             (let-alist session
-              (cons (format "%s  %s  (%d turn%s, %s)" (string-replace "T" " " (substring .lastActivity 0 16)) (duologue--short (or .title .id) 60)
-                            .turns (if (= .turns 1) "" "s") (abbreviate-file-name (or .folder "")))
+              (cons (format "%s  %s  (%d turn%s, %s)" (string-replace "T" " " (substring .lastActivity 0 16))
+                            (duologue--short (or .title .id) 60) .turns (if (= .turns 1) "" "s")
+                            (abbreviate-file-name (or .folder "")))
                     .id)))
           (duologue--json "sessions" "list" "--store" (or (duologue--store) (user-error "Nothing is stored")))))
 
@@ -1098,15 +1112,35 @@ The second time, leave everything as it is."
      (list (cdr (assoc (completing-read "Conversation: " table nil t) sessions)))))
   (duologue--show (duologue--open session)))
 
+(defun duologue--names (command member)
+  "Return the MEMBER of each thing that COMMAND lists, or nil if it can't.
+A name can be written without the list."
+  (condition-case why
+      (mapcar (lambda (item) (alist-get member item)) (apply #'duologue--json command (duologue--shared command)))
+    (user-error (message "%s" (error-message-string why)) nil)))
+
+(defun duologue--shared (command)
+  "Return those of `duologue-options' that COMMAND takes, too."
+  (let ((taken (if (equal command "profiles")
+                   '("--profile-registries")
+                 '("--engine" "--base-url" "--profile" "--profile-registries" "--key-file" "--key-command")))
+        (words duologue-options) shared)
+    (while words
+      (let* ((word (pop words)) (parts (split-string word "=")))
+        (when (member (car parts) taken)
+          (push word shared)
+          (unless (cdr parts)
+            (push (pop words) shared)))))
+    (nreverse shared)))
+
 (defun duologue-switch-model (model)
   "Have MODEL answer from the next prompt on."
-  (interactive (list (completing-read "Model: " (mapcar (lambda (item) (alist-get 'id item)) (duologue--json "models")))))
+  (interactive (list (completing-read "Model: " (duologue--names "models" 'id))))
   (duologue--request (duologue--current) (list :switchModel (list :model model))))
 
 (defun duologue-switch-profile (profile)
   "Have PROFILE answer from the next prompt on."
-  (interactive (list (completing-read "Profile: " (mapcar (lambda (item) (alist-get 'name item))
-                                                          (duologue--json "profiles")))))
+  (interactive (list (completing-read "Profile: " (duologue--names "profiles" 'name))))
   (duologue--request (duologue--current) (list :switchModel (list :profile profile))))
 
 (defun duologue-toggle ()
@@ -1148,8 +1182,10 @@ The second time, leave everything as it is."
         (cancel-timer duologue--idle-timer)
         (setq duologue--idle-timer nil duologue--put-off nil))
     (let* ((chat (buffer-local-value 'duologue--chat (window-buffer)))
-           (question (and chat (seq-find (lambda (payload) (not (member (alist-get 'toolCallId payload) duologue--put-off)))
-                                         (duologue--chat-questions chat)))))
+           (question (and chat
+                          (seq-find (lambda (payload)
+                                      (not (member (alist-get 'toolCallId payload) duologue--put-off)))
+                                    (duologue--chat-questions chat)))))
       (when (and question (duologue--may-ask))
         (duologue--decide chat question)))))
 
