@@ -1,5 +1,6 @@
 //! MCP servers over HTTP.
 
+use crate::mcp_servers::ended;
 use crate::process::DEADLINE;
 use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
