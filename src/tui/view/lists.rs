@@ -11,9 +11,6 @@ use ratatui_core::style::Style;
 /// Rows of candidates for a completion.
 const CANDIDATE_ROWS_MAX: usize = 8;
 
-/// Columns of a command with what may stand after it, before what it does.
-const USAGE_COLUMNS: usize = 19;
-
 /// The search of a list, as an editor.
 pub(super) fn search(picker: &Picker) -> Editor {
     let mut editor = Editor::default();
@@ -80,18 +77,19 @@ pub(super) fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line
     if state.picker.is_some() {
         return Vec::new();
     }
-    let about = |word: &String| {
-        let mut names = Name::ALL.into_iter();
-        match names.find(|name| word.strip_prefix('/') == Some(name.as_str())) {
-            Some(name) => {
-                let usage = format!("{word} {}", name.parameter());
-                format!("{usage:<USAGE_COLUMNS$}  {}", name.about())
-            }
-            None => word.clone(),
-        }
-    };
     let first = found.selected.map_or(0, |at| (at + 1).saturating_sub(CANDIDATE_ROWS_MAX));
     let shown = found.words.iter().enumerate().skip(first).take(CANDIDATE_ROWS_MAX);
+    let command = |word: &str| {
+        let mut names = Name::ALL.into_iter();
+        names.find(|name| word.strip_prefix('/') == Some(name.as_str()))
+    };
+    let usage = |word: &str, name: Name| format!("{word} {}", name.parameter());
+    let widths = shown.clone().filter_map(|(_, word)| Some(usage(word, command(word)?).len()));
+    let usage_columns = widths.max().unwrap_or_default();
+    let about = |word: &String| match command(word) {
+        Some(name) => format!("{:<usage_columns$}  {}", usage(word, name), name.about()),
+        None => word.clone(),
+    };
     let mut lines: Vec<_> = shown
         .map(|(number, word)| {
             let (sign, part) = match found.selected == Some(number) {
