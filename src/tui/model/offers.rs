@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_prompts_of_servers_stand_among_the_commands_and_are_sent_as_their_server_makes_them() {
         let mut scene = scene();
-        scene.write("/sum");
+        scene.write("/docs:s");
         let words = scene.state.candidates.as_ref().map(|found| found.words.clone());
         assert_eq!(words, Some(vec!["/docs:sum".to_owned()]));
         scene.key(Key::Tab);
