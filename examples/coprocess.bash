@@ -5,13 +5,15 @@ set -euo pipefail
 lines='if .uiEvent.name == "ChatTextSegmentFinished" then "text \(.uiEvent.payload.text | @json)"
     elif .error then "error \(.error.message | @json)" elif .done then "\(.done.status) \(.requestId)" else empty end'
 coproc DUOLOGUE { duologue rpc --final-snapshot none "$@" | jq --unbuffered -r "$lines"; }
-answers=${DUOLOGUE[0]} requests=${DUOLOGUE[1]} # bash forgets them when the coprocess ends
+# Copies, because bash closes its own when the coprocess ends.
+exec {answers}<&"${DUOLOGUE[0]}" {requests}>&"${DUOLOGUE[1]}" {DUOLOGUE[1]}>&-
 number=0
 
 # Prints the answer to a prompt; fails if there is none.
 ask() {
     number=$((number + 1))
-    jq -cn --arg id "r$number" --arg prompt "$1" '{requestId: $id, submit: {$prompt}}' >&"$requests"
+    jq -cn --arg id "r$number" --arg prompt "$1" '{requestId: $id, submit: {$prompt}}' >&"$requests" ||
+        true # duologue has ended, and its answer says why.
     local kind rest
     while read -r kind rest <&"$answers"; do
         case $kind in

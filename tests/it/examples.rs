@@ -26,18 +26,36 @@ fn the_node_client_holds_a_conversation() {
 #[test]
 fn the_minimal_client_prints_an_answer() {
     needs!(Python);
+    let output =
+        in_path("python3", &["examples/minimal.py"]).env("DUOLOGUE_ENGINE", "echo").output();
+    let output = output.expect("the interpreter runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Turn 1. You said: What is a duologue?");
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A script whose coprocess has ended says why, and does not end by a signal.
+#[test]
+fn a_script_reads_the_last_words_of_its_coprocess() {
+    needs!(Jq);
+    let words = ["examples/coprocess.bash", "--engine", "nonsense"];
+    let output = in_path("bash", &words).output().expect("bash runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.lines().last().is_some_and(|line| line.starts_with("invalid value 'nonsense'")),
+        "{said}"
+    );
+}
+
+/// `interpreter` with the program in its path.
+fn in_path(interpreter: &str, words: &[&str]) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_duologue"));
     let folder = program.parent().expect("a program is in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new("python3")
-        .arg("examples/minimal.py")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("PATH", format!("{folder}:{path}"))
-        .env("DUOLOGUE_ENGINE", "echo")
-        .output()
-        .expect("the interpreter runs");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "Turn 1. You said: What is a duologue?");
-    assert!(output.status.success(), "{output:?}");
+    let mut command = Command::new(interpreter);
+    command.args(words).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.env("PATH", format!("{folder}:{path}"));
+    command
 }
 
 #[test]
