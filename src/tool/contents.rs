@@ -88,7 +88,11 @@ fn text_or_attached(content: Option<&Value>, attachments: &mut Vec<Attachment>) 
     };
     match attached {
         Some(mut attached) => {
-            attached.shown.attachment_id = format!("prompt-{}", attachments.len() + 1);
+            let number = attachments.len() + 1;
+            attached.shown.attachment_id = format!("prompt-{number}");
+            if attached.shown.filename.is_empty() {
+                attached.shown.filename = format!("image-{number}");
+            }
             attachments.push(attached);
             None
         }

@@ -236,7 +236,7 @@ impl Fixture {
                 answer("done")
             }
             "progress-flood" => {
-                for done in 0..100_000 {
+                for done in 0..20_000 {
                     report(params, &json!(f64::from(done) / 2.0));
                 }
                 answer("flooded")

@@ -92,7 +92,8 @@ fn chatted(lines: &str) -> String {
 
 #[test]
 fn a_chat_lists_what_servers_offer() {
-    let shown = chatted("/mcp\n");
+    // The first of them waits until the server is ready.
+    let shown = chatted("/tools\n/mcp\n");
     let expected = "docs (ready), 2 tools\n  @docs:note://1  The first\n  @docs:note://image  image\n  \
                     /docs:sum path=… [style=…]  Sums a file up.\n  /docs:talk\n  /docs:look\n";
     assert!(shown.contains(expected), "{shown}");
@@ -146,6 +147,8 @@ fn resources_and_prompts_are_completed() {
     let mut person = Person::start(chat(&folder, &["--mcp-config", "servers"]));
     person.sees("/help");
     // Once it is listed, it is known.
+    person.types("/tools\r");
+    person.sees("docs (ready)");
     person.types("/mcp\r");
     person.sees("@docs:note://image");
     person.types("see @docs:note://i\t");

@@ -1,6 +1,6 @@
 //! Resources of MCP servers that go with a prompt.
 
-use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
+use crate::frames::{Frame, cancel, errors, finished_text, shutdown, snapshot, submit};
 use crate::mcp_fixture_docs::NOTE;
 use crate::mcp_servers::{assert_gone, config, log, mark};
 use crate::once::{Ended, run};
@@ -82,7 +82,7 @@ fn their_contents_go_with_the_prompt() {
     };
     let bytes = NOTE.len().to_string();
     assert_eq!(shown(0), json!(["resource-1", "note://1", "text/plain", "file", bytes]));
-    assert_eq!(shown(1), json!(["resource-2", "note://image", "image/png", "image", "29"]));
+    assert_eq!(shown(1), json!(["resource-2", "note://image", "image/png", "image", "33"]));
     assert_eq!(shown(2), json!(["resource-3", "note://a", "text/plain", "file", "1"]));
     assert_eq!(shown(3), json!(["resource-3-2", "note://b", "text/plain", "file", "1"]));
     assert!(finished_text(&frames, "r").contains("Attached: note://1 (text/plain,"), "{frames:?}");
@@ -174,11 +174,9 @@ fn a_run_goes_on_while_a_resource_is_read() {
     server.send(with("slow", &[("docs", "note://slow")]));
     server.send(cancel("c"));
     assert_eq!(server.wait_done("run"), "stopped");
-    server.close_stdin();
-    server.wait_log("");
-    server.signal(rustix::process::Signal::TERM);
+    server.send(shutdown("end"));
     assert_eq!(server.wait_done("slow"), "failed");
-    let frames = server.finish_with(143, crate::oracle::Answers::All).frames;
+    let frames = server.finish().frames;
     assert_eq!(errors(&frames, "slow"), ["shutting_down"]);
 }
 

@@ -96,10 +96,11 @@ impl ToolServers {
             let Some((config, wanted)) = known else { return Err(unknown) };
             let answer = async {
                 let link = ready(table, &server, &wanted).await?;
-                ask(link).await.map_err(|why| format!("the MCP server `{server}`: {why}"))
+                let answer = ask(link).await;
+                answer.map_err(|why| format!("the MCP server `{server}`: {}", config.shown(&why)))
             };
             match timeout(ANSWER_MAX, answer).await {
-                Ok(answer) => answer.map_err(|why| config.shown(&why)),
+                Ok(answer) => answer,
                 Err(_) => Err(format!(
                     "the MCP server `{server}` did not {what} within {} s",
                     ANSWER_MAX.as_secs()
