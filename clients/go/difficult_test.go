@@ -394,7 +394,7 @@ func BenchmarkDeltas(b *testing.B) {
 		}
 		lines := bufio.NewReaderSize(stdout, 256*1024)
 		_, _ = lines.ReadSlice('\n')
-		var took time.Duration
+		least := time.Hour // of all runs: what else the machine does only adds to a time
 		for at := 0; b.Loop(); at++ {
 			fmt.Fprintf(stdin, `{"requestId":"r%d","submit":{"prompt":"x"}}`+"\n", at)
 			line, _ := lines.ReadSlice('\n')
@@ -409,9 +409,9 @@ func BenchmarkDeltas(b *testing.B) {
 				}
 				line, _ = lines.ReadSlice('\n')
 			}
-			took += time.Since(begin)
+			least = min(least, time.Since(begin))
 		}
-		b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/1000deltas")
+		b.ReportMetric(least.Seconds()*1000, "ms/1000deltas")
 		_ = stdin.Close()
 		_ = server.Wait()
 	})
@@ -421,7 +421,7 @@ func BenchmarkDeltas(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer chat.Close()
-		var took time.Duration
+		least := time.Hour
 		for b.Loop() {
 			var begin time.Time
 			length := 0
@@ -431,8 +431,8 @@ func BenchmarkDeltas(b *testing.B) {
 				}
 				length += len(event.Text())
 			}
-			took += time.Since(begin)
+			least = min(least, time.Since(begin))
 		}
-		b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/1000deltas")
+		b.ReportMetric(least.Seconds()*1000, "ms/1000deltas")
 	})
 }

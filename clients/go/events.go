@@ -103,6 +103,11 @@ func typeOf(raw json.RawMessage) string {
 var unmarshal = protojson.UnmarshalOptions{DiscardUnknown: true}
 
 func readPayload(name string, raw json.RawMessage) proto.Message {
+	if name == textPatch {
+		if patch, ok := scanTextPatch(raw); ok {
+			return patch
+		}
+	}
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
 		return nil

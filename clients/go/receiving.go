@@ -38,9 +38,12 @@ func (c *Client) read(p *process) {
 }
 
 func (c *Client) accept(p *process, line []byte) error {
-	f := new(frame)
-	if err := json.Unmarshal(line, f); err != nil {
-		return fmt.Errorf("%w: the process wrote a line that is no frame: %.200q%s", ErrProtocol, line, tail(p.tail()))
+	f, isScanned := scanEvent(line)
+	if !isScanned {
+		f = new(frame)
+		if err := json.Unmarshal(line, f); err != nil {
+			return fmt.Errorf("%w: the process wrote a line that is no frame: %.200q%s", ErrProtocol, line, tail(p.tail()))
+		}
 	}
 	c.mu.Lock()
 	if c.hello == nil {
