@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +267,20 @@ func TestToolsCanBeReplaced(t *testing.T) {
 	equal(t, run(t, chat, "x").ToolCalls[0].Status, "success")
 }
 
+func TestWhatBelongsToNoRequestIsANotice(t *testing.T) {
+	var states []messages.ToolServerState
+	options := args("--mcp", "python3 "+filepath.Join(root, "examples/clock.py"))
+	options.OnEvent = func(event *duologue.Event) {
+		if changed, ok := event.Payload().(*messages.ToolServerChanged); ok {
+			states = append(states, changed.GetState())
+		}
+	}
+	chat := start(t, options)
+	run(t, chat, "x")
+	_ = chat.Close()
+	equal(t, slices.Contains(states, messages.ToolServerState_READY), true)
+}
+
 func decide(t *testing.T, approve duologue.Approve) duologue.ToolCall {
 	clock := "python3 " + filepath.Join(root, "examples/clock.py")
 	options := args(script(t, berlin...), "--mcp", clock)
@@ -393,6 +409,22 @@ func TestHistoryComesInPages(t *testing.T) {
 		}
 	}
 	equal(t, prompts, want)
+}
+
+func TestAStoreThatFailsIsANotice(t *testing.T) {
+	var notices []error
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	options.OnError = func(err error) { notices = append(notices, err) }
+	chat := start(t, options)
+	run(t, chat, "one")
+	if err := os.Remove(options.Store); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "two").Status, "ok")
+	// The error comes before the answer to a later request.
+	history(t, chat)
+	equal(t, errors.Is(chat.StoreError(), duologue.ErrStore), true)
+	equal(t, len(notices) > 0 && notices[len(notices)-1] == chat.StoreError(), true)
 }
 
 func TestModelsAndSettings(t *testing.T) {

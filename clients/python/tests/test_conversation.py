@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import os
 import tempfile
 import unittest
 from typing import Literal
@@ -182,6 +183,13 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             async with real(option, "--mcp", CLOCK, approve=approve, **options) as chat:
                 return (await chat.run("x")).tool_calls[0]
 
+    async def test_what_belongs_to_no_request_is_a_notice(self):
+        notices = []
+        async with real("--mcp", CLOCK, on_notice=notices.append) as chat:
+            await chat.run("x")
+        states = [notice.state for notice in notices if isinstance(notice, messages.ToolServerChanged)]
+        self.assertIn(messages.ToolServerState.READY, states)
+
     async def test_approvals_are_a_callback(self):
         seen = []
 
@@ -295,6 +303,17 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
                 await chat.run(f"prompt {number}")
             history = await chat.history()
         self.assertEqual([entity.payload.text for entity in history][::2], [f"prompt {n}" for n in range(4)])
+
+    async def test_a_store_that_fails_is_a_notice(self):
+        notices = []
+        async with real(**self.place, on_notice=notices.append) as chat:
+            await chat.run("one")
+            os.remove(self.place["store"])
+            self.assertEqual((await chat.run("two")).status, "ok")
+            # The error comes before the answer to a later request.
+            await chat.snapshot()
+            self.assertEqual(chat.store_error.code, "store_failed")
+            self.assertIn(chat.store_error, notices)
 
     async def test_models_and_settings(self):
         async with real() as chat:

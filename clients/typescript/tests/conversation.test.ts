@@ -1,9 +1,10 @@
 // Conversations with the real program.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { AnswerError, Duologue, ProviderError, RequestError, tool, type Approve, type Event, type Options } from "duologue";
+import { AnswerError, Duologue, ProviderError, RequestError, tool, type Approve, type Event, type EventOf, type Options } from "duologue";
 import { CLOCK, hold, inFolder, real, ROOT, unreachable, withScript } from "./support.js";
 
 const CALLS = [
@@ -193,6 +194,15 @@ test("tools can be replaced", async () => {
   );
 });
 
+test("what belongs to no request is a notice", async () => {
+  const states: unknown[] = [];
+  const onNotice: NonNullable<Options["onNotice"]> = (notice) => {
+    if (notice.name === "ToolServerChanged") states.push((notice as EventOf<"ToolServerChanged">).json.state);
+  };
+  await hold(real(["--mcp", CLOCK], { onNotice }), (chat) => chat.run("x"));
+  assert(states.includes("READY"));
+});
+
 const decision = (approve: Approve | undefined, options: Options = {}) =>
   withScript(CALLS, (option) =>
     hold(real([option, "--mcp", CLOCK], { ...(approve && { approve }), ...options }), async (chat) => {
@@ -287,6 +297,22 @@ test("history comes in pages", async () => {
     assert.deepEqual(texts.filter((_, at) => at % 2 === 0), ["prompt 0", "prompt 1", "prompt 2", "prompt 3"]);
   });
 });
+
+test("a store that fails is a notice", () =>
+  inFolder((folder) => {
+    const store = join(folder, "chat.db");
+    const notices: unknown[] = [];
+    const options = { store, session: "ada", onNotice: (notice: unknown) => void notices.push(notice) };
+    return hold(real([], options), async (chat) => {
+      await chat.run("one");
+      rmSync(store);
+      assert.equal((await chat.run("two")).status, "ok");
+      // The error comes before the answer to a later request.
+      await chat.snapshot();
+      assert.equal(chat.storeError?.code, "store_failed");
+      assert(notices.includes(chat.storeError));
+    });
+  }));
 
 test("models and settings", async () => {
   await hold(real(), async (chat) => {

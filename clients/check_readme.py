@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Checks that each rule of README.md has its test in each language."""
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SOURCES = {"Python": "python/tests/*.py", "TypeScript": "typescript/tests/*.ts", "Go": "go/*_test.go"}
+
+
+def names(words):
+    """How a test is called in each language."""
+    return {
+        "Python": "def test_" + re.sub(r"\W+", "_", words).lower() + "(",
+        "TypeScript": words,
+        "Go": "func Test" + "".join(word[0].upper() + word[1:] for word in words.split()) + "(",
+    }
+
+
+def rules():
+    """The tests of each rule, by language."""
+    section = (HERE / "README.md").read_text().split("## Rules")[1].split("\n\n1,000")[0]
+    for row in re.findall(r"^\| ([^|]+) \|[^|]*\| ([^|]+) \|$", section, re.MULTILINE):
+        if row[0] in ("rule", "---"):
+            continue
+        parts = [part.split(": ") for part in row[1].split("; ")]
+        if len(parts) == 1:
+            yield row[0], names(row[1].strip())
+        else:
+            yield row[0], {language: names(words.strip())[language] for language, words in parts}
+
+
+def main():
+    sources = {
+        language: "".join(path.read_text() for path in HERE.glob(glob)).replace(",", "")
+        for language, glob in SOURCES.items()
+    }
+    found = list(rules())
+    missing = [
+        f"{language}: no test {name!r} for the rule: {rule}"
+        for rule, tests in found
+        for language, name in tests.items()
+        if name not in sources[language]
+    ]
+    if len(found) < 25:
+        missing.append(f"only {len(found)} rules were found")
+    sys.exit("\n".join(missing) or None)
+
+
+main()
