@@ -190,6 +190,10 @@ def submit(request):
 
 def other(request):
     name = request.get("requestId", "")
+    if "enable" in request:
+        # It is older than any extension.
+        write(requestId=name, error={"code": "unknown_extension", "message": "There is no such extension."})
+        return done(name, "failed")
     if "snapshot" in request:
         message = {"@type": CHAT + "ChatMessageEntity", "messageId": "m", "role": "user", "text": "?", "novelty": 1}
         entities = [{"kind": "ChatMessage", "id": "m", "createdOrdinal": "1", "lastEventOrdinal": "1", "payload": message}]

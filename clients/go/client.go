@@ -114,16 +114,29 @@ func (c *Client) begin(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// The first answer: until then a wrong command line, or a store that can't be opened, would not be noticed.
-	body := map[string]any{"enable": map[string]any{}}
-	if len(c.options.Tools) > 0 {
-		body = declaration(c.options.Tools)
+	// The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
+	err := c.enableNewer(ctx)
+	if err == nil && len(c.options.Tools) > 0 {
+		_, err = c.Request(ctx, declaration(c.options.Tools))
 	}
-	_, err := c.Request(ctx, body)
 	if ended := new(ProcessEnded); errors.As(err, &ended) && ended.Cause != nil {
 		return ended.Cause // It says more.
 	}
 	return err
+}
+
+// enableNewer turns on extensions of later servers: each is asked for by itself, and may be unknown.
+func (c *Client) enableNewer(ctx context.Context) error {
+	for _, name := range newerExtensions {
+		_, err := c.Request(ctx, map[string]any{"enable": map[string]any{"extensions": []string{name}}})
+		if request := new(RequestError); errors.As(err, &request) && request.Code == "unknown_extension" {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running.
@@ -287,9 +300,14 @@ func (c *Client) Regenerate(ctx context.Context) *Stream {
 	return c.stream(ctx, map[string]any{"edit": map[string]any{"regenerate": map[string]any{}}}, nil)
 }
 
-// Replace drops the turn that the prompt messageID began and all after it, and asks another prompt in its place.
-func (c *Client) Replace(ctx context.Context, messageID, prompt string) *Stream {
+// Replace drops the turn that the prompt messageID began and all after it, and asks another prompt in its place. The
+// attachments of the earlier prompt stay, but for those of Remove.
+func (c *Client) Replace(ctx context.Context, messageID, prompt string, options ...PromptOption) *Stream {
 	replace := map[string]any{"messageId": messageID, "prompt": prompt}
+	var into any
+	for _, option := range options {
+		option(replace, &into)
+	}
 	return c.stream(ctx, map[string]any{"edit": map[string]any{"replace": replace}}, nil)
 }
 

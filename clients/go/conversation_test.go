@@ -439,6 +439,14 @@ func TestModelsAndSettings(t *testing.T) {
 }
 
 func TestAttachments(t *testing.T) {
-	result := run(t, start(t, args()), "What?", duologue.Attach(filepath.Join(root, "examples/squares.png")))
+	chat := start(t, args())
+	result := run(t, chat, "What?", duologue.Attach(filepath.Join(root, "examples/squares.png")))
 	contains(t, result.Text, "squares.png (image/png, 8x8, 82 bytes)")
+	clock := duologue.Attach(filepath.Join(root, "examples/clock.py"))
+	again, err := chat.Replace(t.Context(), result.MessageID, "And this?", clock, duologue.Remove("attachment-1")).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, again.Text, "Attached: clock.py")
+	equal(t, strings.Contains(again.Text, "squares.png"), false)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	linesOfARun = 9
+	linesOfARun = 10
 	long        = 64 * 1024 * 1024
 )
 

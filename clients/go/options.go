@@ -49,6 +49,8 @@ type Options struct {
 const extensions = "approvals,client-tools,edit,history,retries,settings,steer,store,structured,switch-model," +
 	"targeted-cancel,timing,tool-servers,usage"
 
+var newerExtensions = []string{"tool-progress"}
+
 func (o *Options) setDefaults() {
 	o.ApproveTimeout = orElse(o.ApproveTimeout, time.Hour)
 	o.StartTimeout = orElse(o.StartTimeout, 30*time.Second)
@@ -85,8 +87,8 @@ func (o *Options) args() []string {
 	return append(args, o.Args...)
 }
 
-// A PromptOption is something that a prompt has.
-type PromptOption func(submit map[string]any, into *any)
+// A PromptOption is something that a prompt has. Replace takes Attach, Resource and Remove.
+type PromptOption func(members map[string]any, into *any)
 
 // Attach sends images and files with the prompt: paths or URLs.
 func Attach(places ...string) PromptOption {
@@ -97,6 +99,19 @@ func Attach(places ...string) PromptOption {
 		}
 		submit["attachments"] = attachments
 	}
+}
+
+// Resource sends a resource of a tool server with the prompt.
+func Resource(server, uri string) PromptOption {
+	return func(submit map[string]any, _ *any) {
+		resources, _ := submit["resources"].([]map[string]any)
+		submit["resources"] = append(resources, map[string]any{"server": server, "uri": uri})
+	}
+}
+
+// Remove leaves out attachments of the prompt that Replace replaces.
+func Remove(attachmentIDs ...string) PromptOption {
+	return func(replace map[string]any, _ *any) { replace["removedAttachmentIds"] = attachmentIDs }
 }
 
 // Settings are those of this turn alone, as "model" or "temperature".

@@ -39,6 +39,8 @@ EXTENSIONS = (
     "approvals,client-tools,edit,history,retries,settings,steer,store,structured,switch-model,targeted-cancel,"
     "timing,tool-servers,usage"
 )
+# Of later servers: each is asked for by itself, and may be unknown.
+NEWER_EXTENSIONS = ("tool-progress",)
 LINE_BYTES_MAX = 256 * 1024 * 1024
 REQUEST_BYTES_MAX = 10 * 1024 * 1024
 PAGE_ENTITIES = 500
@@ -232,28 +234,29 @@ class Duologue:
         prompt: str,
         *,
         attachments: Sequence[str | os.PathLike[str] | JsonObject] = (),
+        resources: Sequence[tuple[str, str]] = (),
         settings: JsonObject | None = None,
         answer: Any = None,
     ) -> Result:
         """Asks the model, and returns what the run came to. Cancelling the task stops the run.
 
-        `attachments` are paths, URLs, or objects like `ChatAttachment`; `settings` are for this turn alone, as `model`
-        or `temperature`. With `answer`, a type or a JSON Schema, `Result.value` is a value of it.
+        `attachments` are paths, URLs, or objects like `ChatAttachment`; `resources` are those of tool servers, as pairs of
+        server and URI; `settings` are for this turn alone, as `model` or `temperature`. With `answer`, a type or a JSON
+        Schema, `Result.value` is a value of it.
         """
-        return await self.stream(prompt, attachments=attachments, settings=settings, answer=answer)
+        return await self.stream(prompt, attachments=attachments, resources=resources, settings=settings, answer=answer)
 
     def stream(
         self,
         prompt: str,
         *,
         attachments: Sequence[str | os.PathLike[str] | JsonObject] = (),
+        resources: Sequence[tuple[str, str]] = (),
         settings: JsonObject | None = None,
         answer: Any = None,
     ) -> Stream:
         """Like `run`, as the events come: `async for event in chat.stream(prompt)`."""
-        submit: JsonObject = {"prompt": prompt}
-        if attachments:
-            submit["attachments"] = [_attachment(item) for item in attachments]
+        submit: JsonObject = {"prompt": prompt, **_sent_along(attachments, resources)}
         if settings:
             submit["settings"] = settings
         if answer is not None:
@@ -301,10 +304,23 @@ class Duologue:
         """Drops the last answer, and asks its prompt again."""
         return Stream(self, self._new({"edit": {"regenerate": {}}}), None)
 
-    def replace(self, message_id: str, prompt: str) -> Stream:
-        """Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place."""
-        body = {"edit": {"replace": {"messageId": message_id, "prompt": prompt}}}
-        return Stream(self, self._new(body), None)
+    def replace(
+        self,
+        message_id: str,
+        prompt: str,
+        *,
+        attachments: Sequence[str | os.PathLike[str] | JsonObject] = (),
+        resources: Sequence[tuple[str, str]] = (),
+        removed_attachment_ids: Sequence[str] = (),
+    ) -> Stream:
+        """Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place.
+
+        The attachments of the earlier prompt stay, but for those that are removed.
+        """
+        replace: JsonObject = {"messageId": message_id, "prompt": prompt, **_sent_along(attachments, resources)}
+        if removed_attachment_ids:
+            replace["removedAttachmentIds"] = list(removed_attachment_ids)
+        return Stream(self, self._new({"edit": {"replace": replace}}), None)
 
     async def fork(self, turns: int | None = None) -> Duologue:
         """A client, not started, of a copy of this stored conversation, or of its first turns."""
@@ -516,15 +532,22 @@ class Duologue:
 
     async def _begin(self) -> None:
         await self._begun
-        # The first answer: until then a wrong command line, or a store that can't be opened, would not be noticed.
-        body: JsonObject = {"enable": {}}
-        if self._tools:
-            body = {"declareTools": {"tools": [tool.descriptor() for tool in self._tools.values()]}}
+        # The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
         try:
-            await self.request(**body)
+            for name in NEWER_EXTENSIONS:
+                await self._enable_if_known(name)
+            if self._tools:
+                await self.request(declareTools={"tools": [tool.descriptor() for tool in self._tools.values()]})
         except ProcessEnded as ended:
             # What it was that ended it says more.
             raise self._fatal or ended from None
+
+    async def _enable_if_known(self, name: str) -> None:
+        try:
+            await self.request(enable={"extensions": [name]})
+        except RequestError as error:
+            if error.code != "unknown_extension":
+                raise
 
     def _on_end(self) -> None:
         task = self._loop.create_task(self._ended())
@@ -682,8 +705,16 @@ _ACTIONS: dict[type[Message], Callable[[Duologue, Any], None]] = {
 }
 
 
-def _attachment(item: str | os.PathLike[str] | JsonObject) -> JsonObject:
-    return item if isinstance(item, dict) else {"url": os.fspath(item)}
+def _sent_along(
+    attachments: Sequence[str | os.PathLike[str] | JsonObject], resources: Sequence[tuple[str, str]]
+) -> JsonObject:
+    """The members of what goes with a prompt."""
+    members: JsonObject = {}
+    if attachments:
+        members["attachments"] = [item if isinstance(item, dict) else {"url": os.fspath(item)} for item in attachments]
+    if resources:
+        members["resources"] = [{"server": server, "uri": uri} for server, uri in resources]
+    return members
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -109,9 +109,10 @@ class Duologue:
         """Drops the last answer, and asks its prompt again."""
         return Stream(self, self._chat.regenerate())
 
-    def replace(self, message_id: str, prompt: str) -> Stream:
-        """Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place."""
-        return Stream(self, self._chat.replace(message_id, prompt))
+    def replace(self, message_id: str, prompt: str, **options: Any) -> Stream:
+        """Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place. The
+        options are those of `duologue.Duologue.replace`."""
+        return Stream(self, self._chat.replace(message_id, prompt, **options))
 
     def drop_last_turn(self) -> None:
         """Drops the last prompt and its answer."""

@@ -328,7 +328,15 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
 
         async with real() as chat:
             result = await chat.run("What?", attachments=[ROOT / "examples/squares.png"])
-        self.assertIn("squares.png (image/png, 8x8, 82 bytes)", result.text)
+            self.assertIn("squares.png (image/png, 8x8, 82 bytes)", result.text)
+            again = await chat.replace(
+                result.message_id,
+                "And this?",
+                attachments=[{"url": str(ROOT / "examples/clock.py"), "filename": "clock.txt"}],
+                removed_attachment_ids=["attachment-1"],
+            )
+        self.assertIn("Attached: clock.txt", again.text)
+        self.assertNotIn("squares.png", again.text)
 
 
 class Sync(unittest.TestCase):

@@ -29,6 +29,8 @@ const SERVER_VERSION_MIN = [0, 1, 0];
 const EXTENSIONS =
   "approvals,client-tools,edit,history,retries,settings,steer,store,structured,switch-model,targeted-cancel," +
   "timing,tool-servers,usage";
+// Of later servers: each is asked for by itself, and may be unknown.
+const NEWER_EXTENSIONS = ["tool-progress"];
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 const REQUEST_BYTES_MAX = 10 * 1024 * 1024;
 const PAUSE_BYTES = 8 * 1024 * 1024;
@@ -80,6 +82,8 @@ export interface Options {
 export interface PromptOptions<T = unknown> {
   /** Paths, URLs, or objects like `ChatAttachment`. */
   attachments?: (string | JsonObject)[];
+  /** Resources of tool servers, which go with the prompt. */
+  resources?: { server: string; uri: string }[];
   /** For this turn alone, as `model` or `temperature`. */
   settings?: JsonObject;
   /** The type of the answer: a Standard Schema such as zod's, or a JSON Schema. */
@@ -250,11 +254,8 @@ export class Duologue implements Owner {
 
   /** Like `run`, as the events come: `for await (const event of chat.stream(prompt))`. */
   stream<T>(prompt: string, options: PromptOptions<T> = {}): Stream<T> {
-    const { attachments = [], settings, answer, signal } = options;
-    const submit: JsonObject = { prompt };
-    if (attachments.length > 0) {
-      submit.attachments = attachments.map((item) => (typeof item === "string" ? { url: item } : item));
-    }
+    const { settings, answer, signal } = options;
+    const submit: JsonObject = { prompt, ...sentAlong(options) };
     if (settings) submit.settings = settings;
     if (answer) submit.responseSchema = jsonSchemaOf(answer);
     return new Stream<T>(this, this.#new({ submit }), { ...(answer && { answer }), ...(signal && { signal }) });
@@ -302,9 +303,19 @@ export class Duologue implements Owner {
     return new Stream(this, this.#new({ edit: { regenerate: {} } }));
   }
 
-  /** Drops the turn that the prompt `messageId` began and all after it, and asks another prompt in its place. */
-  replace(messageId: string, prompt: string): Stream {
-    return new Stream(this, this.#new({ edit: { replace: { messageId, prompt } } }));
+  /**
+   * Drops the turn that the prompt `messageId` began and all after it, and asks another prompt in its place. The
+   * attachments of the earlier prompt stay, but for those that are removed.
+   */
+  replace(
+    messageId: string,
+    prompt: string,
+    options: Pick<PromptOptions, "attachments" | "resources" | "signal"> & { removedAttachmentIds?: string[] } = {},
+  ): Stream {
+    const { removedAttachmentIds, signal } = options;
+    const replace: JsonObject = { messageId, prompt, ...sentAlong(options) };
+    if (removedAttachmentIds) replace.removedAttachmentIds = removedAttachmentIds;
+    return new Stream(this, this.#new({ edit: { replace } }), signal && { signal });
   }
 
   /** A client of a copy of this stored conversation, or of its first turns. */
@@ -448,13 +459,22 @@ export class Duologue implements Owner {
   async #begin(begun: Promise<void>): Promise<void> {
     await begun;
     if (this.#failure) throw this.#fatal ?? this.#failure;
-    // The first answer: until then a wrong command line, or a store that can't be opened, would not be noticed.
-    const tools = [...this.#tools.values()].map(descriptorOf);
+    // The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
     try {
-      await this.request(tools.length > 0 ? { declareTools: { tools } } : { enable: {} });
+      for (const name of NEWER_EXTENSIONS) await this.#enableIfKnown(name);
+      const tools = [...this.#tools.values()].map(descriptorOf);
+      if (tools.length > 0) await this.request({ declareTools: { tools } });
     } catch (error) {
       // What it was that ended the process says more.
       throw error instanceof ProcessEnded ? (this.#fatal ?? error) : error;
+    }
+  }
+
+  async #enableIfKnown(name: string): Promise<void> {
+    try {
+      await this.request({ enable: { extensions: [name] } });
+    } catch (error) {
+      if (!(error instanceof RequestError && error.code === "unknown_extension")) throw error;
     }
   }
 
@@ -683,6 +703,14 @@ export class Duologue implements Owner {
     const word = this.#hello?.capabilities.find((word) => word.startsWith(name + "="));
     return word?.slice(name.length + 1) ?? "";
   }
+}
+
+/** The members of what goes with a prompt. */
+function sentAlong({ attachments, resources }: PromptOptions): JsonObject {
+  return {
+    ...(attachments && { attachments: attachments.map((item) => (typeof item === "string" ? { url: item } : item)) }),
+    ...(resources && { resources }),
+  };
 }
 
 function readSnapshot(json: JsonObject): Snapshot {

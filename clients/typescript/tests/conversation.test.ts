@@ -325,7 +325,11 @@ test("models and settings", async () => {
 
 test("attachments", async () => {
   await hold(real(), async (chat) => {
-    const { text } = await chat.run("What?", { attachments: [join(ROOT, "examples/squares.png")] });
+    const { text, messageId } = await chat.run("What?", { attachments: [join(ROOT, "examples/squares.png")] });
     assert.match(text, /squares\.png \(image\/png, 8x8, 82 bytes\)/);
+    const attachments = [{ url: join(ROOT, "examples/clock.py"), filename: "clock.txt" }];
+    const again = await chat.replace(messageId, "And this?", { attachments, removedAttachmentIds: ["attachment-1"] });
+    assert.match(again.text, /Attached: clock\.txt/);
+    assert.doesNotMatch(again.text, /squares\.png/);
   });
 });

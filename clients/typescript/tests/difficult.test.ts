@@ -9,7 +9,7 @@ import { Duologue, type Event } from "duologue";
 import { Lines, Overlong } from "#internal/lines";
 import { BINARY, difficult, gone, hold, inFolder, real, unreachable, until, withProvider } from "./support.js";
 
-const LINES_OF_A_RUN = 9;
+const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
 
 const textOf = (event: Event) => (event.name === "ChatTextPatch" ? [event.payload.text] : []);
