@@ -222,6 +222,13 @@ func TestClosingGoesAsFarAsItHasTo(t *testing.T) {
 	equal(t, errors.Is(err, duologue.ErrProtocol), true)
 }
 
+func TestASignalToTheGroupOfTheProgramDoesNotReachTheProcess(t *testing.T) {
+	start(t, args())
+	pid, _ := strconv.Atoi(pidOf(t))
+	group, err := syscall.Getpgid(pid)
+	equal(t, []any{group == syscall.Getpgrp(), err}, []any{false, nil})
+}
+
 func TestClosingStopsWhatRuns(t *testing.T) {
 	chat := start(t, args("--echo-delay-ms=60000"))
 	stream := chat.Stream(t.Context(), "x")

@@ -65,6 +65,8 @@ func startProcess(command []string, env []string, dir string) (*process, error) 
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Dir = dir
+	// In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
 	stderr, err3 := cmd.StderrPipe()

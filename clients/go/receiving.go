@@ -92,6 +92,7 @@ func (c *Client) greet(p *process, f *frame) error {
 
 func isOlder(version string) bool {
 	version, _, _ = strings.Cut(version, "-")
+	version, _, _ = strings.Cut(version, "+")
 	numbers := strings.Split(version, ".")
 	for at, least := range serverVersionMin {
 		number := 0
@@ -353,11 +354,15 @@ func (c *Client) unseen(entity *Entity) string {
 		// Both kinds of patches have these.
 		patch, ok := event.Payload().(interface {
 			GetMessageId() string
+			GetMode() messages.ChatStreamPatchMode
 			GetOffset() uint64
 			GetText() string
 		})
 		if ok && patch.GetMessageId() == entity.ID {
-			shown := patch.GetOffset() + uint64(len(patch.GetText()))
+			shown := uint64(len(patch.GetText()))
+			if patch.GetMode() == messages.ChatStreamPatchMode_CHAT_STREAM_PATCH_MODE_APPEND {
+				shown += patch.GetOffset()
+			}
 			return message.GetText()[min(shown, uint64(len(message.GetText()))):]
 		}
 	}

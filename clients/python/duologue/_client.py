@@ -681,7 +681,9 @@ class Duologue:
         patch = self._shown.get(entity.id)
         if patch is None:
             return text
-        return text.encode()[patch.offset + len(patch.text.encode()) :].decode(errors="replace")
+        is_piece = patch.mode == m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_APPEND
+        shown = (patch.offset if is_piece else 0) + len(patch.text.encode())
+        return text.encode()[shown:].decode(errors="replace")
 
     def _tail(self) -> str:
         tail = self.stderr.strip()
@@ -718,5 +720,5 @@ def _sent_along(
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    numbers = version.partition("-")[0].split(".")
+    numbers = version.partition("-")[0].partition("+")[0].split(".")
     return tuple(int(number) for number in numbers) if all(number.isdecimal() for number in numbers) else ()

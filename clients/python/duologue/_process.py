@@ -71,6 +71,8 @@ class Process:
                 env={**os.environ, **env},
                 cwd=cwd,
                 bufsize=0,
+                # Ctrl-C at the terminal is for the program, which decides what stops.
+                start_new_session=True,
             )
         except OSError as error:
             raise NotInstalled(f"{command[0]} can't be run: {error}") from error

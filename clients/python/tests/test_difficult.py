@@ -151,6 +151,10 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(duologue.ProtocolError):
             await chat.start()
 
+    async def test_a_signal_to_the_group_of_the_program_does_not_reach_the_process(self):
+        async with real() as chat:
+            self.assertNotEqual(os.getpgid(pid_of(chat)), os.getpgrp())
+
     async def test_closing_stops_what_runs(self):
         chat = await real("--echo-delay-ms=60000").start()
         run = asyncio.create_task(chat.run("x"))

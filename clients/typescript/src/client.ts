@@ -134,13 +134,26 @@ interface Patch {
   messageId?: string;
   offset?: string;
   text?: string;
+  mode?: string;
 }
 
 /** A conversation with a model, held by a process of its own. */
-export class Duologue implements Owner {
+export class Duologue {
   readonly #options: Options;
   readonly #args: string[];
   #tools: Map<string, Tool>;
+  // What streams need: not for users of the client.
+  readonly #owner: Owner = {
+    send: (request) => this.#send(request),
+    abandon: (request) => this.#abandon(request),
+    stop: (request) => this.#stop(request),
+    cancelRun: (targetRequestId) => this.#cancel({ targetRequestId }),
+    steerRun: async (targetRequestId, prompt) =>
+      new Stream(this.#owner, this.#new({ submit: { prompt, targetRequestId } })),
+    flow: () => {
+      if (this.#isPaused) this.#flow();
+    },
+  };
   #numbers = 0;
   #process: Process | undefined;
   #failure: DuologueError | undefined;
@@ -258,7 +271,7 @@ export class Duologue implements Owner {
     const submit: JsonObject = { prompt, ...sentAlong(options) };
     if (settings) submit.settings = settings;
     if (answer) submit.responseSchema = jsonSchemaOf(answer);
-    return new Stream<T>(this, this.#new({ submit }), { ...(answer && { answer }), ...(signal && { signal }) });
+    return new Stream<T>(this.#owner, this.#new({ submit }), { ...(answer && { answer }), ...(signal && { signal }) });
   }
 
   /** Stops the active run, whoever has started it; false if there is none. */
@@ -269,7 +282,7 @@ export class Duologue implements Owner {
   /** Sends any request, as `request({enable: {extensions: ["timing"]}})`; settles when it has its `done`. */
   async request(body: JsonObject): Promise<JsonObject | undefined> {
     const request = this.#new(body);
-    await this.send(request);
+    await this.#send(request);
     await request.finished;
     if (request.error) throw request.error;
     return request.snapshot;
@@ -300,7 +313,7 @@ export class Duologue implements Owner {
 
   /** Drops the last answer, and asks its prompt again. */
   regenerate(): Stream {
-    return new Stream(this, this.#new({ edit: { regenerate: {} } }));
+    return new Stream(this.#owner, this.#new({ edit: { regenerate: {} } }));
   }
 
   /**
@@ -315,7 +328,7 @@ export class Duologue implements Owner {
     const { removedAttachmentIds, signal } = options;
     const replace: JsonObject = { messageId, prompt, ...sentAlong(options) };
     if (removedAttachmentIds) replace.removedAttachmentIds = removedAttachmentIds;
-    return new Stream(this, this.#new({ edit: { replace } }), signal && { signal });
+    return new Stream(this.#owner, this.#new({ edit: { replace } }), signal && { signal });
   }
 
   /** A client of a copy of this stored conversation, or of its first turns. */
@@ -344,8 +357,7 @@ export class Duologue implements Owner {
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
 
-  /** @internal */
-  async send(request: Request): Promise<void> {
+  async #send(request: Request): Promise<void> {
     if (request.isRun && this.#options.onBusy !== "queue") await this.#settle();
     if (request.status) return;
     if (this.#failure) throw this.#failure;
@@ -360,8 +372,7 @@ export class Duologue implements Owner {
     this.#process?.write(line + "\n");
   }
 
-  /** @internal */
-  abandon(request: Request): void {
+  #abandon(request: Request): void {
     request.dropEvents();
     if (request.isSent && !request.status && !this.#failure) {
       this.#abandoned.add(request);
@@ -370,26 +381,10 @@ export class Duologue implements Owner {
     this.#flow();
   }
 
-  /** @internal */
-  stop(request: Request): void {
+  #stop(request: Request): void {
     this.#tell({ cancel: { targetRequestId: request.id } });
     const timer = setTimeout(() => request.done("stopped"), this.#options.cancelTimeoutMs ?? 5000);
     void request.finished.then(() => clearTimeout(timer));
-  }
-
-  /** @internal */
-  cancelRun(targetRequestId: string): Promise<boolean> {
-    return this.#cancel({ targetRequestId });
-  }
-
-  /** @internal */
-  async steerRun(targetRequestId: string, prompt: string): Promise<Result> {
-    return new Stream(this, this.#new({ submit: { prompt, targetRequestId } }));
-  }
-
-  /** @internal */
-  flow(_: Request): void {
-    if (this.#isPaused) this.#flow();
   }
 
   #new(body: JsonObject): Request {
@@ -624,14 +619,14 @@ export class Duologue implements Owner {
     for (const request of [...this.#requests.values()]) {
       if (line.requestId !== undefined && line.requestId !== request.id) continue;
       request.error ??= error;
-      if (request.isRun) this.abandon(request);
+      if (request.isRun) this.#abandon(request);
     }
   }
 
   #crowd(request: Request): void {
     if (request.waitingBytes > QUEUE_BYTES_MAX) {
       request.error = new TooLong(`More than ${QUEUE_BYTES_MAX} bytes of events wait to be read.`);
-      this.abandon(request);
+      this.#abandon(request);
     }
     this.#flow();
   }
@@ -690,7 +685,8 @@ export class Duologue implements Owner {
     const text = typeof json.text === "string" ? json.text : "";
     const patch = this.#shown.get(id);
     if (!patch) return text;
-    const shown = Number(patch.offset ?? 0) + Buffer.byteLength(patch.text ?? "");
+    const isPiece = patch.mode === "CHAT_STREAM_PATCH_MODE_APPEND";
+    const shown = Number((isPiece && patch.offset) || 0) + Buffer.byteLength(patch.text ?? "");
     return Buffer.from(text).subarray(shown).toString();
   }
 
@@ -730,7 +726,7 @@ function readSnapshot(json: JsonObject): Snapshot {
 }
 
 function isOlder(version: string, least: number[]): boolean {
-  const numbers = version.split("-")[0]!.split(".").map(Number);
+  const numbers = version.split(/[-+]/)[0]!.split(".").map(Number);
   if (numbers.some(Number.isNaN) || version === "") return true;
   const difference = least.map((number, at) => (numbers[at] ?? 0) - number).find((difference) => difference !== 0);
   return (difference ?? 0) < 0;

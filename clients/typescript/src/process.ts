@@ -68,7 +68,8 @@ export class Process {
     on: { bytes: (chunk: Buffer) => void; end: (failure?: Error) => void },
   ) {
     const [program = "", ...args] = command;
-    const child = spawn(program, args, { stdio: "pipe", ...options });
+    // In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
+    const child = spawn(program, args, { stdio: "pipe", detached: true, ...options });
     this.#child = child;
     running.add(child);
     this.#ended = new Promise((resolve) => {

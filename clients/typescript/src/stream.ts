@@ -12,7 +12,7 @@ export interface Owner {
   stop(request: Request): void;
   cancelRun(requestId: string): Promise<unknown>;
   steerRun(requestId: string, prompt: string): Promise<Result>;
-  flow(request: Request): void;
+  flow(): void;
 }
 
 // An iteration that is neither finished nor left, but forgotten, stops its run.
@@ -88,7 +88,7 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
         for (;;) {
           const event = request.take();
           if (event) {
-            owner.flow(request);
+            owner.flow();
             return { value: event as unknown as Event, done: false };
           }
           if (isOver) return { value: undefined, done: true };

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import * as duologue from "duologue";
@@ -162,6 +163,13 @@ test("closing goes as far as it has to", async () => {
   await assert.rejects(chat.run("x"), duologue.Closed);
   // It hears neither the shutdown, nor the end of its input, nor SIGTERM.
   await assert.rejects(Duologue.start(difficult("deaf", { startTimeoutMs: 500, closeTimeoutMs: 50 })), duologue.ProtocolError);
+});
+
+test("a signal to the group of the program does not reach the process", async () => {
+  await hold(real(), async (chat) => {
+    const groupOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[2];
+    assert.notEqual(groupOf(chat.pid!), groupOf(process.pid));
+  });
 });
 
 test("closing stops what runs", async () => {
