@@ -322,3 +322,12 @@ fn manual_pages_keep_their_tables() {
     let page = pages.find(|page| page["name"] == "duologue-sessions.1").expect("a page");
     assert!(is_kept(page["text"].as_str().expect("its text")), "{page}");
 }
+
+#[test]
+fn the_module_for_jq_is_that_of_the_repository() {
+    let output = Command::new(env!("CARGO_BIN_EXE_duologue")).args(["schema", "jq"]).output();
+    let output = output.expect("the program runs");
+    let module = include_str!("../../clients/jq/duologue.jq");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), module);
+    assert!(output.status.success());
+}

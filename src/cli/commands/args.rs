@@ -50,6 +50,8 @@ pub enum SchemaForm {
     Descriptors,
     /// JSON Schema, draft 2020-12
     Json,
+    /// A module of filters for jq, which is no schema: `include "duologue";`
+    Jq,
 }
 
 /// What a JSON Schema describes.

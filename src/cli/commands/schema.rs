@@ -1,4 +1,4 @@
-//! `duologue schema`: the protocol as `.proto` files, as descriptors or as JSON Schema.
+//! `duologue schema`: the protocol as `.proto` files, as descriptors or as JSON Schema, and filters for jq.
 
 use super::args::{SchemaArgs, SchemaForm, SchemaOf};
 use super::document::{self, Document};
@@ -10,17 +10,24 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+/// Filters for the lines of the protocol.
+const JQ_MODULE: &str = include_str!("../../../clients/jq/duologue.jq");
+
 /// Prints or writes the schema that `args` name; returns the exit status.
 pub fn schema(args: &SchemaArgs) -> u8 {
     document::print(&args.output, || make(args))
 }
 
 fn make(args: &SchemaArgs) -> Result<Document, Failure> {
-    if let (Some(_), SchemaForm::Descriptors | SchemaForm::Json) = (&args.out, args.form) {
+    if let (Some(_), SchemaForm::Descriptors | SchemaForm::Json | SchemaForm::Jq) =
+        (&args.out, args.form)
+    {
         let message = "--out is for .proto files; send the others into a file with >";
         return Err(Failure::Usage(message.to_owned()));
     }
-    if let (Some(_), SchemaForm::Proto | SchemaForm::Descriptors) = (args.of, args.form) {
+    if let (Some(_), SchemaForm::Proto | SchemaForm::Descriptors | SchemaForm::Jq) =
+        (args.of, args.form)
+    {
         let message = "--for is for JSON Schema, as in: duologue schema json --for request; the \
                        other forms always hold every message";
         return Err(Failure::Usage(message.to_owned()));
@@ -34,6 +41,9 @@ fn make(args: &SchemaArgs) -> Result<Document, Failure> {
             Err(Failure::Usage(message.to_owned()))
         }
         (SchemaForm::Descriptors, _) => Ok(descriptors()),
+        (SchemaForm::Jq, _) => {
+            Ok(Document { text: JQ_MODULE.as_bytes().to_vec(), data: JQ_MODULE.into() })
+        }
         (SchemaForm::Json, _) => {
             let data = json_schema(args.of.unwrap_or_default());
             Ok(Document { text: format!("{data:#}\n").into_bytes(), data })
