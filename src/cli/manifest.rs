@@ -136,11 +136,7 @@ const MCP: Facts = Facts {
     output_formats: &["text", "json"],
     exit_codes: &[
         (0, "it was done, or the reader of the output has gone"),
-        (
-            1,
-            "a server could not be asked; the login was refused or not finished, or there was none \
-             to forget",
-        ),
+        (1, "a server could not be asked; a login was refused, not finished or not there"),
         WRONG,
         (74, "standard output could not be written"),
     ],

@@ -101,6 +101,9 @@ fn play(folder: &Folder, words: &[&str], script: &[Step], end: End, shape: Shape
     match end {
         End::ByItself => once.close_stdin(),
         End::By(signal) => {
+            if !matches!(shape, Shape::Conversation(_) | Shape::Frames) {
+                once.close_stdin();
+            }
             eventually("some of the answer has come", || {
                 let log = fs::read_to_string(&log).unwrap_or_default();
                 log.contains("event=\"text\"").then_some(())

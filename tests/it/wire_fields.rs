@@ -19,13 +19,14 @@ const TABLE: &str = include_str!("../data/wire_fields.txt");
 const EXTENSION_NUMBER_MIN: i32 = 200;
 
 /// Messages that only fields of extensions have.
-const EXTENSION_MESSAGES: [&str; 7] = [
+const EXTENSION_MESSAGES: [&str; 8] = [
     "ApproveRequest",
     "DropLastTurn",
     "EditRequest",
     "EnableRequest",
     "Regenerate",
     "ReplacePrompt",
+    "ResourceReference",
     "SwitchModelRequest",
 ];
 
