@@ -50,6 +50,7 @@ pub use stream::Stream;
 pub use tools::{Approval, HasSchema, Tool};
 
 use crate::protocol::any::Struct;
+use crate::protocol::constants::code;
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::edit_request::Edit;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
@@ -313,7 +314,7 @@ impl Duologue {
     async fn cancel_run(&self, cancel: CancelRequest) -> Result<bool, Error> {
         match self.request(Body::Cancel(cancel)).await {
             Ok(_) => Ok(true),
-            Err(error) if error.code() == "no_active_request" => Ok(false),
+            Err(error) if error.code() == code::NO_ACTIVE_REQUEST => Ok(false),
             Err(error) => Err(error),
         }
     }

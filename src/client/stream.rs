@@ -6,6 +6,7 @@ use super::error::Error;
 use super::event::Event;
 use super::link::{Link, Sent};
 use super::request::Ended;
+use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use crate::protocol::proto::rpc::{CancelRequest, SubmitPromptRequest};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl Stream {
         let State::Sent(sent) = &self.state else { return Ok(()) };
         let cancel = CancelRequest { target_request_id: sent.id.clone(), waiting: false };
         match self.link.request(Body::Cancel(cancel)).await {
-            Err(error) if error.code() != "no_active_request" => Err(error),
+            Err(error) if error.code() != code::NO_ACTIVE_REQUEST => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
     }
