@@ -44,7 +44,7 @@ impl AnswerLines {
         push(&open, out);
     }
 
-    /// The text of a provider call is complete.
+    /// A text is complete.
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.markdown.finish();
         self.print(out);
@@ -59,7 +59,9 @@ impl Drawing for AnswerLines {
             self.markdown.push(&patch.text);
             self.print(out);
         }
-        if let Some(Any::ChatTextSegmentFinished(_)) = &event.payload {
+        if let Some(Any::Shared(ended)) = &event.payload
+            && ended.is_segment_end()
+        {
             self.finish(out);
         }
     }

@@ -140,7 +140,7 @@ fn a_link_is_one_for_the_terminal() {
     let shown = on(("LANG", "C"));
     let expected = [
         ("the docs(https://a.example/caf\u{e9}?b;c)", "https://a.example/caf%C3%A9?b;c"),
-        ("me@b.example", "mailto:me@b.example"),
+        ("mailto:me@b.example", "mailto:me@b.example"),
     ];
     assert_eq!(shown, expected.map(|(text, target)| (text.to_owned(), target.to_owned())));
     for off in [("FORCE_HYPERLINK", "0"), ("TERM", "linux")] {
@@ -197,6 +197,11 @@ fn a_person_is_asked_before_a_tool_runs() {
     let (status, screen) = person.ends();
     let text = screen.text();
     assert!(status == 0 && text.trim_end().ends_with("Done."), "{text}");
+    // Each text of the model begins a line.
+    assert!(
+        ["Look.", "Again.", "Done."].iter().all(|it| text.lines().any(|line| line == *it)),
+        "{text}"
+    );
     // "a" holds for the third call.
     assert_eq!(text.matches("asks to run").count(), 2, "{text}");
     let events = fs::read_to_string(folder.path("events")).expect("a file");
