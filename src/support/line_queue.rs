@@ -53,7 +53,7 @@ pub(crate) struct LineQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: VecDeque<Vec<u8>>,
+    lines: VecDeque<(Kind, Vec<u8>)>,
     bytes: usize,
     lost: u64,
     has_thread: bool,
@@ -86,7 +86,7 @@ impl LineQueue {
             return;
         }
         state.bytes += text.len();
-        state.lines.push_back(text.to_vec());
+        state.lines.push_back((kind, text.to_vec()));
         let has_thread = std::mem::replace(&mut state.has_thread, true);
         drop(state);
         if has_thread {
@@ -185,6 +185,9 @@ impl State {
     fn take(&mut self) -> Vec<u8> {
         self.bytes = 0;
         let lines = std::mem::take(&mut self.lines).into_iter();
+        // Output is being written in the row of the picture, which would get a row of its own; another one follows.
+        let is_late = |kind| kind == Kind::Picture && terminal::row_has_text();
+        let lines = lines.filter(|(kind, _)| !is_late(*kind)).map(|(_, text)| text);
         let mut batch = lines.flat_map(terminal::beside_output).collect::<Vec<_>>();
         let lost = std::mem::take(&mut self.lost);
         if lost > 0 {

@@ -22,11 +22,16 @@ pub(crate) fn output_ends(text: &[u8]) {
     }
 }
 
+/// Whether the last row of the terminal has text of standard output.
+pub(crate) fn row_has_text() -> bool {
+    ROW_HAS_TEXT.load(Ordering::SeqCst)
+}
+
 /// `text` for standard error on a terminal: where it would clear a row with text of standard output, it
 /// begins a row of its own instead, and where it would do nothing else, it is empty.
 pub(crate) fn beside_output(text: Vec<u8>) -> Vec<u8> {
     match text.strip_prefix(CLEAR_LINE.as_bytes()) {
-        Some(rest) if ROW_HAS_TEXT.load(Ordering::SeqCst) => {
+        Some(rest) if row_has_text() => {
             let start: &[u8] = if rest.is_empty() { b"" } else { b"\r\n" };
             ROW_HAS_TEXT.store(rest.is_empty(), Ordering::SeqCst);
             [start, rest].concat()
