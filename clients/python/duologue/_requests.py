@@ -33,6 +33,12 @@ class Request:
         self.on_wake: Callable[[], None] | None = None
         self._waiters: set[asyncio.Future[None]] = set()
 
+    @property
+    def is_run(self) -> bool:
+        """It starts a run, or waits for one."""
+        submit = self.body.get("submit")
+        return "edit" in self.body or (submit is not None and "targetRequestId" not in submit)
+
     def event(self, event: Message, size: int) -> None:
         """Takes an event; the client wakes what waits when it has read all that has come."""
         self.summary.apply(event)

@@ -11,7 +11,7 @@ from ._requests import Request
 from ._result import Result
 
 if TYPE_CHECKING:
-    from ._client import Duologue
+    from ._connection import Connection
 
 
 class Stream:
@@ -21,8 +21,8 @@ class Stream:
     cancelling the task, stops the run. `result` is there once the run has ended.
     """
 
-    def __init__(self, client: Duologue, request: Request, convert: Callable[[Any], Any] | None) -> None:
-        self._client = client
+    def __init__(self, connection: Connection, request: Request, convert: Callable[[Any], Any] | None) -> None:
+        self._connection = connection
         self._request = request
         self._convert = convert
         self._has_begun = False
@@ -51,12 +51,12 @@ class Stream:
     async def cancel(self) -> None:
         """Stops this run, or withdraws it if it waits. The iteration goes on to its end, with the status `stopped`."""
         if self._request.is_sent and not self._request.status:
-            await self._client._cancel({"targetRequestId": self.request_id})
+            await self._connection.cancel({"targetRequestId": self.request_id})
 
     async def steer(self, prompt: str) -> Result:
         """Adds a prompt to this run, which joins it at its next boundary. `joined` is False if the run was over."""
         body = {"submit": {"prompt": prompt, "targetRequestId": self.request_id}}
-        return await Stream(self._client, self._client._new(body), None)
+        return await Stream(self._connection, self._connection.new(body), None)
 
     def _begin(self) -> None:
         if self._has_begun:
@@ -66,10 +66,10 @@ class Stream:
     async def _finish(self) -> Result:
         self._begin()
         try:
-            await self._client._send(self._request)
+            await self._connection.send(self._request)
             await self._request.finished()
         except BaseException:
-            self._client._abandon(self._request)
+            self._connection.abandon(self._request)
             raise
         return self._end()
 
@@ -93,7 +93,7 @@ class Events:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._request = stream._request
-        self._client = stream._client
+        self._connection = stream._connection
         self._is_over = False
 
     def __aiter__(self) -> Events:
@@ -105,8 +105,8 @@ class Events:
             await self._more()
         event, size = request.events.popleft()
         request.taken_bytes += size
-        if self._client._is_paused:
-            self._client._flow()
+        if self._connection.is_paused:
+            self._connection.flow()
         return event
 
     async def _more(self) -> None:
@@ -115,7 +115,7 @@ class Events:
         request = self._request
         try:
             if not request.is_sent:
-                await self._client._send(request)
+                await self._connection.send(request)
             while not request.events and not request.status:
                 await request.changed()
         except BaseException:
@@ -133,12 +133,12 @@ class Events:
     def _leave(self) -> None:
         if not self._is_over:
             self._is_over = True
-            self._client._abandon(self._request)
+            self._connection.abandon(self._request)
 
     def close(self) -> None:
         """Ends the iteration; a run that goes on is stopped."""
         if not self._is_over:
-            self._client._in_loop(self._leave)
+            self._connection.in_loop(self._leave)
 
     def __del__(self) -> None:
         self.close()

@@ -215,14 +215,15 @@ class Stream:
         request, has_news = self._stream._request, threading.Event()
         request.on_wake = has_news.set
         try:
-            self._chat._wait(self._chat._chat._send(request))
+            connection = self._chat._chat._connection
+            self._chat._wait(connection.send(request))
             while not request.status or request.events:
                 has_news.clear()
                 if not request.events and not request.status:
                     has_news.wait()
                 yield from request.take_all()
-                if self._chat._chat._is_paused:
-                    self._chat._chat._in_loop(self._chat._chat._flow)
+                if connection.is_paused:
+                    connection.in_loop(connection.flow)
             events.finish()
         finally:
             events.close()

@@ -89,4 +89,4 @@ def wait_until_gone(pid):
 
 
 def pid_of(chat):
-    return chat._process._popen.pid
+    return chat._connection.process._popen.pid

@@ -84,7 +84,7 @@ class Frames(unittest.IsolatedAsyncioTestCase):
             stream = chat.stream("x")
             events = aiter(stream)
             await anext(events)
-            while not chat._is_paused:
+            while not chat._connection.is_paused:
                 await asyncio.sleep(0)
             waiting = stream._request.waiting_bytes
             self.assertLess(waiting, 9 * 1024 * 1024)
@@ -209,7 +209,7 @@ class Killed(unittest.TestCase):
                 chat = await duologue.Duologue(binary=sys.argv[1], engine="echo", args=["--echo-delay-ms=60000"]).start()
                 async for event in chat.stream("x"):
                     if isinstance(event, duologue.messages.ProviderCallStarted):
-                        print(chat._process._popen.pid, flush=True)
+                        print(chat._connection.process._popen.pid, flush=True)
             asyncio.run(main())
             """
         )
@@ -227,7 +227,7 @@ class Killed(unittest.TestCase):
                 async def start():
                     return await duologue.Duologue(binary=sys.argv[1], engine="echo").start()
                 chat = asyncio.run(start())
-                print(chat._process._popen.pid, flush=True)
+                print(chat._connection.process._popen.pid, flush=True)
                 {keep}
                 """
             )

@@ -1,0 +1,77 @@
+"""Calls of tools and questions to the program, while their run waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from . import messages as m
+from ._errors import DuologueError, TooLong
+from ._message import JsonObject, Message
+from ._tools import Approve, Tool, decide
+
+Send = Callable[[JsonObject], Awaitable[Any]]
+
+
+class Calls:
+    """The work that runs of the conversation wait for. `send` sends a request and waits for its `done`."""
+
+    def __init__(self, send: Send, approve: Approve | None, approve_timeout: float) -> None:
+        self._send = send
+        self._approve = approve
+        self._approve_timeout = approve_timeout
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def see(self, event: Message, tools: dict[str, Tool]) -> None:
+        """Begins or ends work, as the event says."""
+        if isinstance(event, m.FrontendToolCallRequested):
+            self._begin(event.tool_call_id, self._run(event, tools.get(event.tool_name)))
+        elif isinstance(event, m.ToolApprovalRequested):
+            self._begin(event.tool_call_id + ":approval", self._decide(event))
+        elif isinstance(event, m.ToolResultReady):
+            # The run does not wait for the call any more, whatever becomes of it here.
+            self._end(event.tool_call_id)
+        elif isinstance(event, m.ToolApprovalResolved):
+            self._end(event.tool_call_id + ":approval")
+
+    def end_all(self) -> None:
+        """Nobody waits for anything any more."""
+        for name in list(self._tasks):
+            self._end(name)
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[name] = task
+        task.add_done_callback(lambda task: self._tasks.pop(name, None) if self._tasks.get(name) is task else None)
+
+    def _end(self, name: str) -> None:
+        if task := self._tasks.pop(name, None):
+            task.cancel()
+
+    async def _run(self, event: m.FrontendToolCallRequested, tool: Tool | None) -> None:
+        if tool:
+            result = await tool.call(event.input or {})
+        else:
+            result = {"status": "error", "error": f"There is no tool {event.tool_name}."}
+        line = {"toolCallId": event.tool_call_id, **result}
+        try:
+            json.dumps(line)
+        except (TypeError, ValueError) as error:
+            line = {"toolCallId": event.tool_call_id, "status": "error", "error": f"The result is no JSON: {error}"}
+        await self._tell({"toolResult": line})
+
+    async def _decide(self, event: m.ToolApprovalRequested) -> None:
+        decision = await decide(self._approve, event, self._approve_timeout)
+        await self._tell({"approve": {"toolCallId": event.tool_call_id, **decision}})
+
+    async def _tell(self, body: JsonObject) -> None:
+        try:
+            await self._send(body)
+        except TooLong as error:
+            # The model has to know, and the run would wait.
+            result = {"toolCallId": body["toolResult"]["toolCallId"], "status": "error", "error": str(error)}
+            await self._tell({"toolResult": result})
+        except DuologueError:
+            pass  # The call does not wait any more.

@@ -1,0 +1,390 @@
+"""The process, its one reader, and the requests that wait for their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import Callable
+
+from . import messages as m
+from ._calls import Calls
+from ._errors import (
+    Closed,
+    DuologueError,
+    ProcessEnded,
+    ProtocolError,
+    RequestError,
+    StoreError,
+    TooLong,
+    error_of,
+)
+from ._hello import check_hello, request_bytes_max
+from ._lines import Lines, Overlong
+from ._message import JsonObject, Message, payload_of
+from ._process import Process, find_binary
+from ._requests import PAUSE_BYTES, QUEUE_BYTES_MAX, Request
+from ._settings import Settings
+
+# Of later servers: each is asked for by itself, and may be unknown.
+NEWER_EXTENSIONS = ("tool-progress",)
+_decode = json.JSONDecoder().raw_decode
+
+
+class Connection:
+    """A process and the requests in flight. It is started again after its end with the same settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.process: Process | None = None
+        self.failure: DuologueError | None = Closed(
+            "The client has not been started: use `async with`, or `start`."
+        )
+        self.hello: m.HelloFrame | None = None
+        self.initial: m.SnapshotFrame | None = None
+        self.store_error: StoreError | None = None
+        self.session_id = ""
+        self.shown: dict[str, m.TextPatch | m.ReasoningPatch] = {}
+        self.is_paused = False
+        self._numbers = itertools.count(1)
+        self._last_event: Message | None = None
+        self._last_ordinal = 0
+        self._requests: dict[str, Request] = {}
+
+    async def start(self) -> None:
+        """Starts the process, and checks what it is."""
+        if self.process:
+            raise DuologueError("The client is started already.")
+        self._loop = asyncio.get_running_loop()
+        self._lines = Lines(self.settings.line_bytes_max)
+        self._requests = {}
+        self._abandoned: set[str] = set()
+        self._fed: Request | None = None
+        self._calls = Calls(lambda body: self.request(**body), self.settings.approve, self.settings.approve_timeout)
+        self._ending: asyncio.Task[None] | None = None
+        self.is_paused = self._is_closing = False
+        self.failure = None
+        self._fatal: RequestError | None = None
+        self.hello = None
+        self.session_id = ""
+        self._begun = self._loop.create_future()
+        command = [find_binary(self.settings.binary), "rpc", *self.settings.args]
+        self.process = Process(command, self.settings.env, self.settings.cwd, self._on_bytes, self._on_end)
+        try:
+            await asyncio.wait_for(self._begin(), self.settings.start_timeout)
+        except (TimeoutError, asyncio.TimeoutError):
+            await self._abort()
+            raise ProtocolError(f"{command[0]} did not begin within {self.settings.start_timeout:g} s.{self._tail()}") from None
+        except BaseException:
+            await self._abort()
+            raise
+
+    async def close(self) -> None:
+        """Stops what runs, and ends the process."""
+        process = self.process
+        if not process:
+            return
+        self._is_closing = True
+        self._pause(False)
+        self._calls.end_all()
+        if self.failure is None:
+            self._write({"requestId": self._id(), "cancel": {"waiting": True}})
+            self._write({"requestId": self._id(), "cancel": {}})
+            self._write({"requestId": self._id(), "shutdown": {}})
+            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(process.drained(), self.settings.close_timeout)
+        await process.end(self.settings.close_timeout)
+        self.process = None
+        self._fail(Closed("The client was closed."))
+
+    async def restart(self) -> None:
+        """Starts the process again after its end."""
+        if self.process:
+            await self.process.end(self.settings.close_timeout)
+            self.process = None
+        await self.start()
+
+    @property
+    def ordinal(self) -> int:
+        """Ordinal of the last event that was received."""
+        return max(self._last_ordinal, self._last_event.ordinal if self._last_event else 0)
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the process wrote to standard error."""
+        return self.process.stderr if self.process else ""
+
+    # Sending
+
+    def _id(self) -> str:
+        return f"py-{next(self._numbers)}"
+
+    def new(self, body: JsonObject) -> Request:
+        return Request(self._id(), body)
+
+    async def send(self, request: Request) -> None:
+        if request.is_run and not self.settings.is_queueing:
+            await self._settle()
+        if self.failure:
+            raise self.failure
+        line = json.dumps({"requestId": request.id, **request.body}, ensure_ascii=False).encode()
+        limit = request_bytes_max(self.hello)
+        if len(line) > limit:
+            raise TooLong(f"The request has {len(line)} bytes, and the server takes {limit}.")
+        assert self.process
+        self._requests[request.id] = request
+        request.is_sent = True
+        self.flow()
+        self.process.write(line + b"\n")
+        await self.process.drained()
+
+    async def _settle(self) -> None:
+        """Waits for the end of runs that nobody waits for any more: a prompt before that would be refused."""
+        deadline = self._loop.time() + self.settings.cancel_timeout if self._abandoned else 0
+        for request in [self._requests[name] for name in self._abandoned if name in self._requests]:
+            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(request.finished(), max(0, deadline - self._loop.time()))
+
+    def _write(self, body: JsonObject) -> None:
+        if self.process:
+            self.process.write(json.dumps(body).encode() + b"\n")
+
+    def abandon(self, request: Request) -> None:
+        """Nobody waits for the run any more."""
+        request.drop_events()
+        if request.is_sent and not request.status and not self.failure:
+            self._abandoned.add(request.id)
+            self._write({"requestId": self._id(), "cancel": {"targetRequestId": request.id}})
+        self.flow()
+
+    async def request(self, **body: JsonObject) -> Request:
+        """Sends a request, and returns it when it has its `done`."""
+        request = self.new(body)
+        await self.send(request)
+        await request.finished()
+        if request.error:
+            raise request.error
+        return request
+
+    async def cancel(self, body: JsonObject) -> bool:
+        try:
+            await self.request(cancel=body)
+        except RequestError as error:
+            if error.code == "no_active_request":
+                return False
+            raise
+        return True
+
+    def in_loop(self, act: Callable[[], None]) -> None:
+        """Calls `act` in the loop of the client, from any thread; not at all if the loop is closed."""
+        loop = getattr(self, "_loop", None)
+        if loop is None or loop.is_closed():
+            return
+        try:
+            is_here = asyncio.get_running_loop() is loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            act()
+        else:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(act)
+
+    # Receiving
+
+    def _on_bytes(self, chunk: bytes) -> None:
+        if self._is_closing and not self._requests:
+            return
+        self._feed(chunk)
+        if self._fed:
+            self._fed.wake()
+            self._fed = None
+
+    def _feed(self, chunk: bytes) -> None:
+        for line in self._lines.feed(chunk):
+            if isinstance(line, Overlong):
+                self._overlong(line)
+                continue
+            try:
+                text = line.decode()
+                frame, end = _decode(text)
+                if end != len(text):
+                    raise ValueError("text after the frame")
+                self._frame(frame, len(line))
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                excerpt = line[:200].decode(errors="replace")
+                self._break(ProtocolError(f"The process wrote a line that is no frame: {excerpt!r}.{self._tail()}"))
+                return
+
+    def _frame(self, frame: JsonObject, size: int) -> None:
+        if self.hello is None:
+            self._greet(frame)
+            return
+        request = self._requests.get(frame.get("requestId", ""))
+        event = frame.get("uiEvent")
+        if event is not None:
+            message = payload_of(event.get("payload") or {}, frame)
+            self._event(request, message, size)  # type: ignore[arg-type]
+        elif request:
+            self._answer(request, frame)
+        elif "requestId" not in frame:
+            self._of_session(frame)
+
+    def _event(self, request: Request | None, event: Message, size: int) -> None:
+        self._last_event = event
+        kind = type(event)
+        if kind is m.TextPatch or kind is m.ReasoningPatch:
+            self.shown[event.raw.get("messageId", "")] = event  # type: ignore[assignment]
+        elif kind in _OF_CALLS:
+            self._calls.see(event, self.settings.tools)
+        elif isinstance(event, m.StoreDegraded):
+            self._store_degraded(event)
+        if request:
+            request.event(event, size)
+            if request is not self._fed:
+                if self._fed:
+                    self._fed.wake()
+                self._fed = request
+            if request.put_bytes - request.taken_bytes > PAUSE_BYTES:
+                self._crowd(request)
+        elif not event.request_id:
+            self._notice(event)
+
+    def _answer(self, request: Request, frame: JsonObject) -> None:
+        if (done := frame.get("done")) is not None:
+            del self._requests[request.id]
+            self._abandoned.discard(request.id)
+            if request.is_run:
+                self.shown.clear()
+            request.done(done.get("status", ""))
+            self.flow()
+        elif (error := frame.get("error")) is not None:
+            request.fail(error.get("code", ""), error.get("message", ""), error.get("detail", ""))
+            self._terminal(error)
+        elif (snapshot := frame.get("snapshot")) is not None:
+            request.snapshot = m.SnapshotFrame(snapshot)
+
+    def _of_session(self, frame: JsonObject) -> None:
+        if (snapshot := frame.get("snapshot")) is not None:
+            self.initial = m.SnapshotFrame(snapshot)
+            self._last_ordinal = max(self._last_ordinal, self.initial.snapshot_ordinal)
+            self.session_id = frame.get("sessionId", "")
+        elif (error := frame.get("error")) is not None:
+            failure = error_of(error.get("code", ""), error.get("message", ""), error.get("detail", ""))
+            self._terminal(error)
+            if isinstance(failure, StoreError):
+                self.store_error = failure
+            self._notice(failure)
+
+    def _terminal(self, error: JsonObject) -> None:
+        if error.get("terminal"):
+            self._fatal = error_of(error.get("code", ""), error.get("message", ""), error.get("detail", ""))
+
+    def _greet(self, frame: JsonObject) -> None:
+        try:
+            self.hello = check_hello(frame)
+        except ProtocolError as error:
+            self._break(type(error)(f"{error}{self._tail()}"))
+            return
+        self.session_id = frame.get("sessionId", "")
+        if not self._begun.done():
+            self._begun.set_result(None)
+
+    async def _begin(self) -> None:
+        await self._begun
+        # The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
+        try:
+            for name in NEWER_EXTENSIONS:
+                await self._enable_if_known(name)
+            if self.settings.tools:
+                await self.request(declareTools={"tools": [tool.descriptor() for tool in self.settings.tools.values()]})
+        except ProcessEnded as ended:
+            # What it was that ended it says more.
+            raise self._fatal or ended from None
+
+    async def _enable_if_known(self, name: str) -> None:
+        try:
+            await self.request(enable={"extensions": [name]})
+        except RequestError as error:
+            if error.code != "unknown_extension":
+                raise
+
+    def _on_end(self) -> None:
+        self._ending = self._loop.create_task(self._ended())
+
+    async def _ended(self) -> None:
+        process = self.process
+        if not process or self._is_closing:
+            return
+        await process.end(self.settings.close_timeout)
+        status = process.status
+        how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
+        cause = f": {self._fatal}" if self._fatal else "."
+        self._fail(ProcessEnded(f"duologue {how}{cause}{self._tail()}", status, process.stderr))
+
+    def _break(self, failure: DuologueError) -> None:
+        """What the process writes can't be read any more."""
+        self._fail(failure)
+        self._is_closing = True
+        if self.process:
+            self._ending = self._loop.create_task(self.process.end(0))
+
+    def _fail(self, failure: DuologueError) -> None:
+        if self.failure is None or isinstance(failure, Closed):
+            self.failure = failure
+        self._calls.end_all()
+        requests, self._requests = self._requests, {}
+        self._abandoned.clear()
+        for request in requests.values():
+            request.end(self.failure)
+        if not self._begun.done():
+            self._begun.set_exception(self.failure)
+            self._begun.exception()
+
+    async def _abort(self) -> None:
+        if self.process:
+            process, self.process = self.process, None
+            self._is_closing = True
+            await process.end(0)
+        self.failure = self.failure or Closed("The client could not be started.")
+
+    def _overlong(self, line: Overlong) -> None:
+        error = TooLong(f"The server wrote a line of more than {self.settings.line_bytes_max} bytes.")
+        hit = [r for name, r in self._requests.items() if line.request_id in (name, None)]
+        for request in hit:
+            request.error = request.error or error
+            if request.is_run:
+                self.abandon(request)
+
+    def _crowd(self, request: Request) -> None:
+        if request.waiting_bytes > QUEUE_BYTES_MAX:
+            request.error = TooLong(f"More than {QUEUE_BYTES_MAX} bytes of events wait to be read.")
+            self.abandon(request)
+        self.flow()
+
+    def flow(self) -> None:
+        """Reads on, unless a stream is behind and nobody waits for anything else."""
+        requests = self._requests.values()
+        self._pause(any(r.waiting_bytes > PAUSE_BYTES for r in requests) and all(r.is_streamed for r in requests))
+
+    def _pause(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        if self.process:
+            self.process.pause(is_paused)
+
+    def _store_degraded(self, event: m.StoreDegraded) -> None:
+        # The ordinals from there on are given out again.
+        if event.first_missing_ordinal:
+            self._last_ordinal, self._last_event = event.first_missing_ordinal - 1, None
+
+    def _notice(self, notice: Message | DuologueError) -> None:
+        if self.settings.on_notice:
+            self.settings.on_notice(notice)
+
+    def _tail(self) -> str:
+        tail = self.stderr.strip()
+        return f" It wrote to standard error: {tail[-2000:]}" if tail else ""
+
+
+_OF_CALLS = (m.FrontendToolCallRequested, m.ToolApprovalRequested, m.ToolApprovalResolved, m.ToolResultReady)
