@@ -13,10 +13,12 @@
  * @packageDocumentation
  */
 
-export { Duologue, type Change, type Entity, type Options, type PromptOptions, type Snapshot } from "./client.js";
+export { Duologue } from "./client.js";
 export * from "./errors.js";
 export type { Event, EventOf, Payloads, UnknownEvent } from "./events.js";
+export type { Options, PromptOptions } from "./options.js";
 export type { Result, ToolCall } from "./result.js";
 export type { Schema, StandardSchema } from "./schema.js";
+export type { Change, Entity, Snapshot } from "./snapshot.js";
 export type { Stream } from "./stream.js";
 export { tool, type Approve, type Decision, type Tool } from "./tools.js";

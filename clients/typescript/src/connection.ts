@@ -1,0 +1,397 @@
+import { resolve } from "node:path";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { Calls } from "./calls.js";
+import {
+  Closed,
+  DuologueError,
+  errorOf,
+  ProcessEnded,
+  ProtocolError,
+  RequestError,
+  StoreError,
+  TooLong,
+  type ErrorFrameJson,
+} from "./errors.js";
+import { FrameEvent, type Event, type EventFrameJson, type Payloads } from "./events.js";
+import { checkHello, requestBytesMax } from "./hello.js";
+import { Lines, Overlong } from "./lines.js";
+import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
+import { commandLine, type Options } from "./options.js";
+import { findBinary, Process } from "./process.js";
+import { Request } from "./requests.js";
+import type { Result } from "./result.js";
+import { readSnapshot, type Snapshot } from "./snapshot.js";
+import { Stream, type Owner } from "./stream.js";
+import { descriptorOf, within, type Tool } from "./tools.js";
+
+// Of later servers: each is asked for by itself, and may be unknown.
+const NEWER_EXTENSIONS = ["tool-progress"];
+const LINE_BYTES_MAX = 256 * 1024 * 1024;
+const PAUSE_BYTES = 8 * 1024 * 1024;
+const QUEUE_BYTES_MAX = 256 * 1024 * 1024;
+const STDERR_CHARS = 2000;
+const START_MS = 30_000;
+const CLOSE_MS = 5000;
+const CANCEL_MS = 5000;
+
+interface Frame {
+  sessionId?: string;
+  requestId?: string;
+  hello?: JsonObject;
+  snapshot?: JsonObject;
+  uiEvent?: EventFrameJson["uiEvent"];
+  error?: ErrorFrameJson;
+  done?: { status?: string };
+}
+
+interface Patch {
+  messageId?: string;
+  offset?: string;
+  text?: string;
+  mode?: string;
+}
+
+/** A process, its one reader, and the requests in flight. It is started again after its end with the same options. */
+export class Connection implements Owner {
+  failure: DuologueError | undefined;
+  hello: HelloFrame | undefined;
+  initial: Snapshot | undefined;
+  sessionId = "";
+  storeError: StoreError | undefined;
+  tools: Map<string, Tool>;
+  /** The last patch of each text of the active run. */
+  readonly shown = new Map<string, Patch>();
+  readonly #calls: Calls;
+  #numbers = 0;
+  #process: Process | undefined;
+  #fatal: RequestError | undefined;
+  #begun!: () => void;
+  #requests = new Map<string, Request>();
+  #abandoned = new Set<Request>();
+  #isClosing = false;
+  #isPaused = false;
+  #lastEvent: FrameEvent | undefined;
+  #lastOrdinal = 0n;
+
+  constructor(readonly options: Options) {
+    this.tools = new Map((options.tools ?? []).map((tool) => [tool.name, tool]));
+    this.#calls = new Calls((body) => this.request(body), options.approve, options.approveTimeoutMs);
+  }
+
+  /** Starts the process, and checks what it is. */
+  async start(): Promise<void> {
+    const command = [findBinary(this.options.binary), ...commandLine(this.options)];
+    this.failure = this.#fatal = this.hello = undefined;
+    this.#isClosing = this.#isPaused = false;
+    this.#abandoned.clear();
+    const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
+    const begun = new Promise<void>((resolve) => (this.#begun = resolve));
+    const { env, cwd } = this.options;
+    const child: Process = new Process(
+      command,
+      { env: { ...process.env, ...env }, cwd: cwd && resolve(cwd) },
+      {
+        bytes: (chunk) => this.#process === child && this.#bytes(lines, chunk),
+        end: (failure) => this.#process === child && this.#ended(child, failure),
+      },
+    );
+    this.#process = child;
+    try {
+      const ms = this.options.startTimeoutMs ?? START_MS;
+      const late = () => new ProtocolError(`${command[0]} did not begin within ${ms / 1000} s.${this.#tail()}`);
+      await within(this.#begin(begun), ms, late);
+    } catch (error) {
+      this.#isClosing = true;
+      await child.end(0);
+      this.failure ??= error as DuologueError;
+      this.#process = undefined;
+      throw error;
+    }
+  }
+
+  async #begin(begun: Promise<void>): Promise<void> {
+    await begun;
+    if (this.failure) throw this.#fatal ?? this.failure;
+    // The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
+    try {
+      for (const name of NEWER_EXTENSIONS) await this.#enableIfKnown(name);
+      const tools = [...this.tools.values()].map(descriptorOf);
+      if (tools.length > 0) await this.request({ declareTools: { tools } });
+    } catch (error) {
+      // What it was that ended the process says more.
+      throw error instanceof ProcessEnded ? (this.#fatal ?? error) : error;
+    }
+  }
+
+  async #enableIfKnown(name: string): Promise<void> {
+    try {
+      await this.request({ enable: { extensions: [name] } });
+    } catch (error) {
+      if (!(error instanceof RequestError && error.code === "unknown_extension")) throw error;
+    }
+  }
+
+  /** Stops what runs, and ends the process. */
+  async close(): Promise<void> {
+    const process = this.#process;
+    if (!process) return;
+    this.#isClosing = true;
+    this.#calls.endAll();
+    if (!this.failure) {
+      for (const body of [{ cancel: { waiting: true } }, { cancel: {} }, { shutdown: {} }]) this.#tell(body);
+    }
+    await process.end(this.options.closeTimeoutMs ?? CLOSE_MS);
+    this.#process = undefined;
+    this.failure = undefined;
+    this.#fail(new Closed("The client was closed."));
+  }
+
+  /** Starts the process again after its end. */
+  async restart(): Promise<void> {
+    await this.#process?.end(this.options.closeTimeoutMs ?? CLOSE_MS);
+    await this.start();
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  get ordinal(): bigint {
+    const last = this.#lastEvent?.ordinal ?? 0n;
+    return last > this.#lastOrdinal ? last : this.#lastOrdinal;
+  }
+
+  get stderr(): string {
+    return this.#process?.stderr ?? "";
+  }
+
+  // Sending
+
+  /** A request that has not been sent. */
+  new(body: JsonObject): Request {
+    return new Request(this.#id(), body);
+  }
+
+  /** Sends a request; settles when it has its `done`. */
+  async request(body: JsonObject): Promise<JsonObject | undefined> {
+    const request = this.new(body);
+    await this.send(request);
+    await request.finished;
+    if (request.error) throw request.error;
+    return request.snapshot;
+  }
+
+  async send(request: Request): Promise<void> {
+    if (request.isRun && this.options.onBusy !== "queue") await this.#settle();
+    if (request.status) return;
+    if (this.failure) throw this.failure;
+    const line = JSON.stringify({ requestId: request.id, ...request.body });
+    const bytes = Buffer.byteLength(line);
+    const limit = requestBytesMax(this.hello);
+    if (bytes > limit) throw new TooLong(`The request has ${bytes} bytes, and the server takes ${limit}.`);
+    this.#requests.set(request.id, request);
+    request.isSent = true;
+    this.#process?.hold(true);
+    this.#flow();
+    this.#process?.write(line + "\n");
+  }
+
+  abandon(request: Request): void {
+    request.dropEvents();
+    if (request.isSent && !request.status && !this.failure) {
+      this.#abandoned.add(request);
+      this.#tell({ cancel: { targetRequestId: request.id } });
+    }
+    this.#flow();
+  }
+
+  stop(request: Request): void {
+    this.#tell({ cancel: { targetRequestId: request.id } });
+    const timer = setTimeout(() => request.done("stopped"), this.options.cancelTimeoutMs ?? CANCEL_MS);
+    void request.finished.then(() => clearTimeout(timer));
+  }
+
+  cancelRun(targetRequestId: string): Promise<boolean> {
+    return this.cancel({ targetRequestId });
+  }
+
+  async steerRun(targetRequestId: string, prompt: string): Promise<Result> {
+    return new Stream(this, this.new({ submit: { prompt, targetRequestId } }));
+  }
+
+  flow(): void {
+    if (this.#isPaused) this.#flow();
+  }
+
+  #id(): string {
+    this.#numbers += 1;
+    return `js-${this.#numbers}`;
+  }
+
+  /** Writes a request whose answer nobody waits for. */
+  #tell(body: JsonObject): void {
+    this.#process?.write(JSON.stringify({ requestId: this.#id(), ...body }) + "\n");
+  }
+
+  async cancel(cancel: JsonObject): Promise<boolean> {
+    try {
+      await this.request({ cancel });
+      return true;
+    } catch (error) {
+      if (error instanceof RequestError && error.code === "no_active_request") return false;
+      throw error;
+    }
+  }
+
+  /** Waits for the end of runs that nobody waits for any more: a prompt before that would be refused. */
+  async #settle(): Promise<void> {
+    const ends = Promise.all([...this.#abandoned].map((request) => request.finished));
+    if (this.#abandoned.size === 0) return;
+    const late = () => new Error("late");
+    await within(ends, this.options.cancelTimeoutMs ?? CANCEL_MS, late).catch(() => undefined);
+  }
+
+  #ended(child: Process, failure: Error | undefined): void {
+    const how = child.signal ? `was killed by ${child.signal}` : `ended with status ${child.status}`;
+    const cause = this.#fatal ? `: ${this.#fatal.message}` : ".";
+    const message = `duologue ${how}${cause}${this.#tail()}`;
+    this.#fail((failure as DuologueError) ?? new ProcessEnded(message, child.status, child.signal, child.stderr));
+  }
+
+  /** What the process writes can't be read any more. */
+  #break(failure: DuologueError): void {
+    this.#fail(failure);
+    void this.#process?.end(0);
+  }
+
+  #fail(failure: DuologueError): void {
+    this.failure ??= failure;
+    this.#calls.endAll();
+    const requests = [...this.#requests.values()];
+    this.#requests.clear();
+    this.#abandoned.clear();
+    for (const request of requests) request.end(this.failure);
+    this.#begun();
+  }
+
+  // Receiving
+
+  #bytes(lines: Lines, chunk: Buffer): void {
+    for (const line of lines.feed(chunk)) {
+      if (this.failure) return;
+      if (line instanceof Overlong) {
+        this.#overlong(line);
+        continue;
+      }
+      try {
+        this.#frame(JSON.parse(line) as Frame, line.length);
+      } catch (error) {
+        if (error instanceof DuologueError) throw error;
+        const excerpt = JSON.stringify(line.slice(0, 200));
+        this.#break(new ProtocolError(`The process wrote a line that is no frame: ${excerpt}.${this.#tail()}`));
+      }
+    }
+  }
+
+  #frame(frame: Frame, size: number): void {
+    if (!this.hello) return this.#greet(frame);
+    const request = frame.requestId === undefined ? undefined : this.#requests.get(frame.requestId);
+    if (frame.uiEvent) this.#event(request, new FrameEvent(frame as EventFrameJson), size);
+    else if (request) this.#answer(request, frame);
+    else if (frame.requestId === undefined) this.#ofSession(frame);
+  }
+
+  #event(request: Request | undefined, event: FrameEvent, size: number): void {
+    this.#lastEvent = event;
+    this.#act(event);
+    if (request) {
+      request.event(event, size);
+      if (request.waitingBytes > PAUSE_BYTES) this.#crowd(request);
+    } else if (!event.requestId) {
+      this.options.onNotice?.(event as unknown as Event);
+    }
+  }
+
+  #act(event: FrameEvent): void {
+    if (event.name === "ChatTextPatch" || event.name === "ChatReasoningPatch") {
+      const patch = event.json as Patch;
+      this.shown.set(patch.messageId ?? "", patch);
+    } else if (event.name === "StoreDegraded") {
+      const { firstMissingOrdinal } = event.payload as Payloads["StoreDegraded"];
+      // The ordinals from there on are given out again.
+      if (firstMissingOrdinal) [this.#lastOrdinal, this.#lastEvent] = [firstMissingOrdinal - 1n, undefined];
+    } else {
+      this.#calls.see(event, this.tools);
+    }
+  }
+
+  #answer(request: Request, frame: Frame): void {
+    if (frame.done) {
+      this.#requests.delete(request.id);
+      this.#abandoned.delete(request);
+      if (request.isRun) this.shown.clear();
+      request.done(frame.done.status ?? "");
+      this.#flow();
+      if (this.#requests.size === 0) this.#process?.hold(false);
+    } else if (frame.error) {
+      request.fail(frame.error);
+      if (frame.error.terminal) this.#fatal = errorOf(frame.error);
+    } else if (frame.snapshot) {
+      request.snapshot = frame.snapshot;
+    }
+  }
+
+  #ofSession(frame: Frame): void {
+    if (frame.snapshot) {
+      this.initial = readSnapshot(frame.snapshot);
+      this.sessionId = frame.sessionId ?? "";
+      if (this.initial.ordinal > this.#lastOrdinal) this.#lastOrdinal = this.initial.ordinal;
+    } else if (frame.error) {
+      const error = errorOf(frame.error);
+      if (frame.error.terminal) this.#fatal = error;
+      if (error instanceof StoreError) this.storeError = error;
+      this.options.onNotice?.(error);
+    }
+  }
+
+  #greet(frame: Frame): void {
+    try {
+      this.hello = checkHello(frame.hello, this.#tail());
+    } catch (error) {
+      if (!(error instanceof DuologueError)) throw error;
+      return this.#break(error);
+    }
+    this.sessionId = frame.sessionId ?? "";
+    this.#begun();
+  }
+
+  #overlong(line: Overlong): void {
+    const error = new TooLong(`The server wrote a line of more than ${this.options.lineBytesMax ?? LINE_BYTES_MAX} bytes.`);
+    for (const request of [...this.#requests.values()]) {
+      if (line.requestId !== undefined && line.requestId !== request.id) continue;
+      request.error ??= error;
+      if (request.isRun) this.abandon(request);
+    }
+  }
+
+  #crowd(request: Request): void {
+    if (request.waitingBytes > QUEUE_BYTES_MAX) {
+      request.error = new TooLong(`More than ${QUEUE_BYTES_MAX} bytes of events wait to be read.`);
+      this.abandon(request);
+    }
+    this.#flow();
+  }
+
+  /** Reads on, unless a stream is behind and nobody waits for anything else. */
+  #flow(): void {
+    const requests = [...this.#requests.values()];
+    const isBehind = requests.some((request) => request.waitingBytes > PAUSE_BYTES);
+    this.#isPaused = isBehind && requests.every((request) => request.isStreamed);
+    this.#process?.pause(this.#isPaused);
+  }
+
+  #tail(): string {
+    const tail = this.stderr.trim().slice(-STDERR_CHARS);
+    return tail ? ` It wrote to standard error: ${tail}` : "";
+  }
+}
