@@ -1,0 +1,76 @@
+package duologue_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	duologue "duologue/clients/go"
+)
+
+func TestBusy(t *testing.T) {
+	chat := start(t, args("--echo-delay-ms=60000"))
+	for range chat.Stream(t.Context(), "x").Events() {
+		_, err := chat.Run(t.Context(), "y")
+		equal(t, errors.Is(err, duologue.ErrBusy), true)
+		break
+	}
+}
+
+func TestAnotherSession(t *testing.T) {
+	chat := start(t, args())
+	run(t, chat, "x")
+	_, err := chat.Request(t.Context(), m{"sessionId": "another", "snapshot": m{}})
+	equal(t, errors.Is(err, duologue.ErrSessionMismatch), true)
+}
+
+func TestErrorsOfAProvider(t *testing.T) {
+	address := provider(t, 429, "retry-after", "90")
+	chat := start(t, duologue.Options{
+		Engine: "openai", Model: "m", Args: []string{"--base-url=" + address}, Env: []string{"OPENAI_API_KEY=not-a-secret"},
+	})
+	_, err := chat.Run(t.Context(), "x")
+	var failed *duologue.ProviderError
+	equal(t, errors.As(err, &failed) && errors.Is(err, duologue.ErrProvider), true)
+	equal(t, []any{failed.Class, failed.RetryAfter, failed.Retryable}, []any{"rate_limited", 90 * time.Second, true})
+	_, err = start(t, unreachable).Run(t.Context(), "x")
+	equal(t, errors.As(err, &failed), true)
+	equal(t, []any{failed.Class, failed.RetryAfter}, []any{"network", time.Duration(0)})
+}
+
+func TestErrorsOfTools(t *testing.T) {
+	chat := start(t, args())
+	_, err := chat.Request(t.Context(), m{"toolResult": m{"toolCallId": "unknown"}})
+	equal(t, errors.Is(err, duologue.ErrTool), true)
+	err = chat.SetTools(t.Context(), duologue.Tool{Name: "no name"})
+	equal(t, errors.Is(err, duologue.ErrTool), true)
+}
+
+func TestErrorsOfAStore(t *testing.T) {
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	start(t, options)
+	_, err := duologue.Start(t.Context(), options)
+	var failed *duologue.RequestError
+	equal(t, errors.Is(err, duologue.ErrStore) && errors.As(err, &failed) && failed.Code == "session_locked", true)
+}
+
+func TestErrorsOfACommandLine(t *testing.T) {
+	_, err := duologue.Start(t.Context(), args("--nonsense"))
+	equal(t, errors.Is(err, duologue.ErrConfig), true)
+	contains(t, err.Error(), "--nonsense")
+}
+
+func TestNotInstalled(t *testing.T) {
+	_, err := duologue.Start(t.Context(), duologue.Options{Binary: "/nowhere/duologue"})
+	equal(t, errors.Is(err, duologue.ErrNotInstalled), true)
+	contains(t, err.Error(), "the option Binary")
+	t.Setenv("PATH", "/nowhere")
+	t.Setenv("DUOLOGUE_BIN", "/nowhere/duologue")
+	_, err = duologue.Start(t.Context(), duologue.Options{})
+	contains(t, err.Error(), "the variable DUOLOGUE_BIN")
+	t.Setenv("DUOLOGUE_BIN", "")
+	_, err = duologue.Start(t.Context(), duologue.Options{})
+	equal(t, errors.Is(err, duologue.ErrNotInstalled), true)
+	contains(t, err.Error(), "not on the PATH")
+}

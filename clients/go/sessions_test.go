@@ -1,0 +1,118 @@
+package duologue_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	duologue "duologue/clients/go"
+)
+
+func TestASessionGoesOn(t *testing.T) {
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	chat := start(t, options)
+	run(t, chat, "one")
+	seen := chat.Ordinal()
+	_ = chat.Close()
+	chat = start(t, options)
+	equal(t, []any{chat.SessionID(), chat.Ordinal(), len(chat.Initial().Entities)}, []any{"ada", seen, 2})
+	contains(t, run(t, chat, "two").Text, "Turn 2. You said: two")
+	changed, err := chat.Snapshot(t.Context(), duologue.Part{Since: seen})
+	equal(t, []any{len(changed.Entities), err}, []any{2, nil})
+	equal(t, member(changed.Entities[0], "role"), "user")
+	last, err := chat.Snapshot(t.Context(), duologue.Part{Limit: 1})
+	equal(t, []any{len(last.Entities), err}, []any{1, nil})
+	equal(t, len(history(t, chat)), 4)
+}
+
+func TestTheEndOfAConversationIsEdited(t *testing.T) {
+	chat := start(t, args())
+	first := run(t, chat, "one")
+	run(t, chat, "two")
+	again, err := chat.Regenerate(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, again.Text, "Turn 2. You said: two")
+	if _, err := chat.Replace(t.Context(), first.MessageID, "three").Result(); err != nil {
+		t.Fatal(err)
+	}
+	entities := history(t, chat)
+	equal(t, len(entities), 2)
+	equal(t, member(entities[1], "text"), "Turn 1. You said: three")
+	if err := chat.DropLastTurn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, len(history(t, chat)), 0)
+}
+
+func TestASessionIsCopied(t *testing.T) {
+	chat := start(t, duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"})
+	run(t, chat, "one")
+	run(t, chat, "two")
+	other, err := chat.Fork(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	equal(t, []any{other.SessionID() == "ada", len(other.Initial().Entities)}, []any{false, 2})
+	equal(t, len(history(t, chat)), 4)
+}
+
+func TestHistoryComesInPages(t *testing.T) {
+	chat := start(t, duologue.Options{PageEntities: 3})
+	var want []string
+	for _, prompt := range []string{"one", "two", "three", "four"} {
+		want = append(want, prompt)
+		run(t, chat, prompt)
+	}
+	var prompts []string
+	for at, entity := range history(t, chat) {
+		if at%2 == 0 {
+			prompts = append(prompts, member(entity, "text"))
+		}
+	}
+	equal(t, prompts, want)
+}
+
+func TestAStoreThatFailsIsANotice(t *testing.T) {
+	var notices []error
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	options.OnError = func(err error) { notices = append(notices, err) }
+	chat := start(t, options)
+	run(t, chat, "one")
+	if err := os.Remove(options.Store); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "two").Status, "ok")
+	// The error comes before the answer to a later request.
+	history(t, chat)
+	equal(t, errors.Is(chat.StoreError(), duologue.ErrStore), true)
+	equal(t, len(notices) > 0 && notices[len(notices)-1] == chat.StoreError(), true)
+}
+
+func TestModelsAndSettings(t *testing.T) {
+	chat := start(t, args())
+	if err := chat.SwitchModel(t.Context(), duologue.Choice{Engine: "echo"}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "x", duologue.Settings(m{"temperature": 0.5})).Status, "ok")
+	_, err := chat.Run(t.Context(), "x", duologue.Settings(m{"nonsense": 1}))
+	var failed *duologue.RequestError
+	equal(t, errors.As(err, &failed) && failed.Code == "invalid_settings", true)
+}
+
+func TestAttachments(t *testing.T) {
+	chat := start(t, args())
+	result := run(t, chat, "What?", duologue.Attach(filepath.Join(root, "examples/squares.png")))
+	contains(t, result.Text, "squares.png (image/png, 8x8, 82 bytes)")
+	clock := duologue.Attach(filepath.Join(root, "examples/clock.py"))
+	again, err := chat.Replace(t.Context(), result.MessageID, "And this?", clock, duologue.Remove("attachment-1")).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, again.Text, "Attached: clock.py")
+	equal(t, strings.Contains(again.Text, "squares.png"), false)
+}
