@@ -178,7 +178,8 @@ def submit(request):
             status = "stopped"
             break
     finished = "stopped" if status == "stopped" else "finished"
-    event(request, "ChatTextSegmentFinished", messageId=segment, role="assistant", text=text, content=text, status=finished)
+    content = {} if scenario == "long" else {"content": text}
+    event(request, "ChatTextSegmentFinished", messageId=segment, role="assistant", text=text, status=finished, **content)
     if status == "stopped":
         event(request, "ChatRunStopped", messageId=root, status="stopped")
     else:

@@ -32,8 +32,8 @@ func TestLongLines(t *testing.T) {
 }
 
 func TestALinePastTheLimitFailsItsRunAlone(t *testing.T) {
-	options := difficult("long:" + strconv.Itoa(long))
-	options.LineBytesMax = 1024 * 1024
+	options := difficult("long:" + strconv.Itoa(long/16))
+	options.LineBytesMax = long / 64
 	chat := start(t, options)
 	for range 2 {
 		_, err := chat.Run(t.Context(), "x")

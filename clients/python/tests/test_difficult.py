@@ -29,7 +29,7 @@ class Frames(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len((await chat.run("x")).text), LONG)
 
     async def test_a_line_past_the_limit_fails_its_run_alone(self):
-        async with difficult(f"long:{LONG}", line_bytes_max=1024 * 1024) as chat:
+        async with difficult(f"long:{LONG // 16}", line_bytes_max=LONG // 64) as chat:
             for _ in range(2):
                 with self.assertRaises(duologue.TooLong):
                     await chat.run("x")

@@ -24,7 +24,7 @@ test("long lines", async () => {
 });
 
 test("a line past the limit fails its run alone", async () => {
-  await hold(difficult(`long:${LONG}`, { lineBytesMax: 1024 * 1024 }), async (chat) => {
+  await hold(difficult(`long:${LONG / 16}`, { lineBytesMax: LONG / 64 }), async (chat) => {
     await assert.rejects(chat.run("x"), duologue.TooLong);
     await assert.rejects(chat.run("x"), duologue.TooLong);
     await chat.snapshot();
