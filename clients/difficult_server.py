@@ -4,6 +4,7 @@
 A client starts it in the place of `duologue`; the variable DIFFICULT says how it behaves, as in DIFFICULT=die:3.
 
     normal        answers each prompt with "Hello, wörld!"
+    repeat        answers each prompt with its request, as JSON
     halves        writes every line in pieces, also between the bytes of a character
     long:BYTES    an answer whose only patch has so many bytes
     burst:N       an answer of N patches in one write, made before it
@@ -122,8 +123,10 @@ def is_cancelled():
     return cancelled and scenario != "stubborn"
 
 
-def patches():
+def patches(request):
     match scenario:
+        case "repeat":
+            yield json.dumps(request)
         case "long":
             yield "x" * number
         case "burst":
@@ -137,7 +140,8 @@ def patches():
             yield "wörld!"
 
 
-def submit(request):
+def submit(line):
+    request = line["requestId"]
     root = f"chat-msg-{ordinal}"
     segment = root + ":text:segment-1"
     newer = {"novelty": {"deep": [1, 2]}} if scenario == "unknown" else {}
@@ -161,7 +165,7 @@ def submit(request):
         done("nobody")
     text, offset = "", 0
     status = "ok"
-    for sequence, piece in enumerate(patches(), 1):
+    for sequence, piece in enumerate(patches(line), 1):
         mode = "CHAT_STREAM_PATCH_MODE_SIDEWAYS" if scenario == "unknown" else "CHAT_STREAM_PATCH_MODE_APPEND"
         place = {"offset": str(offset)} if offset else {}
         common = {"messageId": segment, "role": "assistant", "streamId": segment, "sequence": str(sequence)}
@@ -229,7 +233,7 @@ def main():
         if scenario in ("silent", "mute"):
             continue
         if "submit" in request:
-            submit(request["requestId"])
+            submit(request)
         elif "shutdown" in request:
             done(request["requestId"], "shutdown")
             os._exit(0)

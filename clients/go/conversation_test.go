@@ -280,36 +280,33 @@ func TestWhatBelongsToNoRequestIsANotice(t *testing.T) {
 	equal(t, slices.Contains(states, messages.ToolServerState_READY), true)
 }
 
-func decide(t *testing.T, approve duologue.Approve) duologue.ToolCall {
+func decide(t *testing.T, timeout time.Duration, approve duologue.Approve) duologue.ToolCall {
 	clock := "python3 " + filepath.Join(root, "examples/clock.py")
 	options := args(script(t, berlin...), "--mcp", clock)
-	options.Approve, options.ApproveTimeout = approve, 5*time.Second
-	if approve != nil {
-		options.ApproveTimeout = time.Second
-	}
+	options.Approve, options.ApproveTimeout = approve, timeout
 	return run(t, start(t, options), "x").ToolCalls[0]
 }
 
 func TestApprovalsAreACallback(t *testing.T) {
 	var seen []string
-	call := decide(t, func(_ context.Context, request *messages.ToolApprovalRequested) duologue.Decision {
+	call := decide(t, patience, func(_ context.Context, request *messages.ToolApprovalRequested) duologue.Decision {
 		seen = append(seen, request.GetToolName(), request.GetInput())
 		return duologue.Allow
 	})
 	equal(t, call.Status, "success")
 	equal(t, seen, []string{"get_time", `{"city":"Berlin"}`})
-	call = decide(t, func(context.Context, *messages.ToolApprovalRequested) duologue.Decision {
+	call = decide(t, patience, func(context.Context, *messages.ToolApprovalRequested) duologue.Decision {
 		return duologue.Deny("Not now.")
 	})
 	contains(t, call.Result, "Not now.")
 }
 
 func TestWithoutADecisionCallsAreDenied(t *testing.T) {
-	contains(t, decide(t, nil).Result, "approves no tool calls")
-	call := decide(t, func(context.Context, *messages.ToolApprovalRequested) duologue.Decision { panic("a secret") })
+	contains(t, decide(t, patience, nil).Result, "approves no tool calls")
+	call := decide(t, patience, func(context.Context, *messages.ToolApprovalRequested) duologue.Decision { panic("a secret") })
 	contains(t, call.Result, "could not decide")
 	equal(t, strings.Contains(call.Result, "secret"), false)
-	call = decide(t, func(ctx context.Context, _ *messages.ToolApprovalRequested) duologue.Decision {
+	call = decide(t, 10*time.Millisecond, func(ctx context.Context, _ *messages.ToolApprovalRequested) duologue.Decision {
 		select {} // Not even when the context ends.
 	})
 	contains(t, call.Result, "Nobody decided within")

@@ -104,6 +104,11 @@ func TestModelsAndSettings(t *testing.T) {
 	equal(t, errors.As(err, &failed) && failed.Code == "invalid_settings", true)
 }
 
+func TestResourcesOfToolServersGoWithAPrompt(t *testing.T) {
+	text := run(t, start(t, difficult("repeat")), "x", duologue.Resource("docs", "file:///a.md")).Text
+	contains(t, text, `"resources": [{"server": "docs", "uri": "file:///a.md"}]`)
+}
+
 func TestAttachments(t *testing.T) {
 	chat := start(t, args())
 	result := run(t, chat, "What?", duologue.Attach(filepath.Join(root, "examples/squares.png")))

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 import os
 import tempfile
 import unittest
@@ -9,7 +10,7 @@ from typing import Literal
 
 import duologue
 from duologue import TextPatch, messages
-from tests.support import BINARY, CLOCK, real, script, unreachable
+from tests.support import BINARY, CLOCK, difficult, real, script, unreachable
 
 CALLS = [
     {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
@@ -322,6 +323,11 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(duologue.RequestError) as caught:
                 await chat.run("x", settings={"nonsense": 1})
             self.assertEqual(caught.exception.code, "invalid_settings")
+
+    async def test_resources_of_tool_servers_go_with_a_prompt(self):
+        async with difficult("repeat") as chat:
+            request = json.loads((await chat.run("x", resources=[("docs", "file:///a.md")])).text)
+        self.assertEqual(request["submit"], {"prompt": "x", "resources": [{"server": "docs", "uri": "file:///a.md"}]})
 
     async def test_attachments(self):
         from tests.support import ROOT

@@ -94,6 +94,25 @@ class Frames(unittest.IsolatedAsyncioTestCase):
             del events
             self.assertEqual(stream._request.waiting_bytes, 0)
 
+    async def test_events_past_the_limit_fail_their_run_alone(self):
+        from duologue import _connection
+
+        limits = {"PAUSE_BYTES": 512 * 1024, "QUEUE_BYTES_MAX": 1024 * 1024}
+        for name, value in limits.items():
+            self.addCleanup(setattr, _connection, name, getattr(_connection, name))
+            setattr(_connection, name, value)
+        async with difficult("endless") as chat:
+            # While a request waits for its answer, the stream can't be left in the pipe.
+            waiting = chat._connection.new({"snapshot": {}})
+            chat._connection._requests[waiting.id] = waiting
+            stream = chat.stream("x")
+            events = aiter(stream)
+            await anext(events)
+            await stream._request.finished()
+            with self.assertRaises(duologue.TooLong):
+                await anext(events)
+            await chat.snapshot()
+
     async def test_requests_past_the_limit_of_the_server_are_not_sent(self):
         async with real("--max-request-bytes=1000") as chat:
             with self.assertRaises(duologue.TooLong):

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { AnswerError, Duologue, ProviderError, RequestError, tool, type Approve, type Event, type EventOf, type Options } from "duologue";
-import { CLOCK, hold, inFolder, real, ROOT, unreachable, withScript } from "./support.js";
+import { CLOCK, difficult, hold, inFolder, real, ROOT, unreachable, withScript } from "./support.js";
 
 const CALLS = [
   { text: "Let me look.", tools: [{ name: "get_time", arguments: { city: "Berlin" } }] },
@@ -320,6 +320,14 @@ test("models and settings", async () => {
     assert.equal((await chat.run("x", { settings: { temperature: 0.5 } })).status, "ok");
     const isInvalid = (error: unknown) => error instanceof RequestError && error.code === "invalid_settings";
     await assert.rejects(chat.run("x", { settings: { nonsense: 1 } }), isInvalid);
+  });
+});
+
+test("resources of tool servers go with a prompt", async () => {
+  await hold(difficult("repeat"), async (chat) => {
+    const resources = [{ server: "docs", uri: "file:///a.md" }];
+    const { text } = await chat.run("x", { resources });
+    assert.deepEqual(JSON.parse(text).submit, { prompt: "x", resources });
   });
 });
 
