@@ -25,15 +25,20 @@ def find_binary(named: str | os.PathLike[str] | None) -> str:
         return _named(os.fspath(named), "the argument `binary`")
     if variable := os.environ.get("DUOLOGUE_BIN"):
         return _named(variable, "the variable DUOLOGUE_BIN")
-    own = Path(__file__).parent / "bin" / "duologue"
-    if own.is_file():
-        return str(own)
+    if own := own_binary():
+        return own
     if found := shutil.which("duologue"):
         return found
     raise NotInstalled(
         "duologue is not installed: it is not in this package and not on the PATH. "
         "Install it, or name the program with the argument `binary` or the variable DUOLOGUE_BIN."
     )
+
+
+def own_binary() -> str | None:
+    """The program inside this package, if there is one for this platform."""
+    own = Path(__file__).parent / "bin" / "duologue"
+    return str(own) if own.is_file() else None
 
 
 def _named(name: str, source: str) -> str:
