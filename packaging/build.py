@@ -7,7 +7,7 @@ import platform
 import shutil
 from pathlib import Path
 
-from targets import NAME, ROOT, Target, commit_time, output, run
+from targets import NAME, ROOT, SILENT, Target, commit_time, output, run
 
 TARGET_FOLDER = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
@@ -31,7 +31,7 @@ def libc_licence(tools: Path) -> Path:
 
 def build(target: Target, tools: Path, source: Path, into: Path) -> Path:
     """Builds the sources in a folder; gives the program."""
-    run("rustup", "target", "add", target.triple, stdout=-3, stderr=-3)
+    run("rustup", "target", "add", target.triple, stdout=SILENT, stderr=SILENT)
     environment = os.environ | {
         "PATH": f"{tools}:{os.environ['PATH']}",
         "CARGO_TARGET_DIR": str(into),
@@ -39,7 +39,8 @@ def build(target: Target, tools: Path, source: Path, into: Path) -> Path:
         "CFLAGS": f"-ffile-prefix-map={_registry()}=/cargo",
         "SOURCE_DATE_EPOCH": str(commit_time()),
     }
-    run("cargo", "zigbuild", "--locked", "--release", "--bin", NAME, "--target", target.triple, cwd=source, env=environment)
+    options = ("--locked", "--release", "--bin", NAME, "--target", target.triple)
+    run("cargo", "zigbuild", *options, cwd=source, env=environment)
     return into / target.triple / "release" / NAME
 
 

@@ -15,11 +15,43 @@ from pathlib import Path
 
 import build
 from registry import serve
-from targets import NAME, PACKAGE, ROOT, TARGETS, VERSION, Target, commit_time, output, run
+from targets import NAME, PACKAGE, ROOT, SILENT, VERSION, Target, commit_time, output, run
 from tree import SHELLS, is_static
 from use import ANSWER, PROMPT, expect, use
 
 HERE = Path(__file__).parent
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore")
+
+FIND_PROGRAM = """
+from duologue import NotInstalled
+from duologue._process import find_binary
+try:
+    find_binary(None)
+except NotInstalled as fault:
+    print(fault)
+"""
+
+ASK_IN_PYTHON = """
+import sys
+from duologue.sync import Duologue
+with Duologue(engine="echo") as chat:
+    print(chat.run(sys.argv[1]).text)
+"""
+
+ASK_IN_NODE = """
+import { Duologue } from "duologue";
+const chat = await Duologue.start({ engine: "echo" });
+console.log((await chat.run(process.argv[2])).text);
+await chat.close();
+"""
+
+VALIDATE_BILL = """
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(sys.stdin.read())
+sys.exit(str(fault) if fault else 0)
+"""
 
 
 def check(folder: Path, targets: list[Target], is_test: bool) -> None:
@@ -82,7 +114,7 @@ def _deb(folder: Path, target: Target, emulator: list[str] | None, root: Path, i
     (state / "status").touch()
     file = folder / f"{NAME}_{VERSION}_{target.debian}.deb"
     options = [f"--root={root}", "--force-architecture", "--force-not-root", "--force-script-chrootless"]
-    run("dpkg", *options, "--log=/dev/null", "--install", file, stdout=-3, stderr=-3)
+    run("dpkg", *options, "--log=/dev/null", "--install", file, stdout=SILENT, stderr=SILENT)
     status = output("dpkg-query", f"--admindir={state}", "--show", "--showformat=${Status} ${Version}", NAME)
     expect(status == f"install ok installed {VERSION}", status)
     expect((root / f"usr/share/man/man1/{NAME}-exec.1.gz").is_file(), "the package has no pages")
@@ -93,9 +125,8 @@ def _deb(folder: Path, target: Target, emulator: list[str] | None, root: Path, i
 def _wheel(folder: Path, target: Target, emulator: list[str] | None, root: Path, is_test: bool) -> None:
     # What pip chooses on a machine of this kind, among all wheels.
     machine = f"--platform=manylinux_2_17_{target.machine}"
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     install = ("install", "--no-index", "--find-links", folder, "--only-binary=:all:")
-    run(*pip, *install, machine, "--target", root / "packages", NAME)
+    run(sys.executable, *PIP, *install, machine, "--target", root / "packages", NAME)
     program = root / "packages" / NAME / "bin" / NAME
     if emulator is None:
         expect(program.is_file(), "the wheel has no program")
@@ -104,19 +135,16 @@ def _wheel(folder: Path, target: Target, emulator: list[str] | None, root: Path,
     if emulator:
         return
     run(sys.executable, "-m", "venv", root / "venv")
-    run(root / "venv/bin/python", *pip[1:], *install, NAME)
+    run(root / "venv/bin/python", *PIP, *install, NAME)
     use([], root / "venv/bin" / NAME)
-    code = f"from duologue.sync import Duologue\nwith Duologue(engine='echo') as chat: print(chat.run({PROMPT!r}).text)"
-    answer = output(root / "venv/bin/python", "-c", code, env={"PATH": ""})
+    answer = output(root / "venv/bin/python", "-c", ASK_IN_PYTHON, PROMPT, env={"PATH": ""})
     expect(answer.strip() == ANSWER, f"the Python client got: {answer}")
 
 
 def _wheel_without_program(folder: Path, packages: Path) -> None:
     file = folder / f"{NAME}-{VERSION}-py3-none-any.whl"
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", "--no-index", "--target", packages, file)
-    code = "from duologue import NotInstalled\nfrom duologue._process import find_binary\ntry: find_binary(None)\nexcept NotInstalled as it: print(it)"
-    said = output(sys.executable, "-c", code, env={"PATH": "", "PYTHONPATH": str(packages)})
+    run(sys.executable, *PIP, "install", "--no-index", "--target", packages, file)
+    said = output(sys.executable, "-c", FIND_PROGRAM, env={"PATH": "", "PYTHONPATH": str(packages)})
     expect("not in this package" in said, f"without a program the client says: {said}")
 
 
@@ -127,24 +155,20 @@ def _image(folder: Path, target: Target, emulator: list[str] | None, work: Path,
         print("buildah is not installed, or this is not root: the image is not built")
         return
     buildah = ("buildah", "--storage-driver=vfs", f"--root={work}/storage", f"--runroot={work}/run")
-    # Emulators are not in the image; a layer that only copies needs none.
-    run(*buildah, "build", "--quiet", "--isolation=chroot", f"--platform=linux/{target.debian}", "--tag", NAME, context, stdout=-3)
+    options = ("--quiet", "--isolation=chroot", f"--platform=linux/{target.debian}", "--tag", NAME)
+    run(*buildah, "build", *options, context, stdout=SILENT)
     container = output(*buildah, "from", f"--arch={target.debian}", "--pull-never", NAME).strip()
     root = Path(output(*buildah, "mount", container).strip())
     if emulator is not None:
         use(emulator, root / NAME, root)
     expect((root / "data").stat().st_uid == 65532, "the person of the image can't write /data")
-    run(*buildah, "rm", "--all", stdout=-3)
+    run(*buildah, "rm", "--all", stdout=SILENT)
 
 
 def _bill(folder: Path, target: Target, _: list[str] | None, work: Path, is_test: bool) -> None:
     text = (folder / f"{target.stem}.cdx.json").read_text()
     tools = build.environment_with(HERE / "checks.txt", "checks")
-    code = (
-        "import sys\nfrom cyclonedx.schema import SchemaVersion\nfrom cyclonedx.validation.json import JsonStrictValidator\n"
-        "fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(sys.stdin.read())\nsys.exit(str(fault) if fault else 0)"
-    )
-    subprocess.run([tools / "python", "-c", code], input=text, text=True, check=True)
+    subprocess.run([tools / "python", "-c", VALIDATE_BILL], input=text, text=True, check=True)
     notices = (folder / "container" / target.debian / "THIRD-PARTY.txt").read_text()
     for component in json.loads(text)["components"]:
         named = f"\n{component['name']} {component['version']}: "
@@ -156,16 +180,15 @@ def _npm(folder: Path, work: Path) -> None:
     work.mkdir()
     package = json.loads((ROOT / "clients/typescript/package.json").read_text())
     for name, version in package["dependencies"].items():
-        run("npm", "pack", "--silent", f"{name}@{version}", "--pack-destination", work, stdout=-3)
+        run("npm", "pack", "--silent", f"{name}@{version}", "--pack-destination", work, stdout=SILENT)
     files = [*folder.glob("*.tgz"), *work.glob("*.tgz")]
     (work / "program").mkdir()
     with serve(files) as address:
-        quiet = ("--no-audit", "--no-fund", "--loglevel=error")
-        run("npm", "install", f"--registry={address}", f"--cache={work}/cache", *quiet, NAME, cwd=work / "program", stdout=-3)
-    code = f'import {{ Duologue }} from "duologue"; const chat = await Duologue.start({{ engine: "echo" }}); console.log((await chat.run({json.dumps(PROMPT)})).text); await chat.close();'
-    (work / "program/ask.mjs").write_text(code)
+        options = (f"--registry={address}", f"--cache={work}/cache", "--no-audit", "--no-fund", "--loglevel=error")
+        run("npm", "install", *options, NAME, cwd=work / "program", stdout=SILENT)
+    (work / "program/ask.mjs").write_text(ASK_IN_NODE)
     node = shutil.which("node") or "node"
-    answer = output(node, "ask.mjs", cwd=work / "program", env={"PATH": ""})
+    answer = output(node, "ask.mjs", PROMPT, cwd=work / "program", env={"PATH": ""})
     expect(answer.strip() == ANSWER, f"the TypeScript client got: {answer}")
     platforms = list((work / "program/node_modules" / f"@{NAME}").iterdir())
     expect(len(platforms) == 1, f"programs of other platforms were installed: {platforms}")

@@ -8,7 +8,7 @@ import shutil
 import textwrap
 from pathlib import Path
 
-from targets import NAME, PACKAGE, VERSION, Target, commit_time, run
+from targets import NAME, PACKAGE, SILENT, VERSION, Target, commit_time, run
 from tree import SHELLS
 
 # Where each shell looks for the scripts of packages.
@@ -47,7 +47,7 @@ def deb(target: Target, laid_out: Path, work: Path, into: Path) -> Path:
     )
     file = into / f"{NAME}_{VERSION}_{target.debian}.deb"
     environment = os.environ | {"SOURCE_DATE_EPOCH": str(commit_time())}
-    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z9", "--build", root, file, env=environment, stdout=-3)
+    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z9", "--build", root, file, env=environment, stdout=SILENT)
     return file
 
 

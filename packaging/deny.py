@@ -1,8 +1,8 @@
 """Checks the licences, the sources and the doubles of all crates by `deny.toml`, in a second.
 
-The file is that of cargo-deny, which does the same and more, and whose own builds come from a place that not every
-machine reaches. `--advisories` has cargo-deny look for known vulnerabilities, too: that needs the program and a network,
-as the database of advisories is a repository of its own.
+The file is that of cargo-deny, which does the same and more, but has to be compiled for minutes, or downloaded from
+where not every machine may. `--advisories` has cargo-deny look for known vulnerabilities, too: that needs the program and the
+network, as the database of advisories is a repository of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import sys
 import tomllib
 from collections import defaultdict
+from typing import Any
 
 from crates import Crate, alternatives, root_crate
 from targets import ROOT, run
@@ -39,7 +40,7 @@ def wrong_doubles(crates: list[Crate], excused: set[str]) -> list[str]:
     return [f"{name} is there twice: {found}; see skip in deny.toml" for name, found in sorted(doubles.items())]
 
 
-def unneeded(crates: list[Crate], rules: dict) -> list[str]:
+def unneeded(crates: list[Crate], rules: dict[str, Any]) -> list[str]:
     """Excuses and licences that nothing needs any more, which is no fault."""
     choices = [choice for crate in crates for choice in alternatives(crate.licence or "none")]
     licences = set(rules["licenses"]["allow"]) - set().union(*choices)

@@ -74,5 +74,6 @@ def _of_rust(folder: Path) -> list[Part]:
         texts = re.findall(r"<pre>(.*?)</pre>", entry, re.DOTALL)
         # Only what was compiled for other systems has no text.
         if texts and licence and not re.match(r"(windows|wasi|wit-bindgen|moto|r-efi|hermit)", name):
-            parts.append(Part(f"{name} (in Rust's standard library)", licence[1], [html.unescape(text) for text in texts]))
+            readable = [html.unescape(text) for text in texts]
+            parts.append(Part(f"{name} (in Rust's standard library)", licence[1], readable))
     return parts

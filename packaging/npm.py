@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from targets import NAME, PACKAGE, ROOT, VERSION, Target, run
+from targets import NAME, PACKAGE, ROOT, SILENT, VERSION, Target, run
 
 SOURCES = ROOT / "clients" / "typescript"
 
@@ -39,7 +39,7 @@ def client_package(targets: list[Target], work: Path, into: Path) -> None:
     """Makes the package of the client, which depends on those of the platforms where they can be installed."""
     folder = work / "client"
     shutil.copytree(SOURCES, folder, ignore=shutil.ignore_patterns("node_modules", "dist", "build"))
-    run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, stdout=-3)
+    run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, stdout=SILENT)
     run("npm", "run", "--silent", "build", cwd=folder)
     file = folder / "package.json"
     package = json.loads(file.read_text())
@@ -53,4 +53,4 @@ def client_package(targets: list[Target], work: Path, into: Path) -> None:
 
 
 def _pack(folder: Path, into: Path) -> None:
-    run("npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", into, cwd=folder, stdout=-3)
+    run("npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", into, cwd=folder, stdout=SILENT)

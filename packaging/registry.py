@@ -11,13 +11,14 @@ import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 
 @contextlib.contextmanager
 def serve(files: list[Path]) -> Iterator[str]:
     """The address of a registry that has these packages and no others."""
-    packages = {}
+    packages: dict[str, tuple[dict[str, Any], bytes]] = {}
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -54,7 +55,7 @@ def serve(files: list[Path]) -> Iterator[str]:
         server.server_close()
 
 
-def _description(package: dict, content: bytes, host: str) -> dict:
+def _description(package: dict[str, Any], content: bytes, host: str) -> dict[str, Any]:
     digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
     source = {"tarball": f"{host}/files/{package['name']}", "integrity": f"sha512-{digest}"}
     version = package["version"]

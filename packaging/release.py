@@ -28,9 +28,9 @@ HERE = Path(__file__).parent
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=".ci/release", description=__doc__)
     parser.add_argument("folder", type=Path, help="a new folder, which gets all files")
-    parser.add_argument("--target", action="append", choices=TARGETS, help="build for this platform; without it, for all")
-    parser.add_argument("--twice", action="store_true", help="build again from another clone, and compare the programs")
-    parser.add_argument("--program", type=Path, help="take this program of this machine instead of building one, for tests")
+    parser.add_argument("--target", action="append", choices=TARGETS, help="build for this platform, not all")
+    parser.add_argument("--twice", action="store_true", help="build again from another clone, and compare")
+    parser.add_argument("--program", type=Path, help="pack this program of this machine, as a test")
     return parser.parse_args()
 
 
@@ -59,7 +59,8 @@ def program_for(target: Target, tools: Path | None, options: argparse.Namespace,
     program = build.build(target, tools, ROOT, build.TARGET_FOLDER)
     if options.twice:
         say(f"build for {target.triple} once more, from another clone")
-        other = build.build(target, tools, build.clone(work / f"clone-{target.machine}"), work / f"target-{target.machine}")
+        clone = build.clone(work / f"clone-{target.machine}")
+        other = build.build(target, tools, clone, work / f"target-{target.machine}")
         if not filecmp.cmp(program, other, shallow=False):
             sys.exit(f"The two programs for {target.triple} differ: {program} and {other}.")
         print("The programs are equal.")

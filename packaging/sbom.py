@@ -6,12 +6,13 @@ import datetime
 import hashlib
 import uuid
 from pathlib import Path
+from typing import Any
 
 from crates import Crate, linked, root_crate
 from targets import NAME, VERSION, Target, commit_time, output
 
 
-def sbom(target: Target, program: Path) -> dict:
+def sbom(target: Target, program: Path) -> dict[str, Any]:
     """The document for a program, with the crates in it, their sources and their licences."""
     digest = hashlib.sha256(program.read_bytes()).hexdigest()
     root = root_crate([target.triple])[0]
@@ -40,7 +41,7 @@ def sbom(target: Target, program: Path) -> dict:
     }
 
 
-def _component(crate: Crate) -> dict:
+def _component(crate: Crate) -> dict[str, Any]:
     component = {
         "type": "library",
         "bom-ref": crate.purl,

@@ -7,11 +7,13 @@ import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]
 NAME: str = PACKAGE["name"]
 VERSION: str = PACKAGE["version"]
+SILENT = subprocess.DEVNULL
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,14 @@ TARGETS = {
 }
 
 
-def run(*command: str | Path, **options) -> None:
+def run(*command: str | Path, **options: Any) -> None:
     """Runs a command that must succeed."""
     subprocess.run(command, check=True, **options)
 
 
-def output(*command: str | Path, **options) -> str:
+def output(*command: str | Path, **options: Any) -> str:
     """What a command prints that must succeed."""
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+    return str(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout)
 
 
 def commit_time() -> int:

@@ -31,7 +31,8 @@ class Licences(unittest.TestCase):
             alternatives("MIT Apache-2.0")
 
     def test_a_licence_that_is_not_allowed_is_a_fault(self):
-        crates = [crate(), crate("gpl", licence="GPL-3.0-only"), crate("both", licence="MIT AND X"), crate("none", licence="")]
+        wrong = {"gpl": "GPL-3.0-only", "both": "MIT AND X", "none": ""}
+        crates = [crate(), *(crate(name, licence=licence) for name, licence in wrong.items())]
         faults = deny.wrong_licences(crates, {"MIT"})
         self.assertEqual([fault.split()[0] for fault in faults], ["gpl", "both", "none"])
 

@@ -7,20 +7,26 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from targets import NAME, ROOT, Target, commit_time, run
+from targets import NAME, ROOT, SILENT, Target, commit_time, run
 
-SHELLS = {"bash": f"{NAME}.bash", "zsh": f"_{NAME}", "fish": f"{NAME}.fish", "elvish": f"{NAME}.elv", "powershell": f"_{NAME}.ps1"}
+SHELLS = {
+    "bash": f"{NAME}.bash",
+    "zsh": f"_{NAME}",
+    "fish": f"{NAME}.fish",
+    "elvish": f"{NAME}.elv",
+    "powershell": f"_{NAME}.ps1",
+}
 
 
 def lay_out(target: Target, program: Path, runnable: Path, notices: str, into: Path) -> None:
-    """Fills a folder with what an archive has; `runnable` is a program of this machine that prints pages and scripts."""
+    """Fills a folder with what an archive has; `runnable`, a program of this machine, prints pages and scripts."""
     (into / "complete").mkdir(parents=True)
     shutil.copyfile(program, into / NAME)
     (into / NAME).chmod(0o755)
     for name in ("README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, into / name)
     (into / "THIRD-PARTY.txt").write_text(notices)
-    run(runnable, "man", "--out", into / "man" / "man1", stdout=-3)
+    run(runnable, "man", "--out", into / "man" / "man1", stdout=SILENT)
     for shell, file in SHELLS.items():
         with open(into / "complete" / file, "wb") as script:
             run(runnable, "completions", shell, stdout=script)

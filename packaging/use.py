@@ -30,6 +30,8 @@ def use(emulator: list[str], program: Path, root: Path | None = None) -> None:
 def _output(*command: str) -> str:
     # PATH is that of `chroot` alone, so that no other program can answer.
     environment = {"PATH": "/usr/sbin:/usr/bin:/bin"}
-    ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    ended = subprocess.run(
+        command, check=False, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
     expect(ended.returncode == 0, f"{command}: {ended.stderr}")
     return ended.stdout.strip()

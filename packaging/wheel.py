@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((SOURCES / "pyproject.toml").read_text())["project"]
 
 
 def wheel(target: Target | None, laid_out: Path | None, into: Path) -> Path:
-    """Makes a wheel: with the program and a command of its name, or, without a target, for where there is no program."""
+    """Makes a wheel: with the program and a command of its name, or, without a target, of the client alone."""
     if PROJECT["version"] != VERSION:
         raise SystemExit(f"the Python client has version {PROJECT['version']}, the program {VERSION}")
     tag = f"py3-none-{target.wheel if target else 'any'}"
@@ -58,7 +58,7 @@ def _metadata(licences: list[str]) -> str:
         *(f"Requires-Dist: {each}" for each in PROJECT["dependencies"]),
         "Description-Content-Type: text/markdown",
     ]
-    return "\n".join(lines) + "\n\n" + (SOURCES / PROJECT["readme"]).read_text()
+    return "\n".join(lines) + "\n\n" + Path(SOURCES, PROJECT["readme"]).read_text()
 
 
 def _record(files: dict[str, bytes], itself: str) -> str:
