@@ -10,6 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import build
@@ -36,6 +37,22 @@ def arguments() -> argparse.Namespace:
 
 def say(text: str) -> None:
     print(f"== {text}", flush=True)
+
+
+def require_one_version() -> None:
+    """Packages that contain the program have its version."""
+    clients = ROOT / "clients"
+    project = tomllib.loads((clients / "python/pyproject.toml").read_text())["project"]
+    module = (clients / "python/duologue/__init__.py").read_text()
+    package = json.loads((clients / "typescript/package.json").read_text())
+    versions = {
+        "python/pyproject.toml": project["version"],
+        "python/duologue/__init__.py": module.split('__version__ = "', 1)[1].split('"', 1)[0],
+        "typescript/package.json": package["version"],
+    }
+    for file, version in versions.items():
+        if version != VERSION:
+            sys.exit(f"clients/{file} has version {version}, but Cargo.toml has {VERSION}.")
 
 
 def require_clean_commit() -> None:
@@ -110,6 +127,7 @@ def main() -> None:
     if folder.exists() and any(folder.iterdir()):
         sys.exit(f"{folder} is not empty: name a new folder.")
     folder.mkdir(parents=True, exist_ok=True)
+    require_one_version()
     targets = [TARGETS[name] for name in options.target or TARGETS]
     tools = None
     if options.program:
