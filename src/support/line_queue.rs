@@ -186,7 +186,7 @@ impl State {
         self.bytes = 0;
         let lines = std::mem::take(&mut self.lines).into_iter();
         // Output is being written in the row of the picture, which would get a row of its own; another one follows.
-        let is_late = |kind| kind == Kind::Picture && terminal::row_has_text();
+        let is_late = |kind: Kind| kind == Kind::Picture && terminal::row_has_text();
         let lines = lines.filter(|(kind, _)| !is_late(*kind)).map(|(_, text)| text);
         let mut batch = lines.flat_map(terminal::beside_output).collect::<Vec<_>>();
         let lost = std::mem::take(&mut self.lost);
