@@ -49,8 +49,6 @@ pub mod support;
 
 pub mod protocol;
 
-pub mod client;
-
 pub(crate) mod yaml;
 
 pub mod conversation;
@@ -58,6 +56,8 @@ pub mod extract;
 pub mod template;
 
 pub mod task;
+
+pub mod client;
 
 pub mod conformance;
 

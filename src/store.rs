@@ -30,7 +30,9 @@ mod writer;
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use error::LOCKED_ADVICE;
 pub(crate) use inspection::{Inspected, Inspection, Tables};
-pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary, ambiguous, shown_ids};
+pub(crate) use library::{
+    Conversation, Deleted, GENERATED_PREFIX, Library, Listing, Summary, ambiguous, shown_ids,
+};
 pub(crate) use opening::{latest_session, stored_choices};
 pub use place::{OpenMode, StorePlace, StoreSettings};
 pub use postgres::Dsn;

@@ -2,12 +2,13 @@
 
 use crate::protocol::constants::{class, code};
 use crate::protocol::proto::rpc::ErrorFrame;
+use crate::task::report::ErrorClass;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Classes of provider failures after which the same prompt may succeed.
-const RETRYABLE: [&str; 4] =
-    [class::RATE_LIMITED, class::TIMEOUT, class::NETWORK, class::MALFORMED_STREAM];
+/// Classes of failures after which the same prompt may succeed.
+const PASSING: [ErrorClass; 4] =
+    [ErrorClass::Timeout, ErrorClass::Network, ErrorClass::RateLimited, ErrorClass::Provider];
 
 /// What the message of a provider's error has before the wait that the provider asked for, in seconds.
 const WAIT: &str = "requests a wait of ";
@@ -122,7 +123,9 @@ impl Refused {
 
     /// Whether the same prompt may succeed later.
     pub fn is_retryable(&self) -> bool {
-        RETRYABLE.contains(&self.class())
+        let (class, detail) = self.detail.split_once(": ").unwrap_or((self.class(), ""));
+        let class = PASSING.into_iter().find(|passing| passing.as_str() == class);
+        class.is_some_and(|class| class.may_pass(detail))
     }
 
     /// The wait that the provider has asked for.
@@ -183,5 +186,14 @@ mod tests {
         let Error::Provider(refused) = Error::from(frame) else { panic!("a provider's error") };
         assert_eq!((refused.class(), refused.is_retryable()), ("rate_limited", true));
         assert_eq!(refused.retry_after(), Some(Duration::from_secs(17)));
+        for (detail, may_pass) in [
+            ("provider: status 500: x: boom", true),
+            ("provider: status 400: x", false),
+            ("network: refused", true),
+            ("malformed_stream: no JSON", false),
+        ] {
+            let refused = Refused { detail: detail.to_owned(), ..Refused::default() };
+            assert_eq!(refused.is_retryable(), may_pass, "{detail}");
+        }
     }
 }

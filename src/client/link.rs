@@ -8,6 +8,7 @@ use super::process::{Process, Tail};
 use super::request::{Ended, Events, Flight, Waiting};
 use super::tools::{Tool, failed};
 use crate::protocol::any::Any;
+use crate::protocol::constants::code;
 use crate::protocol::json;
 use crate::protocol::proto::frontendtools::{
     FrontendToolManifestCommand, FrontendToolResultCommand,
@@ -258,6 +259,8 @@ impl Builder {
         });
         match begun {
             Ok(_) => Ok(Arc::new(link)),
+            // It has answered, and knows none of them.
+            Err(error) if error.code() == code::UNKNOWN_EXTENSION => Ok(Arc::new(link)),
             Err(error) => {
                 link.order(Order::Close);
                 let is_ended = matches!(error, Error::ProcessEnded { .. });

@@ -95,7 +95,7 @@ pub(crate) struct Alike {
 }
 
 /// What generated ids begin with.
-const GENERATED_PREFIX: &str = "session-";
+pub(crate) const GENERATED_PREFIX: &str = "session-";
 
 /// Ids that an error names, where several begin alike.
 const NAMED_MAX: usize = 5;

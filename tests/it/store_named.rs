@@ -57,6 +57,22 @@ fn a_session_is_begun_or_gone_on_with_by_its_name() {
     other.finish();
 }
 
+/// An envelope of `--json-stream` has the UUID of a generated id alone.
+#[test]
+fn a_session_goes_on_by_the_uuid_of_its_generated_id() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let args = ["exec", "--engine", "echo", "--store", &place, "--json-stream"];
+    let first = Once::start(duologue(&folder, &[&args[..], &["one"]].concat())).finish();
+    let line = first.stdout.lines().next().expect("an event");
+    let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let uuid = event["sessionId"].as_str().expect("a UUID");
+    assert!(uuid::Uuid::try_parse(uuid).is_ok(), "{uuid}");
+    let second = [&args[..5], &["--session", uuid, "two"]].concat();
+    let second = Once::start(duologue(&folder, &second)).finish();
+    assert!(second.stdout.starts_with("Turn 2. You said: two"), "{second:?}");
+}
+
 /// What is chosen on the command line, or was before, counts as it does with `--resume`.
 #[test]
 fn choices_go_on() {

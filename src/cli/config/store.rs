@@ -3,10 +3,13 @@
 use crate::cli::SessionArgs;
 use crate::cli::store::StoreArgs;
 use crate::protocol::id::SessionId;
-use crate::store::{Library, OpenMode, StorePlace, StoreSettings, ambiguous, latest_session};
+use crate::store::{
+    GENERATED_PREFIX, Library, OpenMode, StorePlace, StoreSettings, ambiguous, latest_session,
+};
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::Path;
+use uuid::Uuid;
 
 /// The store of a conversation and its session id, as far as they are given.
 ///
@@ -100,6 +103,14 @@ pub(super) fn complete(args: &mut SessionArgs) -> Result<()> {
 /// has it. What can't be read is left to the store, which reports why when it is opened.
 fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
     let named = session_id(args)?;
+    if args.store.session.is_some()
+        && let Some(named) = &named
+        && let Some(whole) = generated(named.as_str())
+        && Library::new(places.clone()).has(&whole) == Some(true)
+    {
+        args.session_id = Some(whole.as_str().to_owned());
+        return Ok(());
+    }
     let may_be_short = args.store.resume && !places.is_empty();
     let Some(named) = named.filter(|_| may_be_short) else { return Ok(()) };
     let library = Library::new(places);
@@ -119,6 +130,12 @@ fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
         args.session_id = Some(id.clone());
     }
     Ok(())
+}
+
+/// The generated id with this UUID, which is all that an envelope of `--json-stream` has of it.
+fn generated(uuid: &str) -> Option<SessionId> {
+    Uuid::try_parse(uuid).ok()?;
+    SessionId::new(&format!("{GENERATED_PREFIX}{uuid}"))
 }
 
 /// The session of the folder in the first of these places that has one.
