@@ -130,7 +130,7 @@ type ProviderError struct {
 	Class string
 	// Retryable: the same prompt may succeed later.
 	Retryable bool
-	// RetryAfter is the wait that the provider has asked for; 0 if it has not.
+	// RetryAfter is the wait that the provider has asked for, where it is too long for the server's own retries; or 0.
 	RetryAfter time.Duration
 }
 
@@ -138,6 +138,20 @@ type ProviderError struct {
 func (e *ProviderError) Unwrap() error { return &e.RequestError }
 
 var wait = regexp.MustCompile(`requests a wait of (\d+) s`)
+
+// The status with which a provider has failed.
+var status = regexp.MustCompile(`^provider: (?:status|code) (\d+)`)
+
+// isPassing tells whether the same prompt may succeed after this status, as the program's exit status 75 does.
+func isPassing(status int) bool {
+	switch status {
+	case 501, 505:
+		return false
+	case 408, 409, 429:
+		return true
+	}
+	return status >= 500 && status <= 599
+}
 
 // errorOf returns the error that an error frame stands for.
 func errorOf(frame *errorFrame) error {
@@ -147,8 +161,13 @@ func errorOf(frame *errorFrame) error {
 	}
 	err := &ProviderError{RequestError: request, Class: request.class()}
 	switch err.Class {
-	case "rate_limited", "timeout", "network", "malformed_stream":
+	case "rate_limited", "timeout", "network":
 		err.Retryable = true
+	case "provider":
+		if found := status.FindStringSubmatch(frame.Detail); found != nil {
+			code, _ := strconv.Atoi(found[1])
+			err.Retryable = isPassing(code)
+		}
 	}
 	if found := wait.FindStringSubmatch(frame.Message); found != nil {
 		seconds, _ := strconv.Atoi(found[1])

@@ -7,7 +7,9 @@ import re
 _CLASSES = frozenset(
     "auth rate_limited context_overflow timeout network provider malformed_stream tool config aborted internal".split()
 )
-_RETRYABLE = frozenset(("rate_limited", "timeout", "network", "malformed_stream"))
+_RETRYABLE = frozenset(("rate_limited", "timeout", "network"))
+# The detail of a provider's failure after which the same prompt may succeed, as the exit status 75 of the program has it.
+_PASSING = re.compile(r"provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)")
 _WAIT = re.compile(r"requests a wait of (\d+) s")
 
 
@@ -68,7 +70,8 @@ class ProviderError(RequestError):
     """The model could not answer.
 
     `error_class` is the class of the failure, as `rate_limited`; `is_retryable` says whether the same prompt may succeed
-    later; `retry_after` is the wait in seconds that the provider has asked for, if it has.
+    later; `retry_after` is the wait in seconds that the provider has asked for, where it is too long for the server's own
+    retries.
     """
 
     def __init__(self, code: str, message: str, detail: str = "") -> None:
@@ -77,7 +80,7 @@ class ProviderError(RequestError):
         self.error_class = word if word in _CLASSES else "internal"
         wait = _WAIT.search(message)
         self.retry_after = float(wait[1]) if wait else None
-        self.is_retryable = self.error_class in _RETRYABLE
+        self.is_retryable = self.error_class in _RETRYABLE or bool(_PASSING.match(detail))
 
 
 class ConfigError(ProviderError):

@@ -1,5 +1,7 @@
-const RETRYABLE = new Set(["rate_limited", "timeout", "network", "malformed_stream"]);
-const CLASSES = new Set([...RETRYABLE, "auth", "context_overflow", "provider", "tool", "config", "aborted", "internal"]);
+const RETRYABLE = new Set(["rate_limited", "timeout", "network"]);
+// The detail of a provider's failure after which the same prompt may succeed, as the exit status 75 of the program has it.
+const PASSING = /^provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)/;
+const CLASSES = new Set([...RETRYABLE, "malformed_stream", "auth", "context_overflow", "provider", "tool", "config", "aborted", "internal"]);
 
 /** Base of all errors of this package. */
 export class DuologueError extends Error {
@@ -62,14 +64,14 @@ export class ProviderError extends RequestError {
   readonly errorClass: string;
   /** The same prompt may succeed later. */
   readonly isRetryable: boolean;
-  /** The wait in seconds that the provider has asked for, if it has. */
+  /** The wait in seconds that the provider has asked for, where it is too long for the server's own retries. */
   readonly retryAfter: number | undefined;
 
   constructor(code: string, message: string, detail = "") {
     super(code, message, detail);
     const word = detail.split(":", 1)[0] ?? "";
     this.errorClass = CLASSES.has(word) ? word : "internal";
-    this.isRetryable = RETRYABLE.has(this.errorClass);
+    this.isRetryable = RETRYABLE.has(this.errorClass) || PASSING.test(detail);
     const wait = /requests a wait of (\d+) s/.exec(message);
     this.retryAfter = wait ? Number(wait[1]) : undefined;
   }
