@@ -12,7 +12,7 @@ pub(crate) use expanding::expand;
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Warning};
 use crate::profile::Layer;
 use crate::profile::trust::Trusted;
-use crate::support::files::{read_limited, user_folder};
+use crate::support::files::{WorkFolder, read_limited, user_folder};
 use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::io;
@@ -43,9 +43,8 @@ pub(crate) struct Listed {
 }
 
 /// The folders in which prompts are looked for, the one that wins first; they may be missing.
-pub(crate) fn folders() -> Vec<(Layer, PathBuf)> {
-    let working = std::env::current_dir().ok();
-    let project = working.and_then(|folder| {
+pub(crate) fn folders(working: &WorkFolder) -> Vec<(Layer, PathBuf)> {
+    let project = working.path().ok().and_then(|folder| {
         let mut folders = folder.ancestors().map(|folder| folder.join(PROJECT_FOLDER));
         folders.find(|folder| folder.is_dir())
     });
@@ -55,10 +54,10 @@ pub(crate) fn folders() -> Vec<(Layer, PathBuf)> {
 }
 
 /// All prompts, sorted by their names. Of two with one name the one that [`find`] takes is listed.
-pub(crate) fn list() -> Vec<Listed> {
+pub(crate) fn list(working: &WorkFolder) -> Vec<Listed> {
     let trusted = trusted();
     let mut listed = BTreeMap::<String, Listed>::new();
-    for (layer, folder) in folders() {
+    for (layer, folder) in folders(working) {
         for (name, path) in files_in(&folder) {
             let prompt = listed_prompt(&name, layer, path, &trusted);
             let has_better = listed.get(&name).is_some_and(|other| other.is_trusted);
@@ -92,13 +91,13 @@ fn listed_prompt(name: &str, layer: Layer, path: PathBuf, trusted: &Trusted) -> 
 ///
 /// # Errors
 /// If its file can't be used, or is not trusted and there is no other.
-pub(crate) fn find(name: &str) -> Result<Option<CommandFile>> {
+pub(crate) fn find(name: &str, working: &WorkFolder) -> Result<Option<CommandFile>> {
     if !is_name(name) {
         return Ok(None);
     }
     let trusted = trusted();
     let mut left_out = None;
-    for (layer, folder) in folders() {
+    for (layer, folder) in folders(working) {
         let Some((path, text)) = read_prompt(&folder, name)? else { continue };
         if layer == Layer::Project && !trusted.has(&path, &text) {
             let why = untrusted(&path);
@@ -127,7 +126,7 @@ pub(crate) fn missing(name: &str) -> anyhow::Error {
             format!("; the prompt of a file that is named is run by `duologue run-command {name}`")
         }
     };
-    let folders = folders();
+    let folders = folders(&WorkFolder::default());
     let folders = folders.iter().map(|(_, folder)| folder.display().to_string());
     let folders: Vec<_> = folders.collect();
     anyhow!(

@@ -3,6 +3,7 @@
 use super::foreign::provider::{TypedAddresses, TypedKeys};
 use super::{EngineName, config};
 use crate::conversation::choices::OriginKey;
+use crate::support::files::WorkFolder;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
@@ -205,6 +206,10 @@ pub struct ProfileFiles {
         value_hint = ValueHint::FilePath
     )]
     pub profile_registries: Vec<PathBuf>,
+
+    /// The folder whose project may have one.
+    #[arg(skip)]
+    pub folder: WorkFolder,
 }
 
 /// The file in a source of profiles, which Pinocchio writes with its kind before it.

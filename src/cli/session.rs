@@ -8,6 +8,7 @@ use super::store::StoreArgs;
 use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
+use crate::support::files::WorkFolder;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
@@ -42,6 +43,10 @@ pub struct SessionArgs {
     /// System prompt: how the model should behave
     #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
+
+    /// The folder that the conversation belongs to.
+    #[arg(skip)]
+    pub folder: WorkFolder,
 
     /// Read the system prompt from this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -186,6 +191,14 @@ impl SessionArgs {
         self.calls.typed = ids.map(str::to_owned).collect();
         self.calls.take_foreign();
     }
+
+    /// Has the conversation belong to `folder`, whatever folder the process is in: its project's files, its
+    /// tool servers, and its place among the stored ones.
+    pub(super) fn belong_to(&mut self, folder: &WorkFolder) {
+        self.folder.clone_from(folder);
+        self.provider.registries.folder.clone_from(folder);
+        self.tools.folder.clone_from(folder);
+    }
 }
 
 impl Default for SessionArgs {
@@ -194,6 +207,7 @@ impl Default for SessionArgs {
             provider: ProviderArgs::default(),
             require_provider: false,
             system: None,
+            folder: WorkFolder::default(),
             system_file: None,
             append_system: Vec::new(),
             history: None,

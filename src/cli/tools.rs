@@ -3,7 +3,7 @@
 use super::numbers::whole;
 use crate::session::SessionMode;
 use crate::session::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
-use crate::support::files::user_folder;
+use crate::support::files::{WorkFolder, user_folder};
 use crate::task::limits::ToolLimits;
 use crate::tool::config::{ServerConfig, Servers};
 use anyhow::{Result, anyhow, ensure};
@@ -54,6 +54,14 @@ pub struct ToolOptions {
     /// Limits on tools.
     #[command(flatten)]
     pub limits: ToolLimitOptions,
+
+    /// The folder that servers run in, unless their configuration names another.
+    #[arg(skip)]
+    pub folder: WorkFolder,
+
+    /// Servers of the client. Of two servers of one name the client's is used.
+    #[arg(skip)]
+    pub of_client: Vec<ServerConfig>,
 }
 
 /// Limits on tools.
@@ -154,8 +162,15 @@ impl ToolOptions {
             let added = servers.add_unless_named(name, members, &|name| std::env::var(name).ok());
             added.map_err(|error| anyhow!("the profile's mcp: {error}"))?;
         }
+        for config in &self.of_client {
+            let added = servers.add_in_place(config.clone());
+            added.map_err(|error| anyhow!("the servers of the client: {error}"))?;
+        }
         if let Some(folder) = login_folder() {
             servers.use_logins(&folder);
+        }
+        if let Some(folder) = self.folder.other() {
+            servers.run_in(folder);
         }
         let globs = |profile: &[String], own: &[String]| {
             profile.iter().chain(own).map(|text| ToolGlob::new(text)).collect()

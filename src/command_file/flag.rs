@@ -13,6 +13,15 @@ impl CommandFile {
     }
 }
 
+impl CommandFile {
+    /// Its flags and arguments, for a person who types them.
+    pub(crate) fn takes(&self) -> String {
+        let flags = self.flags.iter().map(|flag| format!("--{}", flag.option()));
+        let arguments = self.arguments.iter().map(|argument| argument.name.to_uppercase());
+        flags.chain(arguments).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// A flag or an argument of a command file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flag {

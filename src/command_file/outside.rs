@@ -3,7 +3,7 @@
 
 use super::parse::TOO_LARGE;
 use super::{CommandFile, FILE_BYTES_MAX, FileError};
-use crate::support::files::FileId;
+use crate::support::files::{FileId, WorkFolder};
 use jiff::Zoned;
 use std::fmt::Display;
 use std::fs::File;
@@ -32,6 +32,7 @@ pub struct Outside<'a> {
     now: Zoned,
     left: usize,
     files: Vec<(PathBuf, FileId)>,
+    folder: WorkFolder,
 }
 
 /// The content of a file or of standard input.
@@ -89,7 +90,18 @@ impl<'a> Outside<'a> {
     /// it should read at most [`VALUE_BYTES_MAX`] bytes plus one, which is then reported as too
     /// large.
     pub fn new(stdin: &'a mut dyn FnMut() -> io::Result<Vec<u8>>) -> Self {
-        Self { stdin: Some(stdin), now: Zoned::now(), left: TOTAL_BYTES_MAX, files: Vec::new() }
+        Self {
+            stdin: Some(stdin),
+            now: Zoned::now(),
+            left: TOTAL_BYTES_MAX,
+            files: Vec::new(),
+            folder: WorkFolder::default(),
+        }
+    }
+
+    /// Like `new`, with paths that are relative to `folder`.
+    pub(crate) fn below(self, folder: WorkFolder) -> Self {
+        Self { folder, ..self }
     }
 
     /// Like `new`, for a given instant (for tests).
@@ -114,7 +126,8 @@ impl<'a> Outside<'a> {
         if path.as_os_str().is_empty() {
             return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
         }
-        let contents = if is_stdin(path) { self.read_stdin()? } else { read_file(path)? };
+        let contents =
+            if is_stdin(path) { self.read_stdin()? } else { read_file(path, &self.folder)? };
         let id = contents.file.as_ref().and_then(|file| file.id);
         self.files.extend(id.map(|id| (path.to_owned(), id)));
         if contents.bytes.len() > VALUE_BYTES_MAX {
@@ -144,9 +157,10 @@ impl<'a> Outside<'a> {
     }
 }
 
-fn read_file(path: &Path) -> Result<Contents, String> {
+fn read_file(path: &Path, working: &WorkFolder) -> Result<Contents, String> {
     let name = path.display();
-    let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
+    let place = working.join(path);
+    let file = File::open(&place).map_err(|error| unreadable(&name, &error))?;
     let facts = file.metadata().map_err(|error| unreadable(&name, &error))?;
     if facts.is_dir() {
         return Err(format!("{name} is a folder; name a file in it"));
@@ -158,8 +172,8 @@ fn read_file(path: &Path) -> Result<Contents, String> {
     }
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let folder = std::env::current_dir().unwrap_or_default();
+    let absolute = std::path::absolute(&place).unwrap_or(place);
+    let folder = working.path().unwrap_or_default();
     Ok(Contents {
         name: name.to_string(),
         file: Some(FileFacts {

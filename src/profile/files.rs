@@ -3,7 +3,7 @@
 use super::item::{Layer, Origin};
 use super::trust::Trusted;
 use super::{FILE_BYTES_MAX, ProfileError};
-use crate::support::files::{read_limited, user_folder};
+use crate::support::files::{WorkFolder, read_limited, user_folder};
 use crate::tool::config::Protected;
 use std::ffi::OsString;
 use std::fs::File;
@@ -60,12 +60,12 @@ impl ProfileFile {
 impl Places {
     /// The places for the working folder and the environment, and the files `named` by the person.
     /// Looks for the project's file, and reads none.
-    pub(crate) fn find(named: &[PathBuf]) -> Self {
+    pub(crate) fn find(named: &[PathBuf], working: &WorkFolder) -> Self {
         let mut files = vec![(Layer::System, PathBuf::from(SYSTEM_FILE))];
         let variable = |name: &str| std::env::var_os(name);
         let user = user_folder("XDG_CONFIG_HOME", ".config", variable);
         files.extend(user.map(|folder| (Layer::User, folder.join(USER_FILE))));
-        let project = std::env::current_dir().ok().and_then(|folder| project_file(&folder));
+        let project = working.path().ok().and_then(|folder| project_file(&folder));
         files.extend(project.map(|path| (Layer::Project, path)));
         files.extend(named.iter().map(|path| (Layer::Named, path.clone())));
         Self { files, home: home(variable) }

@@ -29,6 +29,35 @@ pub(crate) struct FileId {
     inode: u64,
 }
 
+/// The folder that a command works in, or a conversation belongs to; by default the folder of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkFolder(Option<PathBuf>);
+
+impl WorkFolder {
+    /// The folder at this absolute path.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(Some(path))
+    }
+
+    /// Its path.
+    ///
+    /// # Errors
+    /// If the folder of this process can't be found.
+    pub(crate) fn path(&self) -> io::Result<PathBuf> {
+        self.0.clone().map_or_else(std::env::current_dir, Ok)
+    }
+
+    /// `path` as it is from this process, if it is relative to the folder.
+    pub(crate) fn join(&self, path: &Path) -> PathBuf {
+        self.0.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+    }
+
+    /// The folder, if it is another one than that of this process.
+    pub(crate) fn other(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+}
+
 impl FileId {
     /// The file that `about` describes, if it is a regular one. Devices and pipes may be read and
     /// written by one process at the same time.

@@ -260,6 +260,25 @@ impl Servers {
         }
     }
 
+    /// Adds a server, in the place of one of its name.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(crate) fn add_in_place(&mut self, config: ServerConfig) -> Result<(), ConfigError> {
+        self.configs.retain(|other| other.name != config.name);
+        self.add(config)
+    }
+
+    /// Has the servers that are processes run in `folder`, which their own folders are relative to.
+    pub(crate) fn run_in(&mut self, folder: &Path) {
+        for config in &mut self.configs {
+            if let Transport::Stdio { cwd, .. } = &mut config.transport {
+                let own = cwd.take();
+                *cwd = Some(own.map_or_else(|| folder.to_owned(), |own| folder.join(own)));
+            }
+        }
+    }
+
     fn has(&self, name: &str) -> bool {
         let name = ServerName::new(name);
         self.configs.iter().any(|config| Some(&config.name) == name.as_ref())

@@ -7,6 +7,7 @@ use crate::cli::store::{default_place, place};
 use crate::cli::{Cli, RUN, RUN_COMMAND, prompts};
 use crate::command_file::{CommandFile, is_stdin};
 use crate::store::{Library, StorePlace, Summary};
+use crate::support::files::WorkFolder;
 use crate::support::terminal::escape_control;
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::env::Shells;
@@ -97,7 +98,7 @@ fn command(typed: &[OsString]) -> Command {
         Some(RUN) => {
             let name = Cli::command_file(typed);
             let name = name.as_deref().and_then(|name| name.to_str());
-            name.and_then(|name| prompts::find(name).ok().flatten())
+            name.and_then(|name| prompts::find(name, &WorkFolder::default()).ok().flatten())
         }
         Some(_) | None => None,
     };

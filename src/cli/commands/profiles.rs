@@ -88,7 +88,7 @@ fn row(profiles: &Profiles, name: &str) -> Row {
 
 /// Where profiles are looked for, if there are none.
 fn nothing(files: &ProfileFiles) -> String {
-    let places = Places::find(&files.profile_registries);
+    let places = Places::find(&files.profile_registries, &files.folder);
     let mut text = "There are no profiles. They are read from\n".to_owned();
     for (_, path) in &places.files {
         text += &format!("  {}\n", path.display());

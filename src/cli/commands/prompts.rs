@@ -4,6 +4,7 @@ use super::document::{self, Document};
 use super::output::Failure;
 use crate::cli::prompts::{Listed, folders, list};
 use crate::cli::{LogLevel, RunArgs, log};
+use crate::support::files::WorkFolder;
 use crate::support::terminal::escape_control;
 use serde_json::json;
 
@@ -12,7 +13,7 @@ pub fn prompts(args: &RunArgs) -> u8 {
     document::print(&args.output, || {
         let started = log::start(LogLevel::Warn, None);
         started.map_err(|error| Failure::Usage(format!("{error:#}")))?;
-        Ok(listed(&list()))
+        Ok(listed(&list(&WorkFolder::default())))
     })
 }
 
@@ -32,7 +33,7 @@ fn listed(prompts: &[Listed]) -> Document {
 }
 
 fn nothing() -> String {
-    let folders = folders();
+    let folders = folders(&WorkFolder::default());
     let folders = folders.iter().map(|(_, folder)| format!("  {}\n", folder.display()));
     format!(
         "There are no prompts. A command file NAME.yaml is one in\n  .duologue/commands in the working \

@@ -34,7 +34,7 @@ pub(crate) struct ProfileValues {
 /// # Errors
 /// If one of them can't be used.
 pub(crate) fn read(named: &ProfileFiles) -> Result<Profiles> {
-    let places = Places::find(&named.profile_registries);
+    let places = Places::find(&named.profile_registries, &named.folder);
     let trusted = || {
         Trusted::load().unwrap_or_else(|error| {
             tracing::warn!("no file of a project is trusted: {error:#}");

@@ -23,7 +23,7 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     let word = match mode {
         OpenMode::New if places.is_empty() => return Ok((None, named)),
         OpenMode::New => {
-            let folder = folder()?;
+            let folder = folder(args)?;
             return Ok((Some(StoreSettings { places, mode, folder }), named));
         }
         OpenMode::Either => "--session",
@@ -40,7 +40,7 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
         "{word} goes on with the messages that are stored, and --history begins with others; leave \
          one of them out"
     );
-    let folder = folder()?;
+    let folder = folder(args)?;
     let session = match (options.continues, named) {
         (false, Some(named)) => named,
         (false, None) => {
@@ -85,7 +85,7 @@ pub(super) fn announce(options: &StoreArgs) {
 pub(super) fn complete(args: &mut SessionArgs) -> Result<()> {
     let places = args.store.places().unwrap_or_default();
     if args.store.continues && args.session_id.is_none() && !places.is_empty() {
-        if latest(&places, &folder()?)?.is_none() {
+        if latest(&places, &folder(args)?)?.is_none() {
             args.store.continues = false;
             if unmade(&args.store).is_none() {
                 tracing::warn!(
@@ -162,8 +162,8 @@ pub(super) fn goes_on(store: Option<&StoreSettings>, session: Option<&SessionId>
     }
 }
 
-fn folder() -> Result<String> {
-    let folder = std::env::current_dir().context("the current folder can't be found")?;
+fn folder(args: &SessionArgs) -> Result<String> {
+    let folder = args.folder.path().context("the current folder can't be found")?;
     Ok(folder.display().to_string())
 }
 

@@ -5,7 +5,7 @@ use super::profile::ProfileValues;
 use crate::cli::SessionArgs;
 use crate::profile::FILE_BYTES_MAX;
 use crate::profile::trust::Trusted;
-use crate::support::files::read_limited;
+use crate::support::files::{WorkFolder, read_limited};
 use std::path::{Path, PathBuf};
 
 /// The file with a project's instructions for programs that work on it: <https://agents.md>.
@@ -33,7 +33,7 @@ pub(super) fn system_prompt(
         }
         return None;
     }
-    let agents = profile.agents_file.then(agents_file).flatten();
+    let agents = profile.agents_file.then(|| agents_file(&args.folder)).flatten();
     appended(joined(base, agents), args)
 }
 
@@ -50,8 +50,8 @@ fn joined(first: Option<String>, more: impl IntoIterator<Item = String>) -> Opti
 
 /// The text of the project's AGENTS.md, if there is one that the person trusts. Another is left out with
 /// a warning: whoever wrote it would tell the model what to do.
-fn agents_file() -> Option<String> {
-    let path = project_file()?;
+fn agents_file(working: &WorkFolder) -> Option<String> {
+    let path = project_file(working)?;
     let shown = path.display();
     let text = match read_limited(&path, FILE_BYTES_MAX) {
         Ok((text, _)) => text,
@@ -76,8 +76,8 @@ fn agents_file() -> Option<String> {
 }
 
 /// The file of the project that the working folder is part of: that of the nearest folder that has one.
-fn project_file() -> Option<PathBuf> {
-    let folder = std::env::current_dir().ok()?;
+fn project_file(working: &WorkFolder) -> Option<PathBuf> {
+    let folder = working.path().ok()?;
     folder.ancestors().map(|folder: &Path| folder.join(AGENTS_FILE)).find(|path| path.is_file())
 }
 

@@ -13,6 +13,7 @@ use crate::cli::{AttachmentArgs, BellKind, ChatArgs, Editing, Mode, ScreenArgs, 
 use crate::conversation::transcript::Preamble;
 use crate::protocol::command::Submit;
 use crate::stdio::Settings;
+use crate::support::files::WorkFolder;
 use crate::support::terminal::{has_links, is_dumb};
 use crate::tui::{
     Beginning, Bell, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme,
@@ -160,7 +161,10 @@ pub(super) fn ready(
     let notices = settings.notices.iter().copied().chain(unread).collect();
     let ScreenArgs { context_size, editing, .. } = screen;
     let has_vi_keys = editing == Editing::Vi;
-    let usable = prompts::list().into_iter().filter(|it| it.about.is_ok()).map(|it| it.name);
+    let usable = prompts::list(&WorkFolder::default())
+        .into_iter()
+        .filter(|it| it.about.is_ok())
+        .map(|it| it.name);
     let command_files = usable.filter(|name| !name.contains(char::is_control)).collect();
     let beginning = Beginning { prompt, system, context_size, has_vi_keys, command_files, notices };
     Ok(Prepared::Chat(Box::new(ReadyChat {
@@ -220,7 +224,7 @@ impl ReadyChat {
             library,
             forker,
             profiles: config::chat::profiles(registries),
-            prompts: Arc::new(expand),
+            prompts: Arc::new(|line| expand(line, &WorkFolder::default())),
             guard: guard(),
             bell,
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),

@@ -22,6 +22,7 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::constants::capability::EXTRACT;
 use crate::stdio::{Unread, UnreadInput};
+use crate::support::files::WorkFolder;
 use crate::support::terminal::escape_control;
 use crate::template::{Missing, Values};
 use anyhow::{Context, Result, anyhow};
@@ -75,7 +76,9 @@ fn file(
     };
     if words.get(1).is_some_and(|word| word == RUN) {
         let name = path.to_string_lossy();
-        return Ok(prompts::find(&name)?.ok_or_else(|| prompts::missing(&name))?);
+        return Ok(
+            prompts::find(&name, &WorkFolder::default())?.ok_or_else(|| prompts::missing(&name))?
+        );
     }
     let path = Path::new(&path);
     if is_stdin(path) && command_mode.mode.reads_stdin() {

@@ -2,6 +2,7 @@
 
 use super::{Listed, list};
 use crate::cli::commands::args::TextOutputArgs;
+use crate::support::files::WorkFolder;
 use clap::Args;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
@@ -23,5 +24,5 @@ fn names() -> Vec<CompletionCandidate> {
         let about = about.ok().filter(|about| !about.is_empty());
         CompletionCandidate::new(name).help(about.map(Into::into))
     };
-    list().into_iter().map(candidate).collect()
+    list(&WorkFolder::default()).into_iter().map(candidate).collect()
 }

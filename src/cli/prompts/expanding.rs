@@ -2,6 +2,7 @@
 
 use super::find;
 use crate::command_file::{CommandFile, FileMessage, Outside, Rendered};
+use crate::support::files::WorkFolder;
 use crate::template::Missing;
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
@@ -12,13 +13,13 @@ use std::io;
 ///
 /// # Errors
 /// If its file is not trusted or can't be used, or the flags are wrong: for people.
-pub(crate) fn expand(line: &str) -> Result<Option<String>, String> {
-    expanded(line).map_err(|error| format!("{error:#}"))
+pub(crate) fn expand(line: &str, working: &WorkFolder) -> Result<Option<String>, String> {
+    expanded(line, working).map_err(|error| format!("{error:#}"))
 }
 
-fn expanded(line: &str) -> Result<Option<String>> {
+fn expanded(line: &str, working: &WorkFolder) -> Result<Option<String>> {
     let name = line.split_whitespace().next().unwrap_or_default();
-    let Some(file) = find(name)? else { return Ok(None) };
+    let Some(file) = find(name, working)? else { return Ok(None) };
     let words = shlex::split(line).context("a quote has no second one")?;
     let typed = clap::Command::new(name.to_owned())
         .disable_help_flag(true)
@@ -27,7 +28,8 @@ fn expanded(line: &str) -> Result<Option<String>> {
     let typed = typed.map_err(|error| wrong_flags(&file, &error))?;
     let mut no_stdin =
         || Err(io::Error::other("a chat has no standard input to read; name a file instead of -"));
-    let values = file.values(&typed, &mut Outside::new(&mut no_stdin))?;
+    let mut outside = Outside::new(&mut no_stdin).below(working.clone());
+    let values = file.values(&typed, &mut outside)?;
     let rendered = file.render(values, &Zoned::now(), Missing::Shown)?;
     Ok(Some(text(rendered)))
 }
@@ -45,11 +47,8 @@ fn wrong_flags(file: &CommandFile, error: &clap::Error) -> anyhow::Error {
     let parts: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let why = parts.join(" ");
     let why = why.strip_prefix("error: ").unwrap_or(&why);
-    let flags = file.flags.iter().map(|flag| format!("--{}", flag.option()));
-    let arguments = file.arguments.iter().map(|argument| argument.name.to_uppercase());
-    let takes: Vec<_> = flags.chain(arguments).collect();
-    match takes.is_empty() {
-        true => anyhow!("{why}; the prompt takes nothing after its name"),
-        false => anyhow!("{why}; the prompt takes {}", takes.join(" ")),
+    match file.takes().as_str() {
+        "" => anyhow!("{why}; the prompt takes nothing after its name"),
+        takes => anyhow!("{why}; the prompt takes {takes}"),
     }
 }

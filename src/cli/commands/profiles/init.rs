@@ -14,7 +14,7 @@ use crate::engine::shown_address;
 use crate::profile::add::{Added, NewProfile, ensure_new};
 use crate::profile::files::{Places, ProfileFile};
 use crate::profile::{FILE_BYTES_MAX, KeyFrom, Layer, Profiles};
-use crate::support::files::{make_folders_of, read_limited, replace};
+use crate::support::files::{WorkFolder, make_folders_of, read_limited, replace};
 use crate::support::shell_words;
 use crate::tool::config::Protected;
 use answers::{Answers, KeyPlace};
@@ -43,7 +43,7 @@ struct TypedKey {
 /// # Errors
 /// If something is missing and nobody can be asked, or the file can't be written. Then it is as it was.
 pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
-    let places = Places::find(&[]);
+    let places = Places::find(&[], &WorkFolder::default());
     let path = places.user().context("there is no place for your file of profiles; set HOME")?;
     // A link stays a link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
