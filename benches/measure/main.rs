@@ -10,6 +10,7 @@ mod child;
 mod conversations;
 mod cpu;
 mod decode;
+mod editors;
 mod encode;
 mod files;
 #[path = "../reference/frames.rs"]
@@ -29,7 +30,7 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 15] = [
+const ALL: [(&str, Measure); 16] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
@@ -41,6 +42,7 @@ const ALL: [(&str, Measure); 15] = [
     ("memory", memory::measure),
     ("turns", turns::measure),
     ("cancel", cancel::measure),
+    ("editors", editors::measure),
     ("files", files::measure),
     ("tools", tools::measure),
     ("prefix", prefix::measure),
