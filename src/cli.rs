@@ -1,5 +1,6 @@
 //! The command line as it is typed. `config` turns it into settings.
 
+mod acp;
 pub(crate) mod answer_options;
 mod attachments;
 mod calls;
@@ -23,6 +24,7 @@ mod store;
 mod tips;
 pub mod tools;
 
+pub use acp::AcpArgs;
 pub use attachments::AttachmentArgs;
 pub use chat::{
     Background, BackgroundArgs, BellKind, ChatArgs, Editing, InteractiveArgs, ScreenArgs,
@@ -114,6 +116,9 @@ pub enum Command {
     /// Chat with a model at a terminal.
     #[command(about = help::CHAT_ABOUT, long_about = help::CHAT_LONG_ABOUT, after_help = help::after("chat"))]
     Chat(ChatArgs),
+    /// Hold conversations for an editor.
+    #[command(about = help::ACP_ABOUT, long_about = help::ACP_LONG_ABOUT, after_help = help::after("acp"))]
+    Acp(AcpArgs),
     /// Check a stream of the protocol against its contract.
     #[command(long_about = args::CHECK_LONG_ABOUT, after_help = help::after_examples("check", args::CHECK_EXAMPLES))]
     Check(CheckArgs),
@@ -441,6 +446,7 @@ fn named(word: &str) -> Option<&'static str> {
         RUN_COMMAND,
         RUN,
         "chat",
+        "acp",
         "check",
         "list-events",
         "tools",
@@ -462,6 +468,7 @@ impl Command {
             Self::Rpc(args) => args.session.note_typed(typed),
             Self::Exec(args) => args.session.note_typed(typed),
             Self::Chat(args) => args.session.note_typed(typed),
+            Self::Acp(args) => args.session.note_typed(typed),
             Self::Models(args) => args.provider.note_typed(typed),
             Self::Doctor(args) => args.provider.note_typed(typed),
             // Its options are known once its file was read.
@@ -505,6 +512,12 @@ impl Command {
                 let mut exec = Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?);
                 exec.note_typed(&typed);
                 Some(exec)
+            }
+            Some("acp") => {
+                let typed = typed(AcpArgs::augment_args(command)).ok()?;
+                let mut acp = Self::Acp(AcpArgs::from_arg_matches(&typed).ok()?);
+                acp.note_typed(&typed);
+                Some(acp)
             }
             Some(_) | None => None,
         }

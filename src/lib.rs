@@ -78,6 +78,8 @@ pub(crate) mod output;
 
 pub(crate) mod stdio;
 
+pub(crate) mod acp;
+
 pub mod tui;
 
 pub mod command_file;

@@ -45,6 +45,7 @@ use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use batch::Batch;
+pub(crate) use batch::title_of;
 use error::StoreError;
 use postgres::{LeasedSession, OwnProcess, Postgres, PostgresError};
 use reading::{Reading, Sink};

@@ -67,7 +67,8 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
             | Command::Approve(_)
             | Command::SwitchModel(_)
             | Command::Edit(_)
-            | Command::Rename(_) => Ok(0),
+            | Command::Rename(_)
+            | Command::NoteApproval(_) => Ok(0),
         },
         Err(bad) => Err(io::Error::other(format!("{:?}", bad.fault))),
     }

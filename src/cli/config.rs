@@ -1,5 +1,6 @@
 //! Turns options and environment variables into settings.
 
+pub(crate) mod acp;
 pub(crate) mod chat;
 pub(crate) mod engine;
 mod engines;

@@ -26,7 +26,7 @@ One process is one conversation. It reads one JSON request per line on standard 
 JSON frame per line on standard output. Without a command it does what `duologue rpc` does.
 
 `duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files,
-cookbook, guarantees, options, outputs, profile-guide, protocol, providers, session-guide or
+cookbook, editors, guarantees, options, outputs, profile-guide, protocol, providers, session-guide or
 tool-guide.";
 
 pub(super) const RPC_ABOUT: &str =
@@ -79,6 +79,19 @@ The conversation is printed into the terminal's own scrollback; below it are the
 that may still change and the line to write in. /help lists the commands and keys. Where standard
 input or output is no terminal, or with --plain, lines are read and printed.";
 
+const ACP_EXAMPLES: &str = "  duologue acp
+  duologue acp --profile work
+  duologue doctor --acp";
+
+pub(super) const ACP_ABOUT: &str = "Hold conversations for an editor, by the Agent Client Protocol";
+
+pub(super) const ACP_LONG_ABOUT: &str = "\
+Hold conversations for an editor, by the Agent Client Protocol.
+
+Editors that speak this protocol (ACP) start the command and show its conversations: Zed, the IDEs of
+JetBrains, plugins of Neovim and Emacs, and others. One process holds any number of conversations, each in
+a folder of its own. `duologue help editors` says how each editor is set up.";
+
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
   OPENAI_API_KEY         key for the openai and responses engines, if DUOLOGUE_API_KEY is not set
   OPENAI_BASE_URL        their base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
@@ -101,6 +114,7 @@ pub(super) fn after(command: &str) -> String {
         "exec" => EXEC_EXAMPLES,
         "run-command" => RUN_EXAMPLES,
         "chat" => CHAT_EXAMPLES,
+        "acp" => ACP_EXAMPLES,
         _ => RPC_EXAMPLES,
     };
     let statuses = statuses(command);

@@ -62,6 +62,13 @@ const CHAT: Facts = Facts {
     ],
 };
 
+const ACP: Facts = Facts {
+    streaming_default: true,
+    supports_streaming: true,
+    output_formats: &["jsonl"],
+    exit_codes: RPC.exit_codes,
+};
+
 const RUN: Facts = Facts {
     streaming_default: false,
     supports_streaming: true,
@@ -209,6 +216,7 @@ pub(crate) fn facts(command: &str) -> Facts {
         "rpc" => RPC,
         "exec" | "run-command" | "run" => RUN,
         "chat" => CHAT,
+        "acp" => ACP,
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
         "tools" => TOOLS,

@@ -2,6 +2,7 @@
 //! for standard input or a named pipe, so it is done in a separate thread, while the process
 //! listens for signals.
 
+mod acp;
 mod attachments;
 mod chat;
 mod command;
@@ -14,11 +15,12 @@ mod shown;
 mod system;
 mod text;
 
+use crate::acp::Services;
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
 use crate::cli::store::DefaultStore;
-use crate::cli::{ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
+use crate::cli::{AcpArgs, ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
@@ -64,6 +66,8 @@ pub enum Job {
     Exec(Box<ExecArgs>),
     /// `chat`.
     Chat(Box<ChatArgs>),
+    /// `acp`.
+    Acp(Box<AcpArgs>),
     /// `run-command`, whose words can be parsed once its file has been read.
     RunCommand(Vec<OsString>),
     /// Words that can't be parsed, and the output that they seem to select.
@@ -103,6 +107,8 @@ pub(crate) enum Prepared {
     Serve(Box<Settings>, Option<Flush>),
     /// Hold a chat at a terminal.
     Chat(Box<ReadyChat>),
+    /// Hold conversations for an editor.
+    Acp(Box<Services>, Option<Flush>),
     /// Print this and exit.
     Print(String),
 }
@@ -138,6 +144,7 @@ impl Job {
             Self::Rpc(args) => CommandMode { command: "rpc", mode: args.output.mode() },
             Self::Exec(args) => CommandMode { command: "exec", mode: args.output.mode_of_errors() },
             Self::Chat(_) => CommandMode { command: "chat", mode: Mode::Text },
+            Self::Acp(_) => CommandMode { command: "acp", mode: Mode::Text },
             Self::RunCommand(words) => Cli::guess(words, None),
             Self::Wrong(command_mode, _) => *command_mode,
         }
@@ -193,6 +200,11 @@ pub(crate) async fn prepare(
             let output = output.map_err(|error| refuse(error.into()))?;
             let work = move || chat::run(*args, terminal, output).map_err(refuse);
             in_thread(waits, command_mode, work).await
+        }
+        Job::Acp(args) => {
+            let reads = args.session.system_file.is_some();
+            let work = move || acp::run(*args).map_err(|reason| Refusal { command_mode, reason });
+            if reads { in_thread(waits, command_mode, work).await } else { work() }
         }
         Job::RunCommand(words) => {
             let output = waits.output.try_clone();

@@ -1,6 +1,7 @@
 //! Runs a command: prepares it, serves it, reports errors, and returns the exit status of the
 //! process.
 
+use crate::acp;
 use crate::cli::CommandMode;
 use crate::cli::config;
 use crate::cli::log::Flush;
@@ -123,6 +124,10 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
             log = ready.flush.take();
             chat(ready, &mut signals).await?
         }
+        Ok(Prepared::Acp(services, flush)) => {
+            log = flush;
+            editor(stdio, &mut signals, services).await?
+        }
         Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await?,
         Err(refusal) => refused(refusal, stdio, &mut signals).await?,
     };
@@ -139,6 +144,11 @@ type Ending<'a> = Pin<Box<dyn Future<Output = Result<Finish>> + 'a>>;
 #[inline(never)]
 fn chat<'a>(ready: Box<ReadyChat>, signals: &'a mut Signals) -> Ending<'a> {
     Box::pin(async move { Ok(tui::serve(ready.on_screen()?, signals).await) })
+}
+
+#[inline(never)]
+fn editor<'a>(stdio: Stdio, signals: &'a mut Signals, services: Box<acp::Services>) -> Ending<'a> {
+    Box::pin(async move { Ok(acp::serve(stdio, signals, *services).await) })
 }
 
 #[inline(never)]

@@ -70,6 +70,7 @@ fn command(command: &Command) -> &'static str {
         Command::SwitchModel(_) => "switchModel",
         Command::Edit(_) => "edit",
         Command::Rename(_) => "rename",
+        Command::NoteApproval(_) => "approval",
     }
 }
 

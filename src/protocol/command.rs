@@ -49,6 +49,9 @@ pub enum Command {
     Edit(Edit),
     /// Give the conversation this title. Only front ends within the program have it: no request line does.
     Rename(String),
+    /// Store with the conversation what happens to tool calls for which no rule decides, by its name on the
+    /// command line. Only front ends within the program have it, which do it themselves.
+    NoteApproval(&'static str),
 }
 
 /// A prompt for the model.

@@ -64,8 +64,16 @@ pub(super) fn too_many_rounds(rounds_max: u32, hints: Hints) -> RunError {
          ask it to go on{}",
         hints.of(Hint::ToolRounds)
     );
-    let detail = format!("more than {rounds_max} rounds of tool calls");
+    let detail = format!("more than {rounds_max} {ROUNDS}");
     RunError::of_answer(ErrorClass::Tool, message, detail)
+}
+
+/// What the detail of [`too_many_rounds`] ends with.
+const ROUNDS: &str = "rounds of tool calls";
+
+/// Whether an error with this detail is that of a run with too many rounds of tool calls.
+pub(crate) fn is_too_many_rounds(detail: &str) -> bool {
+    detail.starts_with(ErrorClass::Tool.as_str()) && detail.ends_with(ROUNDS)
 }
 
 pub(super) fn unknown_tool_call(id: &ToolCallId) -> ClientError {

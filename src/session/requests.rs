@@ -56,6 +56,15 @@ impl Session {
                 self.recorder.record_of_session(Some(&id), SessionEvent::Renamed(title));
                 self.recorder.done(Some(&id), Done::Ok);
             }
+            Command::NoteApproval(mode) => {
+                if let Some(origin) = &mut self.rules.origin {
+                    mode.clone_into(&mut origin.tools.approval);
+                }
+                let (model, choices) = (self.models.switched(), Some(self.choices().into()));
+                let noted = SessionEvent::ModelSwitched { model, choices };
+                self.recorder.record_of_session(Some(&id), noted);
+                self.recorder.done(Some(&id), Done::Ok);
+            }
             Command::Approve(approve) => {
                 self.recorder.turn_on(Extension::Approvals);
                 let call = approve.call.clone();

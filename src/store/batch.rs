@@ -229,10 +229,15 @@ impl Batch {
             None
         };
         if let Some(prompt) = prompt.filter(|_| self.title.is_empty()) {
-            let line = prompt.trim().lines().next().unwrap_or_default();
-            self.title = line.chars().take(TITLE_CHARS_MAX).collect();
+            self.title = title_of(prompt);
         }
     }
+}
+
+/// The title of a session that begins with `prompt`.
+pub(crate) fn title_of(prompt: &str) -> String {
+    let line = prompt.trim().lines().next().unwrap_or_default();
+    line.chars().take(TITLE_CHARS_MAX).collect()
 }
 
 /// An ordinal as the integer of a database. One that does not fit is 292 million years of events away.

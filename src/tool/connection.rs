@@ -3,12 +3,15 @@
 
 mod asking;
 
+use crate::tool::asking::{Askable, Asker};
 use crate::tool::http::SESSION_ENDED;
 use crate::tool::progress::{Newest, Reports};
 use crate::tool::server_requests::AnsweringTransport;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ProtocolVersion, ServerResult,
+    ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability,
+    FormElicitationCapability, Implementation, ProtocolVersion, ServerResult,
+    UrlElicitationCapability,
 };
 use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestHandle,
@@ -74,8 +77,8 @@ pub(super) struct Link {
     reports: Reports,
 }
 
-/// Our side, as servers see it: a client that declares no capability, so that no server waits for a
-/// person who is not there.
+/// Our side, as servers see it: a client that declares no capability but that a person can be asked where one
+/// can, so that no server waits for a person who is not there.
 #[derive(Debug)]
 struct Client {
     config: ClientConfig,
@@ -98,16 +101,24 @@ impl ClientHandler for Client {
 
 impl Client {
     /// Offers `version`, or the latest one that has the handshake which is used here.
-    fn new(version: Option<ProtocolVersion>) -> Self {
+    fn new(version: Option<ProtocolVersion>, askable: Askable) -> Self {
         let about = Implementation::new("duologue", env!("CARGO_PKG_VERSION"));
         let version = version.unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE);
-        let config = ClientConfig::new(ClientCapabilities::default(), about);
+        let mut capabilities = ClientCapabilities::default();
+        if askable != Askable::default() {
+            let mut elicitation = ElicitationCapability::new();
+            elicitation.form = askable.forms.then(FormElicitationCapability::default);
+            elicitation.url = askable.urls.then(UrlElicitationCapability::default);
+            capabilities.elicitation = Some(elicitation);
+        }
+        let config = ClientConfig::new(capabilities, about);
         Self { config: config.with_protocol_version(version), list_changed: Arc::default() }
     }
 }
 
 impl Connection {
-    /// Shakes hands over `transport`, which sets `closed` when nothing more comes.
+    /// Shakes hands over `transport`, which sets `closed` when nothing more comes. `asker` asks the person what
+    /// the server wants to know.
     ///
     /// # Errors
     /// If the server does not answer as it should.
@@ -115,15 +126,17 @@ impl Connection {
         transport: T,
         version: Option<ProtocolVersion>,
         closed: Closed,
+        asker: Option<Asker>,
     ) -> Result<Self, NotReady>
     where
         T: Transport<RoleClient> + 'static,
     {
-        let client = Client::new(version);
+        let askable = asker.as_ref().map(|asker| asker.questions.askable);
+        let client = Client::new(version, askable.unwrap_or_default());
         let list_changed = Arc::clone(&client.list_changed);
         let is_closed = closed.subscribe();
         let reports = Reports::default();
-        let transport = AnsweringTransport::new(transport, closed, reports.clone());
+        let transport = AnsweringTransport::new(transport, closed, reports.clone(), asker);
         match serve_client(client, transport).await {
             Ok(service) => {
                 let ended = watch::Sender::new(None);

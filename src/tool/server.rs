@@ -1,6 +1,7 @@
 //! The supervisor of one server: starts it, restarts it, ends it, and reports its state to the table.
 
 use crate::task::server::{ServerName, ServerTool};
+use crate::tool::asking::{Asker, Questions};
 use crate::tool::child::{Child, Program};
 use crate::tool::config::{ServerConfig, Transport};
 use crate::tool::connection::{Closing, Connection, Link, NotReady};
@@ -54,6 +55,8 @@ pub(super) struct Supervisor {
     /// The server is to be started again, whatever its state.
     pub(super) restart: Arc<Notify>,
     pub(super) closing: watch::Receiver<bool>,
+    /// Where its questions for the person go, if somebody can be asked.
+    pub(super) questions: Option<Questions>,
 }
 
 /// How a server's run ended.
@@ -212,6 +215,8 @@ impl Supervisor {
     async fn begin(&self) -> Result<(Endpoint, Opening), String> {
         let version = self.version()?;
         let closed = watch::Sender::new(None);
+        let server = self.config.name.clone();
+        let asker = self.questions.clone().map(|questions| Asker { questions, server });
         match &self.config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let server = &self.config.name;
@@ -220,12 +225,15 @@ impl Supervisor {
                 let (child, pipes) = started.map_err(|error| format!("can't start it: {error}"))?;
                 let transport = LineTransport::new(pipes.output, pipes.input, closed.clone());
                 let endpoint = Endpoint::Process(Box::new(child), transport.writer());
-                Ok((endpoint, Box::pin(Connection::open(transport, version, closed))))
+                Ok((endpoint, Box::pin(Connection::open(transport, version, closed, asker))))
             }
             Transport::Http { url, headers, login } => {
                 let login = login.as_ref();
                 let transport = HttpTransport::new(url, headers, login, closed.clone()).await?;
-                Ok((Endpoint::Remote, Box::pin(Connection::open(transport, version, closed))))
+                Ok((
+                    Endpoint::Remote,
+                    Box::pin(Connection::open(transport, version, closed, asker)),
+                ))
             }
         }
     }

@@ -3,6 +3,7 @@
 //! take all memory. Here requests are answered, or left unanswered, before the SDK sees them, reports on
 //! progress are taken, and only the notification that is of use is passed on.
 
+use crate::tool::asking::Asker;
 use crate::tool::connection::{Closed, Closing};
 use crate::tool::progress::Reports;
 use rmcp::model::{
@@ -18,6 +19,9 @@ use tokio::time::Instant;
 
 /// Replies that are being sent. While there are so many, requests are left unanswered.
 const REPLIES_MAX: usize = 64;
+
+/// Questions of a server that wait for the person; more are declined.
+const QUESTIONS_MAX: usize = 8;
 
 /// Requests of a server within [`PERIOD`]; with one more the connection is closed.
 const REQUESTS_MAX: u32 = 1000;
@@ -35,6 +39,9 @@ pub(super) struct AnsweringTransport<T> {
     reports: Reports,
     replies: JoinSet<()>,
     count: RequestCount,
+    asker: Option<Asker>,
+    /// Questions that the person has not answered yet; each becomes a reply.
+    asked: JoinSet<TxJsonRpcMessage<RoleClient>>,
 }
 
 /// The requests of a server in the current period.
@@ -46,10 +53,11 @@ struct RequestCount {
 
 impl<T: Transport<RoleClient>> AnsweringTransport<T> {
     /// Replies to requests over `inner`; `closed` is set when a server sends too many, and `reports` gets the
-    /// progress of calls.
-    pub(super) fn new(inner: T, closed: Closed, reports: Reports) -> Self {
+    /// progress of calls. `asker` asks the person.
+    pub(super) fn new(inner: T, closed: Closed, reports: Reports, asker: Option<Asker>) -> Self {
         let count = RequestCount { since: Instant::now(), requests: 0 };
-        Self { inner, closed, reports, replies: JoinSet::new(), count }
+        let (replies, asked) = (JoinSet::new(), JoinSet::new());
+        Self { inner, closed, reports, replies, count, asker, asked }
     }
 
     /// Answers `request`, if there is room for the reply. `None`: it is one too many.
@@ -63,13 +71,28 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
             tracing::debug!("a request of an MCP server was left unanswered");
             return Some(());
         }
-        let sent = self.inner.send(reply(request));
+        if let (Some(asker), ServerRequest::ElicitRequest(question)) =
+            (&self.asker, &request.request)
+            && self.asked.len() < QUESTIONS_MAX
+            && let Ok(params) = serde_json::to_value(&question.params)
+        {
+            let (asker, id) = (asker.clone(), request.id);
+            self.asked.spawn(async move {
+                JsonRpcMessage::response(custom(asker.ask(params).await), id)
+            });
+            return Some(());
+        }
+        self.send_reply(reply(request));
+        Some(())
+    }
+
+    fn send_reply(&mut self, reply: TxJsonRpcMessage<RoleClient>) {
+        let sent = self.inner.send(reply);
         self.replies.spawn(async move {
             if let Err(error) = sent.await {
                 tracing::debug!(%error, "a reply to an MCP server was not sent");
             }
         });
-        Some(())
     }
 }
 
@@ -99,6 +122,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
             let message = tokio::select! {
                 biased;
                 Some(_) = self.replies.join_next() => continue,
+                Some(answered) = self.asked.join_next() => {
+                    answered.into_iter().for_each(|reply| self.send_reply(reply));
+                    continue;
+                }
                 message = self.inner.receive() => message?,
             };
             match message {
@@ -116,6 +143,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
+        self.asked.shutdown().await;
         self.replies.shutdown().await;
         self.inner.close().await
     }
@@ -196,7 +224,8 @@ mod tests {
         let (sent, closed) = (Arc::default(), watch::Sender::new(None));
         let received = received.into_iter();
         let scripted = Scripted { received, sent: Arc::clone(&sent), is_read };
-        let mut transport = AnsweringTransport::new(scripted, closed.clone(), Reports::default());
+        let mut transport =
+            AnsweringTransport::new(scripted, closed.clone(), Reports::default(), None);
         let mut given = Vec::new();
         while let Some(message) = transport.receive().await {
             given.push(serde_json::to_value(&message).expect("JSON"));

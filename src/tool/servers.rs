@@ -8,6 +8,7 @@ pub use offers::Offers;
 use crate::conversation::event::{CallProgress, ToolResult};
 use crate::task::limits::ToolLimits;
 use crate::task::server::{ServerChange, ServerName};
+use crate::tool::asking::Questions;
 use crate::tool::config::ServerConfig;
 use crate::tool::connection::Link;
 use crate::tool::result;
@@ -49,6 +50,8 @@ pub struct ToolServers {
     /// Revisions of the rows that [`ToolServers::changed`] has returned.
     reported: BTreeMap<ServerName, u64>,
     closing: watch::Sender<bool>,
+    /// Where their questions for the person go, if somebody can be asked.
+    questions: Option<Questions>,
     supervisors: JoinSet<()>,
 }
 
@@ -77,6 +80,11 @@ impl ToolServers {
         Self { servers, limits, guard, table, ..Self::default() }
     }
 
+    /// Has servers that are started from here on ask the person.
+    pub(crate) fn ask_with(&mut self, questions: Questions) {
+        self.questions = Some(questions);
+    }
+
     /// Starts all servers, in parallel. Needs a runtime; a second call does nothing.
     pub fn start(&mut self) {
         if !self.supervisors.is_empty() || *self.closing.borrow() {
@@ -90,6 +98,7 @@ impl ToolServers {
                 wanted: Arc::clone(&server.wanted),
                 restart: Arc::clone(&server.restart),
                 closing: self.closing.subscribe(),
+                questions: self.questions.clone(),
             };
             self.supervisors.spawn(supervisor.keep());
         }

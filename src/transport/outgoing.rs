@@ -3,7 +3,7 @@
 
 use super::streams::Reader;
 use super::writer::Writer;
-use super::{Codec, Outbox};
+use super::{Codec, Outbox, Unencodable};
 use crate::protocol::wire::Frame;
 use crate::session::Uptime;
 use crate::support::fail_point::{Place, Plan};
@@ -43,6 +43,16 @@ impl<C: Codec> Outgoing<C> {
     pub(crate) fn push(&mut self, made: Uptime, frame: Frame) {
         if !self.reader.is_gone() {
             self.outbox.push(made, frame);
+        }
+    }
+
+    /// Queues what `encode` has the codec write beside the frames, if there is still a reader.
+    pub(crate) fn append(
+        &mut self,
+        encode: impl FnOnce(&mut C, &mut Vec<u8>) -> Result<(), Unencodable>,
+    ) {
+        if !self.reader.is_gone() {
+            self.outbox.append(encode);
         }
     }
 

@@ -33,6 +33,20 @@ fn check(ended: &Ended, line: &str) {
 }
 
 #[test]
+fn doctor_says_what_an_editor_needs() {
+    let scene = Scene::new("profiles: {}\n", "");
+    let words = ["--acp", "--offline", "--engine", "echo"];
+    let without = doctor(&scene, &words, &[]);
+    check(&without, "ok     editors: version ");
+    check(&without, "note   command: `/");
+    check(&without, "ok     variables: the provider depends on none of this shell");
+    let with = doctor(&scene, &words, &[("OPENAI_API_KEY", KEY), ("DUOLOGUE_MODEL", "m")]);
+    check(&with, "note   variables: DUOLOGUE_MODEL, OPENAI_API_KEY of this shell");
+    let other = doctor(&scene, &words[1..], &[]);
+    assert!(!other.stdout.contains("editors:"), "{other:?}");
+}
+
+#[test]
 fn doctor_says_what_is_configured_and_whether_it_can_work() {
     let list = r#"{"data":[{"id":"scripted"}]}"#;
     let provider = Provider::start(vec![answers(list), answers(r#"{"data":[]}"#)]);

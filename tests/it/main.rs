@@ -46,6 +46,14 @@ mod member_order;
 mod pinocchio_options;
 mod pinocchio_values;
 
+// The front end for editors, and its client.
+mod acp;
+mod acp_client;
+mod acp_schema;
+mod acp_sessions;
+mod acp_slow;
+mod acp_tools;
+
 // Runs, requests and their ends, one process long.
 mod lean_patches;
 mod lifecycle;

@@ -51,7 +51,7 @@ fn serve() {
         }
         _ => {}
     }
-    Fixture { fault, is_changed: false }.serve();
+    Fixture { fault, is_changed: false, asking: None }.serve();
 }
 
 fn wait() {
@@ -89,6 +89,8 @@ fn fork() {
 struct Fixture {
     fault: String,
     is_changed: bool,
+    /// The call that waits for the answer of a person.
+    asking: Option<Value>,
 }
 
 impl Fixture {
@@ -113,6 +115,14 @@ impl Fixture {
                 && let Some(result) = self.result(method, &message["params"])
             {
                 send(&json!({"result": result, "jsonrpc": "2.0", "id": id}));
+            }
+            if message["params"]["arguments"]["text"] == "ask" {
+                self.asking = message.get("id").cloned();
+            }
+            if message["id"] == "question" {
+                let text = message["result"].to_string();
+                let result = json!({"content": [{"type": "text", "text": text}]});
+                send(&json!({"result": result, "jsonrpc": "2.0", "id": self.asking.take()}));
             }
             if message["method"] == "tools/list" {
                 self.flood();
@@ -248,6 +258,14 @@ impl Fixture {
                         report(&params, &json!(done));
                     }
                 });
+                None
+            }
+            "ask" => {
+                let properties = json!({"name": {"type": "string"}});
+                let schema = json!({"type": "object", "properties": properties});
+                let params = json!({"message": "Your name?", "requestedSchema": schema});
+                send(&json!({"jsonrpc": "2.0", "id": "question", "method": "elicitation/create",
+                    "params": params}));
                 None
             }
             "change" => {

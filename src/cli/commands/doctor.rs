@@ -1,6 +1,7 @@
-//! `duologue doctor`: what is configured, from where, and whether it works. `profiles` and
-//! `provider` check these; stores and tool servers are checked here.
+//! `duologue doctor`: what is configured, from where, and whether it works. `profiles`, `provider` and
+//! `editor` check these; stores and tool servers are checked here.
 
+mod editor;
 mod profiles;
 mod provider;
 
@@ -119,6 +120,9 @@ fn fault(checks: &[Check]) -> Option<Error> {
 
 fn checks(args: &DoctorArgs) -> Vec<Check> {
     let mut checks = Vec::new();
+    if args.acp {
+        editor::check(&mut checks);
+    }
     let chosen = profiles::check(&args.provider, &mut checks);
     if let Some(Chosen { values, resolved }) = &chosen {
         provider::check(args, values, resolved.as_ref(), &mut checks);

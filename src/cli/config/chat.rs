@@ -41,8 +41,24 @@ pub(crate) fn chat(
     preamble: Preamble,
     is_attended: bool,
 ) -> Result<Settings> {
-    let mut session = session.clone();
     let queue = (session.on_busy != OnBusy::Queue).then_some(QUEUE);
+    let mut settings = of_person("chat", session, preamble, is_attended, EXTENSIONS.to_vec())?;
+    settings.debug_file = settings.debug_file.map(|file| file.hiding(queue));
+    Ok(settings)
+}
+
+/// Settings of a conversation whose client is a front end for a person, which needs `own_extensions`.
+///
+/// # Errors
+/// If an option, or the file it names, can't be used.
+pub(super) fn of_person(
+    command: &'static str,
+    session: &SessionArgs,
+    preamble: Preamble,
+    is_attended: bool,
+    own_extensions: Vec<Extension>,
+) -> Result<Settings> {
+    let mut session = session.clone();
     session.on_busy = OnBusy::Queue;
     session.patch_mode = PatchMode::Append;
     session.patch_fields = PatchFields::Full;
@@ -51,17 +67,15 @@ pub(crate) fn chat(
     let requests = stdin(&session)?;
     let request = PromptRequest { preamble, ..PromptRequest::default() };
     let plan = Plan {
-        command: "chat",
+        command,
         mode: Mode::Server,
         is_attended,
         has_client: false,
         session,
-        own_extensions: EXTENSIONS.to_vec(),
+        own_extensions,
         request,
     };
-    let mut settings = plan.settings(requests)?;
-    settings.debug_file = settings.debug_file.map(|file| file.hiding(queue));
-    Ok(settings)
+    plan.settings(requests)
 }
 
 /// What makes the settings of other conversations in a chat that was started with `session`, and whose

@@ -31,6 +31,12 @@ const OF_PROVIDERS: [&str; 12] = [
 const CONFIG_FILE: &str =
     "--config-file names Pinocchio's settings, which are not read here; write them as a profile";
 
+/// The names of the variables that are set and configure a provider.
+pub(crate) fn set_variables() -> Vec<&'static str> {
+    let names = ENOUGH.into_iter().chain(OF_PROVIDERS);
+    names.filter(|name| is_empty(name) == Some(false)).collect()
+}
+
 /// # Errors
 /// If options or variables are a part of a provider's configuration, with what is missing.
 pub(crate) fn ensure_unconfigured(args: &ProviderArgs, foreign: &ForeignArgs) -> Result<()> {

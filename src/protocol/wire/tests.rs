@@ -26,6 +26,7 @@ fn read(line: &[u8]) -> String {
                 Command::SwitchModel(_) => "switchModel".to_owned(),
                 Command::Edit(_) => "edit".to_owned(),
                 Command::Rename(_) => "rename".to_owned(),
+                Command::NoteApproval(_) => "approval".to_owned(),
             };
             format!("{command} in {session} as {}", id.as_str())
         }

@@ -155,7 +155,8 @@ impl Ledger {
             | Command::ToolResult(_)
             | Command::Approve(_)
             | Command::SwitchModel(_)
-            | Command::Rename(_) => Due::Now,
+            | Command::Rename(_)
+            | Command::NoteApproval(_) => Due::Now,
         };
         self.owe(request.id.as_str(), due);
     }

@@ -271,7 +271,10 @@ impl Model {
                 self.shutdowns.push(id.to_owned());
                 self.drain()
             }
-            Command::Enable(_) | Command::DeclareTools(_) | Command::Rename(_) => {
+            Command::Enable(_)
+            | Command::DeclareTools(_)
+            | Command::Rename(_)
+            | Command::NoteApproval(_) => {
                 vec![done(id, "ok")]
             }
             Command::ToolResult(_) | Command::Approve(_) => refused(id, "unknown_tool_call"),

@@ -339,6 +339,7 @@ not be checked, or is left out.";
 pub(crate) const DOCTOR_EXAMPLES: &str = "  duologue doctor
   duologue doctor --profile work --output json
   duologue doctor --offline
+  duologue doctor --acp
   duologue doctor --store chat.db --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'";
 
 /// Arguments of `doctor`.
@@ -351,6 +352,10 @@ pub struct DoctorArgs {
     /// Ask no provider, start no MCP server, connect to no database
     #[arg(long)]
     pub offline: bool,
+
+    /// Also report what an editor needs that starts `duologue acp`
+    #[arg(long, help = "Also report what an editor needs that starts duologue acp")]
+    pub acp: bool,
 
     /// Output options.
     #[command(flatten)]

@@ -1,0 +1,364 @@
+//! Which request of the client is answered how, and by which session. Pure.
+
+use super::dialog::{Dialog, How};
+use super::jsonrpc::{self, Id, Message, RpcError};
+use super::schema::{
+    CancelRequestParams, ClientCapabilities, ListParams, McpServer, OpenParams, PROTOCOL_VERSION,
+    Pairs,
+};
+use super::session::Mail;
+use crate::protocol::id::SessionId;
+use crate::task::server::ServerName;
+use crate::tool::config::{Protected, START_LIMIT, ServerConfig, Transport};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use url::Url;
+
+/// Sessions that may be open at a time.
+const SESSIONS_MAX: usize = 1_000;
+
+/// What is to be done for a message.
+#[derive(Debug)]
+pub(super) enum Action {
+    Respond(Id, Result<Value, RpcError>),
+    Open(Box<ToOpen>),
+    /// A message for an open session.
+    Pass(i64, Mail),
+    /// A message for all sessions: those that it is not about ignore it.
+    PassAll(Mail),
+    List(Id, ListParams),
+    Delete(Id, SessionId),
+}
+
+/// A session that is to be opened.
+#[derive(Debug)]
+pub(super) struct ToOpen {
+    pub(super) request: Id,
+    pub(super) how: How,
+    pub(super) number: i64,
+    pub(super) session: SessionId,
+    pub(super) folder: PathBuf,
+    pub(super) servers: Vec<ServerConfig>,
+    /// What could not be used of them.
+    pub(super) notices: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    pub(super) client: ClientCapabilities,
+    has_store: bool,
+    /// The open sessions, by their ids.
+    sessions: BTreeMap<String, i64>,
+    numbers: i64,
+    /// Requests that a session has to answer.
+    owed: BTreeSet<(i64, Id)>,
+}
+
+impl Connection {
+    pub(super) fn new(has_store: bool) -> Self {
+        Self { has_store, ..Self::default() }
+    }
+
+    /// Handles a message; `fresh` is the id of a new session.
+    pub(super) fn message(
+        &mut self,
+        message: Message,
+        fresh: impl FnOnce() -> SessionId,
+    ) -> Vec<Action> {
+        match message {
+            Message::Request { id, method, params } => {
+                let action = self.request(id.clone(), &method, params, fresh);
+                vec![action.unwrap_or_else(|error| Action::Respond(id, Err(error)))]
+            }
+            Message::Notification { method, params } => self.notification(&method, params),
+            Message::Response { id: Id::Number(id), outcome } => {
+                vec![Action::Pass(Dialog::number_of(id), Mail::Response(id, outcome))]
+            }
+            // No request of this program has such an id.
+            Message::Response { .. } => Vec::new(),
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: Id,
+        method: &str,
+        params: Value,
+        fresh: impl FnOnce() -> SessionId,
+    ) -> Result<Action, RpcError> {
+        Ok(match method {
+            "initialize" => {
+                self.client = ClientCapabilities::of(&params);
+                Action::Respond(id, Ok(self.initialized()))
+            }
+            // Keys are configured where models are.
+            "authenticate" | "logout" => Action::Respond(id, Ok(json!({}))),
+            "session/new" => self.open(id, How::New, fresh(), jsonrpc::params(params)?)?,
+            "session/load" | "session/resume" => {
+                let how = if method == "session/load" { How::Load } else { How::Resume };
+                self.go_on(id, how, method, params)?
+            }
+            "session/list" if self.has_store => Action::List(id, jsonrpc::params(params)?),
+            "session/delete" if self.has_store => {
+                match SessionId::new(session_in(&params)?) {
+                    Some(session) => Action::Delete(id, session),
+                    // There is none of that name, which is what was wanted.
+                    None => Action::Respond(id, Ok(json!({}))),
+                }
+            }
+            "session/prompt"
+            | "session/close"
+            | "session/set_mode"
+            | "session/set_config_option" => {
+                let number = self.number(session_in(&params)?)?;
+                self.pass(number, id, method, params)
+            }
+            _ => return Err(RpcError::method_not_found(method)),
+        })
+    }
+
+    fn pass(&mut self, number: i64, id: Id, method: &str, params: Value) -> Action {
+        self.owed.insert((number, id.clone()));
+        Action::Pass(number, Mail::Request { id, method: method.to_owned(), params })
+    }
+
+    fn number(&self, session: &str) -> Result<i64, RpcError> {
+        self.sessions.get(session).copied().ok_or_else(|| RpcError::not_found(session))
+    }
+
+    fn initialized(&self) -> Value {
+        let mut sessions = json!({ "close": {} });
+        if self.has_store {
+            sessions = json!({ "close": {}, "list": {}, "delete": {}, "resume": {} });
+        }
+        json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentCapabilities": {
+                "loadSession": self.has_store,
+                "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
+                "mcpCapabilities": { "http": true, "sse": false },
+                "sessionCapabilities": sessions,
+            },
+            "authMethods": [],
+            "agentInfo": {
+                "name": "duologue",
+                "title": "duologue",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+        })
+    }
+
+    fn go_on(&mut self, id: Id, how: How, method: &str, params: Value) -> Result<Action, RpcError> {
+        let session_id = session_in(&params)?;
+        // The client has it in another place, or has forgotten it.
+        if let Some(number) = self.sessions.get(session_id) {
+            return Ok(self.pass(*number, id, method, params));
+        }
+        if !self.has_store {
+            return Err(RpcError::method_not_found(method));
+        }
+        let session = SessionId::new(session_id).ok_or_else(|| RpcError::not_found(session_id))?;
+        self.open(id, how, session, jsonrpc::params(params)?)
+    }
+
+    fn open(
+        &mut self,
+        request: Id,
+        how: How,
+        session: SessionId,
+        params: OpenParams,
+    ) -> Result<Action, RpcError> {
+        let folder = PathBuf::from(&params.cwd);
+        if !folder.is_absolute() {
+            let why = format!("cwd must be an absolute path, and {:?} is none", params.cwd);
+            return Err(RpcError::invalid_params(why));
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            let why = format!("{SESSIONS_MAX} sessions are open, and no more can be; close some");
+            return Err(RpcError::failed(why));
+        }
+        let mut notices = Vec::new();
+        let mut servers = BTreeMap::new();
+        for server in params.mcp_servers.unwrap_or_default() {
+            if let Some(config) = config(server, &mut notices)? {
+                servers.insert(config.name.clone(), config);
+            }
+        }
+        self.numbers += 1;
+        let number = self.numbers;
+        self.sessions.insert(session.as_str().to_owned(), number);
+        self.owed.insert((number, request.clone()));
+        let servers = servers.into_values().collect();
+        let to_open = ToOpen { request, how, number, session, folder, servers, notices };
+        Ok(Action::Open(Box::new(to_open)))
+    }
+
+    fn notification(&mut self, method: &str, params: Value) -> Vec<Action> {
+        match method {
+            "session/cancel" => {
+                let number = session_in(&params).and_then(|it| self.number(it)).ok();
+                number.into_iter().map(|number| Action::Pass(number, Mail::Cancel)).collect()
+            }
+            "$/cancel_request" => {
+                let request = jsonrpc::params::<CancelRequestParams>(params).ok();
+                let id = request.and_then(|it| Id::of(&it.request_id));
+                id.into_iter().map(|id| Action::PassAll(Mail::CancelRequest(id))).collect()
+            }
+            // A notification has no answer, also if it is not known.
+            _ => Vec::new(),
+        }
+    }
+
+    /// The number of an open session.
+    pub(super) fn open_session(&self, session: &SessionId) -> Option<i64> {
+        self.sessions.get(session.as_str()).copied()
+    }
+
+    /// A session has answered these requests.
+    pub(super) fn answered(&mut self, number: i64, ids: Vec<Id>) {
+        for id in ids {
+            self.owed.remove(&(number, id));
+        }
+    }
+
+    /// A session has ended; returns the requests that it has not answered.
+    pub(super) fn ended(&mut self, number: i64) -> Vec<Id> {
+        self.sessions.retain(|_, open| *open != number);
+        let owed = self.owed.extract_if((number, Id::Null)..(number + 1, Id::Null), |_| true);
+        owed.map(|(_, id)| id).collect()
+    }
+}
+
+/// The session that parameters name.
+fn session_in(params: &Value) -> Result<&str, RpcError> {
+    let session = params.get("sessionId").and_then(Value::as_str);
+    session.ok_or_else(|| RpcError::invalid_params("sessionId is missing, or no text"))
+}
+
+/// The configuration of an MCP server of the client; `None`, with a notice, if it is of a kind that was not
+/// announced.
+///
+/// # Errors
+/// If it lacks what a server of its kind has.
+fn config(server: McpServer, notices: &mut Vec<String>) -> Result<Option<ServerConfig>, RpcError> {
+    let McpServer { r#type, name, command, args, env, url, headers } = server;
+    let wrong = |why: &str| RpcError::invalid_params(format!("the MCP server {name:?} {why}"));
+    let protected = |pairs: Option<Pairs>| {
+        let pairs = pairs.map(Pairs::into_map).unwrap_or_default();
+        pairs.into_iter().map(|(name, value)| (name, Protected::new(value))).collect()
+    };
+    let transport = match (r#type.as_deref(), command, url) {
+        (None | Some("stdio"), Some(command), _) if !command.is_empty() => Transport::Stdio {
+            command,
+            args: args.unwrap_or_default(),
+            env: protected(env),
+            cwd: None,
+        },
+        (None | Some("http"), _, Some(url)) => {
+            let url = Url::parse(&url).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+            let url =
+                url.ok_or_else(|| wrong("has a URL that does not begin with http:// or https://"))?;
+            Transport::Http { url, headers: protected(headers), login: None }
+        }
+        (None | Some("stdio" | "http"), ..) => return Err(wrong("has no command and no URL")),
+        (Some(kind), ..) => {
+            notices.push(format!("the MCP server {name:?} is not used: its kind is {kind:?}"));
+            return Ok(None);
+        }
+    };
+    let name = ServerName::or_default(&name);
+    Ok(Some(ServerConfig { name, transport, start_limit: START_LIMIT, protocol_version: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: i64, method: &str, params: Value) -> Message {
+        Message::Request { id: Id::Number(id), method: method.to_owned(), params }
+    }
+
+    fn handled(connection: &mut Connection, message: Message) -> Vec<Action> {
+        connection.message(message, || SessionId::new("fresh").expect("an id"))
+    }
+
+    /// The only answer of a request.
+    fn answer(connection: &mut Connection, method: &str, params: Value) -> Result<Value, RpcError> {
+        match &handled(connection, request(1, method, params))[..] {
+            [Action::Respond(Id::Number(1), outcome)] => outcome.clone(),
+            other => panic!("{method}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_announced_depends_on_a_store() {
+        let mut with = Connection::new(true);
+        let answered =
+            answer(&mut with, "initialize", json!({ "protocolVersion": 2 })).expect("an answer");
+        assert_eq!(answered["protocolVersion"], 1);
+        assert_eq!(answered["agentCapabilities"]["loadSession"], true);
+        let mut without = Connection::new(false);
+        let answered = answer(&mut without, "initialize", Value::Null).expect("an answer");
+        assert_eq!(answered["agentCapabilities"]["sessionCapabilities"], json!({ "close": {} }));
+        for method in ["session/list", "session/load", "session/resume", "session/delete"] {
+            let refused = answer(&mut without, method, json!({ "sessionId": "s", "cwd": "/" }));
+            let expected = format!("there is no method {method:?}");
+            assert_eq!(refused.expect_err(method).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_session_is_opened_once_and_its_requests_go_there() {
+        let mut connection = Connection::new(true);
+        let opened = handled(&mut connection, request(1, "session/new", json!({ "cwd": "/p" })));
+        let [Action::Open(to_open)] = &opened[..] else { panic!("{opened:?}") };
+        assert_eq!((to_open.number, to_open.session.as_str()), (1, "fresh"));
+        let params = json!({ "sessionId": "fresh", "cwd": "/p" });
+        for method in ["session/prompt", "session/load"] {
+            let passed = handled(&mut connection, request(2, method, params.clone()));
+            assert!(matches!(&passed[..], [Action::Pass(1, Mail::Request { .. })]), "{passed:?}");
+        }
+        connection.answered(1, vec![Id::Number(1)]);
+        assert_eq!(connection.ended(1), [Id::Number(2)]);
+        let refused = answer(&mut connection, "session/prompt", params);
+        assert!(refused.expect_err("it has ended").to_string().contains("no session \"fresh\""));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_session_is_said() {
+        let mut connection = Connection::new(true);
+        let mut refused = |params| {
+            answer(&mut connection, "session/new", params).expect_err("it is wrong").to_string()
+        };
+        assert!(refused(json!({})).contains("cwd"));
+        assert!(refused(json!({ "cwd": "src" })).contains("absolute"));
+        let server = |server: Value| json!({ "cwd": "/", "mcpServers": [server] });
+        assert!(refused(server(json!({ "name": "x" }))).contains("no command and no URL"));
+        assert!(
+            refused(server(json!({ "name": "x", "type": "http", "url": "h" }))).contains("URL")
+        );
+    }
+
+    #[test]
+    fn servers_are_read_in_every_form_that_clients_write() {
+        let mut notices = Vec::new();
+        let mut config = |server: Value| {
+            let server = serde_json::from_value(server).expect("a server");
+            super::config(server, &mut notices).expect("a configuration")
+        };
+        let env = json!([{ "name": "A", "value": "secret value" }]);
+        let stdio = json!({ "name": "fs", "command": "npx", "args": ["x"], "env": env });
+        let Some(ServerConfig { transport: Transport::Stdio { command, env, .. }, .. }) =
+            config(stdio)
+        else {
+            panic!("a process")
+        };
+        assert_eq!((command.as_str(), env["A"].expose()), ("npx", "secret value"));
+        let http =
+            json!({ "type": "http", "name": "h", "url": "https://h/mcp", "headers": { "B": "c" } });
+        assert!(matches!(config(http).expect("one").transport, Transport::Http { .. }));
+        assert!(config(json!({ "type": "sse", "name": "s", "url": "https://h" })).is_none());
+        assert_eq!(notices, ["the MCP server \"s\" is not used: its kind is \"sse\""]);
+    }
+}

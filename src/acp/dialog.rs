@@ -1,0 +1,317 @@
+//! One session as its client sees it: how it was opened, its prompts in their order, what is asked and chosen.
+//! Pure: takes messages of the client and effects of the host, and gives messages and orders.
+//!
+//! `opening` is how it begins and ends, `prompting` the way of a prompt, `frames` what the conversation says,
+//! `questions` what the client is asked.
+
+mod frames;
+mod opening;
+mod prompting;
+mod questions;
+#[cfg(test)]
+mod tests;
+
+use super::jsonrpc::{self, Id, RpcError};
+use super::options::{Change, Options};
+use super::prompts::Draft;
+use super::queue::Queue;
+use super::schema::{
+    ClientCapabilities, PromptParams, SetConfigOptionParams, SetModeParams, Update,
+};
+use super::services::CommandFile;
+use super::updates::Updates;
+use crate::protocol::command::{Command, ModelChoice};
+use crate::protocol::id::{RequestId, ToolCallId};
+use crate::protocol::proto::rpc::ErrorFrame;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+/// Prompts that may wait for their turn.
+const WAITING_MAX: usize = 256;
+
+/// Bytes of prompts that may wait.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Requests to the client that a session numbers by itself. Ids fit into 32 bits, as not every client has more.
+const REQUESTS_MAX: i64 = 1 << 16;
+
+/// How a session was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    New,
+    /// It goes on, and is shown.
+    Load,
+    /// It goes on, and the client has it.
+    Resume,
+}
+
+/// Something that the task of the session is to do.
+#[derive(Debug, PartialEq)]
+pub(super) enum Order {
+    /// Give the host this request, and say which id it has.
+    Request(Command, Purpose),
+    /// Make a submit of the draft, with the text of the command file that its first line names, if one is given.
+    Prepare(Box<Draft>, Option<CommandLine>),
+    /// Wait for the client's buffers, for a limited time.
+    AwaitBuffers,
+    /// Give the server this answer to the question of this number.
+    Answer(u64, Value),
+    /// End the input of the host.
+    End,
+}
+
+/// The line that names a command file, and what follows it in the prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CommandLine {
+    pub(super) line: String,
+    pub(super) rest: String,
+}
+
+/// Why the host gets a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Prompt,
+    /// The conversation is shown again, to this request of the client.
+    Replay(Id),
+    /// Nothing but its error is of interest.
+    Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its settings are looked for.
+    Preparing,
+    /// The stored conversation is loaded.
+    Loading,
+    Open,
+    /// It ends, and takes no more prompts.
+    Ending,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: Id,
+    draft: Draft,
+}
+
+/// The prompt whose turn it is.
+#[derive(Debug)]
+struct Active {
+    id: Id,
+    stage: PromptStage,
+    is_cancelled: bool,
+}
+
+#[derive(Debug)]
+enum PromptStage {
+    /// The client is asked for its buffers of the files that the prompt names.
+    Fetching(Box<Draft>),
+    /// Files are looked at.
+    Preparing,
+    /// The host has it, or is about to be given it.
+    Running(Option<RequestId>),
+}
+
+/// A request to the client that has no response yet.
+#[derive(Debug)]
+enum Asked {
+    Permission {
+        call: ToolCallId,
+        tool: Tool,
+    },
+    /// The text of a link of the prompt.
+    Buffer(usize),
+    /// What a server wants to know, by its number.
+    Question(u64),
+}
+
+/// A tool of a server, by their names.
+type Tool = (String, String);
+
+#[derive(Debug)]
+pub(super) struct Dialog {
+    session: String,
+    /// Tells the requests of this session from those of others.
+    number: i64,
+    client: ClientCapabilities,
+    folder: PathBuf,
+    pub(super) queue: Queue,
+    orders: VecDeque<Order>,
+    /// The request that opens it, until it is answered.
+    opening: Option<(Id, How)>,
+    stage: Stage,
+    /// Why there is no conversation, though the request that was to open it has been answered.
+    broken: Option<String>,
+    waiting: VecDeque<Waiting>,
+    active: Option<Active>,
+    updates: Updates,
+    options: Options,
+    commands: Vec<CommandFile>,
+    /// Requests of the client that the session is shown again to.
+    replays: Vec<(RequestId, Id)>,
+    /// Requests to the host about a choice.
+    switches: Vec<RequestId>,
+    /// Choices that wait for the end of the run.
+    changes: Vec<ModelChoice>,
+    asked: BTreeMap<i64, Asked>,
+    requests: i64,
+    /// Tools that the person does not want to be asked about again.
+    rejected: BTreeSet<Tool>,
+    /// The last error of each request.
+    errors: BTreeMap<String, ErrorFrame>,
+    /// What the person is to be told, and was not yet.
+    notices: Vec<String>,
+    notices_told: usize,
+    closers: Vec<Id>,
+    is_over: bool,
+}
+
+/// What a session is, before its settings are known.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    pub(super) session: String,
+    pub(super) number: i64,
+    pub(super) client: ClientCapabilities,
+    pub(super) folder: PathBuf,
+    pub(super) context_size: Option<NonZeroU64>,
+    /// The request that opens it.
+    pub(super) request: Id,
+    pub(super) how: How,
+    /// What the person is to be told.
+    pub(super) notices: Vec<String>,
+}
+
+impl Dialog {
+    pub(super) fn new(beginning: Beginning) -> Self {
+        let Beginning { session, number, client, folder, .. } = beginning;
+        let Beginning { context_size, request, how, notices, .. } = beginning;
+        Self {
+            queue: Queue::new(session.clone()),
+            session,
+            number,
+            client,
+            updates: Updates::new(folder.clone(), context_size),
+            folder,
+            orders: VecDeque::new(),
+            opening: Some((request, how)),
+            stage: Stage::Preparing,
+            broken: None,
+            waiting: VecDeque::new(),
+            active: None,
+            options: Options::default(),
+            commands: Vec::new(),
+            replays: Vec::new(),
+            switches: Vec::new(),
+            changes: Vec::new(),
+            asked: BTreeMap::new(),
+            requests: 0,
+            rejected: BTreeSet::new(),
+            errors: BTreeMap::new(),
+            notices,
+            notices_told: 0,
+            closers: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// The session of a request to the client with this id.
+    pub(super) fn number_of(request: i64) -> i64 {
+        request / REQUESTS_MAX
+    }
+
+    pub(super) fn next_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// Whether nothing more comes of it but the answers to those who have closed it.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Handles a request of the client.
+    pub(super) fn request(&mut self, id: Id, method: &str, params: Value) {
+        let refused = match method {
+            "session/prompt" => self.prompt(&id, params),
+            "session/set_mode" => self.set_mode(&id, params),
+            "session/set_config_option" => self.set_config_option(&id, params),
+            "session/load" => self.shown_again(&id),
+            "session/resume" => self.resumed_again(&id),
+            "session/close" => {
+                self.close(id);
+                return;
+            }
+            _ => Err(RpcError::method_not_found(method)),
+        };
+        if let Err(error) = refused {
+            self.queue.respond(id, Err(error));
+        }
+    }
+
+    fn prompt(&mut self, id: &Id, params: Value) -> Result<(), RpcError> {
+        let PromptParams { prompt } = jsonrpc::params(params)?;
+        let draft = super::prompts::draft(prompt)?;
+        self.refuse_if_closed()?;
+        let bytes: usize = self.waiting.iter().map(|it| it.draft.len_bytes()).sum();
+        if self.waiting.len() >= WAITING_MAX || bytes >= WAITING_BYTES_MAX {
+            let why = "too many prompts wait for the one that is being answered; send this one again later";
+            return Err(RpcError::failed(why));
+        }
+        self.waiting.push_back(Waiting { id: id.clone(), draft });
+        self.proceed();
+        Ok(())
+    }
+
+    fn refuse_if_closed(&self) -> Result<(), RpcError> {
+        match (&self.broken, self.stage) {
+            (Some(why), _) => Err(RpcError::failed(why.clone())),
+            (None, Stage::Ending) => Err(RpcError::not_found(&self.session)),
+            (None, Stage::Preparing | Stage::Loading | Stage::Open) => Ok(()),
+        }
+    }
+
+    fn set_mode(&mut self, id: &Id, params: Value) -> Result<(), RpcError> {
+        let SetModeParams { mode_id } = jsonrpc::params(params)?;
+        self.refuse_if_closed()?;
+        self.options.set_mode(&mode_id).map_err(RpcError::invalid_params)?;
+        self.queue.respond(id.clone(), Ok(json!({})));
+        self.note_mode();
+        self.config_changed();
+        Ok(())
+    }
+
+    fn set_config_option(&mut self, id: &Id, params: Value) -> Result<(), RpcError> {
+        let SetConfigOptionParams { config_id, value } = jsonrpc::params(params)?;
+        self.refuse_if_closed()?;
+        let value =
+            value.as_str().ok_or_else(|| RpcError::invalid_params("the value is no text"))?;
+        let change = self.options.set(&config_id, value).map_err(RpcError::invalid_params)?;
+        let options = self.options.config();
+        self.queue.respond(id.clone(), Ok(json!({ "configOptions": options })));
+        match change {
+            Change::Model(choice) => self.changes.push(choice),
+            Change::Approval => {
+                let current_mode_id = self.options.mode();
+                self.queue.update(Update::Mode { current_mode_id });
+                self.note_mode();
+            }
+        }
+        self.proceed();
+        Ok(())
+    }
+
+    /// Has the mode stored, so that the session has it when it is loaded.
+    fn note_mode(&mut self) {
+        self.order(Command::NoteApproval(self.options.mode()), Purpose::Change);
+    }
+
+    fn config_changed(&mut self) {
+        let config_options = self.options.config();
+        self.queue.update(Update::ConfigOptions { config_options });
+    }
+
+    fn order(&mut self, command: Command, purpose: Purpose) {
+        self.orders.push_back(Order::Request(command, purpose));
+    }
+}

@@ -1,0 +1,179 @@
+//! What the conversation says: its frames become updates, and the ends of its requests answers.
+
+use super::{Dialog, How, Stage};
+use crate::acp::jsonrpc::RpcError;
+use crate::acp::queue::{Chunk, ChunkKind, Item};
+use crate::acp::schema::{StopReason, Update};
+use crate::acp::updates::missing_server;
+use crate::host::{CodedWarning, Effect, Effects};
+use crate::protocol::any::Any;
+use crate::protocol::constants::{SESSION_NOT_FOUND, class, code, done};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{ErrorFrame, SnapshotFrame};
+use crate::protocol::wire::Frame;
+use crate::session::{PROVIDER_CHANGED, is_too_many_rounds};
+use crate::support::terminal::escape_control;
+use serde_json::json;
+
+impl Dialog {
+    /// Takes the effects of the host, in their order.
+    pub(in crate::acp) fn effects(&mut self, effects: Effects) {
+        let mut is_loaded = false;
+        for effect in effects.list {
+            match effect {
+                Effect::Frame(frame) => is_loaded |= self.frame(frame),
+                Effect::Warning(CodedWarning { code: PROVIDER_CHANGED, message }) => {
+                    self.notices.push(escape_control(&message));
+                }
+                // Events say it as well, or it is of no use to the person.
+                Effect::Usage(_) | Effect::Warning(_) => {}
+                Effect::Exit(_) | Effect::Abort(_) => self.exit(),
+            }
+        }
+        // With the frames after the conversation: what it goes on with.
+        if is_loaded && !self.is_over {
+            self.begin();
+        }
+    }
+
+    /// Takes a frame; returns whether the stored conversation is loaded with it.
+    fn frame(&mut self, frame: Frame) -> bool {
+        let request = frame.request_id;
+        match frame.frame {
+            Some(Body::Snapshot(conversation)) => return self.snapshot(&request, conversation),
+            Some(Body::UiEvent(event)) => {
+                if let Some(payload) = event.payload {
+                    self.event(payload.into_whole());
+                }
+            }
+            Some(Body::Error(error)) => self.error(request, error),
+            Some(Body::Done(it)) => self.done(&request, &it.status),
+            Some(Body::Hello(_) | Body::BackendEvent(_)) | None => {}
+        }
+        false
+    }
+
+    fn snapshot(&mut self, request: &str, conversation: SnapshotFrame) -> bool {
+        if self.replays.iter().any(|(replay, _)| replay.as_str() == request) {
+            self.updates.replay(conversation, &mut self.queue);
+            return false;
+        }
+        let is_loading = self.stage == Stage::Loading && request.is_empty();
+        if is_loading && matches!(self.opening, Some((_, How::Load))) {
+            self.updates.replay(conversation, &mut self.queue);
+        }
+        if is_loading {
+            self.updates.goes_on();
+        }
+        is_loading
+    }
+
+    fn event(&mut self, payload: Any) {
+        let Some(payload) = self.updates.event(payload, &mut self.queue) else { return };
+        if let Any::ToolApprovalRequested(requested) = payload {
+            self.approval_requested(*requested);
+        } else if let Any::ToolApprovalResolved(resolved) = payload {
+            self.approval_resolved(&resolved.tool_call_id);
+        } else if let Any::ToolServerChanged(changed) = payload {
+            self.notices.extend(missing_server(&changed));
+        } else if let Any::ModelSwitched(switched) = payload {
+            let before = self.options.config();
+            self.options.switched(&switched);
+            if self.opening.is_none() && before != self.options.config() {
+                self.config_changed();
+            }
+        }
+    }
+
+    fn error(&mut self, request: String, error: ErrorFrame) {
+        let is_told = request.is_empty() && !error.terminal && self.opening.is_none();
+        if is_told || self.switches.iter().any(|it| it.as_str() == request && is_of_choice(&error))
+        {
+            self.notices.push(escape_control(&error.message));
+        }
+        self.errors.insert(request, error);
+    }
+
+    fn done(&mut self, request: &str, status: &str) {
+        // Why the conversation has ended is said at its end.
+        let error = if request.is_empty() { None } else { self.errors.remove(request) };
+        self.switches.retain(|switch| switch.as_str() != request);
+        if let Some(at) = self.replays.iter().position(|(replay, _)| replay.as_str() == request) {
+            let (_, id) = self.replays.remove(at);
+            let (modes, options) = (self.options.modes(), self.options.config());
+            self.queue.respond(id, Ok(json!({ "modes": modes, "configOptions": options })));
+        }
+        if self.is_active(request) {
+            let is_cut_off = self.updates.is_cut_off();
+            let outcome = match status {
+                done::OK if is_cut_off => Ok(StopReason::MaxTokens),
+                done::OK => Ok(StopReason::EndTurn),
+                done::STOPPED => Ok(StopReason::Cancelled),
+                _ => of_failed(error),
+            };
+            self.answer_prompt(outcome);
+        }
+    }
+
+    /// The conversation has ended, by itself or because it was told to.
+    fn exit(&mut self) {
+        let error = self.errors.remove("");
+        self.is_over = true;
+        self.stage = Stage::Ending;
+        let why = |error: &ErrorFrame| match error.detail.as_str() {
+            SESSION_NOT_FOUND => RpcError::not_found(&self.session),
+            _ => RpcError::failed(escape_control(&error.message)),
+        };
+        let refusal = error.as_ref().map(why);
+        let refusal = refusal.unwrap_or_else(|| RpcError::not_found(&self.session));
+        if let Some((id, _)) = self.opening.take() {
+            self.queue.respond(id, Err(refusal.clone()));
+        }
+        for (_, id) in std::mem::take(&mut self.replays) {
+            self.queue.respond(id, Err(refusal.clone()));
+        }
+        self.answer_prompt(Err(refusal));
+        self.refuse_waiting();
+    }
+
+    /// Says what the person was not told yet: as notices, or beside an answer.
+    pub(in crate::acp) fn tell_notices(&mut self) {
+        let is_answering = self.active.is_some();
+        if self.opening.is_some() || !self.client.has_notices && !is_answering {
+            return;
+        }
+        for text in std::mem::take(&mut self.notices) {
+            self.notices_told += 1;
+            self.queue.push(match self.client.has_notices {
+                true => Item::Update(Update::Notice { severity: "warning", title: text }),
+                false => Item::Chunk(Chunk {
+                    kind: ChunkKind::Thought,
+                    message_id: format!("notice-{}", self.notices_told),
+                    text: text + "\n",
+                }),
+            });
+        }
+    }
+}
+
+/// Whether it is about a choice that can't be made, and not about a request that came too late to matter.
+fn is_of_choice(error: &ErrorFrame) -> bool {
+    [code::INVALID_SETTINGS, code::SESSION_BUSY].contains(&error.code.as_str())
+}
+
+/// How a prompt ends whose run has failed with this error.
+fn of_failed(error: Option<ErrorFrame>) -> Result<StopReason, RpcError> {
+    let Some(ErrorFrame { code, message, detail, .. }) = error else {
+        return Err(RpcError::failed("the prompt was not answered"));
+    };
+    if is_too_many_rounds(&detail) {
+        return Ok(StopReason::MaxTurnRequests);
+    }
+    let message = escape_control(&message);
+    let is_of_key = detail.split(':').next() == Some(class::AUTH);
+    Err(match code.as_str() {
+        code::ENGINE_INIT_FAILED if is_of_key => RpcError::auth_required(message),
+        code::EMPTY_PROMPT | code::INVALID_ATTACHMENT => RpcError::invalid_params(message),
+        _ => RpcError::failed(message),
+    })
+}

@@ -1,0 +1,129 @@
+//! How a session begins and ends: its settings come, a stored conversation is loaded, it is closed.
+
+use super::{Dialog, How, Order, Purpose, Stage};
+use crate::acp::jsonrpc::{Id, RpcError};
+use crate::acp::options::Options;
+use crate::acp::schema::{AvailableCommand, CommandInput, Update};
+use crate::acp::services::{CommandFile, Opened};
+use crate::host::HostSettings;
+use crate::protocol::command::{Command, Page};
+use serde_json::json;
+
+impl Dialog {
+    /// The settings are there, or why they are not. Returns those of the host.
+    pub(in crate::acp) fn opened(
+        &mut self,
+        opened: Result<Opened, String>,
+    ) -> Option<HostSettings> {
+        let Opened { host, models, effort, approval, commands, notices } = match opened {
+            Ok(opened) => opened,
+            Err(why) => {
+                self.failed(why);
+                return None;
+            }
+        };
+        self.options = Options::new(models, effort, approval);
+        self.commands = commands;
+        self.notices.extend(notices);
+        match self.opening {
+            Some((_, How::Load | How::Resume)) => self.stage = Stage::Loading,
+            Some((_, How::New)) => self.begin(),
+            None => {
+                self.begin();
+                self.config_changed();
+            }
+        }
+        Some(host)
+    }
+
+    /// There is no conversation.
+    fn failed(&mut self, why: String) {
+        if let Some((id, _)) = self.opening.take() {
+            self.queue.respond(id, Err(RpcError::failed(why)));
+            self.is_over = true;
+        } else {
+            self.broken = Some(why);
+        }
+        self.refuse_waiting();
+    }
+
+    /// The conversation can go on.
+    pub(super) fn begin(&mut self) {
+        self.stage = Stage::Open;
+        self.answer_opening();
+        let available_commands = self.commands.iter().map(available).collect();
+        self.queue.update(Update::Commands { available_commands });
+        self.proceed();
+    }
+
+    /// Answers the request that opens the session, with what is known by now.
+    pub(in crate::acp) fn answer_opening(&mut self) {
+        let Some((id, how)) = self.opening.take() else { return };
+        let (modes, options) = (self.options.modes(), self.options.config());
+        let mut result = json!({ "modes": modes, "configOptions": options });
+        if how == How::New {
+            result["sessionId"] = json!(self.session);
+        }
+        self.queue.respond(id, Ok(result));
+    }
+
+    /// Whether the client waits for a new session, which it is given before all is known.
+    pub(in crate::acp) fn awaits_settings(&self) -> bool {
+        matches!(self.opening, Some((_, How::New))) && self.stage == Stage::Preparing
+    }
+
+    /// Shows a session that is open already to a client that loads it.
+    pub(super) fn shown_again(&mut self, id: &Id) -> Result<(), RpcError> {
+        self.refuse_if_closed()?;
+        if self.stage != Stage::Open {
+            return Err(RpcError::failed("the session is being opened already"));
+        }
+        let page = Page::default();
+        self.order(Command::Snapshot(page), Purpose::Replay(id.clone()));
+        Ok(())
+    }
+
+    pub(super) fn resumed_again(&mut self, id: &Id) -> Result<(), RpcError> {
+        self.refuse_if_closed()?;
+        let (modes, options) = (self.options.modes(), self.options.config());
+        self.queue.respond(id.clone(), Ok(json!({ "modes": modes, "configOptions": options })));
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, id: Id) {
+        self.closers.push(id);
+        self.end();
+    }
+
+    /// Ends the session: what runs and what waits is cancelled.
+    pub(in crate::acp) fn end(&mut self) {
+        if self.stage == Stage::Ending {
+            return;
+        }
+        self.cancel();
+        let has_host = self.stage != Stage::Preparing && self.broken.is_none();
+        self.stage = Stage::Ending;
+        match has_host {
+            true => self.orders.push_back(Order::End),
+            false => self.is_over = true,
+        }
+        if let Some((id, _)) = self.opening.take() {
+            self.queue
+                .respond(id, Err(RpcError::failed("the session was closed before it was open")));
+        }
+    }
+
+    /// The host has closed everything that it held.
+    pub(in crate::acp) fn closed(&mut self) {
+        for id in std::mem::take(&mut self.closers) {
+            self.queue.respond(id, Ok(json!({})));
+        }
+    }
+}
+
+fn available(file: &CommandFile) -> AvailableCommand {
+    let CommandFile { name, about, takes } = file;
+    let description = if about.is_empty() { name } else { about };
+    let input = (!takes.is_empty()).then(|| CommandInput { hint: takes.clone() });
+    AvailableCommand { name: name.clone(), description: description.clone(), input }
+}

@@ -1,0 +1,121 @@
+//! Requests to the client: each has one response, or is withdrawn.
+
+use super::{Asked, Dialog, Order, Purpose, REQUESTS_MAX};
+use crate::acp::jsonrpc::RpcError;
+use crate::acp::permissions::{self, Answer};
+use crate::acp::queue::Item;
+use crate::acp::schema::{PermissionRequest, ToolCall, ToolStatus};
+use crate::acp::tool_calls;
+use crate::protocol::command::{Approve, Command, Decision};
+use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::tools::ToolApprovalRequested;
+use crate::session::approval::ApprovalMode;
+use crate::support::terminal::escape_control;
+use serde_json::{Value, json};
+
+impl Dialog {
+    /// Asks the client.
+    pub(super) fn ask(&mut self, method: &'static str, params: Value, asked: Asked) {
+        let id = self.number * REQUESTS_MAX + self.requests;
+        self.requests = (self.requests + 1) % REQUESTS_MAX;
+        self.asked.insert(id, asked);
+        self.queue.push(Item::Request { id, method, params });
+    }
+
+    /// The response of the client to one of our requests. One that was withdrawn is late.
+    pub(in crate::acp) fn response(&mut self, id: i64, response: Result<Value, RpcError>) {
+        match self.asked.remove(&id) {
+            Some(Asked::Permission { call, tool }) => match permissions::answer(response) {
+                Answer::Decided(decision) => self.decide(call, decision),
+                Answer::RejectAlways => {
+                    self.rejected.insert(tool);
+                    self.decide(call, rejected());
+                }
+                Answer::Cancelled => self.cancel(),
+            },
+            Some(Asked::Buffer(link)) => self.buffer(link, response),
+            Some(Asked::Question(number)) => {
+                let answer = response.ok().filter(|it| it["action"].is_string());
+                self.orders.push_back(Order::Answer(number, answer.unwrap_or_else(cancelled)));
+            }
+            None => {}
+        }
+    }
+
+    /// A server wants to know something.
+    pub(in crate::acp) fn question(&mut self, number: u64, server: &str, params: Value) {
+        let Value::Object(mut params) = params else {
+            return self.orders.push_back(Order::Answer(number, cancelled()));
+        };
+        params.shift_remove("_meta");
+        params.insert("sessionId".to_owned(), json!(self.session));
+        // The person must know who asks.
+        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+        let message = format!("{}: {message}", escape_control(server));
+        params.insert("message".to_owned(), json!(message));
+        self.ask("elicitation/create", Value::Object(params), Asked::Question(number));
+    }
+
+    /// Takes the questions of servers back, which the turn that is cancelled has led to.
+    pub(super) fn withdraw_questions(&mut self) {
+        let asked = self.asked.iter().filter(|(_, it)| matches!(it, Asked::Question(_)));
+        let asked: Vec<_> = asked.map(|(id, _)| *id).collect();
+        asked.into_iter().for_each(|id| self.withdraw(id));
+    }
+
+    /// A tool call needs a decision.
+    pub(super) fn approval_requested(&mut self, requested: ToolApprovalRequested) {
+        let ToolApprovalRequested { tool_call_id, tool_name, server, input, .. } = requested;
+        let (call, tool) = (ToolCallId(tool_call_id), (server, tool_name));
+        match self.options.approval() {
+            ApprovalMode::Auto => self.decide(call, Decision::AllowOnce),
+            ApprovalMode::Deny => {
+                let reason = "the person lets no tool be called".to_owned();
+                self.decide(call, Decision::Deny { reason });
+            }
+            ApprovalMode::Ask if self.rejected.contains(&tool) => self.decide(call, rejected()),
+            ApprovalMode::Ask => {
+                let tool_call = tool_calls::asked(&call.0, &tool.1, &tool.0, &input, &self.folder);
+                let params = PermissionRequest {
+                    session_id: &self.session,
+                    tool_call: ToolCall { status: Some(ToolStatus::Pending), ..tool_call },
+                    options: permissions::options(),
+                };
+                let params = serde_json::to_value(&params).unwrap_or_default();
+                self.ask("session/request_permission", params, Asked::Permission { call, tool });
+            }
+        }
+    }
+
+    /// The call no longer waits for a decision: its time is over, or the run has ended.
+    pub(super) fn approval_resolved(&mut self, call: &str) {
+        let is_it = |asked: &Asked| match asked {
+            Asked::Permission { call: of, .. } => of.0 == call,
+            Asked::Buffer(_) | Asked::Question(_) => false,
+        };
+        let found = self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id);
+        found.into_iter().for_each(|id| self.withdraw(id));
+    }
+
+    /// Takes a request to the client back.
+    pub(super) fn withdraw(&mut self, id: i64) {
+        if let Some(Asked::Question(number)) = self.asked.remove(&id) {
+            self.orders.push_back(Order::Answer(number, cancelled()));
+        }
+        let params = json!({ "requestId": id });
+        self.queue.push(Item::Notification { method: "$/cancel_request", params });
+    }
+
+    fn decide(&mut self, call: ToolCallId, decision: Decision) {
+        self.order(Command::Approve(Approve { call, decision }), Purpose::Change);
+    }
+}
+
+/// The result of a question that was not answered.
+fn cancelled() -> Value {
+    json!({ "action": "cancel" })
+}
+
+fn rejected() -> Decision {
+    Decision::Deny { reason: "the person rejects this tool in this session".to_owned() }
+}

@@ -1,0 +1,226 @@
+//! What a client is told in which order, whatever comes when.
+
+use super::*;
+use crate::acp::queue::Item;
+use crate::acp::services::Opened;
+use crate::engine::echo::Echo;
+use crate::host::{Effect, Effects, HostSettings};
+use crate::protocol::command::Cancel;
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, ClientError, Code, Done};
+use crate::session::approval::ApprovalMode;
+use crate::session::{ExitCode, Uptime};
+
+fn dialog(client: ClientCapabilities) -> Dialog {
+    Dialog::new(Beginning {
+        session: "s".to_owned(),
+        number: 1,
+        client,
+        folder: PathBuf::from("/p"),
+        context_size: None,
+        request: Id::Number(0),
+        how: How::New,
+        notices: Vec::new(),
+    })
+}
+
+fn settings() -> Opened {
+    Opened {
+        host: HostSettings::new(Echo::default()),
+        models: Vec::new(),
+        effort: None,
+        approval: ApprovalMode::Ask,
+        commands: Vec::new(),
+        notices: Vec::new(),
+    }
+}
+
+/// An open session whose first answer and updates were taken.
+fn open() -> Dialog {
+    let mut dialog = dialog(ClientCapabilities::default());
+    assert!(dialog.opened(Ok(settings())).is_some());
+    assert_eq!(answers(&mut dialog), [(0, Ok(()))]);
+    dialog
+}
+
+fn prompt(dialog: &mut Dialog, id: i64, blocks: Value) {
+    dialog.request(Id::Number(id), "session/prompt", json!({ "sessionId": "s", "prompt": blocks }));
+}
+
+fn ask(dialog: &mut Dialog, id: i64) {
+    prompt(dialog, id, json!([{ "type": "text", "text": format!("prompt {id}") }]));
+}
+
+/// The requests that were answered since the last look, and how.
+fn answers(dialog: &mut Dialog) -> Vec<(i64, Result<(), String>)> {
+    let mut answers = Vec::new();
+    while let Some(item) = dialog.queue.pop() {
+        if let Item::Response { id: Id::Number(id), outcome } = item {
+            answers.push((id, outcome.map(|_| ()).map_err(|error| error.to_string())));
+        }
+    }
+    answers
+}
+
+/// The reasons with which prompts have ended.
+fn reasons(dialog: &mut Dialog) -> Vec<(i64, String)> {
+    let mut reasons = Vec::new();
+    while let Some(item) = dialog.queue.pop() {
+        if let Item::Response { id: Id::Number(id), outcome } = item {
+            let reason = outcome.map(|it| it["stopReason"].as_str().unwrap_or_default().to_owned());
+            reasons.push((id, reason.unwrap_or_else(|error| error.to_string())));
+        }
+    }
+    reasons
+}
+
+/// Gives each request for the host an id, its number; returns the commands.
+fn perform(dialog: &mut Dialog, next: &mut u32) -> Vec<Command> {
+    let mut commands = Vec::new();
+    while let Some(order) = dialog.next_order() {
+        if let Order::Request(command, purpose) = order {
+            *next += 1;
+            dialog.issued(purpose, RequestId::new(&next.to_string()).expect("an id"));
+            commands.push(command);
+        }
+    }
+    commands
+}
+
+fn frame(request: &str, body: Body) -> Effect {
+    let session = SessionId::new("s").expect("an id");
+    Effect::Frame(wire::frame(&session, RequestId::new(request).as_ref(), body))
+}
+
+fn happens(dialog: &mut Dialog, list: Vec<Effect>) {
+    dialog.effects(Effects { at: Uptime(0), list });
+}
+
+fn done(dialog: &mut Dialog, request: &str, how: Done) {
+    happens(dialog, vec![frame(request, wire::done(how))]);
+}
+
+#[test]
+fn a_prompt_waits_until_the_one_before_it_has_ended() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    ask(&mut dialog, 2);
+    assert!(matches!(&perform(&mut dialog, &mut ids)[..], [Command::Submit(_)]));
+    done(&mut dialog, "1", Done::Ok);
+    assert_eq!(reasons(&mut dialog), [(1, "end_turn".to_owned())]);
+    assert!(matches!(&perform(&mut dialog, &mut ids)[..], [Command::Submit(_)]));
+    // What is not about it changes nothing.
+    done(&mut dialog, "1", Done::Ok);
+    assert_eq!(reasons(&mut dialog), []);
+    done(&mut dialog, "2", Done::Stopped);
+    assert_eq!(reasons(&mut dialog), [(2, "cancelled".to_owned())]);
+}
+
+#[test]
+fn a_choice_is_made_between_two_prompts() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    ask(&mut dialog, 2);
+    perform(&mut dialog, &mut ids);
+    dialog.changes.push(ModelChoice::default());
+    dialog.proceed();
+    assert_eq!(perform(&mut dialog, &mut ids), []);
+    done(&mut dialog, "1", Done::Ok);
+    let next = perform(&mut dialog, &mut ids);
+    assert!(matches!(&next[..], [Command::SwitchModel(_), Command::Submit(_)]), "{next:?}");
+}
+
+#[test]
+fn a_cancel_answers_all_prompts_and_the_run_ends_under_its_own() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    ask(&mut dialog, 2);
+    perform(&mut dialog, &mut ids);
+    dialog.cancel();
+    assert_eq!(reasons(&mut dialog), [(2, "cancelled".to_owned())]);
+    assert_eq!(perform(&mut dialog, &mut ids), [Command::Cancel(Cancel::default())]);
+    // However it ends now.
+    done(&mut dialog, "1", Done::Failed);
+    assert_eq!(reasons(&mut dialog), [(1, "cancelled".to_owned())]);
+    ask(&mut dialog, 3);
+    assert!(matches!(&perform(&mut dialog, &mut ids)[..], [Command::Submit(_)]));
+}
+
+#[test]
+fn what_was_prepared_for_a_cancelled_prompt_is_not_sent() {
+    let (mut dialog, mut ids) = (open(), 0);
+    let link = json!([{ "type": "resource_link", "uri": "file:///p/a", "name": "a" }]);
+    prompt(&mut dialog, 1, link);
+    let Some(Order::Prepare(draft, None)) = dialog.next_order() else { panic!("a link") };
+    dialog.cancel();
+    ask(&mut dialog, 2);
+    assert_eq!(reasons(&mut dialog), [(1, "cancelled".to_owned())]);
+    assert_eq!(perform(&mut dialog, &mut ids).len(), 1);
+    let text = draft.text.clone();
+    dialog.prepared(draft.submit(text));
+    assert_eq!(perform(&mut dialog, &mut ids), []);
+}
+
+#[test]
+fn buffers_are_waited_for_and_given_up() {
+    let mut dialog = dialog(ClientCapabilities { reads_files: true, ..Default::default() });
+    dialog.opened(Ok(settings()));
+    let link = |name: &str| json!({ "type": "resource_link", "uri": format!("file:///p/{name}"), "name": name });
+    prompt(&mut dialog, 1, json!([link("a.rs"), link("b.rs"), link("c.png")]));
+    assert_eq!(dialog.next_order(), Some(Order::AwaitBuffers));
+    let asked: Vec<_> = dialog.asked.keys().copied().collect();
+    assert_eq!(asked.len(), 2);
+    dialog.response(asked[0], Ok(json!({ "content": "buffer" })));
+    assert_eq!(dialog.next_order(), None);
+    dialog.stop_fetching();
+    let Some(Order::Prepare(draft, None)) = dialog.next_order() else { panic!("links") };
+    let buffers: Vec<_> = draft.links.iter().map(|link| link.buffer.as_deref()).collect();
+    assert_eq!(buffers, [Some("buffer"), None, None]);
+    // Too late.
+    dialog.response(asked[1], Ok(json!({ "content": "late" })));
+    assert_eq!(dialog.next_order(), None);
+}
+
+#[test]
+fn a_session_that_can_not_be_opened_says_why() {
+    let mut early = dialog(ClientCapabilities::default());
+    early.opened(Err("no profile".to_owned()));
+    assert_eq!(answers(&mut early), [(0, Err("no profile".to_owned()))]);
+    assert!(early.is_over());
+    // The client has the session already.
+    let mut late = dialog(ClientCapabilities::default());
+    assert!(late.awaits_settings());
+    late.answer_opening();
+    ask(&mut late, 1);
+    late.opened(Err("no profile".to_owned()));
+    ask(&mut late, 2);
+    let why = || Err("no profile".to_owned());
+    assert_eq!(answers(&mut late), [(0, Ok(())), (1, why()), (2, why())]);
+    late.request(Id::Number(3), "session/close", json!({}));
+    assert!(late.is_over());
+    late.closed();
+    assert_eq!(answers(&mut late), [(3, Ok(()))]);
+}
+
+#[test]
+fn a_conversation_that_ends_answers_everything() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    ask(&mut dialog, 2);
+    perform(&mut dialog, &mut ids);
+    let message = "the conversation met a defect".to_owned();
+    let error =
+        ClientError { code: Code::Internal, message, detail: String::new(), terminal: true };
+    let list = vec![
+        frame("1", wire::error(error.clone())),
+        frame("1", wire::done(Done::Failed)),
+        frame("", wire::error(error)),
+        frame("", wire::done(Done::Failed)),
+        Effect::Exit(ExitCode::Internal),
+    ];
+    happens(&mut dialog, list);
+    let answered = answers(&mut dialog);
+    assert_eq!(answered.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2], "{answered:?}");
+    assert!(answered.iter().all(|(_, outcome)| outcome.is_err()) && dialog.is_over());
+}

@@ -1,0 +1,277 @@
+//! Prompts: the content blocks of a client become a text with attachments. Pure but for [`Draft::submit`],
+//! which looks at the files that links name.
+
+use super::jsonrpc::RpcError;
+use super::schema::{ContentBlock, EmbeddedResource};
+use crate::protocol::attachment::{Attachment, Content, IMAGE};
+use crate::protocol::command::{Prompt, Submit};
+use crate::protocol::proto::chat::ChatAttachment;
+use crate::support::shell_words;
+use data_encoding::BASE64;
+use std::path::{Path, PathBuf};
+use url::Url;
+
+/// Endings of files that no editor has as text.
+const BINARY_ENDINGS: [&str; 12] =
+    ["png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "pdf", "zip", "gz", "mp3", "mp4"];
+
+/// A prompt before its links have been followed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Draft {
+    pub(super) text: String,
+    attachments: Vec<Attachment>,
+    pub(super) links: Vec<Link>,
+}
+
+/// A file that the prompt names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) path: PathBuf,
+    /// Its text as the client's buffer has it.
+    pub(super) buffer: Option<String>,
+}
+
+/// The prompt in `blocks`.
+///
+/// # Errors
+/// If there is nothing in it, or a block can't be used.
+pub(super) fn draft(blocks: Vec<ContentBlock>) -> Result<Draft, RpcError> {
+    let mut draft = Draft::default();
+    let is_command =
+        matches!(blocks.first(), Some(ContentBlock::Text { text }) if text.starts_with('/'));
+    let mut was_text = false;
+    for block in blocks {
+        let is_text = matches!(block, ContentBlock::Text { .. });
+        if was_text && is_text && !draft.text.ends_with('\n') {
+            draft.text.push('\n');
+        }
+        was_text = is_text;
+        draft.add(block, is_command)?;
+    }
+    if draft.text.trim().is_empty() && draft.attachments.is_empty() {
+        return Err(RpcError::invalid_params("the prompt is blank, so there is nothing to answer"));
+    }
+    Ok(draft)
+}
+
+impl Draft {
+    fn add(&mut self, block: ContentBlock, is_command: bool) -> Result<(), RpcError> {
+        match block {
+            ContentBlock::Text { text } => self.text.push_str(&text),
+            ContentBlock::Image { data, uri, .. } => {
+                let (data, filename) = (decoded(&data)?, last_part(&uri.unwrap_or_default()));
+                self.attach(data, IMAGE, filename);
+            }
+            ContentBlock::Audio { .. } => {
+                return Err(RpcError::invalid_params(
+                    "the prompt has audio, which is not sent to models; send it as text",
+                ));
+            }
+            ContentBlock::ResourceLink { uri, name } => {
+                let path = path_of(&uri);
+                if let Some(path) = path.as_ref().filter(|_| is_command) {
+                    let word = shell_words::joined([&*path.to_string_lossy()]);
+                    self.text.push_str(&word.unwrap_or_default());
+                    return Ok(());
+                }
+                self.mention(&uri, &name);
+                let is_new = |path: &PathBuf| !self.links.iter().any(|link| link.path == *path);
+                if let Some(path) = path.filter(is_new) {
+                    self.links.push(Link { path, buffer: None });
+                }
+            }
+            ContentBlock::Resource { resource } => self.embed(resource)?,
+        }
+        Ok(())
+    }
+
+    fn embed(&mut self, resource: EmbeddedResource) -> Result<(), RpcError> {
+        let EmbeddedResource { uri, text, blob, .. } = resource;
+        self.mention(&uri, "");
+        let data = match (text, blob) {
+            (Some(text), _) => text.into_bytes(),
+            (None, Some(blob)) => decoded(&blob)?,
+            (None, None) => Vec::new(),
+        };
+        if !data.is_empty() {
+            self.attach(data, "", last_part(&uri));
+        }
+        Ok(())
+    }
+
+    /// Bytes that it holds in memory.
+    pub(super) fn len_bytes(&self) -> usize {
+        let attached =
+            self.attachments.iter().map(|it| usize::try_from(it.len_bytes()).unwrap_or(usize::MAX));
+        self.text.len() + attached.sum::<usize>()
+    }
+
+    /// Where a file stands in the text.
+    fn mention(&mut self, uri: &str, name: &str) {
+        let name = if name.trim().is_empty() { last_part(uri) } else { name.to_owned() };
+        self.text.push_str(&match (name.is_empty(), uri.is_empty()) {
+            (true, true) => String::new(),
+            (true, false) => uri.to_owned(),
+            (false, true) => format!("@{name}"),
+            (false, false) => format!("[@{name}]({uri})"),
+        });
+    }
+
+    fn attach(&mut self, data: Vec<u8>, kind: &str, filename: String) {
+        let attachment_id = format!("attachment-{}", self.attachments.len() + 1);
+        let size_bytes = data.len() as u64;
+        let kind = kind.to_owned();
+        let shown = ChatAttachment {
+            attachment_id,
+            kind,
+            filename,
+            size_bytes,
+            ..ChatAttachment::default()
+        };
+        self.attachments.push(Attachment { shown, content: Content::Data(data.into()) });
+    }
+
+    /// The line of the command `name` that the prompt begins with, if `is_command` knows it, and what
+    /// follows the line.
+    pub(super) fn command(&self, is_command: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
+        let (line, rest) = self.text.split_once('\n').unwrap_or((&self.text, ""));
+        let line = line.trim().strip_prefix('/')?;
+        is_command(line.split_whitespace().next()?).then_some((line, rest))
+    }
+
+    /// The links whose text the client may have.
+    pub(super) fn text_links(&self) -> impl Iterator<Item = (usize, &Link)> {
+        let is_binary = |path: &Path| {
+            let ending = path.extension().map(|it| it.to_string_lossy().to_ascii_lowercase());
+            ending.is_some_and(|ending| BINARY_ENDINGS.contains(&ending.as_str()))
+        };
+        self.links.iter().enumerate().filter(move |(_, link)| !is_binary(&link.path))
+    }
+
+    /// The submit with `text`. Looks at the files: one that is no regular file, as a folder, is only named.
+    ///
+    /// # Errors
+    /// If there is nothing to answer.
+    pub(super) fn submit(mut self, text: String) -> Result<Submit, RpcError> {
+        for Link { path, buffer } in std::mem::take(&mut self.links) {
+            let filename = path.file_name().map(|it| it.to_string_lossy().into_owned());
+            match buffer {
+                Some(text) if text.is_empty() => {}
+                Some(text) => self.attach(text.into_bytes(), "", filename.unwrap_or_default()),
+                None if path.is_file() => self.attach_file(path),
+                None => {}
+            }
+        }
+        let attachments = self.attachments;
+        let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
+        let prompt = Prompt::new(text).or_else(nothing);
+        let prompt = prompt.ok_or_else(|| RpcError::invalid_params("the prompt is blank"))?;
+        Ok(Submit { attachments, ..Submit::new(prompt) })
+    }
+
+    fn attach_file(&mut self, path: PathBuf) {
+        let attachment_id = format!("attachment-{}", self.attachments.len() + 1);
+        let shown = ChatAttachment { attachment_id, ..ChatAttachment::default() };
+        self.attachments.push(Attachment { shown, content: Content::File(path) });
+    }
+}
+
+fn decoded(data: &str) -> Result<Vec<u8>, RpcError> {
+    let plain: String = data.chars().filter(|c| !c.is_whitespace()).collect();
+    let decoded = BASE64.decode(plain.as_bytes());
+    decoded.map_err(|error| {
+        RpcError::invalid_params(format!("a part of the prompt is no base64: {error}"))
+    })
+}
+
+/// The path of a file on this machine.
+fn path_of(uri: &str) -> Option<PathBuf> {
+    if uri.starts_with('/') {
+        return Some(PathBuf::from(uri));
+    }
+    Url::parse(uri).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()
+}
+
+/// The last part of the path in `uri`.
+fn last_part(uri: &str) -> String {
+    if let Some(path) = path_of(uri) {
+        let last = path.file_name().unwrap_or_default();
+        return last.to_string_lossy().into_owned();
+    }
+    let url = Url::parse(uri).ok();
+    let last = url.as_ref().and_then(|url| url.path_segments()?.next_back());
+    last.unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn of(blocks: Value) -> Result<Draft, RpcError> {
+        draft(serde_json::from_value(blocks).expect("blocks"))
+    }
+
+    #[test]
+    fn texts_and_links_become_one_text_in_their_order() {
+        let draft = of(json!([
+            { "type": "text", "text": "Compare " },
+            { "type": "resource_link", "uri": "file:///p/a%20b.rs", "name": "a b.rs" },
+            { "type": "text", "text": " with " },
+            { "type": "resource", "resource": { "uri": "file:///p/c.rs", "text": "fn c() {}" } },
+            { "type": "text", "text": "." },
+            { "type": "text", "text": "And then?" },
+            { "type": "resource_link", "uri": "https://h/x?y", "name": "" },
+        ]));
+        let draft = draft.expect("a prompt");
+        assert_eq!(
+            draft.text,
+            "Compare [@a b.rs](file:///p/a%20b.rs) with [@c.rs](file:///p/c.rs).\nAnd \
+             then?[@x](https://h/x?y)"
+        );
+        let paths: Vec<_> = draft.links.iter().map(|link| link.path.to_string_lossy()).collect();
+        assert_eq!(paths, ["/p/a b.rs"]);
+        let submit = draft.clone().submit(draft.text).expect("a submit");
+        // The link leads nowhere, and is only named.
+        let [only] = &submit.attachments[..] else { panic!("{submit:?}") };
+        assert_eq!(only.content, Content::Data((*b"fn c() {}").into()));
+        assert_eq!(only.shown.filename, "c.rs");
+    }
+
+    #[test]
+    fn an_image_alone_is_a_prompt_and_nothing_is_none() {
+        let image = json!({ "type": "image", "data": "AAEC\n", "mimeType": "image/png", "uri": "file:///x/i.png" });
+        let draft = of(json!([image])).expect("a prompt");
+        let submit = draft.submit(String::new()).expect("a submit");
+        assert_eq!(submit.attachments[0].content, Content::Data([0, 1, 2].into()));
+        assert_eq!(
+            (
+                submit.attachments[0].shown.kind.as_str(),
+                submit.attachments[0].shown.filename.as_str()
+            ),
+            (IMAGE, "i.png")
+        );
+        for nothing in [
+            json!([]),
+            json!([{ "type": "text", "text": " \n" }]),
+            json!([{ "type": "image", "data": "?", "mimeType": "image/png" }]),
+            json!([{ "type": "audio", "data": "AAEC", "mimeType": "audio/wav" }]),
+        ] {
+            assert!(of(nothing.clone()).is_err(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_command_has_its_words_on_the_first_line() {
+        let draft = of(json!([
+            { "type": "text", "text": "/sum --n 3 " },
+            { "type": "resource_link", "uri": "file:///p/a%20b.txt", "name": "a b.txt" },
+            { "type": "text", "text": "\nPlease." },
+        ]));
+        let draft = draft.expect("a prompt");
+        let command = draft.command(|name| name == "sum");
+        assert_eq!(command, Some(("sum --n 3 '/p/a b.txt'", "Please.")));
+        assert_eq!(draft.command(|_| false), None);
+        assert_eq!(draft.links, []);
+    }
+}

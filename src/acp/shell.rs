@@ -1,0 +1,358 @@
+//! The loop: reads messages, gives each session its own, and writes what they have to say, each in its
+//! turn.
+
+use super::connection::{Action, Connection, ToOpen};
+use super::dialog::{Beginning, How};
+use super::jsonrpc::{self, BadMessage, Id, RpcError};
+use super::schema::ListParams;
+use super::services::{Opening, Services};
+use super::session::{Mail, Outlet, Packet, Session};
+use super::sessions;
+use crate::protocol::id::SessionId;
+use crate::protocol::wire::Frame;
+use crate::session::{ExitCode, Signal, Uptime};
+use crate::support::fail_point::Plan;
+use crate::support::sleep_until;
+use crate::support::threads;
+use crate::transport::{
+    Codec, Finish, Incoming, Outgoing, RawLine, Received, Signals, Stdio, Unencodable,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::Instant;
+
+/// Batches of sessions that wait to be queued for the client.
+const PACKETS_MAX: usize = 16;
+
+/// Bytes that wait in all sessions, from which on no more messages are read.
+const BACKLOG_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long the sessions may take to end with the process.
+const ENDING_MAX: Duration = Duration::from_secs(10);
+
+/// How long they may take after a signal.
+const INTERRUPTED_MAX: Duration = Duration::from_secs(6);
+
+/// Serves the client, from its first message to the end of the process.
+pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, services: Services) -> Finish {
+    let Stdio { input, output } = stdio;
+    let (outgoing, unwatched) = Outgoing::start(output, Lines, Vec::new(), &Plan::default());
+    let incoming = Incoming::start(input, services.line_bytes_max);
+    let incoming = match (incoming, unwatched) {
+        (Ok(incoming), None) => incoming,
+        (Err(error), _) | (Ok(_), Some(error)) => {
+            let complaint = Some(error.to_string());
+            return Finish { status: ExitCode::Internal.number(), complaint };
+        }
+    };
+    let mut shell = Box::new(Shell {
+        signals,
+        incoming,
+        outgoing,
+        connection: Connection::new(services.library.is_some()),
+        services: Arc::new(services),
+        mailboxes: BTreeMap::new(),
+        tasks: JoinSet::new(),
+        numbers: BTreeMap::new(),
+        packets: mpsc::channel(PACKETS_MAX),
+        backlog: Arc::default(),
+        replies: mpsc::unbounded_channel(),
+        awaited_replies: 0,
+        deletions: BTreeMap::new(),
+        ending: None,
+    });
+    let code = shell.run().await;
+    let status = code.number();
+    tracing::info!(status, "the process ends");
+    Finish { status, complaint: None }
+}
+
+/// Messages are encoded where they are made, and stand in the outbox as lines.
+#[derive(Debug)]
+struct Lines;
+
+impl Codec for Lines {
+    fn frame(&mut self, _: Uptime, _: &Frame, _: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Err(Unencodable)
+    }
+
+    fn end(&mut self, _: Uptime, _: ExitCode, _: &mut Vec<u8>) -> Result<(), Unencodable> {
+        Ok(())
+    }
+
+    fn is_stateless(&self) -> bool {
+        true
+    }
+}
+
+/// An answer that a thread has found.
+type Reply = (Id, Result<Value, RpcError>);
+
+struct Shell<'a> {
+    signals: &'a mut Signals,
+    incoming: Incoming,
+    outgoing: Outgoing<Lines>,
+    connection: Connection,
+    services: Arc<Services>,
+    mailboxes: BTreeMap<i64, mpsc::UnboundedSender<Mail>>,
+    tasks: JoinSet<()>,
+    /// The session of each task.
+    numbers: BTreeMap<tokio::task::Id, i64>,
+    packets: (mpsc::Sender<Packet>, mpsc::Receiver<Packet>),
+    backlog: Arc<AtomicUsize>,
+    replies: (mpsc::UnboundedSender<Reply>, mpsc::UnboundedReceiver<Reply>),
+    /// Threads that have not replied yet.
+    awaited_replies: usize,
+    /// Sessions that are deleted once they have ended.
+    deletions: BTreeMap<i64, (Id, SessionId)>,
+    ending: Option<Ending>,
+}
+
+/// The process is to end: how, and when at the latest.
+#[derive(Clone, Copy)]
+struct Ending {
+    code: ExitCode,
+    until: Instant,
+    is_aborted: bool,
+}
+
+impl Shell<'_> {
+    async fn run(&mut self) -> ExitCode {
+        loop {
+            self.outgoing.flush();
+            if let Some(code) = self.is_over() {
+                return code;
+            }
+            let takes_lines = self.takes_lines();
+            if takes_lines && let Some(line) = self.incoming.pop() {
+                self.line(line);
+                if self.incoming.owes_engine_a_turn(None) {
+                    self.incoming.engine_had_its_turn();
+                    yield_now().await;
+                }
+                continue;
+            }
+            self.wait(takes_lines).await;
+        }
+    }
+
+    fn takes_lines(&self) -> bool {
+        let has_room = self.outgoing.outbox.has_room_for_engine();
+        self.ending.is_none()
+            && has_room
+            && self.backlog.load(Ordering::Relaxed) < BACKLOG_BYTES_MAX
+    }
+
+    fn is_over(&self) -> Option<ExitCode> {
+        let Ending { code, until, is_aborted } = self.ending?;
+        let is_said = self.packets.1.is_empty() && self.outgoing.is_flushed();
+        let has_ended = self.tasks.is_empty() && self.awaited_replies == 0 && is_said;
+        (has_ended || is_aborted || until <= Instant::now()).then_some(code)
+    }
+
+    async fn wait(&mut self, takes_lines: bool) {
+        let has_room = self.outgoing.has_room_for_engine();
+        let awaits = self.outgoing.awaits_reader().map(Instant::from);
+        let until = self.ending.map(|ending| ending.until);
+        let wake_at = [awaits, until].into_iter().flatten().min();
+        tokio::select! {
+            biased;
+            signal = self.signals.next() => self.interrupted(signal),
+            () = sleep_until(wake_at) => {}
+            written = self.outgoing.written() => {
+                if let Err(error) = written {
+                    self.reader_gone(&error);
+                }
+            }
+            () = self.incoming.read(None), if takes_lines => {}
+            Some(packet) = self.packets.1.recv(), if has_room => self.packet(packet),
+            Some((id, outcome)) = self.replies.1.recv() => {
+                self.awaited_replies -= 1;
+                self.respond(&id, outcome);
+            }
+            Some(ended) = self.tasks.join_next_with_id() => match ended {
+                Ok((task, ())) => self.ended(task, false),
+                Err(error) => self.ended(error.id(), true),
+            },
+        }
+    }
+
+    fn line(&mut self, line: Received) {
+        let read = match line {
+            Received::Line(RawLine::Whole(line)) => jsonrpc::read(&line),
+            Received::Line(RawLine::TooLong { start, bytes_max }) => {
+                Err(jsonrpc::too_long(&start, bytes_max))
+            }
+            Received::Ended => return self.end(None, ExitCode::Ok, ENDING_MAX),
+            Received::Failed(error) => {
+                tracing::error!(%error, "standard input could not be read; the process ends");
+                return self.end(None, ExitCode::InputFailed, ENDING_MAX);
+            }
+        };
+        match read {
+            Ok(message) => {
+                for action in self.connection.message(message, sessions::fresh_id) {
+                    self.act(action);
+                }
+            }
+            Err(BadMessage { id, error }) => self.respond(&id, Err(error)),
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Respond(id, outcome) => self.respond(&id, outcome),
+            Action::Open(to_open) => self.open(*to_open),
+            Action::Pass(number, mail) => self.pass(number, mail),
+            Action::PassAll(mail) => {
+                for mailbox in self.mailboxes.values() {
+                    // One that has ended is about to be reported.
+                    mailbox.send(mail.clone()).ok();
+                }
+            }
+            Action::List(id, params) => self.list(id, params),
+            Action::Delete(id, session) => match self.connection.open_session(&session) {
+                Some(number) => {
+                    self.deletions.insert(number, (id, session));
+                    self.pass(number, Mail::End(None));
+                }
+                None => self.delete(id, session),
+            },
+        }
+    }
+
+    fn pass(&self, number: i64, mail: Mail) {
+        // The requests of a session that has ended are answered when that is reported.
+        if let Some(mailbox) = self.mailboxes.get(&number) {
+            mailbox.send(mail).ok();
+        }
+    }
+
+    fn open(&mut self, to_open: ToOpen) {
+        let ToOpen { request, how, number, session, folder, servers, notices } = to_open;
+        let beginning = Beginning {
+            session: session.as_str().to_owned(),
+            number,
+            client: self.connection.client,
+            folder: folder.clone(),
+            context_size: self.services.context_size,
+            request,
+            how,
+            notices,
+        };
+        let goes_on = how != How::New;
+        let opening = Opening { session, goes_on, folder, servers };
+        let outlet = Outlet { packets: self.packets.0.clone(), backlog: Arc::clone(&self.backlog) };
+        let (mailbox, mail) = mpsc::unbounded_channel();
+        let session = Session::new(beginning, opening, Arc::clone(&self.services), mail, outlet);
+        let task = self.tasks.spawn(session.hold());
+        self.numbers.insert(task.id(), number);
+        self.mailboxes.insert(number, mailbox);
+    }
+
+    fn packet(&mut self, packet: Packet) {
+        let Packet { number, batch, is_last } = packet;
+        self.append(&batch.lines);
+        self.connection.answered(number, batch.answered);
+        if is_last {
+            self.forget(number);
+        }
+    }
+
+    /// A session has ended; `is_defect`: by a panic.
+    fn ended(&mut self, task: tokio::task::Id, is_defect: bool) {
+        let Some(number) = self.numbers.remove(&task) else { return };
+        if is_defect {
+            self.forget(number);
+        }
+    }
+
+    /// The session is not open any more; what it has not answered has an error.
+    fn forget(&mut self, number: i64) {
+        self.mailboxes.remove(&number);
+        for id in self.connection.ended(number) {
+            let why = "the session met a defect of this program and was ended; please report it";
+            self.respond(&id, Err(RpcError::failed(why)));
+        }
+        if let Some((id, session)) = self.deletions.remove(&number) {
+            self.delete(id, session);
+        }
+    }
+
+    fn respond(&mut self, id: &Id, outcome: Result<Value, RpcError>) {
+        let mut line = Vec::new();
+        jsonrpc::response(id, &outcome, &mut line);
+        self.append(&line);
+    }
+
+    fn append(&mut self, lines: &[u8]) {
+        self.outgoing.append(|_, out| {
+            out.extend_from_slice(lines);
+            Ok(())
+        });
+    }
+
+    fn list(&mut self, id: Id, params: ListParams) {
+        let Some(library) = self.services.library.clone() else { return };
+        self.find(id, move || sessions::list(&library, &params));
+    }
+
+    fn delete(&mut self, id: Id, session: SessionId) {
+        let Some(library) = self.services.library.clone() else { return };
+        self.find(id, move || sessions::delete(&library, &session));
+    }
+
+    /// Answers the request `id` with what a thread finds.
+    fn find(&mut self, id: Id, work: impl FnOnce() -> Result<Value, RpcError> + Send + 'static) {
+        let (replies, request) = (self.replies.0.clone(), id.clone());
+        let work = move || {
+            let defect =
+                |_| Err(RpcError::failed("this met a defect of the program; please report it"));
+            let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(defect);
+            // At the end of the process nobody may wait for the reply.
+            drop(replies.send((request, found)));
+        };
+        match threads::spawn("acp-store", work) {
+            Ok(()) => self.awaited_replies += 1,
+            Err(error) => self.respond(&id, Err(RpcError::failed(error.to_string()))),
+        }
+    }
+
+    /// The first signal ends the sessions in order; the second does not wait for them.
+    fn interrupted(&mut self, signal: Signal) {
+        let code = ExitCode::Interrupted(signal);
+        match &mut self.ending {
+            Some(ending) if matches!(ending.code, ExitCode::Interrupted(_)) => {
+                ending.is_aborted = true
+            }
+            Some(_) | None => self.end(Some(signal), code, INTERRUPTED_MAX),
+        }
+    }
+
+    fn reader_gone(&mut self, error: &io::Error) {
+        if self.ending.is_some() {
+            return;
+        }
+        let is_reader_gone = error.kind() == io::ErrorKind::BrokenPipe;
+        if !is_reader_gone {
+            tracing::error!(%error, "standard output could not be written; the process ends");
+        }
+        let code = if is_reader_gone { ExitCode::Ok } else { ExitCode::OutputFailed };
+        self.end(None, code, ENDING_MAX);
+    }
+
+    /// Ends all sessions, and then the process.
+    fn end(&mut self, signal: Option<Signal>, code: ExitCode, max: Duration) {
+        for mailbox in self.mailboxes.values() {
+            mailbox.send(Mail::End(signal)).ok();
+        }
+        self.ending = Some(Ending { code, until: Instant::now() + max, is_aborted: false });
+    }
+}

@@ -1,0 +1,167 @@
+//! Settings of the front end for editors: those of each conversation are made when it is opened.
+
+use super::chat::{check_default, library, of_person};
+use super::engine::{ProviderChoice, engine};
+use super::profile::{self, ProfileValues};
+use super::resume;
+use super::store::store;
+use crate::acp::{CommandFile, Model, Opened, Opening, Services, model_name};
+use crate::cli::prompts::{self, expand};
+use crate::cli::{AcpArgs, EngineName, SessionArgs};
+use crate::conversation::transcript::Preamble;
+use crate::engine::Engine;
+use crate::host::HostSettings;
+use crate::protocol::command::{Extension, ModelChoice};
+use crate::session::approval::ApprovalMode;
+use crate::store::stored_choices;
+use crate::support::files::WorkFolder;
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+use std::sync::Arc;
+
+/// The extensions that this front end turns on.
+const EXTENSIONS: [Extension; 7] = [
+    Extension::Approvals,
+    Extension::Attachments,
+    Extension::Store,
+    Extension::SwitchModel,
+    Extension::TargetedCancel,
+    Extension::ToolServers,
+    Extension::Usage,
+];
+
+/// What the front end needs. Reads nothing.
+///
+/// # Errors
+/// If an option can't be used.
+pub(crate) fn services(args: AcpArgs) -> Result<Services> {
+    let AcpArgs { context_size, session } = args;
+    let line_bytes_max = usize::try_from(session.max_request_bytes)?;
+    let library = library(&session);
+    Ok(Services {
+        opener: Arc::new(move |opening| opened(session.clone(), opening)),
+        prompts: Arc::new(|folder, line| expand(line, &WorkFolder::at(folder.to_owned()))),
+        library,
+        context_size,
+        line_bytes_max,
+    })
+}
+
+fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
+    let Opening { session: id, goes_on, folder, servers } = opening;
+    let shown = folder.display();
+    ensure!(folder.is_dir(), "the folder {shown} can't be used: there is none; open another one");
+    let folder = WorkFolder::at(folder);
+    session.belong_to(&folder);
+    session.tools.of_client = servers;
+    session.session_id = Some(id.as_str().to_owned());
+    session.store.resume = goes_on;
+    if goes_on {
+        session.system = None;
+        session.append_system.clear();
+        // What was chosen for the session wins over what the editor's configuration begins others with.
+        session.provider.typed.clear();
+    } else {
+        check_default(&mut session.store);
+    }
+    let approval = session.tools.approval.take_if(|_| goes_on);
+    // Not by the beginning of its id, as for people: after a deletion another one may begin so.
+    let (places, named) = store(&session)?;
+    resume::go_on(&mut session, places.as_ref(), named.as_ref())?;
+    session.tools.approval = session.tools.approval.or(approval);
+    profile::choose_default(&mut session.provider)?;
+    let places = places.filter(|_| goes_on).map(|it| it.places).unwrap_or_default();
+    let chosen = places.iter().find_map(|place| stored_choices(place, &id)?.model);
+    let settings = of_person("acp", &session, Preamble::default(), false, EXTENSIONS.to_vec())?;
+    let mut host = settings.host;
+    // The front end decides in its place, as the person can choose another mode at any time.
+    let approval = std::mem::replace(&mut host.rules.tools.approval.mode, ApprovalMode::Ask);
+    let effort =
+        chosen.and_then(|it| it.settings.get("reasoning_effort")?.as_str().map(str::to_owned));
+    Ok(Opened {
+        models: models(&session, &host),
+        effort,
+        approval,
+        commands: commands(&folder),
+        notices: settings.notices.into_iter().map(str::to_owned).collect(),
+        host,
+    })
+}
+
+/// The models that can be chosen: that of the conversation, those of profiles, and those of the providers that
+/// have a key.
+fn models(session: &SessionArgs, host: &HostSettings) -> Vec<Model> {
+    let initial = host.engines.initial();
+    let own = profile::name(&session.provider);
+    let mut models = vec![of_initial(initial, own)];
+    if let Ok(profiles) = profile::read(&session.provider.registries) {
+        for name in profiles.names().into_iter().filter(|name| Some(*name) != own) {
+            let values = profiles.resolve(name).ok().and_then(|it| ProfileValues::of(&it).ok());
+            models.extend(values.and_then(|values| of_profile(session, name, &values, initial)));
+        }
+    }
+    for name in EngineName::value_variants().iter().filter(|it| **it != EngineName::Echo) {
+        let choice = ProviderChoice::named(&session.provider, *name);
+        let engine = engine(&choice, &session.engines, &mut Vec::new()).ok();
+        let usable = engine.filter(|it| it.fault().is_none() && it.name() != initial.name());
+        models.extend(usable.map(|engine| of_engine(&*engine)));
+    }
+    models
+}
+
+fn of_initial(initial: &dyn Engine, profile: Option<&str>) -> Model {
+    let model = of_engine(initial);
+    let name = match profile {
+        Some(profile) => format!("{profile}: {}", model.name),
+        None => model.name,
+    };
+    Model { name, ..model }
+}
+
+fn of_engine(engine: &dyn Engine) -> Model {
+    let (engine, model) = (engine.name().to_owned(), engine.model().to_owned());
+    let name = model_name(&engine, &model);
+    let choice =
+        ModelChoice { engine: engine.clone(), model: model.clone(), ..ModelChoice::default() };
+    Model { id: format!("{engine}/{model}"), name, choice, engine, model }
+}
+
+/// The model of a profile that can answer.
+fn of_profile(
+    session: &SessionArgs,
+    name: &str,
+    values: &ProfileValues,
+    initial: &dyn Engine,
+) -> Option<Model> {
+    let (engine, model) = if values.has_provider() {
+        let choice = ProviderChoice::other(&session.provider, values).ok()?;
+        let engine = engine(&choice, &session.engines, &mut Vec::new()).ok()?;
+        if engine.fault().is_some() {
+            return None;
+        }
+        (engine.name().to_owned(), engine.model().to_owned())
+    } else {
+        let model = values.model.clone().unwrap_or_else(|| initial.model().to_owned());
+        (initial.name().to_owned(), model)
+    };
+    Some(Model {
+        id: format!("profile:{name}"),
+        name: format!("{name}: {}", model_name(&engine, &model)),
+        choice: ModelChoice { profile: name.to_owned(), ..ModelChoice::default() },
+        engine,
+        model,
+    })
+}
+
+/// The command files that can be used in the folder.
+fn commands(folder: &WorkFolder) -> Vec<CommandFile> {
+    let usable = prompts::list(folder).into_iter().filter_map(|it| Some((it.about.ok()?, it.name)));
+    let usable = usable.filter(|(_, name)| !name.contains(char::is_control));
+    usable.map(|(about, name)| CommandFile { takes: takes(&name, folder), about, name }).collect()
+}
+
+/// The flags and arguments of a command file, for the person who types it.
+fn takes(name: &str, folder: &WorkFolder) -> String {
+    let file = prompts::find(name, folder).ok().flatten();
+    file.map(|file| file.takes()).unwrap_or_default()
+}

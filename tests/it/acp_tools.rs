@@ -1,0 +1,320 @@
+//! Tools in an editor: the client's MCP servers beside the configured ones, permissions, what is shown of a
+//! call.
+
+use crate::acp_client::{Client, command, said, updates};
+use crate::mcp_fixture::{FAULT_VARIABLE, words};
+use crate::server::Folder;
+use serde_json::{Value, json};
+use std::fs;
+
+/// A server as a client configures it.
+fn server(name: &str, fault: &str) -> Value {
+    let words = words();
+    let env = json!([{ "name": FAULT_VARIABLE, "value": fault }]);
+    json!({ "name": name, "command": words[0], "args": words[1..], "env": env })
+}
+
+/// The options of an engine that makes these calls in each turn, one provider call after the other.
+fn script(folder: &Folder, calls: &[Value]) -> String {
+    let line = |call: &Value| json!({ "text": "Let me see. ", "tools": [call] }).to_string();
+    let lines: Vec<_> = calls.iter().map(line).chain([r#"{"text":"Done."}"#.to_owned()]).collect();
+    fs::write(folder.path("script"), lines.join("\n")).expect("a file");
+    folder.name("script")
+}
+
+fn call(name: &str, text: &str) -> Value {
+    json!({ "name": name, "arguments": { "text": text } })
+}
+
+/// A client with a session that has the fixture, whose model calls `act`.
+fn asked(folder: &Folder, text: &str, args: &[&str]) -> (Client, String) {
+    let script = script(folder, &[call("act", text)]);
+    let mut client = Client::start(folder, &[&["--echo-script", &script], args].concat());
+    let session = client.session_with(&folder.path(""), json!([server("fixture", "none")]));
+    (client, session)
+}
+
+#[test]
+fn a_permission_says_what_is_called_and_with_what() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "folder", &[]);
+    let id = client.prompt(&session, "go");
+    let question = client.permission();
+    let params = &question["params"];
+    let call = &params["toolCall"];
+    assert_eq!((&call["rawInput"], &call["name"]), (&json!({ "text": "folder" }), &json!("act")));
+    assert!(call["title"].as_str().is_some_and(|it| it.contains("act")), "{call}");
+    let shown = call["content"][0]["content"]["text"].as_str().expect("a text");
+    assert!(shown.contains("fixture") && shown.contains("\"text\": \"folder\""), "{shown}");
+    let kinds: Vec<_> =
+        params["options"].as_array().expect("options").iter().map(|it| &it["kind"]).collect();
+    assert_eq!(kinds, ["allow_once", "allow_always", "reject_once", "reject_always"]);
+    client.choose(&question, "allow_once");
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    let seen = client.finish().seen;
+    let begun = updates(&seen, &session, "tool_call");
+    assert_eq!(begun.len(), 1);
+    assert_eq!(begun[0]["toolCallId"], call["toolCallId"]);
+    let changes = updates(&seen, &session, "tool_call_update");
+    let statuses: Vec<_> = changes.iter().filter_map(|it| it["status"].as_str()).collect();
+    assert_eq!(statuses, ["in_progress", "completed"]);
+    // The server runs in the folder of the session, and its result is shown once.
+    let results: Vec<_> =
+        changes.iter().filter_map(|it| it["content"][0]["content"]["text"].as_str()).collect();
+    let here = folder.path("").canonicalize().expect("a path");
+    assert_eq!(results, [here.to_string_lossy()]);
+    assert_eq!(said(&seen, &session, "agent_message_chunk"), "Let me see. Done.");
+}
+
+#[test]
+fn each_answer_to_a_question_means_what_it_says() {
+    let folder = Folder::new();
+    let check = |option: &str, statuses: &[&str], questions: usize| {
+        let (mut client, session) = asked(&folder, "folder", &[]);
+        for text in ["one", "two"] {
+            let id = client.prompt(&session, text);
+            let is_end = |it: &Value| it["id"] == id && it.get("result").is_some();
+            let next = client.wait("a question or an end", |it| {
+                it["method"] == "session/request_permission" || is_end(it)
+            });
+            if !is_end(&next) {
+                client.choose(&next, option);
+            }
+            assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+        }
+        let seen = client.finish().seen;
+        let asked = seen.iter().filter(|it| it["method"] == "session/request_permission").count();
+        let changes = updates(&seen, &session, "tool_call_update");
+        let found: Vec<_> = changes.iter().filter_map(|it| it["status"].as_str()).collect();
+        assert_eq!((found.as_slice(), asked), (statuses, questions), "{option}");
+    };
+    let ran = ["in_progress", "completed", "in_progress", "completed"];
+    check("allow_once", &ran, 2);
+    check("allow_always", &ran, 1);
+    check("reject_once", &["failed", "failed"], 2);
+    check("reject_always", &["failed", "failed"], 1);
+    check("made up", &["failed", "failed"], 2);
+}
+
+#[test]
+fn a_question_that_is_cancelled_ends_the_turn() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "folder", &[]);
+    let id = client.prompt(&session, "go");
+    let question = client.permission();
+    client.reply(&question, json!({ "outcome": { "outcome": "cancelled" } }));
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "cancelled");
+    let (id, question) = (client.prompt(&session, "again"), client.permission());
+    // The client cancels, and the question is taken back: an answer to it is too late.
+    client.cancel(&session);
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "cancelled");
+    let taken_back = |it: &&Value| it["method"] == "$/cancel_request";
+    let taken_back: Vec<_> =
+        client.seen.iter().filter(taken_back).map(|it| &it["params"]["requestId"]).collect();
+    assert_eq!(taken_back, [&question["id"]]);
+    client.choose(&question, "allow_once");
+    client.finish();
+}
+
+#[test]
+fn a_client_that_does_not_answer_meets_the_time_limit() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "folder", &["--ask-timeout-ms", "1"]);
+    let id = client.prompt(&session, "go");
+    client.permission();
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    let seen = client.finish().seen;
+    assert!(seen.iter().any(|it| it["method"] == "$/cancel_request"));
+    let changes = updates(&seen, &session, "tool_call_update");
+    assert!(changes.iter().any(|it| it["status"] == "failed"));
+}
+
+#[test]
+fn a_client_that_can_not_ask_denies() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "folder", &[]);
+    let id = client.prompt(&session, "go");
+    let question = client.permission();
+    let error = json!({ "code": -32601, "message": "Method not found" });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }));
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    let seen = client.finish().seen;
+    assert!(updates(&seen, &session, "tool_call_update").iter().any(|it| it["status"] == "failed"));
+}
+
+#[test]
+fn the_mode_decides_whether_the_person_is_asked() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "folder", &[]);
+    for (mode, status) in [("auto", "completed"), ("deny", "failed")] {
+        client.call("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
+        let from = client.seen.len();
+        client.turn(&session, mode);
+        let seen = &client.seen[from..];
+        assert!(!seen.iter().any(|it| it["method"] == "session/request_permission"), "{mode}");
+        let changes = updates(seen, &session, "tool_call_update");
+        assert_eq!(changes.last().expect("a change")["status"], status, "{mode}");
+    }
+    client.finish();
+    // A rule needs no mode.
+    let (mut client, session) = asked(&folder, "folder", &["--allow", "act"]);
+    client.turn(&session, "go");
+    let seen = client.finish().seen;
+    assert!(!seen.iter().any(|it| it["method"] == "session/request_permission"));
+}
+
+#[test]
+fn the_clients_servers_and_the_configured_ones_are_all_there_for_their_own_session() {
+    let folder = Folder::new();
+    let of_client = call("act", "folder");
+    let words = words();
+    let configured = json!({ "mcpServers": { "base": { "command": words[0], "args": words[1..],
+        "env": { FAULT_VARIABLE: "pages" } } } });
+    fs::write(folder.path("servers"), configured.to_string()).expect("a file");
+    let script = script(&folder, &[of_client, call("first", "x")]);
+    let servers = folder.name("servers");
+    let args = ["--echo-script", &script, "--mcp-config", &servers, "--approval", "auto"];
+    let mut client = Client::start(&folder, &args);
+    let both = client.session_with(&folder.path(""), json!([server("mine", "none")]));
+    let one = client.session(&folder.path(""));
+    client.turn(&both, "go");
+    client.turn(&one, "go");
+    let seen = client.finish().seen;
+    let statuses = |session: &str| {
+        let changes = updates(&seen, session, "tool_call_update").into_iter();
+        changes.filter_map(|it| it["status"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(statuses(&both), ["in_progress", "completed", "in_progress", "completed"]);
+    // The other session has no tool of that name.
+    assert_eq!(statuses(&one), ["failed", "in_progress", "completed"]);
+}
+
+#[test]
+fn a_dead_server_is_named_and_harms_no_other_session() {
+    let folder = Folder::new();
+    let mut command = command(&folder, &["--log-level", "off"]);
+    command.env("DUOLOGUE_MCP_WAIT_MS", "60000");
+    let mut client = Client::start_with(command, json!({ "session": { "notices": {} } }));
+    let dead = client.session_with(&folder.path(""), json!([server("dead", "crash-at-start")]));
+    let fine = client.session(&folder.path(""));
+    assert_eq!(client.turn(&dead, "hi").0, "end_turn");
+    assert_eq!(client.turn(&fine, "hi").0, "end_turn");
+    let seen = client.finish().seen;
+    let notices = updates(&seen, &dead, "notice");
+    assert!(
+        notices.iter().any(|it| it["title"].as_str().is_some_and(|it| it.contains("dead"))),
+        "{notices:?}"
+    );
+    assert_eq!(updates(&seen, &fine, "notice"), Vec::<&Value>::new());
+}
+
+#[test]
+fn calls_are_loaded_with_their_ids_and_results() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "wide", &["--approval", "auto"]);
+    client.turn(&session, "go");
+    client.turn(&session, "again");
+    let live = client.finish().seen;
+    let mut client = Client::start(&folder, &[]);
+    let params = json!({ "sessionId": session, "cwd": folder.path(""), "mcpServers": [] });
+    client.call("session/load", params);
+    let of = |seen: &[Value]| {
+        let calls = updates(seen, &session, "tool_call").into_iter();
+        let calls: Vec<_> = calls
+            .map(|it| (it["toolCallId"].clone(), it["name"].clone(), it["kind"].clone()))
+            .collect();
+        let results = updates(seen, &session, "tool_call_update").into_iter();
+        let results: Vec<_> = results
+            .filter(|it| it["content"].is_array())
+            .map(|it| (it["toolCallId"].clone(), it["content"].clone(), it["status"].clone()))
+            .collect();
+        (calls, results)
+    };
+    let loaded = client.seen.clone();
+    assert_eq!(of(&live), of(&loaded));
+    let (calls, results) = of(&loaded);
+    assert_eq!((calls.len(), results.len()), (2, 2));
+    assert_ne!(calls[0].0, calls[1].0, "each call has an id of its own");
+    // 200 KiB, of which the client is sent the beginning.
+    assert!(results[0].1.to_string().len() < 40_000);
+    client.finish();
+}
+
+#[test]
+fn a_question_of_a_server_is_asked_where_the_client_can() {
+    let folder = Folder::new();
+    let script = script(&folder, &[call("act", "ask")]);
+    let args = ["--echo-script", &script, "--approval", "auto"];
+    let results = |client: Client, session: &str| {
+        let seen = client.finish().seen;
+        let changes = updates(&seen, session, "tool_call_update").into_iter();
+        let texts = changes.filter_map(|it| it["content"][0]["content"]["text"].as_str());
+        texts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let start = |capabilities: Value| {
+        let mut client = Client::start_with(command(&folder, &args), capabilities);
+        let session = client.session_with(&folder.path(""), json!([server("fixture", "none")]));
+        (client, session)
+    };
+    let (mut client, session) = start(json!({ "elicitation": { "form": {} } }));
+    for answer in [
+        json!({ "action": "accept", "content": { "name": "Ann" } }),
+        json!({ "action": "decline" }),
+    ] {
+        let id = client.prompt(&session, "go");
+        let question = client.wait("a question", |it| it["method"] == "elicitation/create");
+        assert_eq!(question["params"]["message"], "fixture: Your name?");
+        assert_eq!(question["params"]["requestedSchema"]["properties"]["name"]["type"], "string");
+        client.reply(&question, answer);
+        assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    }
+    let id = client.prompt(&session, "go");
+    client.wait("a question", |it| it["method"] == "elicitation/create");
+    client.cancel(&session);
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "cancelled");
+    let accepted = r#"{"action":"accept","content":{"name":"Ann"}}"#;
+    assert_eq!(results(client, &session)[..2], [accepted, r#"{"action":"decline"}"#]);
+    // A client that can't ask is not asked.
+    let (mut client, session) = start(json!({}));
+    client.turn(&session, "go");
+    assert_eq!(results(client, &session), [r#"{"action":"decline"}"#]);
+}
+
+#[test]
+fn too_many_rounds_of_tools_are_a_reason_to_stop() {
+    let folder = Folder::new();
+    let calls = [call("act", "folder"), call("act", "folder"), call("act", "folder")];
+    let script = script(&folder, &calls);
+    let args = ["--echo-script", &script, "--approval", "auto", "--max-tool-rounds", "1"];
+    let mut client = Client::start(&folder, &args);
+    let session = client.session_with(&folder.path(""), json!([server("fixture", "none")]));
+    assert_eq!(client.turn(&session, "go").0, "max_turn_requests");
+    client.finish();
+}
+
+#[test]
+fn command_files_are_commands() {
+    let folder = Folder::new();
+    let commands = folder.path("config/duologue/commands");
+    fs::create_dir_all(&commands).expect("a folder");
+    let file = "name: sum\nshort: Sums up.\nflags:\n  - {name: words, type: int, default: 5}\n\
+                arguments:\n  - {name: file, type: stringFromFile}\n\
+                prompt: 'In {{ .words }} words: {{ .file }}'\n";
+    fs::write(commands.join("sum.yaml"), file).expect("a file");
+    fs::write(folder.path("a b.txt"), "the text").expect("a file");
+    let mut client = Client::start(&folder, &[]);
+    let session = client.session(&folder.path(""));
+    let update = client.update(&session, "available_commands_update");
+    let expected =
+        json!([{ "name": "sum", "description": "Sums up.", "input": { "hint": "--words FILE" } }]);
+    assert_eq!(update["availableCommands"], expected);
+    // A path is relative to the folder of the session.
+    let (_, text) = client.turn(&session, "/sum --words 3 'a b.txt'");
+    assert_eq!(text, "Turn 1. You said: In 3 words: the text");
+    let text = json!([{ "type": "text", "text": "/sum --made-up" }]);
+    let refused = client.refused("session/prompt", json!({ "sessionId": session, "prompt": text }));
+    assert!(refused["message"].as_str().is_some_and(|it| it.contains("--words FILE")), "{refused}");
+    // What is no command is a prompt.
+    assert!(client.turn(&session, "/other thing").1.contains("You said: /other thing"));
+    client.finish();
+}
