@@ -131,7 +131,7 @@ pub struct ManArgs {
 #[derive(Args, Debug, Default)]
 pub struct TextOutputArgs {
     /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: TextOutput,
 
     /// One JSON object with the text in it; the same as --output json

@@ -35,7 +35,7 @@ pub struct ToolsArgs {
     pub tools: ToolOptions,
 
     /// Format of the list
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: TextOutput,
 
     /// One JSON object at the end; the same as --output json
@@ -116,7 +116,7 @@ pub struct McpListArgs {
     pub mcp_config: Vec<PathBuf>,
 
     /// Format of the list
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: TextOutput,
 
     /// One JSON object at the end; the same as --output json

@@ -50,7 +50,7 @@ pub struct CheckArgs {
     pub file: Option<PathBuf>,
 
     /// Format of the report
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: CheckOutput,
 
     /// One JSON object at the end; the same as --output json
@@ -76,7 +76,7 @@ pub struct ListEventsArgs {
     pub file: Option<PathBuf>,
 
     /// Format of the list
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: ListOutput,
 
     /// One JSON object at the end; the same as --output json

@@ -82,7 +82,7 @@ pub struct ExportArgs {
     pub id: String,
 
     /// Format of the export
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: ExportFormat,
 
     /// With jsonl: an event with model, times and cost of each turn, which the published protocol does not have
