@@ -315,6 +315,8 @@ fn a_file_that_can_not_be_saved_to_is_reported_before_anything_is_asked() {
     };
     refused(&["--save", "kept"], "--save: kept is no regular file");
     refused(&["--save", "/dev/null"], "--save: /dev/null is no regular file");
+    refused(&["--save", "-"], "--save: - is no regular file");
+    refused(&["--save", "/dev/stdout"], "--save: /dev/stdout is no regular file");
     refused(&["--save", "a.md", "--stdin-rpc"], "--save is for a single run");
     if !geteuid().is_root() {
         refused(&["--save", "/a.md"], "--save: /a.md can't be written");
