@@ -18,7 +18,7 @@ install_python() {
         --only-binary :all: --requirement "$sources/python/requirements.txt"
 }
 
-# MCP servers in Python and the libraries of the providers, each apart: they bring many packages.
+# MCP servers in Python, the libraries of the providers and a client of ACP, each apart: they bring many packages.
 # install_apart NAME
 install_apart() {
     python3 -m venv "$clients/$1/python"
@@ -41,19 +41,24 @@ npm_package() {
 install_go() {
     go build -C "$sources/go" -o "$clients/go/check_frames" .
     go build -C "$sources/go" -o "$clients/go/follow" ./follow
+    go build -C "$sources/acp/go" -o "$clients/acp/go/scenarios" .
 }
 
 for tool in python3 node npm go; do need "$tool"; done
-# Downloads take most of the time, so that these two wait for theirs together with the rest.
+# Downloads take most of the time, so that these wait for theirs together with the rest.
 install_apart mcp &
 servers=$!
 install_apart sdks &
 sdks=$!
+install_apart acp/python &
+acp=$!
 install_python
 npm_package node check_frames.mjs follow.mjs
 npm_package third_party
 npm_package mcp
+npm_package acp/node agent.mjs scenarios.mjs
 install_go
 wait "$servers"
 wait "$sdks"
+wait "$acp"
 echo "install.sh: installed in $clients"

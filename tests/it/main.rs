@@ -49,6 +49,7 @@ mod pinocchio_values;
 // The front end for editors, and its client.
 mod acp;
 mod acp_client;
+mod acp_clients;
 mod acp_schema;
 mod acp_sessions;
 mod acp_slow;

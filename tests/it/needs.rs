@@ -34,11 +34,14 @@ pub(crate) enum Program {
     McpServers,
     Aimock,
     ProviderSdks,
+    AcpTypeScript,
+    AcpPython,
+    AcpGo,
 }
 
 impl Program {
     /// How many there are.
-    const COUNT: usize = Self::ProviderSdks as usize + 1;
+    const COUNT: usize = Self::AcpGo as usize + 1;
 
     /// What is to be installed.
     fn name(self) -> &'static str {
@@ -54,6 +57,9 @@ impl Program {
             Self::McpServers => "node and python3 with MCP servers (tests/clients/install.sh)",
             Self::Aimock => "node with aimock (tests/clients/install.sh)",
             Self::ProviderSdks => "python3 with libraries of providers (tests/clients/install.sh)",
+            Self::AcpTypeScript => "node with the SDK of ACP (tests/clients/install.sh)",
+            Self::AcpPython => "python3 with the SDK of ACP (tests/clients/install.sh)",
+            Self::AcpGo => "a program on the Go SDK of ACP (tests/clients/install.sh)",
         }
     }
 
@@ -87,6 +93,11 @@ impl Program {
             Self::ProviderSdks => {
                 succeeds(installed("sdks/python/bin/python"), &["-c", "import openai, anthropic"])
             }
+            Self::AcpTypeScript => node_with("acp/node/node_modules/@agentclientprotocol/sdk"),
+            Self::AcpPython => {
+                succeeds(installed("acp/python/python/bin/python"), &["-c", "import acp"])
+            }
+            Self::AcpGo => installed("acp/go/scenarios").exists(),
         }
     }
 }
