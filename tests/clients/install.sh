@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what tests need that talk to programs of others, below target/clients/. Needs python3
-# with venv, node with npm, and go. Running it again is cheap and repairs what is broken.
+# with venv, node with npm, go and cargo. Running it again is cheap and repairs what is broken.
 set -eu
 
 sources=$(cd "$(dirname "$0")" && pwd)
@@ -44,7 +44,12 @@ install_go() {
     go build -C "$sources/acp/go" -o "$clients/acp/go/scenarios" .
 }
 
-for tool in python3 node npm go; do need "$tool"; done
+install_rust() {
+    cargo build --quiet --locked --manifest-path "$sources/acp/rust/Cargo.toml" \
+        --target-dir "$clients/acp/rust"
+}
+
+for tool in python3 node npm go cargo; do need "$tool"; done
 # Downloads take most of the time, so that these wait for theirs together with the rest.
 install_apart mcp &
 servers=$!
@@ -58,6 +63,7 @@ npm_package third_party
 npm_package mcp
 npm_package acp/node agent.mjs scenarios.mjs
 install_go
+install_rust
 wait "$servers"
 wait "$sdks"
 wait "$acp"

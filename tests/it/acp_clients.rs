@@ -31,6 +31,12 @@ fn the_sdk_for_go_plays_the_scenarios() -> Result<()> {
     play(Command::new(installed("acp/go/scenarios")))
 }
 
+#[test]
+fn the_crate_for_rust_plays_the_scenarios() -> Result<()> {
+    needs!(Python, AcpRust);
+    play(Command::new(installed("acp/rust/debug/scenarios")))
+}
+
 /// Each scenario succeeds, and none is left out.
 fn play(mut program: Command) -> Result<()> {
     program.args([env!("CARGO_BIN_EXE_duologue"), env!("CARGO_MANIFEST_DIR")]);

@@ -37,11 +37,12 @@ pub(crate) enum Program {
     AcpTypeScript,
     AcpPython,
     AcpGo,
+    AcpRust,
 }
 
 impl Program {
     /// How many there are.
-    const COUNT: usize = Self::AcpGo as usize + 1;
+    const COUNT: usize = Self::AcpRust as usize + 1;
 
     /// What is to be installed.
     fn name(self) -> &'static str {
@@ -60,6 +61,7 @@ impl Program {
             Self::AcpTypeScript => "node with the SDK of ACP (tests/clients/install.sh)",
             Self::AcpPython => "python3 with the SDK of ACP (tests/clients/install.sh)",
             Self::AcpGo => "a program on the Go SDK of ACP (tests/clients/install.sh)",
+            Self::AcpRust => "a program on the Rust crate of ACP (tests/clients/install.sh)",
         }
     }
 
@@ -98,6 +100,7 @@ impl Program {
                 succeeds(installed("acp/python/python/bin/python"), &["-c", "import acp"])
             }
             Self::AcpGo => installed("acp/go/scenarios").exists(),
+            Self::AcpRust => installed("acp/rust/debug/scenarios").exists(),
         }
     }
 }
