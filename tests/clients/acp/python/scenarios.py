@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 
 import acp
-from acp.schema import EnvVariable, McpServerStdio
+from acp.schema import McpServerStdio
 from agent import Agent, current, fails, is_gone
 
 BINARY, REPOSITORY, *NAMED = sys.argv[1:]
@@ -34,7 +34,7 @@ def script(name):
 
 
 def server(name, path=f"{FIXTURES}/server.py"):
-    return McpServerStdio(name=name, command="python3", args=[path, name], env=[EnvVariable(name="UNUSED", value="")])
+    return McpServerStdio(name=name, command="python3", args=[path, name], env=[])
 
 
 async def prompt(folder, start):
@@ -202,7 +202,7 @@ async def list_(folder, start):
     assert [it.session_id for it in listed.sessions] == ids[::-1]
     found = (await agent.connection.list_sessions(cwd=here)).sessions
     assert [(it.title, it.cwd) for it in found] == [("third", here), ("first", here)]
-    assert all(datetime.fromisoformat(it.updated_at).year > 2020 for it in found)
+    assert all(datetime.strptime(it.updated_at[:19], "%Y-%m-%dT%H:%M:%S").year > 2020 for it in found)
 
 
 async def delete(folder, start):
