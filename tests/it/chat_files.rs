@@ -130,9 +130,9 @@ fn a_file_that_is_not_found_is_said_before_enter() {
     fs::write(folder.path("notes.txt"), "text").expect("a file");
     let mut person = Person::start(chat(&folder, &[]));
     person.sees("/help");
-    person.types("mail me@example.com, see @note");
-    person.sees("no file note ·");
-    person.types("s.txt");
+    person.types("mail me@example.com, see @zzz");
+    person.sees("no file zzz ·");
+    person.types("\u{7f}\u{7f}\u{7f}notes.txt");
     let last_row = |person: &Person| {
         person.screen().text().trim_end().lines().last().unwrap_or_default().to_owned()
     };

@@ -51,8 +51,9 @@ pub(super) fn go_on(
     let are_typed =
         !args.tools.mcp.is_empty() || args.calls.typed.iter().any(|id| id == "mcp_config");
     if !are_typed {
-        tools(&mut args.tools, &origin.tools, is_own);
+        servers(&mut args.tools, &origin.tools, is_own);
     }
+    rules(&mut args.tools, &origin.tools, is_own);
     Ok(())
 }
 
@@ -135,8 +136,8 @@ fn key(args: &mut ProviderArgs, origin: &OriginKey, is_stored: bool) -> Result<(
     Ok(())
 }
 
-fn tools(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
-    let OriginTools { configs, servers, is_partial, approval, deny } = origin;
+fn servers(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
+    let OriginTools { configs, servers, is_partial, .. } = origin;
     let (found, missing): (Vec<_>, Vec<_>) =
         configs.iter().map(PathBuf::from).partition(|path| path.is_file());
     for path in missing {
@@ -163,7 +164,15 @@ fn tools(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
     }
     args.mcp_config = found;
     args.mcp.clone_from(servers);
-    args.approval = args.approval.or_else(|| Approval::from_str(approval, false).ok());
+}
+
+/// Which calls may run, also of servers that are typed. Others than this person may have allowed them in a database
+/// that others write.
+fn rules(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
+    let OriginTools { configs, servers, approval, deny, .. } = origin;
+    if is_own || (configs.is_empty() && servers.is_empty()) {
+        args.approval = args.approval.or_else(|| Approval::from_str(approval, false).ok());
+    }
     args.deny.extend(deny.iter().cloned());
 }
 

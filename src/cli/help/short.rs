@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use std::ffi::OsString;
 
 /// Commands that have many options. The program has those of `rpc`, and lists its commands.
-const LONG: [&str; 7] = ["rpc", "exec", "run-command", "chat", "tools", "models", "doctor"];
+const LONG: [&str; 8] = ["rpc", "exec", "run-command", "chat", "acp", "tools", "models", "doctor"];
 
 /// Lines of examples, with their title.
 const EXAMPLE_LINES: usize = 5;
@@ -55,13 +55,17 @@ const COMMON: [Common; 36] = [
     of(&["rpc"], "resume", ""),
     common("continues", "Go on with the last session of this folder"),
     common("mcp", "Start this MCP server, or connect to this URL"),
-    of(&["rpc", "chat", "tools", "doctor"], "mcp_config", "Start the MCP servers of this file"),
-    of(&["rpc", "exec", "run-command", "chat", "tools"], "approval", "Other tool calls"),
+    of(
+        &["rpc", "chat", "acp", "tools", "doctor"],
+        "mcp_config",
+        "Start the MCP servers of this file",
+    ),
+    of(&["rpc", "exec", "run-command", "chat", "acp", "tools"], "approval", "Other tool calls"),
     of(&["rpc", "exec", "run-command", "chat", "tools"], "allow", "Run these tools without asking"),
     of(&["rpc", "chat", "tools"], "deny", "Never run these tools"),
     of(&["rpc"], "on_busy", "Prompts during a run"),
     of(&["rpc"], "extensions", "Turn on extensions of the protocol"),
-    of(&["rpc"], "log_level", "What is logged"),
+    of(&["rpc", "acp"], "log_level", "What is logged"),
     common("offline", ""),
     common("help", ""),
 ];
