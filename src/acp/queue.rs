@@ -114,11 +114,10 @@ impl Queue {
     fn encode(&self, item: Item, Batch { lines, answered }: &mut Batch) {
         match item {
             Item::Chunk(chunk) => {
-                jsonrpc::notification(
-                    "session/update",
-                    &ChunkParams::new(&self.session, &chunk),
-                    lines,
-                );
+                for text in pieces(&chunk.text) {
+                    let params = ChunkParams::new(&self.session, &chunk, text);
+                    jsonrpc::notification("session/update", &params, lines);
+                }
             }
             Item::Update(update) => {
                 let params = SessionNotification { session_id: &self.session, update: &update };
@@ -153,6 +152,16 @@ impl Item {
     }
 }
 
+/// The pieces in which a text is written: some clients end for good at a line of 10 MiB, as a stored message may be.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let (piece, more) = rest?.split_at(rest?.floor_char_boundary(BATCH_BYTES));
+        rest = Some(more).filter(|more| !more.is_empty());
+        Some(piece)
+    })
+}
+
 /// The parameters of a chunk, which are written for each piece of an answer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -176,7 +185,8 @@ struct TextContent<'a> {
 }
 
 impl<'a> ChunkParams<'a> {
-    fn new(session_id: &'a str, Chunk { kind, message_id, text }: &'a Chunk) -> Self {
+    fn new(session_id: &'a str, chunk: &'a Chunk, text: &'a str) -> Self {
+        let Chunk { kind, message_id, .. } = chunk;
         let content = TextContent { r#type: "text", text };
         Self { session_id, update: ChunkUpdate { session_update: *kind, message_id, content } }
     }
@@ -219,6 +229,17 @@ mod tests {
         assert_eq!(updates, expected);
         assert!(queue.is_empty());
         assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_long_message_is_written_in_pieces() {
+        let mut queue = Queue::new("s".to_owned());
+        let long = "é".repeat(BATCH_BYTES);
+        queue.push(chunk(ChunkKind::Answer, "m1", &long));
+        let lines = messages(&queue.take());
+        let texts = lines.iter().map(|it| it["params"]["update"]["content"]["text"].as_str());
+        let texts: Vec<_> = texts.map(|text| text.expect("a text")).collect();
+        assert_eq!((texts.len(), texts.concat()), (2, long));
     }
 
     #[test]

@@ -141,7 +141,10 @@ fn cut(text: &str, bytes_max: usize) -> String {
 fn title(name: &str, arguments: &Value) -> String {
     let name = shown_name(name);
     let telling = TELLING_NAMES.iter().find_map(|key| arguments.get(key)?.as_str());
-    match telling.and_then(|text| text.trim().lines().next()).filter(|line| !line.is_empty()) {
+    let telling = telling.and_then(|text| text.trim().lines().next()).map(str::to_owned);
+    // Some clients show nothing else of a question: without these nobody knows what is asked.
+    let all = || arguments.as_object().filter(|it| !it.is_empty()).map(|_| arguments.to_string());
+    match telling.filter(|line| !line.is_empty()).or_else(all) {
         Some(line) => {
             let mut shown: String = line.chars().take(TITLE_CHARS_MAX).collect();
             if line.chars().nth(TITLE_CHARS_MAX).is_some() {
@@ -262,6 +265,9 @@ mod tests {
     fn a_question_has_the_whole_call() {
         let call = asked("c", "run", "shell", r#"{"command":"rm -r x\necho ```"}"#, Path::new("/"));
         assert_eq!(call.title.as_deref(), Some("run: rm -r x"));
+        let no_word_for_it = serde_json::json!({"city": "Berlin"});
+        assert_eq!(title("get_time", &no_word_for_it), r#"get_time: {"city":"Berlin"}"#);
+        assert_eq!(title("get_time", &serde_json::json!({})), "get_time");
         assert_eq!(call.kind, Some(ToolKind::Execute));
         assert_eq!(call.raw_input.as_ref().expect("arguments")["command"], "rm -r x\necho ```");
         let [ToolContent::Content { content: ContentBlock::Text { text } }] = &call.content[..]
