@@ -182,7 +182,7 @@ struct Shell<'a> {
     leaves_at: Option<Instant>,
     /// The last signal that ends the chat.
     signal: Option<Signal>,
-    /// The first prompt, until the stored conversation is loaded.
+    /// The first prompt, until the store is open and a stored conversation is loaded.
     first: Option<Submit>,
     /// The attachments of the first prompt, which the person has not sent yet.
     first_attachments: Option<(String, Vec<Attachment>)>,

@@ -1,6 +1,6 @@
 //! Chats over a pipe: each line is handled when what was asked before it has ended.
 
-use crate::chat::chat;
+use crate::chat::{Person, chat};
 use crate::frames::Frame;
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::once::{Ended, Once, duologue};
@@ -67,6 +67,27 @@ fn quit_ends_a_file_after_the_answers_before_it() {
     let ended = piped(&folder, &["--echo-delay-ms", "5"], "one\n/quit\ntwo\n");
     assert_eq!(ended.status, 0);
     assert!(ended.stdout.ends_with("Turn 1. You said: one\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn the_prompt_of_the_command_line_begins_a_stored_conversation() {
+    for options in [&["--store", "chat.db"][..], &["--store", "chat.db", "--session-id", "named"]] {
+        let folder = Folder::new();
+        fs::write(folder.path("notes.txt"), "some notes").expect("a file");
+        let first = ["first of all", "--attach", "notes.txt", "--debug-events-jsonl", "frames"];
+        let ended = piped(&folder, &[options, &first].concat(), "then this\n");
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let (first, second) = ("Turn 1. You said: first of all", "Turn 2. You said: then this");
+        let (before, _) = ended.stdout.split_once(second).expect("a second answer");
+        assert!(before.contains(first), "{options:?}: {}", ended.stdout);
+        let frames = fs::read_to_string(folder.path("frames")).expect("the frames");
+        assert!(frames.contains("notes.txt"), "{frames}");
+
+        let mut person = Person::start(chat(&folder, &["--store", "other.db", "a first prompt"]));
+        person.answered("Turn 1. You said: a first prompt");
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
 }
 
 #[test]

@@ -54,6 +54,11 @@ impl State {
         self.consent = Consent::Unknown;
     }
 
+    /// Whether a stored conversation goes on that has not been shown yet.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.consent.is_unknown()
+    }
+
     /// It is loaded. What is to be said about its provider follows at once.
     pub(super) fn has_conversation(&mut self) {
         if self.consent == Consent::Unknown {

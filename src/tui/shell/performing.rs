@@ -28,11 +28,6 @@ impl Shell<'_> {
     }
 
     pub(super) fn perform(&mut self, effects: Effects) {
-        let is_snapshot = |effect: &Effect| {
-            let Effect::Frame(frame) = effect else { return false };
-            matches!(frame.frame, Some(Body::Snapshot(_)))
-        };
-        let is_loaded = effects.list.iter().any(is_snapshot);
         let held = self.held_session(&effects);
         self.together(|shell| {
             for effect in effects.list {
@@ -69,9 +64,17 @@ impl Shell<'_> {
         if let Some(session) = held.filter(|_| self.held.is_some()) {
             self.update(Event::SessionHeld { session, is_only: true });
         }
-        if is_loaded && let Some(submit) = self.first.take() {
+        if self.is_open()
+            && let Some(submit) = self.first.take()
+        {
             self.ask_first(submit);
         }
+    }
+
+    /// Whether the conversation can be asked: its store is open, and it is loaded if it goes on.
+    fn is_open(&self) -> bool {
+        let has_ended = self.exit.is_some() || self.held.is_some();
+        !has_ended && !self.host.is_opening() && !self.state.is_loading()
     }
 
     /// The first conversation, if another process holds it and a copy can be offered.
@@ -81,7 +84,7 @@ impl Shell<'_> {
         locked_session(effects).filter(|_| can_offer && is_first)
     }
 
-    /// Asks the first prompt of a conversation that is loaded; where the person has to agree first, it is
+    /// Asks the first prompt of a conversation that is open; where the person has to agree first, it is
     /// written into the line.
     fn ask_first(&mut self, submit: Submit) {
         let text = submit.prompt.clone().into_string();
