@@ -195,7 +195,7 @@ fn what_can_not_be_used_is_an_error_that_says_why() {
         (vec!["--store", &encrypted, "--session-id", "s"], "server does not support TLS"),
         (vec!["--store", &of_foreign, "--session-id", "s"], "another program"),
         (vec!["--store", &of_newer, "--session-id", "s"], "newer version"),
-        (vec!["--store", &dsn, "--session-id", "s"], "add --resume"),
+        (vec!["--store", &dsn, "--session-id", "s"], "name it with --session"),
         (vec!["--store", &dsn, "--session-id", "other", "--resume"], "nothing to resume"),
         (vec!["--store", &new, "--session-id", "other", "--resume"], "nothing to resume"),
         (vec!["--store", &dsn, "--continue", "--session-id", "s"], "--session-id"),

@@ -173,7 +173,7 @@ fn a_session_that_its_first_request_names_is_stored_under_that_name() {
     assert_eq!(again.wait_done("r1"), "ok", "the conversation itself goes on");
     let again = again.finish();
     assert_eq!(errors(&again.frames, ""), ["store_failed"]);
-    assert!(again.stderr.contains("--resume"), "{}", again.stderr);
+    assert!(again.stderr.contains("name it with --session"), "{}", again.stderr);
     assert!(again.frames.iter().any(|frame| frame.is_event("StoreDegraded")));
     let mut second = resumed(&folder, &[]).start();
     assert_eq!(wait_state(&mut second).messages()[0], ("user", "one"));

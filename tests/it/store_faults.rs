@@ -168,7 +168,8 @@ fn a_document_that_waits_for_a_store_comes_after_a_signal() {
         let log = ["--store", "store", "--log-level", "info", "--log-file", "log"];
         let mut command = duologue(&folder, &[&words[..], &log].concat());
         command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", provider.base_url());
-        let once = Once::start(command);
+        let mut once = Once::start(command);
+        once.close_stdin();
         provider.wait_request(1);
         let _other = locked(&folder);
         provider.open_gate();
