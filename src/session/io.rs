@@ -41,7 +41,7 @@ pub enum Input {
     },
     /// A task of the session reports something.
     Task(TaskId, TaskEvent),
-    /// The files of [`Output::ReadFiles`] have been read; or why one of them can't be used.
+    /// The files that a request names have been read; or why one of them can't be used.
     FilesRead(TaskId, Result<Vec<Attachment>, String>),
     /// The deadline of the session has passed.
     DeadlineReached,

@@ -153,7 +153,7 @@ impl FromStr for StorePlace {
     type Err = String;
 
     /// A path, a URL of SQLite's, or the address of a database of PostgreSQL as a URL. A URL that can't
-    /// be used is an error of [`StorePlace::check`].
+    /// be used is an error of `StorePlace::check`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("it is empty; name a file or a database".to_owned());
