@@ -10,6 +10,11 @@ pub(crate) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 /// Whether the last row of the terminal has text of standard output, which nothing may clear.
 static ROW_HAS_TEXT: AtomicBool = AtomicBool::new(false);
 
+/// Whether `text` clears the row that it begins in, and ends its last one.
+pub(crate) fn has_own_rows(text: &[u8]) -> bool {
+    text.starts_with(CLEAR_LINE.as_bytes()) && text.ends_with(b"\n")
+}
+
 /// Records that `text` is about to be written to standard output, if that is a terminal.
 pub(crate) fn output_begins(text: &[u8]) {
     ROW_HAS_TEXT.fetch_or(!text.is_empty(), Ordering::SeqCst);

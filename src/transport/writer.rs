@@ -93,7 +93,9 @@ impl Writer {
             self.state = State::Failed(io::Error::other("planted fault"));
             return;
         }
-        if self.is_terminal {
+        // What is in the row before such a batch is cleared by it, and by a warning that comes first.
+        let has_own_rows = terminal::has_own_rows(&batch);
+        if self.is_terminal && !has_own_rows {
             terminal::output_begins(&batch);
         }
         // Writing costs less than waking a thread for it.
@@ -102,6 +104,10 @@ impl Writer {
             terminal::output_ends(&batch);
         }
         batch.drain(..written);
+        if self.is_terminal && has_own_rows && written > 0 {
+            // The rest is in the middle of a row.
+            terminal::output_begins(&batch);
+        }
         if batch.is_empty() {
             self.state = State::Idle(batch);
             return;
