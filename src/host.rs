@@ -284,9 +284,16 @@ impl Host {
         &self.servers
     }
 
-    /// Starts the tool server of this name again; false if there is none.
-    pub(crate) fn restart_server(&self, name: &str) -> bool {
-        self.servers.restart(name)
+    /// Starts the tool server of this name again; `None` if there is none. The next run waits for it, as the
+    /// session knows of it before any other request.
+    pub(crate) fn restart_server(&mut self, name: &str) -> Option<Effects> {
+        let mut effects = self.servers.restart(name).then(Effects::default)?;
+        while let Some(change) = self.servers.try_changed() {
+            let Effects { at, list } = self.handle(Input::ServerChanged(change));
+            effects.at = at;
+            effects.list.extend(list);
+        }
+        Some(effects)
     }
 
     /// Whether the store is not open yet, or the session not loaded. Inputs wait for that.

@@ -136,8 +136,20 @@ impl Toolbox {
 
     /// Applies a report of a server's state.
     pub(super) fn server_changed(&mut self, change: &ServerChange) {
-        if change.state != ServerState::Starting {
-            self.starting.remove(&change.server);
+        match (&change.state, self.states.get(&change.server)) {
+            // A person wants it started again, and is about to ask with its tools.
+            (ServerState::Starting, Some(ServerState::Ready | ServerState::Failed { .. })) => {
+                self.starting.insert(change.server.clone());
+                self.start_deadline = None;
+            }
+            // One that has ended by itself delays nothing.
+            (
+                ServerState::Starting,
+                Some(ServerState::Starting | ServerState::Gone { .. }) | None,
+            ) => {}
+            (ServerState::Ready | ServerState::Failed { .. } | ServerState::Gone { .. }, _) => {
+                self.starting.remove(&change.server);
+            }
         }
         self.servers.insert(change.server.clone(), change.tools.to_vec());
         let all: BTreeSet<_> = self.rules.servers.iter().chain(self.servers.keys()).collect();

@@ -40,7 +40,7 @@ const STATUS_MAX: Duration = Duration::from_secs(2);
 const CLOSED: &str = "this program is ending";
 
 /// The reason with which the calls of a server fail that a person has restarted.
-const RESTARTED: &str = "a person has it started again";
+const RESTARTED: &str = "the person had it started again";
 
 /// The error of a call after a panic of the task.
 const DEFECT: &str = "internal error; please report it";
@@ -63,10 +63,19 @@ pub(super) struct Supervisor {
 enum End {
     /// By our will.
     Closing,
+    /// A person wants it started again.
+    Restarted,
     /// Before its tools were known.
     NotStarted(String),
     /// After that; how long they could be called.
     Ended(String, Duration),
+}
+
+/// Why a server is left whose tools are known.
+enum Left {
+    Closed,
+    Restarted,
+    Ended(Closing),
 }
 
 /// The outcome of a connection.
@@ -86,6 +95,10 @@ impl Supervisor {
             self.set(Phase::Starting, Arc::new([]));
             let reason = match self.run().await {
                 End::Closing => return,
+                End::Restarted => {
+                    (has_run, restarts) = (true, 0);
+                    continue;
+                }
                 End::NotStarted(reason) if !has_run => {
                     self.set(Phase::Failed { reason: self.shown(&reason) }, Arc::new([]));
                     if !self.is_wanted_again().await {
@@ -178,28 +191,26 @@ impl Supervisor {
         let begun = Instant::now();
         let link = connection.link();
         self.set(Phase::Ready(link.clone()), tools);
-        let closing = tokio::select! {
+        let left = tokio::select! {
             biased;
-            () = self.closed() => None,
-            reason = endpoint.ended() => Some(Closing::Fault(reason)),
-            closing = connection.closed() => Some(closing),
-            () = self.restart.notified() => {
-                // Without the wait that a server has which has ended by itself.
-                self.restart.notify_one();
-                Some(Closing::Fault(RESTARTED.to_owned()))
-            }
-            () = self.follow_list(&connection, &link) => None,
+            () = self.closed() => Left::Closed,
+            reason = endpoint.ended() => Left::Ended(Closing::Fault(reason)),
+            closing = connection.closed() => Left::Ended(closing),
+            () = self.restart.notified() => Left::Restarted,
+            () = self.follow_list(&connection, &link) => Left::Closed,
         };
         let lifetime = begun.elapsed();
-        let end = match closing {
-            None => End::Closing,
-            Some(Closing::Fault(reason)) => End::Ended(reason, lifetime),
-            Some(Closing::Remote) => {
+        let end = match left {
+            Left::Closed => End::Closing,
+            Left::Restarted => End::Restarted,
+            Left::Ended(Closing::Fault(reason)) => End::Ended(reason, lifetime),
+            Left::Ended(Closing::Remote) => {
                 End::Ended(endpoint.reason("it closed the connection".to_owned()).await, lifetime)
             }
         };
         let reason = match &end {
             End::Closing => CLOSED.to_owned(),
+            End::Restarted => RESTARTED.to_owned(),
             End::NotStarted(reason) | End::Ended(reason, _) => self.shown(reason),
         };
         if let End::Ended(..) = end {

@@ -109,11 +109,21 @@ impl ToolServers {
         self.servers.keys()
     }
 
-    /// Starts the server of this name again, also one that has failed; its open calls fail. False if there is none.
+    /// Starts the server of this name again, also one that has failed; its open calls fail. False if there is
+    /// none. From now on its state says so.
     pub fn restart(&self, name: &str) -> bool {
         let mut servers = self.servers.iter();
-        let server = servers.find_map(|(other, server)| (other.as_str() == name).then_some(server));
-        server.inspect(|server| server.restart.notify_one()).is_some()
+        let Some((name, server)) = servers.find(|(other, _)| other.as_str() == name) else {
+            return false;
+        };
+        self.table.send_modify(|table| table.set(name, Phase::Starting, Arc::new([])));
+        server.restart.notify_one();
+        true
+    }
+
+    /// What [`ToolServers::changed`] would return at once.
+    pub(crate) fn try_changed(&mut self) -> Option<ServerChange> {
+        self.table.borrow().unreported(&mut self.reported)
     }
 
     /// Waits for a change of a server and returns the server's latest state; several changes may

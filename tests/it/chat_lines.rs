@@ -193,6 +193,24 @@ fn with_provider(folder: &Folder, provider: &Provider) -> std::process::Command 
     command
 }
 
+#[test]
+fn a_prompt_waits_for_a_tool_server_that_is_started_again() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
+    let provider = Provider::start(vec![says("One."), says("Two.")]);
+    let mut command = with_provider(&folder, &provider);
+    command.args(["--mcp-config", "servers"]);
+    let mut once = Once::start(command);
+    once.write("one\n/mcp restart echo\ntwo\n");
+    let ended = once.finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(!ended.stdout.contains("is gone"), "{}", ended.stdout);
+    let tools = |number| provider.wait_request(number).body["tools"].clone();
+    assert_eq!(tools(1), tools(2));
+    assert!(tools(2).is_array());
+    assert_gone(&mark);
+}
+
 fn refused(status: u16, body: &str) -> Vec<Step> {
     vec![Step::Status(status, vec![("retry-after", "1".to_owned())], body.to_owned())]
 }

@@ -37,12 +37,14 @@ impl Shell<'_> {
 
     pub(super) fn restart_server(&mut self, name: &str) {
         let shown = clean(name);
-        let done = match self.host.restart_server(name) {
-            true => {
+        let restarted = self.host.restart_server(name);
+        let done = match &restarted {
+            Some(_) => {
                 Ok(format!("the tool server {shown} is being started again; /mcp shows its state"))
             }
-            false => Err(format!("there is no tool server {shown}")),
+            None => Err(format!("there is no tool server {shown}")),
         };
+        self.perform(restarted.unwrap_or_default());
         self.update(Event::Reported(done));
         self.ask_servers(vec![name.to_owned()]);
     }
