@@ -22,7 +22,7 @@ pub(crate) use fork::Forker;
 pub(crate) use input::Source;
 pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
 
-use super::model::{Action, Event, Opening, State, Vi};
+use super::model::{Action, Event, Opening, Scroll, State, Vi};
 use super::terminal::keys::Typed;
 use crate::host::{Host, HostSettings};
 use crate::protocol::attachment::Attachment;
@@ -400,7 +400,12 @@ impl<'a> Shell<'a> {
         if let Typed::Place { row, column } = typed {
             return self.reported(row, column);
         }
+        let enters = typed.is_enter();
         self.update(Event::Typed(typed));
+        // What was entered, and what follows from it, is at the end.
+        if enters && (self.state.editor.is_empty() || self.state.has_finished()) {
+            self.screen.scroll(Scroll::End);
+        }
         self.is_urgent = true;
         self.draw();
     }

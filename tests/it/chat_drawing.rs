@@ -74,6 +74,9 @@ fn the_whole_screen_is_used_and_given_back() {
     person.types("\u{1b}[5~\u{1b}[5~\u{1b}[5~");
     person.sees("an earlier part is shown");
     assert!(!person.screen().text().contains("line 99"));
+    person.types("/save answer\r");
+    person.sees("answer was written");
+    assert!(!person.screen().text().contains("an earlier part is shown"));
     person.types("/quit\r");
     let (status, screen) = person.ends();
     assert_eq!((status, screen.text().as_str()), (0, ""));
