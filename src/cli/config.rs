@@ -69,7 +69,7 @@ pub(crate) fn rpc(
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     let Once { command, mode, person, mut request, unread } = once;
-    let Person { is_shown, is_attended, drawing, asking, saved } = person;
+    let Person { is_shown, is_piped, is_attended, drawing, asking, saved } = person;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
         "--output objects prints the JSON values in an answer, and nothing asks for such an answer; add \
@@ -95,7 +95,7 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     session.extensions.extend(has_resource.then_some(Extension::Resources));
     // An answer that is to be JSON is no Markdown.
     let drawing = drawing.filter(|_| request.response == ResponseType::Text);
-    let progress = progress(mode, drawing.is_some(), is_shown);
+    let progress = progress(mode, drawing.is_some(), (is_shown, is_piped));
     let mut own_extensions = plan::extensions_of_document(mode);
     own_extensions.extend(progress.is_some().then_some(Extension::ToolProgress));
     own_extensions.extend(asking.is_some().then_some(Extension::Approvals));
@@ -112,14 +112,18 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     Ok(settings)
 }
 
-/// The progress line of a single run, if there is one; `is_drawn`: its answer is drawn.
-fn progress(mode: Mode, is_drawn: bool, is_shown: bool) -> Option<Progress> {
+/// The progress line of a single run, if there is one; `is_drawn`: its answer is drawn. A pipe's reader may write
+/// what it reads to the terminal.
+fn progress(mode: Mode, is_drawn: bool, (is_shown, is_piped): (bool, bool)) -> Option<Progress> {
     match mode {
         Mode::Text if is_drawn => Progress::for_person(stdio::Shown::Lines),
         Mode::Text if is_shown => Progress::for_person(stdio::Shown::Text),
-        Mode::Json | Mode::Yaml if is_shown => Progress::for_person(stdio::Shown::Document),
+        Mode::Text if is_piped => Progress::for_person(stdio::Shown::Piped),
+        Mode::Json | Mode::Yaml if is_shown || is_piped => {
+            Progress::for_person(stdio::Shown::Document)
+        }
         // Their output would mix with the line.
-        Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
+        Mode::Objects { .. } | Mode::JsonStream if is_shown || is_piped => None,
         Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects { .. } | Mode::JsonStream => {
             Progress::for_person(stdio::Shown::Nothing)
         }

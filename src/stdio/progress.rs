@@ -33,11 +33,13 @@ pub(crate) struct Progress {
     bytes: u64,
 }
 
-/// What standard output writes to the same terminal.
+/// What standard output, or a program that reads it, writes to the same terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Standard output goes elsewhere.
     Nothing,
+    /// The answer may be, once some of it was written to a pipe.
+    Piped,
     /// The answer, while it streams.
     Text,
     /// The answer in whole lines, each of which clears the row that it begins in.
@@ -60,6 +62,9 @@ impl Progress {
 
     /// Draws the line again.
     pub(super) fn resume(&mut self) {
+        if self.shown == Shown::Piped && self.bytes > 0 {
+            return;
+        }
         self.bar = Some(begin());
         self.tick();
     }
@@ -94,7 +99,7 @@ impl Progress {
         if let Any::ChatTextPatch(patch) = payload {
             self.bytes += patch.text.len() as u64;
             match self.shown {
-                Shown::Text => self.end(),
+                Shown::Text | Shown::Piped => self.end(),
                 // Its lines are being written.
                 Shown::Lines => {}
                 Shown::Nothing | Shown::Document => self.show_bytes(),
@@ -115,7 +120,9 @@ impl Progress {
                 self.show_bytes();
                 self.tick();
             }
-            (Shown::Nothing | Shown::Text | Shown::Lines | Shown::Document, _) => self.tick(),
+            (Shown::Nothing | Shown::Piped | Shown::Text | Shown::Lines | Shown::Document, _) => {
+                self.tick()
+            }
         }
     }
 
@@ -148,7 +155,7 @@ impl Progress {
             match self.shown {
                 Shown::Nothing => {}
                 // The line must be cleared before standard output is written.
-                Shown::Text | Shown::Lines | Shown::Document => stderr::flush(),
+                Shown::Piped | Shown::Text | Shown::Lines | Shown::Document => stderr::flush(),
             }
         }
     }

@@ -133,6 +133,28 @@ fn a_person_sees_how_far_an_answer_is_that_goes_elsewhere() {
     assert_eq!(on_terminal(exec(&folder, &["--rpc"]), false), "", "a client is no person");
 }
 
+/// A pipe's reader may write to the terminal.
+#[test]
+fn nothing_is_drawn_once_something_was_written_to_a_pipe() {
+    let folder = Folder::new();
+    let binary = env!("CARGO_BIN_EXE_duologue");
+    let seen = |options: &str, command: &str| {
+        let run = format!("\"$0\" exec 'hello there' --engine echo --echo-delay-ms 5 {options}");
+        let script = format!("{run} | {command}");
+        let mut command = in_session(&folder, &["bash", "-c", &script, binary]);
+        let (status, seen) = with_terminal(80, &mut command, |_| String::new());
+        assert_eq!(status, Some(0), "{seen:?}");
+        seen
+    };
+    for (options, start) in [("", "Turn"), ("--output json", "{")] {
+        let seen = seen(options, "cat");
+        assert!(seen.contains("waiting for the model"), "{options}: {seen:?}");
+        let (_, written) = seen.split_once(start).expect("an answer");
+        assert!(!written.contains(ESCAPE), "{options}: {seen:?}");
+    }
+    assert!(!seen("--json-stream", "cat").contains(ESCAPE));
+}
+
 /// A document on the same terminal comes once the line is gone, however the run ends. Without that
 /// order it is a matter of chance, so it is looked at several times.
 #[test]

@@ -11,6 +11,7 @@ use rustix::fs::{Access, access};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What a single run has of a person, beside what its output is.
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Person {
     /// Standard output is a terminal.
     pub(crate) is_shown: bool,
+    /// Standard output is a pipe, whose reader may write to the person's terminal.
+    pub(crate) is_piped: bool,
     /// A person is at a terminal, and sees what is logged.
     pub(crate) is_attended: bool,
     /// Draws the answer as a chat does.
@@ -46,9 +49,13 @@ impl Person {
         let (tone, colours) = (tone(background.background), colours());
         let look = || Look::new(Theme { tone, colours, has_links: has_links() });
         let drawing = drawing.map(|output| Box::new(AnswerLines::new(output, look())) as Box<_>);
+        let is_piped = output.metadata().is_ok_and(|about| {
+            let kind = about.file_type();
+            kind.is_fifo() || kind.is_socket()
+        });
         let asking = if mode.is_protocol() { None } else { asking(terminal, output, mode)? };
         let saved = args.save.as_deref().map(|path| savable(path, mode)).transpose()?;
-        Ok(Self { is_shown, is_attended, drawing, asking, saved })
+        Ok(Self { is_shown, is_piped, is_attended, drawing, asking, saved })
     }
 }
 
