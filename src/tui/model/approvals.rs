@@ -4,6 +4,7 @@ use super::{Action, Note, Notice, Outgoing, State};
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::support::hidden::revealed;
+use crate::tui::input::Editor;
 use crate::tui::terminal::keys::{Key, Press};
 use std::time::Duration;
 
@@ -29,12 +30,19 @@ const QUIET_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Asking {
     /// Letters answer it, after Ctrl-G.
     pub(crate) has_letters: bool,
-    /// What is written is the reason of a denial.
-    pub(crate) takes_reason: bool,
+    /// The draft that was put aside, while the reason of a denial is written.
+    pub(super) draft: Option<Editor>,
     /// The calls that it is about, if it is about several. All of them were printed.
     pub(crate) several: Vec<String>,
     /// When it appeared, or the last key after that.
     quiet_since: Duration,
+}
+
+impl Asking {
+    /// Whether what is written is the reason of a denial.
+    pub(crate) fn takes_reason(&self) -> bool {
+        self.draft.is_some()
+    }
 }
 
 /// The meaning of a key on an empty line.
@@ -64,6 +72,7 @@ impl State {
     /// whatever room the live region has, and stands beside its question. What the question shows is short: rows
     /// that a terminal pushes above a lower screen can't be taken back.
     fn announce(&mut self) {
+        self.take_draft_back();
         self.asking = Asking { quiet_since: self.now, ..Asking::default() };
         if let Some(text) = self.approvals.first().map(Approval::request) {
             self.waits_for_person(Notice::Question);
@@ -95,6 +104,7 @@ impl State {
 
     /// No call waits any more.
     pub(super) fn nothing_is_asked(&mut self) {
+        self.take_draft_back();
         self.approvals.clear();
         self.asking = Asking::default();
         self.ask_by_line();
@@ -104,7 +114,7 @@ impl State {
     pub(super) fn answers_from(&self) -> Option<Duration> {
         let takes_keys = self.editor.is_empty() && !self.is_plain() && self.picker.is_none();
         let is_open = !self.approvals.is_empty() && !self.asking.has_letters;
-        (takes_keys && is_open && !self.asking.takes_reason)
+        (takes_keys && is_open && !self.asking.takes_reason())
             .then(|| self.asking.quiet_since + QUIET_TIME)
     }
 
@@ -122,7 +132,7 @@ impl State {
 
     /// A key that answers the question; `None` if it means something else.
     pub(super) fn answer_by_key(&mut self, press: Press, may_answer: bool) -> Option<Vec<Action>> {
-        if self.asking.takes_reason {
+        if self.asking.takes_reason() {
             return self.write_reason(press);
         }
         self.answers_from()?;
@@ -153,7 +163,7 @@ impl State {
             Key::Char('l') if is_plain => self.ask_about_several(),
             Key::Char('r') if is_plain => {
                 self.asking.has_letters = false;
-                self.asking.takes_reason = true;
+                self.begin_reason();
             }
             Key::Esc => self.asking.has_letters = false,
             Key::Char(_)
@@ -177,19 +187,36 @@ impl State {
         Vec::new()
     }
 
+    /// The line is for the reason of a denial. A draft comes back afterwards, and is no part of it.
+    fn begin_reason(&mut self) {
+        if !self.asking.takes_reason() {
+            self.history.leave();
+            self.candidates = None;
+            self.asking.draft = Some(std::mem::take(&mut self.editor));
+        }
+    }
+
+    /// The draft is written again, if a reason was; returns the reason, which older prompts have as well.
+    pub(super) fn take_draft_back(&mut self) -> String {
+        let Some(draft) = self.asking.draft.take() else { return String::new() };
+        let reason = std::mem::replace(&mut self.editor, draft).take().trim().to_owned();
+        self.candidates = None;
+        if !reason.is_empty() {
+            self.history.add(&reason);
+        }
+        reason
+    }
+
     /// A key while the reason of a denial is written; `None` if it edits the line.
     fn write_reason(&mut self, press: Press) -> Option<Vec<Action>> {
         if press.key == Key::Esc || press == Press::ctrl('c') {
-            self.asking.takes_reason = false;
+            self.take_draft_back();
             return Some(Vec::new());
         }
         let ends = [Press::plain(Key::Enter), Press::ctrl('m'), Press::ctrl('s')];
         let is_end = ends.contains(&press);
         is_end.then(|| {
-            let reason = self.editor.take().trim().to_owned();
-            if !reason.is_empty() {
-                self.history.add(&reason);
-            }
+            let reason = self.take_draft_back();
             self.decide(Decision::Deny { reason })
         })
     }
@@ -210,6 +237,7 @@ impl State {
 
     /// Decides about the call or the calls that the question is about.
     pub(super) fn decide(&mut self, decision: Decision) -> Vec<Action> {
+        self.take_draft_back();
         let several = std::mem::take(&mut self.asking).several;
         let first = self.approvals.first().map(|approval| approval.call.clone());
         let is_meant = |approval: &mut Approval| {
@@ -406,22 +434,50 @@ mod tests {
         let mut scene = Scene::new();
         scene.ask("r", "go");
         asks(&mut scene, "one", "one");
-        scene.write("not ");
+        scene.write("a draft");
         scene.press(Press::ctrl('g'));
         scene.press(Press::ctrl('y'));
         assert!(decisions(&scene).is_empty(), "another key");
         scene.write("r");
         scene.write("there");
         scene.key(Key::Esc);
-        assert_eq!((decisions(&scene).len(), scene.state.editor.text()), (0, "not there"));
+        assert_eq!((decisions(&scene).len(), scene.state.editor.text()), (0, "a draft"));
         assert!(scene.cancelled().is_empty(), "Esc goes back");
         scene.press(Press::ctrl('g'));
-        scene.write("r!");
+        scene.write("rnot there!");
+        scene.press(Press::ctrl('g'));
+        scene.write("r");
+        assert_eq!(scene.state.editor.text(), "not there!", "the draft stays aside");
         scene.key(Key::Enter);
         let no = Decision::Deny { reason: "not there!".to_owned() };
         assert_eq!(decisions(&scene), [("one", &no)]);
-        assert!(scene.state.editor.is_empty());
+        assert_eq!(scene.state.editor.text(), "a draft");
         scene.key(Key::Up);
         assert_eq!(scene.state.editor.text(), "not there!", "it can be had back");
+        scene.key(Key::Up);
+        assert_eq!(scene.state.editor.text(), "there", "so can the one that was not sent");
+    }
+
+    #[test]
+    fn a_draft_comes_back_however_the_question_ends() {
+        let asked = || {
+            let mut scene = Scene::new();
+            scene.ask("r", "go");
+            asks(&mut scene, "one", "one");
+            scene.write("a draft");
+            scene.press(Press::ctrl('g'));
+            scene.write("rnot");
+            scene
+        };
+        let mut scene = asked();
+        scene
+            .ui("r", ToolApprovalResolved { tool_call_id: "one".to_owned(), ..Default::default() });
+        assert_eq!(scene.state.editor.text(), "a draft", "another client has decided");
+        let mut scene = asked();
+        scene.press(Press::ctrl('g'));
+        scene.write("y");
+        assert_eq!(decisions(&scene), [("one", &Decision::AllowOnce)]);
+        assert_eq!(scene.state.editor.text(), "a draft");
+        assert_eq!(asked().state.take_unsent(), ["not", "a draft"], "the chat has ended");
     }
 }

@@ -94,9 +94,10 @@ impl State {
     /// when they were entered.
     pub(crate) fn take_unsent(&mut self) -> Vec<String> {
         self.is_ending = true;
+        let reason = self.take_draft_back();
         let draft = self.history.take_draft();
         let written = self.editor.take();
-        let texts = draft.into_iter().chain([written]);
+        let texts = [reason].into_iter().chain(draft).chain([written]);
         let texts: Vec<_> = texts.filter(|text| !text.trim().is_empty()).collect();
         let last = self.remembered.take();
         texts.into_iter().filter(|text| last.as_ref() != Some(text)).collect()

@@ -44,7 +44,7 @@ impl State {
             picker.search.push_str(&text.replace('\n', " "));
             return Vec::new();
         }
-        if may_name_files(&text) && !self.asking.takes_reason {
+        if may_name_files(&text) && !self.asking.takes_reason() {
             return vec![Action::FindPasted(text)];
         }
         self.write_pasted(&text);

@@ -279,7 +279,7 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line> {
 fn keys_of_question(state: &State) -> String {
     let count = state.approvals.len();
     let asks_one = state.asking.several.is_empty();
-    if state.asking.takes_reason {
+    if state.asking.takes_reason() {
         return "write why not; Enter denies with that reason, Esc goes back".to_owned();
     }
     if state.asking.has_letters {
