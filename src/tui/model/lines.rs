@@ -46,6 +46,8 @@ enum ApprovalReply {
     Command(Decision),
     /// A letter or a word, which is a prompt unless a question was shown before.
     Word(Decision),
+    /// A no and why, which is a prompt alike. It answers no question but that about a call.
+    Reason(Decision),
 }
 
 impl Lines {
@@ -129,7 +131,7 @@ impl State {
             Some(ApprovalReply::Command(decision) | ApprovalReply::Word(decision)) => {
                 Some(decision)
             }
-            None => None,
+            Some(ApprovalReply::Reason(_)) | None => None,
         };
         if let Some(actions) = self.answer_about_line(decision.as_ref()) {
             return actions;
@@ -139,7 +141,11 @@ impl State {
         }
         let Some(lines) = &mut self.lines else { return Vec::new() };
         match answer(word) {
-            Some(ApprovalReply::Command(decision) | ApprovalReply::Word(decision)) if is_asked => {
+            Some(
+                ApprovalReply::Command(decision)
+                | ApprovalReply::Word(decision)
+                | ApprovalReply::Reason(decision),
+            ) if is_asked => {
                 return self.decide(decision);
             }
             // What was typed before a question appeared is no answer to it. A pipe has no other time.
@@ -147,7 +153,8 @@ impl State {
                 self.note(Note::Error, NO_QUESTION.to_owned());
                 return Vec::new();
             }
-            Some(ApprovalReply::Command(_) | ApprovalReply::Word(_)) | None => {}
+            Some(ApprovalReply::Command(_) | ApprovalReply::Word(_) | ApprovalReply::Reason(_))
+            | None => {}
         }
         match word {
             "" => return Vec::new(),
@@ -265,7 +272,7 @@ impl State {
         };
         let text = format!(
             "May {tool}{from} run with {input}?{more} Write y (or /allow), a (or /always, in this \
-             conversation) or n (or /deny)"
+             conversation), n or n REASON (or /deny)"
         );
         self.note(Note::Warning, text);
     }
@@ -279,12 +286,12 @@ impl State {
                 lines.waiting.pop_front();
                 self.decide(decision)
             }
-            Some(ApprovalReply::Word(_)) | None if lines.have_ended => {
+            Some(ApprovalReply::Word(_) | ApprovalReply::Reason(_)) | None if lines.have_ended => {
                 let reason = "input has ended, so nobody can answer";
                 self.note(Note::Warning, reason.to_owned());
                 self.decide(Decision::Deny { reason: reason.to_owned() })
             }
-            Some(ApprovalReply::Word(_)) | None => Vec::new(),
+            Some(ApprovalReply::Word(_) | ApprovalReply::Reason(_)) | None => Vec::new(),
         }
     }
 }
@@ -301,7 +308,7 @@ pub(super) fn unescaped(text: &str) -> String {
 
 /// Whether a text is the word for a decision about a tool call.
 pub(super) fn is_decision(text: &str) -> bool {
-    answer(text.trim()).is_some()
+    matches!(answer(text.trim()), Some(ApprovalReply::Command(_) | ApprovalReply::Word(_)))
 }
 
 fn answer(word: &str) -> Option<ApprovalReply> {
@@ -310,7 +317,14 @@ fn answer(word: &str) -> Option<ApprovalReply> {
         let reason = reason.trim().to_owned();
         return Some(ApprovalReply::Command(Decision::Deny { reason }));
     }
-    Some(match word.to_ascii_lowercase().as_str() {
+    let lower = word.to_ascii_lowercase();
+    if let Some((no, _)) = lower.split_once([' ', ',', ':'])
+        && let "n" | "no" = no
+    {
+        let reason = word[no.len() + 1..].trim().to_owned();
+        return Some(ApprovalReply::Reason(Decision::Deny { reason }));
+    }
+    Some(match lower.as_str() {
         "/allow" => ApprovalReply::Command(Decision::AllowOnce),
         "/always" => ApprovalReply::Command(Decision::AllowSession),
         "/deny" => ApprovalReply::Command(deny()),

@@ -176,8 +176,16 @@ fn only_what_follows_a_question_answers_it() {
     assert_eq!(decisions(&scene), []);
     line(&mut scene, "A");
     assert_eq!(decisions(&scene), [("c1", &Decision::AllowSession)]);
+    line(&mut scene, "no, that is a prompt");
+    scene.asks_approval("r1", "c2");
+    line(&mut scene, "n Not in UTC, please.");
+    let no = Decision::Deny { reason: "Not in UTC, please.".to_owned() };
+    assert_eq!(decisions(&scene)[1..], [("c2", &no)]);
     scene.done("r1", "ok");
     assert_eq!(scene.asked()[1..], [("y", None)]);
+    scene.send("r2");
+    scene.done("r2", "ok");
+    assert_eq!(scene.asked()[2..], [("no, that is a prompt", None)]);
 }
 
 /// All lines of a file are there before the first question.
