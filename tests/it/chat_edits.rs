@@ -208,6 +208,8 @@ fn a_conversation_that_is_held_goes_on_in_a_copy() {
     holder.answered("Turn 1. You said: first");
     let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
     person.sees_words("Enter copies it and goes on in the copy · Esc leaves");
+    let named = format!("process {} on", holder.process().0);
+    assert_eq!(person.screen().text().matches(&named).count(), 1, "{}", person.screen().text());
     person.types("\u{1b}[27u");
     assert_eq!(person.ends().0, 75);
     let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));

@@ -135,7 +135,9 @@ impl Shell<'_> {
 /// Leaves out of an error what a person could do, as the chat offers more.
 fn leave_out_advice(frame: &mut Frame) {
     if let Some(Body::Error(error)) = &mut frame.frame {
-        error.message.truncate(error.message.trim_end_matches(LOCKED_ADVICE).len());
+        for text in [&mut error.message, &mut error.detail] {
+            text.truncate(text.trim_end_matches(LOCKED_ADVICE).len());
+        }
     }
 }
 
