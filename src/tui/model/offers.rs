@@ -4,7 +4,7 @@ use super::State;
 use crate::protocol::attachment::ResourceName;
 use crate::task::server::{ServerPrompt, ServerResource};
 use crate::tool::servers::Offers;
-use crate::tui::input::{fuzzy, meanings};
+use crate::tui::input::{fuzzy, meanings, needs_quotes, quoted};
 use crate::tui::text::clean;
 use std::collections::BTreeMap;
 
@@ -77,7 +77,10 @@ impl State {
             Some(Err(why)) => return vec![format!("  {}", clean(why))],
             Some(Ok(offers)) => offers,
         };
-        let resource = |it: &ServerResource| format!("  @{server}:{}  {}", it.uri, it.name);
+        let resource = |it: &ServerResource| {
+            let mention = format!("{server}:{}", it.uri);
+            format!("  @{}  {}", quoted(&mention, needs_quotes(&mention)), it.name)
+        };
         let prompt = |it: &ServerPrompt| {
             let arguments = it.arguments.iter().map(|argument| match argument.is_required {
                 true => format!(" {}=…", argument.name),
@@ -203,7 +206,7 @@ mod tests {
         let lines = ["docs", "docs:old"].map(|server| scene.state.offer_lines(server));
         let expected = [
             "  @docs:note://1  One",
-            "  @docs:note://is it?  Is it?",
+            "  @\"docs:note://is it?\"  Is it?",
             "  /docs:sum path=… [style=…]  Sums up.",
         ];
         assert_eq!(lines[0], expected);
