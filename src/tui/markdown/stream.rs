@@ -78,7 +78,8 @@ impl Markdown {
     /// The blocks that the next piece may change.
     ///
     /// Where the last line is nothing but the beginning of a mark, which could make a heading of the
-    /// paragraph before it, or where a table has no more than a head, it is left out: what is shown
+    /// paragraph before it, or of a definition that could make links of its brackets, or where a table has no more
+    /// than a head, it is left out: what is shown
     /// must not change its look for the time of one piece.
     pub(crate) fn open(&self) -> Vec<Block> {
         self.read_open(if self.code.is_some() { &self.open } else { settled(&self.open) })
@@ -318,11 +319,24 @@ fn settled(open: &str) -> &str {
     if open.starts_with('|') && !before.contains('\n') {
         // The head of a table, as long as the line below it is not complete.
         ""
-    } else if after_text && line.chars().all(is_mark) {
+    } else if after_text && line.chars().all(is_mark) || before.contains('[') && may_define(line) {
         before
     } else {
         open
     }
+}
+
+/// Whether `line` may become the definition of a link (CommonMark 0.31, section 4.7): a label, an address and
+/// perhaps a title. The text of a footnote has more words.
+fn may_define(line: &str) -> bool {
+    let Some(label) = line.trim_start().strip_prefix('[') else { return false };
+    let Some((_, rest)) = label.split_once(']') else { return true };
+    if rest.is_empty() {
+        return true;
+    }
+    let Some(rest) = rest.strip_prefix(':') else { return false };
+    let title = rest.split_whitespace().nth(1);
+    rest.trim_start().starts_with('<') || title.is_none_or(|it| it.starts_with(['"', '\'', '(']))
 }
 
 /// The fence of the block of code that `source` ends in, if only lists are around it.

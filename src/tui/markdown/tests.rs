@@ -144,6 +144,14 @@ fn what_is_open_does_not_change_its_look_for_one_piece() {
         ("Text\n42", "Text\n"),
         ("42", "42\n"),
     ];
+        // It may define what `[^1]` is, until a second word follows.
+        ("Text[^1].\n\n[", "Text[^1].\n"),
+        ("Text[^1].\n\n[^1]", "Text[^1].\n"),
+        ("Text[^1].\n\n[^1]: The ", "Text[^1].\n"),
+        ("Text[^1].\n\n[^1]: The n", "Text[^1].\n\n[^1]: The n\n"),
+        ("Text[^1].\n\n[^1]: /url \"ti", "Text[^1].\n"),
+        ("Text[^1].\n\n[^1](", "Text[^1].\n\n[^1](\n"),
+        ("Text.\n\n[^1]: The", "Text.\n\n[^1]: The\n"),
     for (document, expected) in rows {
         assert_eq!(open(document), expected, "{document:?}");
     }
