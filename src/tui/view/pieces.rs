@@ -181,8 +181,8 @@ impl Printer {
                 self.note(Note::Information, &text, columns)
             }
             Piece::Lines(lines) => {
-                let lines = lines.iter().flat_map(|line| wrapped(line, "", columns, Style::new()));
-                lines.collect()
+                let lines = lines.iter().flat_map(|line| line.split('\n'));
+                lines.flat_map(|line| row(line, columns)).collect()
             }
         }
     }
@@ -280,6 +280,28 @@ pub(super) fn arguments(input: &str) -> String {
         "" | "{}" => String::new(),
         input => format!(" {input}"),
     }
+}
+
+/// A row of a list of two columns. What does not fit in the line stands below the second column, or below the first
+/// one where the second begins too far to the right.
+fn row(text: &str, columns: usize) -> Vec<Line> {
+    let Some(first) = wrap(text, columns.max(1)).into_iter().next() else { return Vec::new() };
+    let rest = text[first.end..].trim_start();
+    let start = text.len() - text.trim_start().len();
+    let second = text[start..].find("  ").map(|at| {
+        let rest = &text[start + at..];
+        width(&text[..text.len() - rest.trim_start().len()])
+    });
+    let second = second.filter(|at| *at <= columns / 2);
+    let below = second.unwrap_or(if start > 0 { start + 2 } else { 0 }).min(columns / 2);
+    let mut lines = vec![styled(text[first].to_owned(), Style::new())];
+    let rows = match rest {
+        "" => Vec::new(),
+        rest => wrap(rest, columns.saturating_sub(below).max(1)),
+    };
+    let rows = rows.into_iter().map(|range| format!("{}{}", " ".repeat(below), &rest[range]));
+    lines.extend(rows.map(|row| styled(row, Style::new())));
+    lines
 }
 
 /// `text` wrapped after a sign; the other lines are indented to its width as far as there is room.

@@ -272,6 +272,37 @@ fn a_small_screen_keeps_what_matters_most() {
 }
 
 #[test]
+fn a_long_row_of_a_list_goes_on_below_its_second_column() {
+    let lines = [
+        "Commands",
+        "  /save FILE    writes the last answer to a file",
+        "  /mcp restart NAME anew",
+    ];
+    let piece = Piece::Lines(lines.map(str::to_owned).to_vec());
+    let drawn = |columns| {
+        let mut printer = Printer::new(look(Colours::True), true);
+        text(&printer.lines(&piece, columns, false)).trim_start().to_owned()
+    };
+    let wide = [
+        "Commands",
+        "  /save FILE    writes the last",
+        "                answer to a file",
+        "  /mcp restart NAME anew",
+    ];
+    assert_eq!(drawn(32), wide.join("\n"));
+    let narrow = [
+        "Commands",
+        "  /save FILE",
+        "    writes the",
+        "    last answer",
+        "    to a file",
+        "  /mcp restart",
+        "    NAME anew",
+    ];
+    assert_eq!(drawn(16), narrow.join("\n"));
+}
+
+#[test]
 fn plain_lines_have_words_for_signs_and_no_colours() {
     let mut printer = Printer::new(look(Colours::Plain), true);
     let pieces = [
