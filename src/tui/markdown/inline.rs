@@ -99,15 +99,13 @@ impl InlineReader {
         self.targets.push(Target { face, address: shown, link, start });
     }
 
-    /// A link is followed by its address, unless its text is the address; an image is its description,
-    /// or its address where it has none.
+    /// A link is followed by its address, unless its text is the address; so is the description of an image, of
+    /// which the address alone is shown where it has none.
     fn close(&mut self) {
         let Some(Target { face, address, link, start }) = self.targets.pop() else { return };
         let text = self.text_since(start);
-        if face == Face::Image {
-            if text.is_empty() {
-                self.push_linked(&address, Face::Image, link);
-            }
+        if face == Face::Image && text.is_empty() {
+            self.push_linked(&address, Face::Image, link);
         } else if !address.is_empty() && !says(&address, &text) {
             let separator = if text.is_empty() { "" } else { " " };
             self.push(separator, Face::Text);

@@ -114,6 +114,7 @@ fn definitions_and_references_are_shown_as_they_are_written() {
         ("> a\n>\n> [1]: /x\n", "│ a\n│\n│ [1]: /x\n"),
         ("[1]: /x\n[2]: /y\ntext\n", "[1]: /x\n[2]: /y\n\ntext\n"),
         ("a[^1]\n\n[^1]: Note it.\n", "a[^1]\n\n[^1]: Note it.\n"),
+        ("![plot](a.png) ![](b.png)\n", "plot (a.png) b.png\n"),
     ];
     for (document, expected) in rows {
         assert_eq!(picture(document, 40, &DARK), expected, "{document:?}");
@@ -143,7 +144,6 @@ fn what_is_open_does_not_change_its_look_for_one_piece() {
         ("```\na\n```", "a\n"),
         ("Text\n42", "Text\n"),
         ("42", "42\n"),
-    ];
         // It may define what `[^1]` is, until a second word follows.
         ("Text[^1].\n\n[", "Text[^1].\n"),
         ("Text[^1].\n\n[^1]", "Text[^1].\n"),
@@ -152,6 +152,7 @@ fn what_is_open_does_not_change_its_look_for_one_piece() {
         ("Text[^1].\n\n[^1]: /url \"ti", "Text[^1].\n"),
         ("Text[^1].\n\n[^1](", "Text[^1].\n\n[^1](\n"),
         ("Text.\n\n[^1]: The", "Text.\n\n[^1]: The\n"),
+    ];
     for (document, expected) in rows {
         assert_eq!(open(document), expected, "{document:?}");
     }
