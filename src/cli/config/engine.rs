@@ -363,11 +363,13 @@ fn settings(
         }
         None => (choice.own_key(common)?, None),
     };
+    let key_place = choice.key_place(common);
     Ok(Settings {
         base_url: choice.base_url.clone().or(of_variable),
         model: choice.model.clone(),
         key,
         key_source,
+        key_place,
         tls_roots: choice.tls_roots,
         connect_timeout: Duration::from_millis(args.connect_timeout_ms),
         idle_timeout: Duration::from_millis(args.idle_timeout_ms),

@@ -55,6 +55,8 @@ pub(in crate::engine) struct Failures {
     /// The key, and what the login in the base URL holds.
     secrets: Vec<Secret>,
     has_key: bool,
+    /// Where the key is, if it is known more exactly than `names` say.
+    key_place: Option<String>,
     /// Without login and query.
     base_url: String,
     /// Of the base URL.
@@ -117,11 +119,22 @@ impl Failures {
         Self {
             secrets: key.cloned().into_iter().chain(login).collect(),
             has_key: key.is_some(),
+            key_place: None,
             base_url: address::shown(base_url),
             host: address::host(base_url).unwrap_or_default(),
             model: model.to_owned(),
             names,
         }
+    }
+
+    /// With the place of the key, if it is known more exactly than the names of settings say.
+    pub(in crate::engine) fn of_key_in(self, key_place: Option<String>) -> Self {
+        Self { key_place, ..self }
+    }
+
+    /// The place of the key that was sent.
+    fn key_place(&self) -> &str {
+        self.key_place.as_deref().unwrap_or(self.names.key)
     }
 
     /// The response is no list of models.

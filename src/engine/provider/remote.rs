@@ -247,7 +247,9 @@ impl<I: Interface> Remote<I> {
 
     /// The failures of calls of `model` with `key`, which hide the headers of `settings`, too.
     fn failures(&self, key: Option<&Secret>, model: &str, settings: &CallSettings) -> Failures {
-        let failures = Failures::new(self.shared.settings.names, key, self.base_url(), model);
+        let settings_of_engine = &self.shared.settings;
+        let failures = Failures::new(settings_of_engine.names, key, self.base_url(), model);
+        let failures = failures.of_key_in(settings_of_engine.key_place.clone());
         failures.hiding(settings.extra_headers.values())
     }
 

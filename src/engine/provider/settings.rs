@@ -30,6 +30,8 @@ pub struct Settings {
     pub key: Option<Secret>,
     /// Where the key is got when the first call needs it; has precedence over `key`.
     pub key_source: Option<KeySource>,
+    /// Where a person finds the key, for errors about it; may be left out where `names` say it.
+    pub key_place: Option<String>,
     /// The root certificates that are trusted.
     pub tls_roots: TlsRoots,
     /// Time limit for connecting.
@@ -98,6 +100,7 @@ impl Default for Settings {
             model: None,
             key: None,
             key_source: None,
+            key_place: None,
             tls_roots: TlsRoots::default(),
             connect_timeout: CONNECT_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,

@@ -10,6 +10,7 @@ use crate::conversation::choices::OriginKey;
 use crate::engine::{Engine, KeySource};
 use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
+use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::iter;
@@ -73,6 +74,22 @@ impl ProviderChoice {
             Some(KeyChoice::Got(source)) => Ok(KeyOrigin::Source(source.clone())),
             None => self.own_origin(common),
         }
+    }
+
+    /// Where the key of a provider with the variables `common` is, if that is none of them.
+    pub(super) fn key_place(&self, common: CommonVariables) -> Option<String> {
+        let place = match &self.key {
+            Some(KeyChoice::Variable(_, name)) => Some(name.clone()),
+            Some(KeyChoice::InProfile(_)) => Some("the profile's key".to_owned()),
+            Some(KeyChoice::Got(KeySource::File(path))) => {
+                Some(format!("the key file {}", escape_control(&path.display().to_string())))
+            }
+            Some(KeyChoice::Got(KeySource::Command(_))) => {
+                Some("what the key command prints".to_owned())
+            }
+            None => self.typed_keys.of(common.keys).map(|(option, _)| option.to_owned()),
+        };
+        place.filter(|place| place != OWN_KEY_VARIABLE)
     }
 
     /// Whether a key that the profile names is used, unless an option names another.

@@ -35,8 +35,8 @@ impl Failures {
 
     /// The key can't be sent.
     pub(in crate::engine) fn odd_key(&self) -> Failure {
-        let SettingNames { key: key_source, .. } = self.names;
-        let message = format!("the key holds characters that no key can hold: check {key_source}");
+        let place = self.key_place();
+        let message = format!("the key holds characters that no key can hold: check {place}");
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 

@@ -150,11 +150,11 @@ impl Failures {
                 format!("{base} requires a key{number}: set {key_source}")
             }
             (ErrorClass::Auth, _) if model.is_empty() => {
-                format!("{base} refuses the key{number}: check {key_source}")
+                format!("{base} refuses the key{number}: check {}", self.key_place())
             }
             (ErrorClass::Auth, _) => format!(
-                "{base} refuses the key{number}: check {key_source}, and that the key may use model \
-                 {model}"
+                "{base} refuses the key{number}: check {}, and that the key may use model {model}",
+                self.key_place()
             ),
             (ErrorClass::RateLimited, _) if complaint.is_out_of_credit(status) => {
                 format!(
