@@ -59,7 +59,13 @@ fn title(state: &State, picker: &Picker, is_empty: bool) -> String {
     }
     if is_empty {
         let written = if picker.kind == PickerKind::Model { "; Enter takes this name" } else { "" };
-        return format!("No {what} matches{written}");
+        let (is, written) = match picker.search.trim() {
+            "" => {
+                ("is listed", written.replace("takes this name", "takes the name that you write"))
+            }
+            _ => ("matches", written.to_owned()),
+        };
+        return format!("No {what} {is}{written}");
     }
     let answers = match picker.kind {
         PickerKind::Model | PickerKind::Profile => {
