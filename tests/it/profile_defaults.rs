@@ -4,7 +4,7 @@ use crate::chat::Person;
 use crate::once::Ended;
 use crate::profile_commands::answers;
 use crate::profiles::{KEY, Scene};
-use crate::provider::{Provider, says};
+use crate::provider::{Provider, Step, says};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -237,6 +237,37 @@ fn a_name_that_is_taken_is_refused_first() {
     assert_eq!(person.ends().0, 0);
     assert!(user_file(&scene).contains("    model: new\n"), "{}", user_file(&scene));
     assert_eq!(provider.requests(), 1);
+}
+
+/// A key file is looked at before the next question. A key that the server refuses is said to be refused.
+#[test]
+fn a_key_that_is_missing_or_refused_is_reported_at_once() {
+    let scene = Scene::new("", "");
+    let key = scene.folder.path("key");
+    fs::write(&key, KEY).expect("a file");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
+    let refused = Step::Status(401, Vec::new(), r#"{"error":{"message":"No."}}"#.to_owned());
+    let again = refused.clone();
+    let provider = Provider::start(vec![vec![refused], vec![again]]);
+    let mut person = at_terminal(&scene, &["--base-url", &provider.base_url()]);
+    person.sees_words("or none [none]:");
+    person.types("file\n");
+    person.sees_words("or nothing to type the key now:");
+    person.types("keey\n");
+    person.sees_words("(No such file or directory");
+    person.types("key\n");
+    person.sees("Model:");
+    person.types("small\n");
+    let check = format!("check the key file {}", key.display());
+    person.sees_words("check the key file");
+    person.sees_words("write the model once more");
+    person.types("small\n");
+    person.sees("Name of the profile [openai]:");
+    person.types("\n");
+    person.sees_words("it can't answer yet:");
+    assert_eq!(person.ends().0, 0);
+    let listed = scene.run(&["models"]);
+    assert!(listed.stderr.contains(&check), "{listed:?}");
 }
 
 #[test]

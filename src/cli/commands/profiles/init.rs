@@ -55,6 +55,7 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
         is_new(name.trim()).with_context(|| path.display().to_string())?;
     }
     let answers = Answers::of(args, Person::at_terminal(), is_new)?;
+    let refusal = answers.refusal.clone();
     let (profile, typed) = profile_of(answers, folder);
     let added = profile.added_to(&text, folder);
     let added = added.with_context(|| path.display().to_string())?;
@@ -69,11 +70,11 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
         std::fs::remove_file(&typed.path).ok();
     }
     written.with_context(|| format!("nothing was written to {}", path.display()))?;
-    Ok(report(&profile, &added, &path))
+    Ok(report(&profile, &added, &path, refusal))
 }
 
 fn profile_of(answers: Answers, folder: &Path) -> (NewProfile, Option<TypedKey>) {
-    let Answers { name, engine, base_url, model, key } = answers;
+    let Answers { name, engine, base_url, model, key, .. } = answers;
     let (key, typed) = match key {
         KeyPlace::Nowhere => (None, None),
         KeyPlace::At(from) => (Some(from), None),
@@ -127,10 +128,14 @@ fn write_key(TypedKey { path, key }: &TypedKey) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-fn report(profile: &NewProfile, added: &Added, path: &Path) -> Document {
+/// What was written; `refusal` is what the server has said about the key.
+fn report(profile: &NewProfile, added: &Added, path: &Path, refusal: Option<String>) -> Document {
     let NewProfile { name, engine, model, base_url, key } = profile;
     let profiles = profile::read(&ProfileFiles::default()).unwrap_or_default();
-    let readiness = readiness(profiles.resolve(name));
+    let mut readiness = readiness(profiles.resolve(name));
+    if let Some(why) = refusal {
+        (readiness.can_answer, readiness.why) = (false, why);
+    }
     let is_default = added.default == *name;
     let (which, option) = match is_default {
         true => ("it is the default".to_owned(), String::new()),

@@ -7,7 +7,7 @@ use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs};
-use crate::engine::CallSettings;
+use crate::engine::{CallSettings, ErrorClass};
 use crate::profile::KeyFrom;
 use crate::profile::add::NotAdded;
 use crate::support::secret::Secret;
@@ -36,6 +36,8 @@ pub(super) struct Answers {
     pub(super) base_url: Option<String>,
     pub(super) model: Option<String>,
     pub(super) key: KeyPlace,
+    /// How the server has refused the key, when it was asked for its models.
+    pub(super) refusal: Option<String>,
 }
 
 /// Where the key is.
@@ -84,7 +86,7 @@ impl Answers {
         let (engine, base_url) = provider(args, person.as_mut())?;
         let server = Server { engine, base_url: base_url.as_deref() };
         let key = server.key(args, person.as_mut())?;
-        let model = server.model(args, &key, person.as_mut())?;
+        let (model, refusal) = server.model(args, &key, person.as_mut())?;
         let name = match (&args.name, person) {
             (Some(name), _) => name.trim().to_owned(),
             (None, Some(mut person)) => {
@@ -100,7 +102,7 @@ impl Answers {
             }
             (None, None) => word(engine),
         };
-        Ok(Self { name, engine, base_url, model, key })
+        Ok(Self { name, engine, base_url, model, key, refusal })
     }
 }
 
@@ -146,7 +148,11 @@ impl Server<'_> {
             return Ok(KeyPlace::At(KeyFrom::Variable(name.clone())));
         }
         if let Some(path) = &args.key_file {
-            return Ok(KeyPlace::At(KeyFrom::File(std::path::absolute(path)?)));
+            let key = KeyPlace::At(KeyFrom::File(std::path::absolute(path)?));
+            if person.is_some() {
+                self.check_key(&key).map_err(|why| anyhow!("nothing was written: {why}"))?;
+            }
+            return Ok(key);
         }
         if let Some(line) = &args.key_command {
             let command = command(line);
@@ -175,10 +181,9 @@ impl Server<'_> {
             }
             Kind::File => {
                 let question = "Path of the file, or nothing to type the key now";
-                let path = person.ask(question, "")?;
-                match path.is_empty() {
-                    true => KeyPlace::Typed(person.ask_secretly("Key")?),
-                    false => KeyPlace::At(KeyFrom::File(expanded(&path)?)),
+                match person.ask_until(question, "", |path| self.key_file(path))? {
+                    None => KeyPlace::Typed(person.ask_secretly("Key")?),
+                    Some(key) => key,
                 }
             }
             Kind::Command => {
@@ -189,24 +194,52 @@ impl Server<'_> {
         })
     }
 
+    /// The file that a person names; `None` if they name none.
+    fn key_file(&self, path: &str) -> Result<Option<KeyPlace>, String> {
+        if path.is_empty() {
+            return Ok(None);
+        }
+        let path = expanded(path).map_err(|error| format!("{error:#}"))?;
+        let key = KeyPlace::At(KeyFrom::File(path));
+        self.check_key(&key)?;
+        Ok(Some(key))
+    }
+
+    /// Checks that the key can be had, as far as is known without getting it.
+    fn check_key(&self, key: &KeyPlace) -> Result<(), String> {
+        self.choice(key).map_err(|error| format!("{error:#}"))?.check_key()
+    }
+
+    /// The model, and how the server has refused the key, if it was asked.
     fn model(
         &self,
         args: &InitProfileArgs,
         key: &KeyPlace,
         person: Option<&mut Person>,
-    ) -> Result<Option<String>> {
+    ) -> Result<(Option<String>, Option<String>)> {
         let default =
             if self.is_elsewhere() { "" } else { ProviderChoice::default_model(self.engine) };
         let has_one = self.engine != EngineName::Echo;
         match (&args.model, person) {
-            (Some(model), _) => Ok(Some(model.trim().to_owned())),
+            (Some(model), _) => Ok((Some(model.trim().to_owned()), None)),
             (None, Some(person)) if has_one => {
-                let (mut models, mut doubtful) = (None, String::new());
+                let (mut models, mut doubtful, mut refusal) = (None, String::new(), None);
                 let answer = person.ask_until("Model", default, |answer| {
                     if answer.is_empty() {
                         return Err("this server has no default model; name one".to_owned());
                     }
-                    let models: &Vec<_> = models.get_or_insert_with(|| self.models(key));
+                    let models: &Vec<_> = models.get_or_insert_with(|| {
+                        self.models(key).unwrap_or_else(|why| {
+                            refusal = Some(why);
+                            Vec::new()
+                        })
+                    });
+                    if let Some(why) = refusal.as_ref().filter(|_| doubtful.is_empty()) {
+                        answer.clone_into(&mut doubtful);
+                        return Err(format!(
+                            "{why}; write the model once more to go on all the same"
+                        ));
+                    }
                     let is_known = models.is_empty() || models.iter().any(|model| model == answer);
                     if is_known || answer == doubtful {
                         return Ok(answer.to_owned());
@@ -214,24 +247,21 @@ impl Server<'_> {
                     answer.clone_into(&mut doubtful);
                     Err(unlisted(answer, models))
                 })?;
-                Ok(Some(answer))
+                Ok((Some(answer), refusal))
             }
             (None, None) if has_one && default.is_empty() => {
                 bail!("this server has no default model; name one with --model")
             }
-            (None, _) => Ok((!default.is_empty()).then(|| default.to_owned())),
+            (None, _) => Ok(((!default.is_empty()).then(|| default.to_owned()), None)),
         }
     }
 
     /// The models that the server lists; none if it can't be asked.
-    fn models(&self, key: &KeyPlace) -> Vec<String> {
-        let key = match key {
-            KeyPlace::Nowhere => None,
-            KeyPlace::At(from) => Some(from.clone()),
-            KeyPlace::Typed(key) => Secret::new(key).map(KeyFrom::Here),
-        };
-        let values = ProfileValues::of_provider(self.engine, self.base_url.map(str::to_owned), key);
-        let asked = ProviderChoice::other(&ProviderArgs::default(), &values).and_then(|choice| {
+    ///
+    /// # Errors
+    /// If it refuses the key.
+    fn models(&self, key: &KeyPlace) -> Result<Vec<String>, String> {
+        let asked = self.choice(key).and_then(|choice| {
             let hurried = EngineArgs {
                 connect_timeout_ms: LIST_WAIT_MS,
                 idle_timeout_ms: LIST_WAIT_MS,
@@ -242,9 +272,25 @@ impl Server<'_> {
             let engine = engine(&choice, &hurried, &mut Vec::new())?;
             listed(&*engine, &CallSettings::default())
         });
-        let mut models = asked.ok().and_then(Result::ok).unwrap_or_default();
+        let mut models = match asked {
+            Ok(Err(error)) if error.class == ErrorClass::Auth => return Err(error.message),
+            Ok(listed) => listed.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
         models.sort_unstable();
-        models
+        Ok(models)
+    }
+
+    /// The server with its key.
+    fn choice(&self, key: &KeyPlace) -> Result<ProviderChoice> {
+        let key = match key {
+            KeyPlace::Nowhere => None,
+            KeyPlace::At(KeyFrom::File(path)) => Some(KeyFrom::File(in_home(path))),
+            KeyPlace::At(from) => Some(from.clone()),
+            KeyPlace::Typed(key) => Secret::new(key).map(KeyFrom::Here),
+        };
+        let values = ProfileValues::of_provider(self.engine, self.base_url.map(str::to_owned), key);
+        ProviderChoice::other(&ProviderArgs::default(), &values)
     }
 }
 
@@ -288,5 +334,13 @@ fn expanded(path: &str) -> Result<PathBuf> {
     match path.starts_with("~/") {
         true => Ok(path.into()),
         false => Ok(std::path::absolute(Path::new(path))?),
+    }
+}
+
+/// Where a path in a file of profiles leads.
+fn in_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
+        (Ok(_) | Err(_), _) => path.to_owned(),
     }
 }
