@@ -61,7 +61,7 @@ func allowed(s *stage) {
 		kinds = append(kinds, string(option.Kind))
 	}
 	same(kinds, []string{"allow_once", "allow_always", "reject_once", "reject_always"})
-	same(*first.ToolCall.Title, "get_time")
+	same(*first.ToolCall.Title, `get_time: {"city":"Berlin"}`)
 	contains(first.ToolCall.Content[0].Content.Content.Text.Text, "Berlin")
 	same(agent.calls(it, 0), []string{"get_time pending in_progress completed", "get_time pending in_progress failed"})
 	same(agent.results(it), []string{"12:00"})

@@ -51,7 +51,7 @@ const scenarios = {
     assert.match(await agent.ask(it, "What time is it?"), /It is noon in Berlin/);
     assert.deepEqual(agent.questions.map((question) => question.toolCall.rawInput.city), ["Berlin", "Oz"]);
     const { toolCall, options } = agent.questions[0];
-    assert.equal(toolCall.title, "get_time");
+    assert.equal(toolCall.title, 'get_time: {"city":"Berlin"}');
     assert.match(toolCall.content[0].content.text, /clock[^]*Berlin/);
     assert.deepEqual(options.map((option) => option.kind), ["allow_once", "allow_always", "reject_once", "reject_always"]);
     const [berlin, oz] = agent.of(it, "tool_call").map((call) => call.toolCallId);

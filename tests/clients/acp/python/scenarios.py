@@ -65,7 +65,7 @@ async def allowed(folder, start):
     assert "It is noon in Berlin" in await agent.ask(it, "What time is it?")
     assert [call.raw_input["city"] for call, _ in agent.questions] == ["Berlin", "Oz"]
     call, options = agent.questions[0]
-    assert call.title == "get_time" and "Berlin" in call.content[0].content.text
+    assert call.title == 'get_time: {"city":"Berlin"}' and "Berlin" in call.content[0].content.text
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once", "reject_always"]
     assert agent.of(it, "tool_call")[0].tool_call_id == call.tool_call_id
     assert agent.calls(it) == [["pending", "in_progress", "completed"], ["pending", "in_progress", "failed"]]

@@ -111,7 +111,7 @@ fn allowed(stage: &Stage) {
         questions.iter().find(|question| question["toolCall"]["rawInput"]["city"] == city)
     };
     let (berlin, _) = (of("Berlin").expect("Berlin"), of("Oz").expect("Oz"));
-    assert_eq!(berlin["toolCall"]["title"], "get_time");
+    assert_eq!(berlin["toolCall"]["title"], "get_time: {\"city\":\"Berlin\"}");
     contains(&berlin["toolCall"]["content"].to_string(), "Berlin");
     let kinds: Vec<_> = berlin["options"]
         .as_array()
