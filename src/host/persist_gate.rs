@@ -30,7 +30,8 @@ const RECORDS_DUE: u64 = 1024;
 /// How long after a signal the store is waited for. The last frames wait with what is not stored yet.
 const SIGNAL_WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// How long the end of the process waits for the databases to be closed; after a signal, from the signal on.
+/// How long the end of a conversation waits for databases that do nothing, as many conversations may end at the
+/// same time; after a signal, how long it waits at all.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -264,29 +265,43 @@ impl PersistGate {
         if self.is_stuck {
             return;
         }
-        let signaled_at = self.signaled_at;
-        let limit = signaled_at.map_or(CLOSE_MAX, |at| CLOSE_MAX.saturating_sub(at.elapsed()));
-        let closing = async {
-            loop {
-                if self.send(session).is_err() || self.in_flight.is_none() {
-                    break;
-                }
-                match self.report().await {
-                    Report::Written(Ok(())) => self.written(),
-                    Report::Written(Err(_)) | Report::Opened(_) | Report::Closed => break,
-                }
+        let limit = self.signaled_at.map_or(CLOSE_MAX, |at| CLOSE_MAX.saturating_sub(at.elapsed()));
+        loop {
+            let steps = self.store_steps();
+            // What it waits for when the limit is met is waited for again.
+            let is_closed = timeout(limit, self.close_store(session)).await.is_ok();
+            if is_closed {
+                return;
             }
-            if let Some(store) = &mut self.store
-                && store.ask(Request::Close).is_ok()
-            {
-                while !matches!(store.report().await, Report::Closed) {}
+            if self.signaled_at.is_some() || self.store_steps() == steps {
+                break;
             }
-        };
-        if timeout(limit, closing).await.is_err() {
-            tracing::warn!(
-                "the store was not closed in time: a file keeps its log beside it, and a server keeps the \
-                 session locked for some seconds"
-            );
+        }
+        tracing::warn!(
+            "the store was not closed in time: a file keeps its log beside it, and a server keeps the \
+             session locked for some seconds"
+        );
+    }
+
+    fn store_steps(&self) -> u64 {
+        self.store.as_ref().map_or(0, SessionStore::steps)
+    }
+
+    /// May be called again if it was cancelled.
+    async fn close_store(&mut self, session: &SessionId) {
+        loop {
+            if self.send(session).is_err() || self.in_flight.is_none() {
+                break;
+            }
+            match self.report().await {
+                Report::Written(Ok(())) => self.written(),
+                Report::Written(Err(_)) | Report::Opened(_) | Report::Closed => break,
+            }
+        }
+        if let Some(store) = &mut self.store
+            && store.ask(Request::Close).is_ok()
+        {
+            while !matches!(store.report().await, Report::Closed) {}
         }
     }
 }

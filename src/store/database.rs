@@ -15,8 +15,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio::sync::oneshot;
 
-/// The databases that are open. Conversations share nothing else; the lock is held for a moment.
-static OPEN: Mutex<Vec<Weak<Database>>> = Mutex::new(Vec::new());
+/// The databases that are open, and where. Conversations share nothing else; the lock is held for a moment.
+static OPEN: Mutex<Vec<(StorePlace, Weak<Database>)>> = Mutex::new(Vec::new());
 
 /// A conversation of this process, in the databases that store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +34,21 @@ pub(super) struct Database {
     condition: OnceLock<Condition>,
     /// Unbounded: a conversation has one command at a time.
     commands: Sender<Command>,
+    progress: Progress,
+}
+
+/// How much the writer of a database has done: who waits for it behind many others sees that it goes on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    pub(super) fn step(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl SessionNumber {
@@ -51,19 +66,22 @@ impl Database {
             StorePlace::Postgres(dsn) => StorePlace::Postgres(dsn.clone()),
         };
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|it| it.strong_count() > 0);
-        let found = open.iter().filter_map(Weak::upgrade);
-        let found = found.filter(|it| it.place == place).find(|it| it.is_current());
+        open.retain(|(_, it)| it.strong_count() > 0);
+        // The others are not upgraded: one of them may be about to be closed by its last conversation.
+        let same = open.iter().filter(|(at, _)| *at == place);
+        let found = same.filter_map(|(_, it)| it.upgrade()).find(|it| it.is_current());
         if let Some(found) = found {
             return Ok(found);
         }
         let (commands, to_do) = channel();
         let process = OwnProcess::default();
-        let writer = Writer::new(place.clone(), process.clone());
+        let progress = Progress::default();
+        let writer = Writer::new(place.clone(), process.clone(), progress.clone());
         threads::spawn("store-writer", move || writer.serve(&to_do))
             .map_err(StoreError::NoThread)?;
-        let database = Arc::new(Self { place, process, condition: OnceLock::new(), commands });
-        open.push(Arc::downgrade(&database));
+        let condition = OnceLock::new();
+        let database = Arc::new(Self { place, process, condition, commands, progress });
+        open.push((database.place.clone(), Arc::downgrade(&database)));
         Ok(database)
     }
 
@@ -73,6 +91,10 @@ impl Database {
             (StorePlace::Sqlite(file), Some(known)) => known.file == path::identity(file),
             (StorePlace::Sqlite(_), None) | (StorePlace::Postgres(_), _) => true,
         }
+    }
+
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Opens the database, so that it is known whether it can be used.

@@ -5,6 +5,7 @@ use super::Store;
 use super::database::Database;
 use super::error::StoreError;
 use super::opening::Prepared;
+use super::place::StoreSettings;
 use crate::support::fail_point::FailPoint;
 use crate::support::threads::{self, NoThread};
 use std::collections::VecDeque;
@@ -18,8 +19,14 @@ const THREADS_MAX: usize = 4;
 const CONNECTIONS_MAX: usize = 2;
 
 /// Loads something, and returns what reports it.
-type Job = Box<dyn FnOnce(&mut Connections) -> Done + Send>;
+type Load = Box<dyn FnOnce(&mut Connections) -> Done + Send>;
 pub(super) type Done = Box<dyn FnOnce() + Send>;
+
+struct Job {
+    /// The stores that it loads from.
+    settings: Arc<StoreSettings>,
+    load: Load,
+}
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { jobs: VecDeque::new(), threads: 0 });
 
@@ -32,10 +39,10 @@ fn queue() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a thread do `job`. If the job meets a defect, what it would report with is dropped.
-pub(super) fn spawn(job: Job) -> Result<(), NoThread> {
+/// Has a thread load from these stores. If it meets a defect, what it would report with is dropped.
+pub(super) fn spawn(settings: Arc<StoreSettings>, load: Load) -> Result<(), NoThread> {
     let mut queue = queue();
-    queue.jobs.push_back(job);
+    queue.jobs.push_back(Job { settings, load });
     if queue.threads < THREADS_MAX {
         match threads::spawn("store-loader", work) {
             Ok(()) => queue.threads += 1,
@@ -52,10 +59,14 @@ pub(super) fn spawn(job: Job) -> Result<(), NoThread> {
 
 fn work() {
     let mut connections = Connections::default();
-    while let Some(job) = next() {
-        let done = catch_unwind(AssertUnwindSafe(|| job(&mut connections)));
-        if done.is_err() || queue().jobs.is_empty() {
-            // Before it is reported: the last connection to close is that of the writer.
+    let mut due = next();
+    while let Some(Job { settings, load }) = due {
+        let done = catch_unwind(AssertUnwindSafe(|| load(&mut connections)));
+        due = next();
+        let goes_on = due.as_ref().is_some_and(|it| it.settings.places == settings.places);
+        if done.is_err() || !goes_on {
+            // Before it is reported: the last connection to close is that of the writer, and the stores of
+            // other conversations must not be what keeps these open.
             connections = Connections::default();
         }
         if let Ok(done) = done {

@@ -1,7 +1,7 @@
 //! The store as one conversation sees it: one request at a time, and one report for each. It has no thread of its
 //! own, and while nothing is asked of it nothing but the databases that it shares.
 
-use super::database::{Database, SessionNumber};
+use super::database::{Database, Progress, SessionNumber};
 use super::error::StoreError;
 use super::loader::{self, Connections, Done};
 use super::opening::{self, Opened, Opening, Prepared};
@@ -50,6 +50,8 @@ pub(crate) struct SessionStore {
     conversation: Option<Arc<()>>,
     databases: Databases,
     waiting: Waiting,
+    /// That of its databases, also once they are to release it.
+    progress: Vec<Progress>,
     /// The first event of the batch that is written.
     first_sent: Option<Ordinal>,
     /// To be released once what it waits for has come.
@@ -89,6 +91,7 @@ impl SessionStore {
             conversation: Some(Arc::default()),
             databases: Databases::None,
             waiting: Waiting::Nothing,
+            progress: Vec::new(),
             first_sent: None,
             closes: false,
         }
@@ -118,10 +121,11 @@ impl SessionStore {
         let (reply, prepared) = oneshot::channel();
         self.waiting = Waiting::Preparing(prepared);
         let (settings, statements) = (self.settings.clone(), self.statements.clone());
-        loader::spawn(Box::new(move |_| {
+        let load = move |_: &mut Connections| -> Done {
             let prepared = opening::prepare(&settings, statements);
             Box::new(move || drop(reply.send(prepared)))
-        }))
+        };
+        loader::spawn(self.settings.clone(), Box::new(load))
     }
 
     fn opening(&self) -> Opening {
@@ -134,10 +138,11 @@ impl SessionStore {
         let (reply, opened) = oneshot::channel();
         self.waiting = Waiting::Opening(opened);
         let (opening, statements) = (self.opening(), self.statements.clone());
-        loader::spawn(Box::new(move |connections| {
+        let load = move |connections: &mut Connections| -> Done {
             let opened = open(&opening, &session, statements, connections);
             Box::new(move || drop(reply.send(opened)))
-        }))
+        };
+        loader::spawn(self.settings.clone(), Box::new(load))
     }
 
     fn write(&mut self, records: Vec<Record>) -> Result<(), NoThread> {
@@ -154,10 +159,11 @@ impl SessionStore {
                 let (prepared, opening) = (prepared.clone(), self.opening());
                 let (reply, written) = oneshot::channel();
                 self.waiting = Waiting::First(written);
-                loader::spawn(Box::new(move |connections| -> Done {
+                let load = move |connections: &mut Connections| -> Done {
                     let first = first_write(&opening, prepared, records, connections);
                     Box::new(move || drop(reply.send(first)))
-                }))
+                };
+                loader::spawn(self.settings.clone(), Box::new(load))
             }
         }
     }
@@ -176,6 +182,7 @@ impl SessionStore {
             Waiting::Opening(opened) => {
                 let opened = opened.await.unwrap_or(Err(StoreError::Defect));
                 let restored = opened.map(|Opened { databases, restored }| {
+                    self.progress = progress(&databases);
                     self.databases = Databases::Attached(databases);
                     restored
                 });
@@ -183,7 +190,10 @@ impl SessionStore {
             }
             Waiting::First(written) => {
                 let written = written.await.unwrap_or_else(|_| Err(defect()));
-                let written = written.map(|it| self.databases = Databases::Attached(it));
+                let written = written.map(|it| {
+                    self.progress = progress(&it);
+                    self.databases = Databases::Attached(it);
+                });
                 Report::Written(written.map_err(failed))
             }
             Waiting::Writing(written) => {
@@ -203,6 +213,11 @@ impl SessionStore {
             self.close();
         }
         report
+    }
+
+    /// Steps that its databases have taken, for whichever conversation: they only grow.
+    pub(crate) fn steps(&self) -> u64 {
+        self.progress.iter().map(Progress::steps).sum()
     }
 
     /// Releases the session.
@@ -255,6 +270,10 @@ impl Databases {
             Self::Attached(all) => all,
         }
     }
+}
+
+fn progress(databases: &[Arc<Database>]) -> Vec<Progress> {
+    databases.iter().map(|it| it.progress().clone()).collect()
 }
 
 fn defect() -> String {

@@ -3,7 +3,7 @@
 //! alone, and is not written again.
 
 use super::batch::{Batch, Tail};
-use super::database::{Database, Reply, SessionNumber};
+use super::database::{Database, Progress, Reply, SessionNumber};
 use super::error::StoreError;
 use super::place::StorePlace;
 use super::postgres::OwnProcess;
@@ -79,6 +79,7 @@ struct Job {
 pub(super) struct Writer {
     place: StorePlace,
     process: OwnProcess,
+    progress: Progress,
     /// The connection, once it was asked for.
     store: Option<Store>,
     sessions: HashMap<SessionNumber, Box<Attached>>,
@@ -87,8 +88,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(place: StorePlace, process: OwnProcess) -> Self {
-        Self { place, process, store: None, sessions: HashMap::new(), closing: Vec::new() }
+    pub(super) fn new(place: StorePlace, process: OwnProcess, progress: Progress) -> Self {
+        let (sessions, closing) = (HashMap::new(), Vec::new());
+        Self { place, process, progress, store: None, sessions, closing }
     }
 
     /// Carries out commands until nobody can give any more; then closes the database.
@@ -100,6 +102,7 @@ impl Writer {
                 Ok(first) => {
                     let more = to_do.try_iter().take(COMMANDS_AT_ONCE_MAX - 1);
                     self.perform(once(first).chain(more));
+                    self.progress.step();
                     is_tidy = false;
                 }
                 Err(RecvTimeoutError::Timeout) => {
