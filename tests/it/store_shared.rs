@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// Conversations that are open at the same time in the tests.
 const MANY: usize = 1_000;
 
+/// Conversations that are loaded while one ends, and how often that is tried.
+const LOADED: usize = 20;
+
 /// Threads and connections of a store, however many conversations have it.
 const THREADS_MAX: usize = 8;
 const CONNECTIONS_MAX: usize = 16;
@@ -116,6 +119,29 @@ async fn many_conversations_share_the_writer_of_a_file() {
     let all = turns(all, "second prompt").await;
     assert!(threads().len() <= THREADS_MAX, "{:?}", threads());
     close(all).await;
+}
+
+/// The threads that load are busy with another store when the last conversation of this one ends.
+#[tokio::test]
+async fn a_store_is_closed_while_another_one_is_loaded() {
+    let folder = Folder::new();
+    let (place, path) = sqlite(&folder);
+    let other = StorePlace::Sqlite(folder.path("other"));
+    for number in 0..LOADED {
+        let name = format!("s{number}");
+        let mut last = started(&place, &name, OpenMode::New);
+        let mut others: Vec<_> = (0..LOADED)
+            .map(|other_number| started(&other, &format!("{name}-{other_number}"), OpenMode::New))
+            .collect();
+        let loading = join_all(others.iter_mut().map(|it| turn(it, "another prompt")));
+        let ending = async {
+            assert!(turn(&mut last, "a prompt").await.0.contains("a prompt"));
+            last.close().await;
+            assert_eq!(descriptors(&path), 0, "closed with its last conversation");
+        };
+        tokio::join!(loading, ending);
+        close(others).await;
+    }
 }
 
 /// A row that is in the way of the next one of a session.
