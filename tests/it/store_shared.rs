@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Conversations that are open at the same time in the tests.
 const MANY: usize = 1_000;
 
-/// Conversations that are loaded while one ends, and how often that is tried.
+/// Conversations that wait to be loaded while another one ends: more than there are threads for it.
 const LOADED: usize = 20;
 
 /// Threads and connections of a store, however many conversations have it.
@@ -121,27 +121,26 @@ async fn many_conversations_share_the_writer_of_a_file() {
     close(all).await;
 }
 
-/// The threads that load are busy with another store when the last conversation of this one ends.
+/// The threads that load wait for another store when the last conversation of this one ends.
 #[tokio::test]
 async fn a_store_is_closed_while_another_one_is_loaded() {
     let folder = Folder::new();
     let (place, path) = sqlite(&folder);
     let other = StorePlace::Sqlite(folder.path("other"));
-    for number in 0..LOADED {
-        let name = format!("s{number}");
-        let mut last = started(&place, &name, OpenMode::New);
-        let mut others: Vec<_> = (0..LOADED)
-            .map(|other_number| started(&other, &format!("{name}-{other_number}"), OpenMode::New))
-            .collect();
-        let loading = join_all(others.iter_mut().map(|it| turn(it, "another prompt")));
-        let ending = async {
-            assert!(turn(&mut last, "a prompt").await.0.contains("a prompt"));
-            last.close().await;
-            assert_eq!(descriptors(&path), 0, "closed with its last conversation");
-        };
-        tokio::join!(loading, ending);
-        close(others).await;
-    }
+    close(turns(vec![started(&other, "first", OpenMode::New)], "a prompt").await).await;
+    let lock = Connection::open(folder.path("other")).expect("a store");
+    lock.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
+    let mut last = started(&place, "last", OpenMode::New);
+    let ending = async {
+        assert!(turn(&mut last, "a prompt").await.0.contains("a prompt"));
+        last.close().await;
+        assert_eq!(descriptors(&path), 0, "closed with its last conversation");
+        lock.execute_batch("COMMIT").expect("it is free");
+    };
+    let names = (0..LOADED).map(|number| format!("s{number}"));
+    let others = names.map(|name| started(&other, &name, OpenMode::New)).collect();
+    let ((), others) = tokio::join!(ending, turns(others, "another prompt"));
+    close(others).await;
 }
 
 /// A row that is in the way of the next one of a session.
