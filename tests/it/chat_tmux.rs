@@ -9,12 +9,12 @@ use std::fs;
 use std::process::Command;
 
 /// A tmux server with one window, in which a shell runs.
-struct Tmux {
+pub(crate) struct Tmux {
     socket: String,
 }
 
 impl Tmux {
-    fn start(folder: &Folder, columns: u16, rows: u16) -> Self {
+    pub(crate) fn start(folder: &Folder, columns: u16, rows: u16) -> Self {
         let tmux = Self { socket: folder.name("tmux") };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let shell = format!(
@@ -31,7 +31,7 @@ impl Tmux {
         tmux
     }
 
-    fn run(&self, words: &[&str]) -> String {
+    pub(crate) fn run(&self, words: &[&str]) -> String {
         let mut command = Command::new("tmux");
         command.args(["-S", &self.socket, "-f", "/dev/null"]).args(words);
         let output = command.output().expect("tmux runs");
@@ -41,16 +41,16 @@ impl Tmux {
     }
 
     /// Types keys by the names that tmux has for them.
-    fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         self.run(&[&["send-keys"][..], keys].concat());
     }
 
-    fn types(&self, text: &str) {
+    pub(crate) fn types(&self, text: &str) {
         self.keys(&["-l", text]);
     }
 
     /// Types a line for the shell or the chat.
-    fn line(&self, text: &str) {
+    pub(crate) fn line(&self, text: &str) {
         self.types(text);
         self.keys(&["Enter"]);
     }
@@ -61,12 +61,12 @@ impl Tmux {
     }
 
     /// The rows of the screen.
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.run(&["capture-pane", "-p"]).trim_end().to_owned()
     }
 
     #[track_caller]
-    fn sees(&self, text: &str) {
+    pub(crate) fn sees(&self, text: &str) {
         eventually(&format!("tmux shows {text:?}"), || self.text().contains(text).then_some(()));
     }
 

@@ -244,6 +244,7 @@ mod history;
 
 // The transcripts of the README and the documents, and what the documents have to name.
 mod documents;
+mod picture;
 mod readme;
 
 // What the tests of the tools share.
