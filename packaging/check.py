@@ -20,7 +20,7 @@ from tree import SHELLS, is_static
 from use import ANSWER, PROMPT, expect, use
 
 HERE = Path(__file__).parent
-PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore")
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 FIND_PROGRAM = """
 from duologue import NotInstalled
