@@ -6,6 +6,7 @@ mod attachments;
 mod calls;
 mod chat;
 pub mod commands;
+mod compaction;
 pub(crate) mod config;
 mod file_flags;
 mod foreign;

@@ -14,6 +14,7 @@
 
 pub(crate) mod attached;
 pub(crate) mod choices;
+pub(crate) mod compaction;
 pub(crate) mod copy;
 pub(crate) mod endings;
 pub(crate) mod entities;

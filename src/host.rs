@@ -7,7 +7,7 @@
 //! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads,
 //! `resources` asks tool servers for theirs, and `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
 //! `persist_gate` holds effects back until what they show
-//! is stored, and `storing` is what follows from the store's reports. [`memory`] is the front end in
+//! is stored, `storing` is what follows from the store's reports, and `heartbeats` gives signs of life. [`memory`] is the front end in
 //! memory.
 
 pub mod memory;
@@ -15,6 +15,7 @@ pub mod memory;
 pub(crate) mod attachments;
 mod effects;
 mod files;
+mod heartbeats;
 mod hints;
 mod input_log;
 mod persist_gate;
@@ -40,6 +41,7 @@ use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
 pub use files::FilePolicy;
 use files::FileReads;
+use heartbeats::Heartbeats;
 pub(crate) use input_log::input as log_input;
 use persist_gate::PersistGate;
 use std::collections::{BTreeSet, VecDeque};
@@ -90,6 +92,7 @@ pub struct Host {
     /// Names of members that were reported.
     hinted: BTreeSet<String>,
     persist_gate: PersistGate,
+    heartbeats: Heartbeats,
     late_signal: Option<Signal>,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
@@ -147,6 +150,7 @@ impl Host {
             waiting: VecDeque::new(),
             hinted: BTreeSet::new(),
             persist_gate,
+            heartbeats: Heartbeats::default(),
             late_signal: None,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
@@ -173,6 +177,11 @@ impl Host {
     /// Handles an input. A run that it starts or stops is started or stopped here. With a store,
     /// the effects come from [`Host::next`] once what they show is stored.
     pub fn handle(&mut self, input: Input) -> Effects {
+        let effects = self.handle_input(input);
+        self.given(effects)
+    }
+
+    fn handle_input(&mut self, input: Input) -> Effects {
         self.supervisor.note_request(&input);
         if let Input::Interrupted(signal) = input {
             let is_first = self.persist_gate.hurry();
@@ -230,6 +239,11 @@ impl Host {
     /// its sink takes events, tools go on to their results, and deadlines wait, so that no limit counts
     /// the time of the reader.
     pub async fn next(&mut self, has_room: bool) -> Effects {
+        let effects = self.go_on(has_room).await;
+        self.given(effects)
+    }
+
+    async fn go_on(&mut self, has_room: bool) -> Effects {
         if self.has_servers && !self.are_servers_started {
             self.are_servers_started = true;
             self.servers.start();
@@ -249,6 +263,8 @@ impl Host {
             }
             let holds_until = self.file_reads.holds_until();
             let is_open = !self.persist_gate.is_behind() && !self.persist_gate.is_opening();
+            let heartbeat = self.next_heartbeat().filter(|_| has_room);
+            let heartbeat = heartbeat.map(|at| self.started + Duration::from_millis(at.0));
             let has_room = has_room && is_open && holds_until.is_none();
             let deadline = self.supervisor.session().and_then(Session::deadline);
             let deadline = deadline.map(|at| self.started + Duration::from_millis(at.0));
@@ -269,13 +285,14 @@ impl Host {
                     return self.step(step);
                 }
                 () = sleep_until(deadline), if has_room => Input::DeadlineReached,
+                () = sleep_until(heartbeat) => return self.heartbeat(),
                 // No other work can add records to the batch now.
                 () = ready(()), if is_unsent => {
                     may_wait = false;
                     continue;
                 }
             };
-            return self.handle(input);
+            return self.handle_input(input);
         }
     }
 
@@ -312,11 +329,17 @@ impl Host {
             return self.store_unable(&error.to_string());
         }
         let report = self.persist_gate.report().await;
-        self.reported(report)
+        let effects = self.reported(report);
+        self.given(effects)
     }
 
     /// The effects of the engine's next event or its end, if it has come already.
     pub fn try_next(&mut self) -> Option<Effects> {
+        let effects = self.try_go_on()?;
+        Some(self.given(effects))
+    }
+
+    fn try_go_on(&mut self) -> Option<Effects> {
         if let Some(effects) = self.persist_gate.take_ready() {
             return Some(effects);
         }

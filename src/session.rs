@@ -17,6 +17,8 @@
 //! | `recorder` | what every step writes to: the projections, `answer_extraction`, and the outputs |
 //! | `log`, `resume` | what a store appends to the log; a session that is resumed from its log |
 //! | `model`, `calls` | which engine, model and settings a turn has; what a provider call is sent, by its purpose |
+//! | `budget` | how much the session may cost |
+//! | [`compaction`] | what the model is sent less, in a conversation that is too long for it |
 //! | `toolbox`, [`catalogue`], [`approval`], [`prices`] | which tools there are, under which names, and which may run; what tokens cost |
 //! | `waiting`, `limits`, `closing` | submits that wait; how much a run may bring; how a session ends |
 
@@ -37,6 +39,10 @@ mod client_error;
 mod answer_extraction;
 
 mod model;
+
+mod budget;
+
+pub mod compaction;
 
 mod calls;
 
@@ -77,8 +83,8 @@ pub(crate) use client_error::{
 pub use exit::{ExitCode, Signal};
 pub use hints::{Hint, Hints};
 pub use io::{
-    FinalSnapshot, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules,
-    Uptime,
+    FinalSnapshot, HEARTBEAT_MS, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent,
+    ToolRules, Uptime,
 };
 pub(crate) use io::{Output, Warning};
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
@@ -338,6 +344,7 @@ impl Session {
             Phase::Idle | Phase::Closed => return None,
         };
         let has_approvals = self.recorder.is_on(Extension::Approvals);
+        let has_compaction = self.recorder.is_on(Extension::Compaction);
         let context = Context {
             now,
             recorder: &mut self.recorder,
@@ -345,6 +352,7 @@ impl Session {
             limits: self.answer_limits,
             has_client: !self.has_input_ended,
             can_ask: has_approvals && !self.has_input_ended,
+            can_propose: has_compaction && !self.has_input_ended,
         };
         Some((live, context))
     }

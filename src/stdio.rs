@@ -17,7 +17,7 @@ mod settings;
 pub(crate) use asking::Asking;
 pub(crate) use notices::{Unread, UnreadInput};
 pub(crate) use printed::Drawing;
-pub(crate) use progress::{Progress, Shown, how_far};
+pub(crate) use progress::{Progress, Shown, how_far, waiting_text};
 pub(crate) use refusal::{is_shortage, refusal, unable};
 pub(crate) use saved::SavedMessage;
 pub(crate) use settings::{AwaitedPrompt, Requests, Settings};

@@ -10,6 +10,9 @@ use std::thread;
 
 const TURNS: usize = 1_000;
 
+/// Tokens that the model can be sent in a conversation that is compacted.
+const CONTEXT_TOKENS: &str = "8000";
+
 const BYTES_PER_KILOBYTE: f64 = 1024.0;
 
 /// The engines, each with an answer in its interface.
@@ -67,6 +70,34 @@ pub(crate) fn measure() -> io::Result<()> {
         );
         row(&what, Unit::Kibibytes, kilobytes(shared), Some(kilobytes(before.len())), Aim::None);
     }
+    measure_compacted()
+}
+
+/// The same in a conversation that is compacted again and again: of all requests, those for summaries included.
+fn measure_compacted() -> io::Result<()> {
+    let [(engine, answer), ..] = ENGINES;
+    let (address, bodies) = start(answer)?;
+    let base_url = format!("http://{address}");
+    let args = ["rpc", "--engine", engine, "--base-url", &base_url, "--model", "m"];
+    let options = ["--context-tokens", CONTEXT_TOKENS, "--final-snapshot", "none"];
+    let mut child = Child::greeted(Program::Duologue, &[&args[..], &options].concat())?;
+    let (mut before, mut shared, mut all, mut requests) = (Vec::new(), 0, 0, 0);
+    for _ in 0..TURNS {
+        child.send(&submit("and what comes after that?"))?;
+        child.count()?;
+        for body in bodies.try_iter() {
+            let same = |(one, other): &(&u8, &u8)| one == other;
+            shared += body.iter().zip(&before).take_while(same).count();
+            all += body.len();
+            requests += 1;
+            before = body;
+        }
+    }
+    let what = format!(
+        "{requests} requests of {TURNS} turns, compacted before {CONTEXT_TOKENS} tokens, {engine}: bytes that \
+         they begin with like the request before, of all their bytes"
+    );
+    row(&what, Unit::Kibibytes, kilobytes(shared), Some(kilobytes(all)), Aim::None);
     Ok(())
 }
 

@@ -23,6 +23,7 @@ use super::updates::Updates;
 use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::proto::session::WaitingFor;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU64;
@@ -164,6 +165,10 @@ pub(super) struct Dialog {
     /// What the person is to be told, and was not yet.
     notices: Vec<String>,
     notices_told: usize,
+    /// The wait that the person was told of, since something happened.
+    waits_for: Option<WaitingFor>,
+    /// How many compactions have begun.
+    compactions: usize,
     closers: Vec<Id>,
     is_over: bool,
 }
@@ -211,6 +216,8 @@ impl Dialog {
             errors: BTreeMap::new(),
             notices,
             notices_told: 0,
+            waits_for: None,
+            compactions: 0,
             closers: Vec::new(),
             is_over: false,
         }

@@ -17,6 +17,8 @@ pub(super) struct ClientCapabilities {
     pub(super) reads_files: bool,
     /// It shows notices.
     pub(super) has_notices: bool,
+    /// It shows compactions.
+    pub(super) has_compaction: bool,
     /// What of the questions of MCP servers it asks the person.
     pub(super) askable: Askable,
 }
@@ -30,6 +32,7 @@ impl ClientCapabilities {
         Self {
             reads_files: at("fs/readTextFile") == Some(&Value::Bool(true)),
             has_notices: is_there("session/notices"),
+            has_compaction: is_there("session/compaction"),
             askable: Askable {
                 forms: is_there("elicitation/form"),
                 urls: is_there("elicitation/url"),
@@ -180,6 +183,15 @@ pub(super) enum Update {
         size: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
+    },
+    #[serde(rename = "compaction_update")]
+    Compaction {
+        compaction_id: String,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        summary: Vec<ContentBlock>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
     Notice {
         severity: &'static str,

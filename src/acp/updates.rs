@@ -124,6 +124,12 @@ impl Updates {
         (used > 0).then_some(Item::Update(Update::Usage { used, size: size.get(), cost }))
     }
 
+    /// So much of what the model can be sent is in use.
+    pub(super) fn in_use(&self, used: u64) -> Option<Item> {
+        let size = self.context_size?.get();
+        Some(Item::Update(Update::Usage { used, size, cost: None }))
+    }
+
     /// Adds a conversation, message for message.
     pub(super) fn replay(&mut self, conversation: SnapshotFrame, to: &mut Queue) {
         let payloads = conversation.entities.into_iter().filter_map(|entity| entity.payload);

@@ -1,6 +1,7 @@
 //! Options about answers: what they must match, and what they cost.
 
 use super::numbers::whole;
+use crate::conversation::usage::Cost;
 use crate::engine::ResponseSchema;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
 use crate::session::prices::PriceList;
@@ -33,6 +34,17 @@ pub struct AnswerOptions {
     /// million tokens, in place of the list prices of well-known models that come with the program
     #[arg(long, env = "DUOLOGUE_PRICES", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub prices: Option<PathBuf>,
+
+    /// Ask the model no more where a conversation would cost more than this, in the currency of the prices
+    #[arg(long, env = "DUOLOGUE_BUDGET", value_name = "AMOUNT", value_parser = amount)]
+    pub budget: Option<Cost>,
+}
+
+/// An amount of money, as in 1.50.
+fn amount(text: &str) -> Result<Cost, String> {
+    Cost::read(text).ok_or_else(|| {
+        "it is not an amount, such as 1.50, with up to 6 digits after the point".to_owned()
+    })
 }
 
 impl AnswerOptions {

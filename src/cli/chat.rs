@@ -3,7 +3,6 @@
 use super::{AttachmentArgs, SessionArgs};
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
-use std::num::NonZeroU64;
 
 /// Options of `chat`.
 #[derive(Args, Debug)]
@@ -72,10 +71,6 @@ pub struct ScreenArgs {
     /// How the terminal says that a question or an answer waits while nobody looks at it
     #[arg(long, env = "DUOLOGUE_BELL", value_name = "HOW", value_enum, default_value_t)]
     pub bell: BellKind,
-
-    /// Tokens that the model can be sent; the status then says how much of that is in use
-    #[arg(long, env = "DUOLOGUE_CONTEXT_SIZE", value_name = "TOKENS")]
-    pub context_size: Option<NonZeroU64>,
 }
 
 /// The background that colours are chosen for.

@@ -97,7 +97,9 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     let drawing = drawing.filter(|_| request.response == ResponseType::Text);
     let progress = progress(mode, drawing.is_some(), (is_shown, is_piped));
     let mut own_extensions = plan::extensions_of_document(mode);
-    own_extensions.extend(progress.is_some().then_some(Extension::ToolProgress));
+    if progress.is_some() {
+        own_extensions.extend([Extension::Heartbeats, Extension::ToolProgress]);
+    }
     own_extensions.extend(asking.is_some().then_some(Extension::Approvals));
     let has_client = mode.reads_stdin() && mode.is_protocol();
     let response = request.response;

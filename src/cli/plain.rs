@@ -7,6 +7,7 @@
 use super::session::extension;
 use super::store::place;
 use super::{EngineName, ModelOption, RpcArgs};
+use crate::protocol::event_filter::EventFilter;
 use clap::ValueEnum;
 use std::ffi::OsString;
 
@@ -84,6 +85,7 @@ fn set(args: &mut RpcArgs, name: &str, value: &str) -> Option<()> {
             let names = value.split(',').map(|name| extension(name).ok());
             session.extensions = names.collect::<Option<_>>()?;
         }
+        "events" => session.events = Some(EventFilter::parse(value).ok()?),
         "patch-mode" => session.patch_mode = one_of(value)?,
         "patch-fields" => session.patch_fields = one_of(value)?,
         "final-snapshot" => session.final_snapshot = Some(one_of(value)?),
@@ -122,7 +124,7 @@ mod tests {
     use std::iter::empty;
 
     /// Every option that is read here, with a value.
-    const OPTIONS: [(&str, &str); 17] = [
+    const OPTIONS: [(&str, &str); 18] = [
         ("engine", "anthropic"),
         ("model", "a b"),
         ("base-url", "http://localhost:1/v1"),
@@ -131,6 +133,7 @@ mod tests {
         ("session-id", "s1"),
         ("on-busy", "queue"),
         ("extensions", "usage, edit"),
+        ("events", "ChatTextPatch,ChatRun*,!ChatRunStarted"),
         ("patch-mode", "snapshot"),
         ("patch-fields", "lean"),
         ("final-snapshot", "none"),

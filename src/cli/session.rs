@@ -2,16 +2,20 @@
 
 use super::answer_options::AnswerOptions;
 use super::calls::CallArgs;
+use super::compaction::CompactionArgs;
 use super::numbers::whole;
 use super::provider::ProviderArgs;
 use super::store::StoreArgs;
 use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
+use crate::protocol::event_filter::EventFilter;
+use crate::session::HEARTBEAT_MS;
 use crate::support::files::WorkFolder;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,6 +104,28 @@ pub struct SessionArgs {
     )]
     pub extensions: Vec<Extension>,
 
+    /// Write only these events: names and patterns (*, ?), after a ! those that are not written; a client can
+    /// do the same with an enable request
+    #[arg(
+        help_heading = "Protocol options",
+        long,
+        env = "DUOLOGUE_EVENTS",
+        value_name = "LIST",
+        value_parser = EventFilter::parse
+    )]
+    pub events: Option<EventFilter>,
+
+    /// Silence in a run after which the extension heartbeats reports what the run waits for
+    #[arg(
+        help_heading = "Protocol options",
+        long,
+        env = "DUOLOGUE_HEARTBEAT_MS",
+        value_name = "MS",
+        default_value_t = HEARTBEAT_MS,
+        value_parser = whole::<NonZeroU64>(1..=u64::MAX)
+    )]
+    pub heartbeat_ms: NonZeroU64,
+
     /// What a patch contains
     #[arg(
         help_heading = "Protocol options",
@@ -169,6 +195,10 @@ pub struct SessionArgs {
     #[command(flatten, next_help_heading = "Tool options")]
     pub tools: ToolOptions,
 
+    /// Options about conversations that become too long.
+    #[command(flatten, next_help_heading = "Compaction options")]
+    pub compaction: CompactionArgs,
+
     /// Settings of every call.
     #[command(flatten, next_help_heading = "Call options")]
     pub calls: CallArgs,
@@ -215,6 +245,8 @@ impl Default for SessionArgs {
             max_request_bytes: REQUEST_BYTES,
             on_busy: OnBusy::default(),
             extensions: Vec::new(),
+            events: None,
+            heartbeat_ms: HEARTBEAT_MS,
             patch_mode: PatchMode::default(),
             patch_fields: PatchFields::default(),
             final_snapshot: None,
@@ -224,6 +256,7 @@ impl Default for SessionArgs {
             answers: AnswerOptions::default(),
             store: StoreArgs::default(),
             tools: ToolOptions::default(),
+            compaction: CompactionArgs::default(),
             calls: CallArgs::default(),
             foreign: ForeignArgs::default(),
             engines: EngineArgs::default(),

@@ -166,6 +166,7 @@ fn is_run(body: &Body) -> bool {
         | Body::DeclareTools(_)
         | Body::ToolResult(_)
         | Body::Approve(_)
-        | Body::SwitchModel(_) => false,
+        | Body::SwitchModel(_)
+        | Body::Compact(_) => false,
     }
 }

@@ -19,6 +19,7 @@ mod line;
 mod names;
 mod order;
 mod outcome;
+mod partial;
 mod process;
 mod requests;
 mod rule;
@@ -73,6 +74,10 @@ pub struct Checker {
     pages: HashMap<u64, Page>,
     /// The mode of the patches of segments.
     mode: Option<i32>,
+    /// The events that are written, if `hello` announces that these are not all.
+    events: Option<String>,
+    /// A request that is no run has the conversation compacted.
+    is_compacting: bool,
     /// The client has declared tools.
     has_client_tools: bool,
     /// The last frame is the answer to a cancel that may have withdrawn submits.
@@ -175,6 +180,7 @@ impl Checker {
         summary.notes.extend(self.requests.notes());
         summary.notes.extend(self.runs.notes());
         summary.notes.extend(self.conversation.notes());
+        summary.notes.extend(self.events.as_deref().map(partial::note));
         summary
     }
 

@@ -84,6 +84,16 @@ impl CopiedTurns {
                 // Events of an earlier run that was cut off are not copied.
                 open.clear();
             }
+            if let Event::Compaction(_) = event
+                && open.is_empty()
+            {
+                // Between two turns: it belongs to the one before.
+                let last = copy.turns.last_mut().filter(|turn| turn.number == number);
+                if let Some(CopiedTurn { content: TurnContent::Events(events), .. }) = last {
+                    events.push(recorded);
+                }
+                continue;
+            }
             let is_of_turn = !matches!(event, Event::Session(_) | Event::TurnDropped { .. });
             if !is_of_turn || event.is_patch() {
                 continue;

@@ -99,8 +99,9 @@ impl Entities {
             return;
         }
         self.ordinal = self.ordinal.max(frame.snapshot_ordinal);
-        // A question that is answered later, and no part of the conversation.
-        frame.entities.retain(|entity| entity.kind != kind::TOOL_APPROVAL);
+        // A question that is answered later, and what the model is sent: no part of the conversation.
+        let is_apart = |kind: &str| matches!(kind, kind::TOOL_APPROVAL | kind::COMPACTION);
+        frame.entities.retain(|entity| !is_apart(&entity.kind));
         self.check_snapshot(&frame.entities);
         for entity in frame.entities {
             let key = (entity.kind.clone(), entity.id.clone());

@@ -2,6 +2,7 @@
 //! Everything a person or a model sees of a conversation is projected from them.
 
 use super::choices::Choices;
+use super::compaction::CompactionEvent;
 use super::transcript::Turn;
 use super::usage::Spent;
 use crate::protocol::any::{Any, Struct};
@@ -12,7 +13,7 @@ use crate::protocol::id::{Ordinal, RunId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::proto::session::{StoreDegraded, TokenCounts};
+use crate::protocol::proto::session::{BudgetNearlySpent, StoreDegraded, TokenCounts};
 use crate::protocol::proto::tools::ToolServerChanged;
 use crate::support::named::named_enum;
 use crate::support::text::Text;
@@ -254,6 +255,8 @@ pub(crate) enum Event {
     },
     /// A turn of a recording was added, as a whole. Before the first run of a session that begins with it.
     TurnImported(Box<ImportedTurn>),
+    /// Something becomes of a compaction: what the model is sent in place of earlier turns and results.
+    Compaction(CompactionEvent),
     /// Something about a provider call that changes nothing of the conversation.
     Call(CallReport),
     /// Something happened to the session, outside of its runs.
@@ -320,6 +323,8 @@ pub(crate) enum CallReport {
     },
     /// Token counts after the call.
     Counted(Box<CallCounts>),
+    /// Most of the budget is spent.
+    BudgetNearlySpent(BudgetNearlySpent),
 }
 
 /// Token counts up to the end of a provider call.

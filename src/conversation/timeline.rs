@@ -2,6 +2,7 @@
 //! state. `apply` the events, and take a `snapshot` at any time.
 
 mod approvals;
+mod compactions;
 mod dropping;
 
 mod on_wire;
@@ -11,9 +12,11 @@ mod imported;
 mod page;
 
 pub(crate) use approvals::approval_id;
+pub(crate) use compactions::compacted;
 pub(crate) use dropping::{LastTurns, turn_id, turn_number};
 
 use approvals::Approval;
+use compactions::ShownCompaction;
 
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::log::CUT_OFF;
@@ -34,6 +37,8 @@ pub(crate) struct Timeline {
     entities: Vec<Entity>,
     /// Calls that wait for approval, in the order in which it was requested.
     approvals: Vec<Approval>,
+    /// Compactions, oldest first.
+    compactions: Vec<ShownCompaction>,
     /// Tombstones of what was dropped, in that order.
     dropped: Vec<SnapshotEntity>,
 }
@@ -202,6 +207,7 @@ impl Timeline {
                 self.approval_requested(recorded, tool, (server, input));
             }
             Event::ApprovalResolved { tool, .. } => self.approval_resolved(tool),
+            Event::Compaction(event) => self.compaction(recorded, event),
             Event::RunStarted { .. }
             | Event::RepairRequested { .. }
             | Event::CallStarted

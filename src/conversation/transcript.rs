@@ -7,12 +7,14 @@ pub(super) use messages::INTERRUPTED_MARK;
 pub use messages::Message;
 #[cfg(test)]
 pub(crate) use messages::NO_TEXT;
-pub(crate) use messages::{INTERRUPTED_TOOL, LOST_ATTACHMENTS};
+pub(crate) use messages::{CLEARED_RESULT, INTERRUPTED_TOOL, LOST_ATTACHMENTS};
 
+use super::compaction::{Compaction, Compactions};
 use super::event::{
     Attachments, Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult,
 };
 use crate::protocol::attachment::Attachment;
+use crate::protocol::id::ToolCallId;
 use crate::support::text::Text;
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ pub struct Transcript {
     /// The last turn, if it failed without an answer: the model is not sent it, but its prompt may be
     /// asked again.
     failed: Option<Arc<Turn>>,
+    /// What is sent in place of earlier turns and results.
+    pub(super) compactions: Compactions,
 }
 
 /// The messages to the model before the first turn.
@@ -120,6 +124,41 @@ impl Transcript {
         &self.turns
     }
 
+    /// The summary that is sent in place of the earlier turns, if there is one.
+    pub(crate) fn summary(&self) -> Option<&Compaction> {
+        self.compactions.summary()
+    }
+
+    /// The turns that are sent as they are, oldest first.
+    pub(crate) fn sent_turns(&self) -> impl Iterator<Item = &Arc<Turn>> {
+        let through = self.summary().map_or(0, |summary| summary.through);
+        self.turns.iter().filter(move |turn| turn.number > through)
+    }
+
+    /// Whether the result of that call is left out.
+    pub(crate) fn is_cleared(&self, call: &ToolCallId) -> bool {
+        self.compactions.cleared.contains(call)
+    }
+
+    /// Whether a message from before the session is sent: a summary stands for all but instructions.
+    pub(super) fn sends(&self, message: &HistoryMessage) -> bool {
+        self.summary().is_none() || matches!(message, HistoryMessage::BySystem(_))
+    }
+
+    /// The conversation up to the turn `through`, with this prompt after it.
+    pub(crate) fn asking(&self, prompt: &str, through: u32) -> Self {
+        let mut asking = self.clone();
+        asking.turns.retain(|turn| turn.number <= through);
+        asking.turns.push(Arc::new(Turn {
+            number: through.saturating_add(1),
+            prompt: prompt.into(),
+            attachments: Attachments::default(),
+            items: Vec::new(),
+            state: TurnState::Open,
+        }));
+        asking
+    }
+
     /// The turn of that number, if it is known: also one that failed, if it was the last.
     pub(crate) fn turn(&self, number: u32) -> Option<&Turn> {
         let mut turns = self.turns.iter().chain(&self.failed).rev();
@@ -144,6 +183,7 @@ impl Transcript {
                 // A turn without an end was cut off by an internal error.
                 self.end(Ending::Failed);
                 self.failed = None;
+                self.compactions_settled();
                 self.turns.push(Arc::new(Turn {
                     number: recorded.scope.turn,
                     prompt: prompt.clone(),
@@ -161,9 +201,16 @@ impl Transcript {
             Event::SegmentFinished { segment, text, .. } => {
                 self.answered(recorded.scope.call, segment.kind, text);
             }
-            Event::CallFinished { provider_data: Some(data), .. } => {
-                self.push(TurnItem::ProviderData(data.clone()));
+            Event::CallFinished { provider_data, usage, .. } => {
+                if let Some(data) = provider_data {
+                    self.push(TurnItem::ProviderData(data.clone()));
+                }
+                let count = |tokens: i32| u64::try_from(tokens).unwrap_or_default();
+                if let Some(usage) = usage {
+                    self.counted(count(usage.input_tokens) + count(usage.output_tokens));
+                }
             }
+            Event::Compaction(event) => self.compaction(recorded, event),
             Event::ToolCallRequested { tool, input } => {
                 self.called(recorded.scope.call, tool, input);
             }
@@ -172,6 +219,7 @@ impl Transcript {
                 let first = recorded.scope.turn;
                 self.turns.retain(|turn| turn.number < first);
                 self.failed.take_if(|turn| turn.number >= first);
+                self.compactions_dropped(first);
             }
             Event::TurnImported(imported) => self.turns.extend(imported.turn.clone()),
             Event::RunFinished { .. } => self.end(Ending::Finished),
@@ -191,7 +239,6 @@ impl Transcript {
             | Event::ApprovalResolved { .. }
             | Event::ClientCallRequested { .. }
             | Event::ClientResultReceived { .. }
-            | Event::CallFinished { provider_data: None, .. }
             | Event::Call(_)
             | Event::Session(_) => {}
         }

@@ -33,6 +33,7 @@ impl Ui {
     pub(crate) fn project(&mut self, recorded: Recorded) -> Option<Any> {
         self.names.enter(recorded.scope);
         let names = &self.names;
+        let ordinal = recorded.ordinal;
         Some(match recorded.event {
             Event::PromptAccepted { prompt, attachments } => {
                 names.prompt_accepted(prompt, &attachments, FIRST_PROMPT)
@@ -86,6 +87,7 @@ impl Ui {
             }
             Event::RunStopped { reason } => names.run_stopped(reason),
             Event::RunFailed { error } => names.run_failed(error),
+            Event::Compaction(event) => names.compaction(event, ordinal),
             Event::Call(report) => names.call_report(report),
             Event::Session(event) => runs::session_event(event)?,
             Event::TurnImported(_) => return None,

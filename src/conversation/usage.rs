@@ -43,6 +43,12 @@ impl UsageTotals {
         }
     }
 
+    /// What the session has cost, as far as that is known, and in which currency.
+    pub(crate) fn spent(&self) -> Option<(Cost, Arc<str>)> {
+        let currency = self.session.currency.clone()?;
+        Some((self.session.cost, currency))
+    }
+
     /// The counts up to the provider call that ended last.
     pub(crate) fn counts(&self) -> CallCounts {
         let Self { call, run, session } = self;

@@ -31,6 +31,8 @@ struct Entry {
     /// The model in the place of the engine's own.
     model: Option<String>,
     settings: Arc<CallSettings>,
+    /// Tokens of the most that the model can be sent, if that was configured.
+    context_tokens: Option<u64>,
 }
 
 impl Engines {
@@ -61,6 +63,15 @@ impl Engines {
         let Entry { engine, model: own, .. } = &self.initial;
         let entry = Entry::new(Arc::clone(engine), model.or_else(|| own.clone()), settings);
         self.others.insert(name, entry);
+    }
+
+    /// Notes how many tokens the model of an engine can be sent.
+    pub(crate) fn note_context(&mut self, name: &EngineRef, tokens: Option<u64>) {
+        let entry = self.others.get_mut(name);
+        let initial = (*name == EngineRef::Initial).then_some(&mut self.initial);
+        if let Some(entry) = initial.or(entry) {
+            entry.context_tokens = tokens;
+        }
     }
 
     /// Has `notes` reported when a request names the engine `name` for the first time.
@@ -133,7 +144,7 @@ impl fmt::Debug for Later {
 
 impl Entry {
     fn new(engine: Arc<dyn Engine>, model: Option<String>, settings: CallSettings) -> Self {
-        Self { engine, model, settings: Arc::new(settings) }
+        Self { engine, model, settings: Arc::new(settings), context_tokens: None }
     }
 
     fn facts(&self) -> EngineFacts {
@@ -142,6 +153,7 @@ impl Entry {
             model: self.model.clone().unwrap_or_else(|| self.engine.model().to_owned()),
             provider: self.engine.provider(),
             settings: Arc::clone(&self.settings),
+            context_tokens: self.context_tokens,
         }
     }
 }

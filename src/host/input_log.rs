@@ -69,6 +69,7 @@ fn command(command: &Command) -> &'static str {
         Command::Approve(_) => "approve",
         Command::SwitchModel(_) => "switchModel",
         Command::Edit(_) => "edit",
+        Command::Compact(_) => "compact",
         Command::Rename(_) => "rename",
         Command::NoteApproval(_) => "approval",
     }

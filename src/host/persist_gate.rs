@@ -4,9 +4,9 @@
 //! One write batch is in flight at a time; records that come meanwhile are the next one. So a store
 //! that is slower than an engine writes larger batches, and not more of them.
 
-use super::Effects;
+use super::{Effect, Effects};
 use crate::conversation::log::{Record, StoreFailure, first_ordinal};
-use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::store::{Report, Request, SessionStore, StoreSettings, now_ms};
 use crate::support::fail_point::Plan;
 use crate::support::threads::NoThread;
@@ -214,6 +214,15 @@ impl PersistGate {
         self.unsent.clear();
         (self.unsent_bytes, self.in_flight_bytes) = (0, 0);
         (self.sent, self.stored) = (self.recorded, self.recorded);
+    }
+
+    /// The request that the first of the frames answers that wait for the store.
+    pub(super) fn held_request(&self) -> Option<RequestId> {
+        let effects = self.held.iter().flat_map(|(_, effects)| &effects.list);
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::Frame(frame) => RequestId::new(&frame.request_id),
+            Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => None,
+        })
     }
 
     /// Whether effects wait for the store.

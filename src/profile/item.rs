@@ -20,6 +20,8 @@ pub(crate) enum Item {
     Key(KeyFrom),
     /// The system prompt.
     System(String),
+    /// Tokens of the most that the model can be sent.
+    ContextTokens(u64),
     /// Whether the project's AGENTS.md is added to the system prompt.
     AgentsFile(bool),
     /// A setting of every call.
@@ -106,6 +108,7 @@ impl Item {
             Self::Key(KeyFrom::File(_)) => "key-file".to_owned(),
             Self::Key(KeyFrom::Here(_)) => "key".to_owned(),
             Self::System(_) => "system".to_owned(),
+            Self::ContextTokens(_) => "context-tokens".to_owned(),
             Self::AgentsFile(_) => "agents-file".to_owned(),
             Self::Setting { name, .. } => format!("settings.{name}"),
             Self::Header { name, .. } => format!("extra-headers.{name}"),
@@ -137,6 +140,7 @@ impl Item {
             }
             Self::BaseUrl(url) => json!(crate::engine::shown_address(url)),
             Self::Key(from) => json!(from.to_string()),
+            Self::ContextTokens(tokens) => json!(tokens),
             Self::AgentsFile(is_added) => json!(is_added),
             Self::Setting { value, .. } => value.clone(),
             Self::Header { .. } => json!("[not shown]"),

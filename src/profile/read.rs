@@ -10,7 +10,7 @@ use crate::yaml::{Kind, Node, YamlError};
 use std::path::{Path, PathBuf};
 
 /// Keys of a profile.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "engine",
     "model",
     "base-url",
@@ -18,6 +18,7 @@ const KEYS: [&str; 15] = [
     "key-command",
     "key-file",
     "system",
+    "context-tokens",
     "agents-file",
     "settings",
     "extra-headers",
@@ -153,6 +154,7 @@ fn items(
         "model" => draft.push(Item::Model(text(value, word)?), line),
         "base-url" => draft.push(Item::BaseUrl(text(value, word)?), line),
         "system" => draft.push(Item::System(text(value, word)?), line),
+        "context-tokens" => draft.push(Item::ContextTokens(tokens(value, word)?), line),
         "agents-file" => draft.push(Item::AgentsFile(truth(value, word)?), line),
         "key-variable" => draft.push(Item::Key(variable(value)?), line),
         "key-command" => draft.push(Item::Key(command(value)?), line),
@@ -226,6 +228,12 @@ fn command(node: &Node) -> Result<KeyFrom, Fault> {
         return Err((Some(node.line), message.to_owned()));
     }
     Ok(KeyFrom::Command(words))
+}
+
+/// A number of tokens.
+fn tokens(node: &Node, word: &str) -> Result<u64, Fault> {
+    let tokens = node.json().as_u64().filter(|tokens| *tokens > 0);
+    tokens.ok_or_else(|| (Some(node.line), format!("`{word}` is a number of tokens, as in 200000")))
 }
 
 fn path_in(path: &str, folders: Folders<'_>) -> PathBuf {

@@ -313,6 +313,8 @@ impl Merging {
     fn effect(&self, item: &Item) -> Option<Omission> {
         match item {
             Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
+            // It makes nothing possible that the model's provider would refuse.
+            Item::ContextTokens(_) => None,
             // The file that it adds is trusted or not by itself.
             Item::AgentsFile(_) => None,
             // A profile without an engine of its own has the one that the conversation begins with.

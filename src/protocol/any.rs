@@ -59,6 +59,9 @@ macro_rules! payloads {
             Other(Box<prost_types::Any>),
         }
 
+        /// The own names of all messages but the well-known types.
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+
         impl Any {
             /// The message's own name, without its package; empty for [`Any::Other`].
             pub fn name(&self) -> &'static str {

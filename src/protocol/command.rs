@@ -9,6 +9,7 @@ pub use edit::{Edit, Replacement};
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::constants::capability;
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{IdTooLong, Ordinal, RequestId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::rpc::SnapshotRequest;
@@ -35,8 +36,8 @@ pub enum Command {
     Snapshot(Page),
     /// End the process after the active run.
     Shutdown,
-    /// Turn extensions on.
-    Enable(BTreeSet<Extension>),
+    /// Turn extensions on, and choose the events that are written.
+    Enable(Enable),
     /// Replace the tools that the client runs.
     DeclareTools(ToolManifest),
     /// The result of a tool that the client ran.
@@ -47,11 +48,22 @@ pub enum Command {
     SwitchModel(ModelChoice),
     /// Change the end of the conversation.
     Edit(Edit),
+    /// Have the model sent a summary in place of the earlier turns.
+    Compact(Compact),
     /// Give the conversation this title. Only front ends within the program have it: no request line does.
     Rename(String),
     /// Store with the conversation what happens to tool calls for which no rule decides, by its name on the
     /// command line. Only front ends within the program have it, which do it themselves.
     NoteApproval(&'static str),
+}
+
+/// What is shown from here on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Enable {
+    /// The extensions that are turned on.
+    pub extensions: BTreeSet<Extension>,
+    /// The events that are written; `None` for those of before.
+    pub events: Option<EventFilter>,
 }
 
 /// A prompt for the model.
@@ -67,6 +79,17 @@ pub struct Submit {
     pub choice: Option<Box<ModelChoice>>,
     /// The JSON Schema that the answer must match.
     pub schema: Option<Box<Map<String, Value>>>,
+}
+
+/// How the conversation is compacted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compact {
+    /// What the summary should keep or leave out.
+    pub instructions: String,
+    /// How many of the last turns are sent as they are; 0 for as many as have room.
+    pub keep_turns: u32,
+    /// It is not.
+    pub decline: bool,
 }
 
 /// The choice of a model and its settings. Empty members change nothing.
@@ -161,10 +184,14 @@ named_enum! {
         Approvals = capability::APPROVALS,
         /// Images and files go with a prompt.
         Attachments = capability::ATTACHMENTS,
+        /// The model is sent a summary in place of earlier turns.
+        Compaction = capability::COMPACTION,
         /// The client offers tools and runs them.
         ClientTools = capability::CLIENT_TOOLS,
         /// The client drops turns, or has them answered anew.
         Edit = capability::EDIT,
+        /// Events report what a run waits for in which nothing else happens.
+        Heartbeats = capability::HEARTBEATS,
         /// A snapshot has a part of the conversation.
         History = capability::HISTORY,
         /// Resources of tool servers go with a prompt.
@@ -258,11 +285,13 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Approvals,
         Self::Attachments,
         Self::ClientTools,
+        Self::Compaction,
         Self::Edit,
+        Self::Heartbeats,
         Self::History,
         Self::Resources,
         Self::Retries,

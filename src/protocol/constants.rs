@@ -40,6 +40,9 @@ constants! {
         INVALID_ATTACHMENT = "invalid_attachment",
         SESSION_LOCKED = "session_locked",
         UNKNOWN_MESSAGE = "unknown_message",
+        NOTHING_TO_COMPACT = "nothing_to_compact",
+        COMPACTION_FAILED = "compaction_failed",
+        BUDGET_EXHAUSTED = "budget_exhausted",
     }
 }
 
@@ -77,6 +80,7 @@ constants! {
         TOOL_CALL = "ChatToolCall",
         TOOL_RESULT = "ChatToolResult",
         TOOL_APPROVAL = "ToolApproval",
+        COMPACTION = "Compaction",
     }
 }
 
@@ -189,8 +193,14 @@ pub(crate) mod capability {
     /// Extension: the client drops turns or has them answered anew.
     pub(crate) const EDIT: &str = "edit";
 
+    /// Extension: events report what a run waits for in which nothing else happens.
+    pub(crate) const HEARTBEATS: &str = "heartbeats";
+
     /// Extension: a snapshot has a part of the conversation.
     pub(crate) const HISTORY: &str = "history";
+
+    /// Extension: the model is sent a summary in place of earlier turns.
+    pub(crate) const COMPACTION: &str = "compaction";
 
     /// Extension: the client decides about tool calls.
     pub(crate) const APPROVALS: &str = "approvals";
@@ -237,6 +247,9 @@ pub(crate) mod capability {
     /// Extension: events report token counts and costs.
     pub(crate) const USAGE: &str = "usage";
 
+    /// Before the names of the events that are written, if they are not all.
+    pub(crate) const EVENTS: &str = "events=";
+
     /// Before the longest request line that is read, in bytes.
     pub(crate) const REQUEST_BYTES: &str = "max-request-bytes=";
 }
@@ -257,7 +270,14 @@ pub(crate) fn extension_of(full_name: &str) -> Option<&str> {
         "duologue.tools.v1.ToolCallProgressed" => Some(capability::TOOL_PROGRESS),
         "duologue.tools.v1.ToolServerChanged" => Some(capability::TOOL_SERVERS),
         "duologue.session.v1.SteeringAccepted" => Some(capability::STEER),
-        "duologue.session.v1.UsageTotals" => Some(capability::USAGE),
+        "duologue.session.v1.Heartbeat" => Some(capability::HEARTBEATS),
+        "duologue.session.v1.CompactionProposed"
+        | "duologue.session.v1.CompactionStarted"
+        | "duologue.session.v1.Compacted"
+        | "duologue.session.v1.CompactionFailed" => Some(capability::COMPACTION),
+        "duologue.session.v1.BudgetNearlySpent" | "duologue.session.v1.UsageTotals" => {
+            Some(capability::USAGE)
+        }
         "duologue.session.v1.StoreDegraded" => Some(capability::STORE),
         "duologue.session.v1.TurnDropped" => Some(capability::EDIT),
         "duologue.session.v1.TurnSummary" => Some(capability::TURN_SUMMARIES),

@@ -226,6 +226,9 @@ pub(crate) fn ui_event(ordinal: Ordinal, payload: Any) -> Body {
     Body::UiEvent(UiEventFrame { ordinal: ordinal.0, name, payload: Some(payload) })
 }
 
+/// The name of the sign of life of a run.
+pub(crate) const HEARTBEAT: &str = "Heartbeat";
+
 /// The body of a frame with an event as the runtime records it.
 pub(crate) fn backend_event(ordinal: Ordinal, payload: Any) -> Body {
     let name = payload.name().to_owned();

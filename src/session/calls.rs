@@ -12,14 +12,31 @@ pub(super) struct Available<'a> {
     pub(super) tools: Arc<[ToolSpec]>,
     /// The schema of the run's answer.
     pub(super) schema: Option<Arc<ResponseSchema>>,
+    /// What a summary is to be of.
+    pub(super) summary: Option<&'a SummaryWanted>,
+}
+
+/// A summary that the model is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SummaryWanted {
+    /// Number of the last turn that it stands for.
+    pub(super) through: u32,
+    /// The prompt that asks for it.
+    pub(super) prompt: String,
 }
 
 /// Builds the call for `purpose`, made by the engine and model of `selection`.
 pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selection) -> CallSpec {
-    let Available { transcript, tools, schema } = available;
+    let Available { transcript, tools, schema, summary } = available;
     let (transcript, tools, schema) = match purpose {
         // The whole conversation: its last turn is the one to answer.
         Purpose::Answer => (transcript.clone(), tools, schema),
+        // The turns that the summary stands for, as the calls before have sent them, which a provider's cache
+        // has; and with the tools, which some providers require where calls of them are in it.
+        Purpose::Summary => {
+            let wanted = summary.cloned().unwrap_or_default();
+            (transcript.asking(&wanted.prompt, wanted.through), tools, None)
+        }
     };
     let Selection { engine, model, settings } = selection.clone();
     CallSpec { purpose, transcript, tools, engine, model, settings, schema }
@@ -46,6 +63,7 @@ mod tests {
             transcript: &transcript,
             tools: Arc::new([tool.clone()]),
             schema: Some(Arc::new(schema.clone())),
+            summary: None,
         };
         let (engine, model) = (EngineRef::Named("gemini".to_owned()), Some("m".to_owned()));
         let selection = Selection { engine: engine.clone(), model, settings: Arc::default() };

@@ -95,6 +95,23 @@ pub(super) fn unknown_message(message_id: Option<&str>) -> ClientError {
     ClientError { detail, ..client_error(Code::UnknownMessage, message) }
 }
 
+pub(super) fn budget_exhausted(message: String) -> RunError {
+    let (stage, class) = (Stage::Budget, ErrorClass::Config);
+    RunError { stage, class, message, detail: "the budget is exhausted".to_owned() }
+}
+
+pub(super) fn nothing_to_compact() -> ClientError {
+    let message = "there is nothing that a summary could stand for, so nothing was changed: turns that \
+                   have ended are summarized, but for those that are kept or were summarized before";
+    client_error(Code::NothingToCompact, message)
+}
+
+/// `detail` is that of the error that the summary met.
+pub(super) fn compaction_failed(reason: &str, detail: String) -> ClientError {
+    let message = format!("the conversation was not compacted and is as it was: {reason}");
+    ClientError { detail, ..client_error(Code::CompactionFailed, message) }
+}
+
 pub(super) fn lost_attachments() -> ClientError {
     let message = "the images and files of that prompt are not kept, because its run failed without an \
                    answer, so nothing was changed; send the prompt again with them";
@@ -279,6 +296,7 @@ pub(crate) fn run_defect(defect: &str) -> RunError {
 pub(super) fn run_failed(error: RunError) -> ClientError {
     let code = match error.stage {
         Stage::Init => Code::EngineInitFailed,
+        Stage::Budget => Code::BudgetExhausted,
         Stage::Refused | Stage::Run => Code::RunFailed,
     };
     let detail = if error.detail.is_empty() { &error.message } else { &error.detail };

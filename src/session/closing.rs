@@ -58,7 +58,7 @@ impl Session {
         self.drain_after_reads(farewell);
         self.advance(now, |run, context| {
             run.client_gone(context);
-            run.after_tools(context)
+            run.nobody_decides(context).or_else(|| run.after_tools(context))
         });
     }
 

@@ -31,16 +31,16 @@ impl Session {
         }
         match self.recorder.edited(edit) {
             Err(client_error) => self.recorder.refuse(Some(&request), client_error),
-            Ok((first, next)) => {
+            Ok((first, None)) => {
                 self.recorder.drop_turns(&request, first, self.ids.run());
-                match next {
-                    None => self.recorder.done(Some(&request), Done::Ok),
-                    Some(Asked { prompt, attachments }) => {
-                        let choice = TurnChoice::default();
-                        let submit = Submit { request, prompt, attachments, choice };
-                        self.start(now, submit, VecDeque::new());
-                    }
-                }
+                self.recorder.done(Some(&request), Done::Ok);
+            }
+            Ok((first, Some(Asked { prompt, attachments }))) => {
+                let choice = TurnChoice::default();
+                let submit = Submit { request, prompt, attachments, choice };
+                let Some(submit) = self.affordable(submit) else { return };
+                self.recorder.drop_turns(&submit.request, first, self.ids.run());
+                self.start(now, submit, VecDeque::new());
             }
         }
     }

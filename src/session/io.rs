@@ -6,11 +6,14 @@ use crate::conversation::event::{CallProgress, ToolResult};
 use crate::conversation::log::{Record, Restored, StoreFailure};
 use crate::conversation::patch::Patches;
 use crate::conversation::transcript::Preamble;
+use crate::conversation::usage::Cost;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Extension, ModelChoice};
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
 use crate::session::approval::ApprovalRules;
+use crate::session::compaction::CompactionRules;
 use crate::session::prices::PriceList;
 use crate::task::call::{CallSpec, EngineFacts, EngineRef};
 use crate::task::limits::ToolLimits;
@@ -19,7 +22,11 @@ use crate::task::server::ServerCall;
 use crate::task::server::ServerChange;
 use crate::task::server::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::time::Duration;
+
+/// Default silence in a run before a sign of life, in milliseconds.
+pub const HEARTBEAT_MS: NonZeroU64 = NonZeroU64::MIN.saturating_add(9_999);
 
 /// Milliseconds since the process began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,6 +189,8 @@ pub struct Rules {
     pub final_snapshot: FinalSnapshot,
     /// The extensions that are on from the start.
     pub extensions: BTreeSet<Extension>,
+    /// The events that are written.
+    pub events: EventFilter,
     /// Which tool calls may run, and how much of them.
     pub tools: ToolRules,
     /// The engines that requests can choose, the initial one included. They are those of the host.
@@ -196,6 +205,13 @@ pub struct Rules {
     pub typed_settings: Vec<String>,
     /// The prices of tokens.
     pub prices: PriceList,
+    /// What the session may cost, in the currency of the prices.
+    pub budget: Option<Cost>,
+    /// How conversations are compacted that are too long for the model.
+    pub compaction: CompactionRules,
+    /// Milliseconds of silence in a run before a sign of life, where a client wants one; `None` for
+    /// [`HEARTBEAT_MS`].
+    pub heartbeat_ms: Option<NonZeroU64>,
     /// How many repairs of an answer the model is asked for that does not match its schema.
     pub repairs: u32,
     /// The events that are recorded.

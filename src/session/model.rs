@@ -153,6 +153,13 @@ impl Models {
         selection.model.as_deref().unwrap_or_else(own)
     }
 
+    /// Tokens of the most that the model can be sent, if the settings of its engine say so.
+    pub(super) fn context_tokens(&self, selection: &Selection) -> Option<u64> {
+        let facts = self.facts.get(&selection.engine)?;
+        let is_own = selection.model.as_ref().is_none_or(|model| *model == facts.model);
+        facts.context_tokens.filter(|_| is_own)
+    }
+
     /// The host of the provider of `selection`.
     pub(super) fn host(&self, selection: &Selection) -> String {
         self.facts.get(&selection.engine).map(|facts| facts.provider.clone()).unwrap_or_default()
@@ -241,7 +248,8 @@ mod tests {
         let settings =
             CallSettings { temperature: Some(temperature), seed: Some(1), ..Default::default() };
         let (model, provider) = (model.to_owned(), "host".to_owned());
-        EngineFacts { engine: engine.into(), model, provider, settings: Arc::new(settings) }
+        let (engine, settings) = (engine.into(), Arc::new(settings));
+        EngineFacts { engine, model, provider, settings, context_tokens: None }
     }
 
     fn models() -> Models {

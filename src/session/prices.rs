@@ -126,6 +126,14 @@ fn millionths(text: &str) -> Option<u64> {
     format!("{whole}{fraction:0<FRACTION_DIGITS$}").parse().ok()
 }
 
+impl Cost {
+    /// The cost in `text`, as in 1.50: with up to six digits after the point.
+    pub fn read(text: &str) -> Option<Self> {
+        // A millionth is as many picos.
+        millionths(text).map(|millionths| Self(u128::from(millionths) * 1_000_000))
+    }
+}
+
 impl PriceList {
     /// What a provider call of `model` used, of whose counts its provider reported `usage`. `is_free`:
     /// without counts it used nothing.

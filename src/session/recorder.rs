@@ -6,6 +6,7 @@ mod tasks;
 pub use frames::FULL_SNAPSHOT_ENTITIES_MAX;
 
 use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
+use super::budget::Budget;
 use super::exit::Verdict;
 use super::log::Log;
 use super::prices::PriceList;
@@ -19,6 +20,7 @@ use crate::conversation::transcript::Transcript;
 use crate::conversation::ui::Ui;
 use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{Ids, RequestId, RunId, SessionId, TaskId};
 use crate::protocol::wire::{self, ClientError};
 use crate::support::fail_point::FailPoint;
@@ -45,9 +47,13 @@ pub(super) struct Recorder {
     outputs: Vec<Output>,
     fault: FailPoint,
     extensions: BTreeSet<Extension>,
+    events: EventFilter,
     prices: PriceList,
+    pub(super) budget: Budget,
     /// The run that is recorded was cut off in an earlier process: nothing of its end is shown.
     is_unseen: bool,
+    /// The conversation is compacted outside of its turns.
+    hides_calls: bool,
     /// The extraction from answers, unless a submit requests another.
     own_extraction: Option<Extraction>,
 }
@@ -75,8 +81,11 @@ impl Recorder {
             outputs: Vec::new(),
             fault: FailPoint::default(),
             extensions: rules.extensions.clone(),
+            events: rules.events.clone(),
             prices: rules.prices.clone(),
+            budget: Budget::new(rules.budget),
             is_unseen: false,
+            hides_calls: false,
             own_extraction: rules.extraction.clone(),
         }
     }
@@ -89,6 +98,21 @@ impl Recorder {
     /// Turns an extension on for the rest of the session.
     pub(super) fn turn_on(&mut self, extension: Extension) {
         self.extensions.insert(extension);
+    }
+
+    /// Whether events of this name are written.
+    pub(super) fn shows(&self, name: &str) -> bool {
+        self.events.shows(name)
+    }
+
+    /// Hides provider calls, or shows them again.
+    pub(super) fn hide_calls(&mut self, hides: bool) {
+        self.hides_calls = hides;
+    }
+
+    /// Writes these events alone from here on.
+    pub(super) fn show_events(&mut self, events: EventFilter) {
+        self.events = events;
     }
 
     pub(super) fn prices(&self) -> &PriceList {
@@ -177,8 +201,14 @@ impl Recorder {
         }
         let is_end = recorded.event.ends_run();
         // Its message belongs to the extension of the values.
-        let is_hidden = matches!(recorded.event, Event::RepairRequested { .. })
-            && !self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_reported);
+        let is_hidden = if let Event::RepairRequested { .. } = recorded.event {
+            !self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_reported)
+        } else if let Event::Compaction(_) = recorded.event {
+            !self.is_on(Extension::Compaction)
+        } else {
+            // A call outside of a turn is none that clients know of.
+            self.hides_calls
+        };
         self.persist(&recorded);
         if self.log.rules().backend_events && !is_hidden {
             self.show_backend_event(request, &recorded);
@@ -206,7 +236,8 @@ impl Recorder {
     }
 
     fn show_backend_event(&mut self, request: Option<&RequestId>, recorded: &Recorded) {
-        let Some(payload) = self.ui.backend_event(recorded) else { return };
+        let payload = self.ui.backend_event(recorded);
+        let Some(payload) = payload.filter(|it| self.events.shows(it.name())) else { return };
         let body = wire::backend_event(recorded.ordinal, payload);
         self.frame(request, body);
     }
@@ -226,6 +257,9 @@ impl Recorder {
     fn show(&mut self, request: Option<&RequestId>, payloads: impl IntoIterator<Item = Any>) {
         let ordinal = self.projections.ordinal;
         for payload in payloads {
+            if !self.events.shows(payload.name()) {
+                continue;
+            }
             let is_lean = self.patches.fields == PatchFields::Lean && is_patch(&payload);
             let mut frame = wire::frame(&self.session, request, wire::ui_event(ordinal, payload));
             if is_lean {

@@ -8,7 +8,7 @@ use super::run::{Context, Run, Stop};
 use super::{Binding, Session, Uptime};
 use crate::conversation::event::SessionEvent;
 use crate::conversation::timeline::Span;
-use crate::protocol::command::{Cancel, Command, Extension, ModelChoice, ToolManifest};
+use crate::protocol::command::{Cancel, Command, Enable, Extension, ModelChoice, ToolManifest};
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::wire::{ClientError, Done, Request};
@@ -35,7 +35,10 @@ impl Session {
                 self.refuse_file_reads();
                 self.drain(Some(id), ExitCause::Quiet);
             }
-            Command::Enable(extensions) => {
+            Command::Enable(Enable { extensions, events }) => {
+                if let Some(events) = events {
+                    self.recorder.show_events(events);
+                }
                 let had_servers = self.recorder.is_on(Extension::ToolServers);
                 extensions.into_iter().for_each(|extension| self.recorder.turn_on(extension));
                 if !had_servers {
@@ -52,6 +55,7 @@ impl Session {
             }
             Command::SwitchModel(choice) => self.switch_model(&id, &choice),
             Command::Edit(edit) => self.edit(now, id, edit),
+            Command::Compact(compact) => self.compact(now, id, compact),
             Command::Rename(title) => {
                 self.recorder.record_of_session(Some(&id), SessionEvent::Renamed(title));
                 self.recorder.done(Some(&id), Done::Ok);

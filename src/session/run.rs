@@ -2,13 +2,16 @@
 //! decides its next stage at each boundary, and closes everything that it opened when it ends.
 
 mod answer;
+mod compacting;
 mod ending;
 mod joining;
 mod open;
 mod round;
+mod waits;
 
 use super::Uptime;
 use super::answer_extraction::RejectedAnswer;
+use super::compaction::CallCompaction;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::model::Selection;
 use super::prices::PricedModel;
@@ -25,8 +28,9 @@ use crate::protocol::wire::ClientError;
 use crate::support::text::Text;
 use crate::task::call::Purpose;
 use crate::task::report::{CallEnd, EngineEvent, RunError};
+use compacting::Compacting;
 use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The parts of the session that a run works on.
@@ -39,6 +43,8 @@ pub(super) struct Context<'a> {
     pub(super) has_client: bool,
     /// The client can be asked for approval.
     pub(super) can_ask: bool,
+    /// The client can decide whether the conversation is compacted.
+    pub(super) can_propose: bool,
 }
 
 /// How a run ends.
@@ -64,6 +70,8 @@ pub(super) struct Run {
     prompt: Text,
     scope: Scope,
     started: Uptime,
+    /// When something happened last.
+    changed: Uptime,
     stage: RunStage,
     calls: u32,
     call: Option<OpenCall>,
@@ -83,6 +91,12 @@ pub(super) struct Run {
     repairs: u32,
     /// Why the last answer was cut off.
     cut_off: Option<String>,
+    /// The compaction that is being made, or decided about.
+    compacting: Option<Compacting>,
+    /// What was compacted for, so that it is not tried again.
+    has_compacted_for: BTreeSet<i32>,
+    /// It is no turn: it compacts the conversation, and ends.
+    is_compaction: bool,
 }
 
 /// What answers in a run.
@@ -93,10 +107,12 @@ pub(super) struct CallModel {
     pub(super) engine: Arc<str>,
     pub(super) host: String,
     pub(super) name: String,
+    /// How its conversation is compacted.
+    pub(super) compaction: CallCompaction,
 }
 
 impl CallModel {
-    fn priced(&self) -> PricedModel<'_> {
+    pub(super) fn priced(&self) -> PricedModel<'_> {
         PricedModel { engine: &self.engine, host: &self.host, name: &self.name }
     }
 }
@@ -109,6 +125,8 @@ enum RunStage {
     Preparing { deadline: Uptime },
     /// An engine makes a provider call for this purpose.
     Calling(TaskId, Purpose),
+    /// The client decides whether the conversation is compacted.
+    Deciding { deadline: Uptime },
     /// The tools of the answer run, or wait for the client.
     Tools,
     /// It has ended.
@@ -122,6 +140,7 @@ impl Run {
             prompt: Text::default(),
             scope: Scope { run: id, turn, call: 0 },
             started: now,
+            changed: now,
             stage: RunStage::Beginning,
             calls: 0,
             call: None,
@@ -136,6 +155,9 @@ impl Run {
             model: CallModel::default(),
             repairs: 0,
             cut_off: None,
+            compacting: None,
+            has_compacted_for: BTreeSet::new(),
+            is_compaction: false,
         }
     }
 
@@ -168,7 +190,7 @@ impl Run {
         self.record(context.recorder, Event::RunStarted { prompt, choices: None, answerer });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.stage = RunStage::Preparing { deadline },
-            None => self.start_call(context, Purpose::Answer),
+            None => self.ask_model(context),
         }
     }
 
@@ -178,13 +200,18 @@ impl Run {
             && !context.tools.is_starting()
         {
             self.take_in_prompts(context);
-            self.start_call(context, Purpose::Answer);
+            self.ask_model(context);
         }
     }
 
     fn start_call(&mut self, context: &mut Context<'_>, purpose: Purpose) {
+        self.changed = context.now;
         let tools = context.tools.specs();
-        let task = context.recorder.start_call(purpose, tools, &self.model.selection);
+        let (selection, summary) = match (purpose, &self.compacting) {
+            (Purpose::Summary, Some(it)) => (&self.model.compaction.selection, Some(&it.wanted)),
+            (Purpose::Answer | Purpose::Summary, _) => (&self.model.selection, None),
+        };
+        let task = context.recorder.start_call(purpose, tools, (selection, summary));
         self.stage = RunStage::Calling(task, purpose);
         self.has_begun_call = false;
     }
@@ -196,6 +223,7 @@ impl Run {
         task: TaskId,
         event: TaskEvent,
     ) -> Option<Outcome> {
+        self.changed = context.now;
         match event {
             TaskEvent::Engine(event) => self.call_event(context, event),
             TaskEvent::CallEnded(end) => self.call_ended(context, end),
@@ -213,21 +241,23 @@ impl Run {
     /// What the purpose of the provider call makes of an event of its engine.
     fn call_event(&mut self, context: &mut Context<'_>, event: EngineEvent) -> Option<Outcome> {
         match self.purpose()? {
+            Purpose::Summary => self.summary_event(context, event),
             Purpose::Answer => {
                 if let Err(error) = self.count(&event, context.limits) {
                     return Some(Outcome::Failed(error));
                 }
                 self.engine_event(context.recorder, context.now, event);
-                None
             }
         }
+        None
     }
 
     /// What the purpose of the provider call makes of its end.
     fn call_ended(&mut self, context: &mut Context<'_>, end: CallEnd) -> Option<Outcome> {
         match (self.purpose()?, end) {
-            (Purpose::Answer, CallEnd::Failed(error)) => Some(Outcome::Failed(error)),
+            (Purpose::Answer, CallEnd::Failed(error)) => self.call_failed(context, error),
             (Purpose::Answer, CallEnd::Finished) => self.answered(context),
+            (Purpose::Summary, end) => self.summarized(context, end),
         }
     }
 
@@ -237,6 +267,7 @@ impl Run {
             RunStage::Calling(_, purpose) => Some(purpose),
             RunStage::Beginning
             | RunStage::Preparing { .. }
+            | RunStage::Deciding { .. }
             | RunStage::Tools
             | RunStage::Ended => None,
         }
@@ -266,7 +297,15 @@ impl Run {
             return Some(Outcome::Finished);
         }
         self.take_in_prompts(context);
-        self.start_call(context, Purpose::Answer);
+        self.ask_again(context)
+    }
+
+    /// Another provider call of the run, if the budget allows it.
+    fn ask_again(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        if let Some(error) = context.recorder.over_budget(self.model.priced()) {
+            return Some(Outcome::Failed(error));
+        }
+        self.ask_model(context);
         None
     }
 
@@ -290,7 +329,7 @@ impl Run {
                 return Some(Outcome::Failed(error));
             }
             self.take_in_prompts(context);
-            self.start_call(context, Purpose::Answer);
+            return self.ask_again(context);
         }
         None
     }
@@ -298,7 +337,7 @@ impl Run {
     /// When something is to be done even if nothing happens.
     pub(super) fn deadline(&self) -> Option<Uptime> {
         match self.stage {
-            RunStage::Preparing { deadline } => Some(deadline),
+            RunStage::Preparing { deadline } | RunStage::Deciding { deadline } => Some(deadline),
             RunStage::Tools => self.tools_deadline(),
             RunStage::Beginning | RunStage::Calling(..) | RunStage::Ended => None,
         }
@@ -317,14 +356,16 @@ impl Run {
                 let warning = Warning { text: warning, has_event: false, code };
                 context.recorder.push(Output::Warning(warning));
                 self.take_in_prompts(context);
-                self.start_call(context, Purpose::Answer);
+                self.ask_model(context);
                 None
             }
             RunStage::Tools => {
                 self.expire_tools(context);
                 self.after_tools(context)
             }
+            RunStage::Deciding { deadline } if deadline <= context.now => self.decline(context),
             RunStage::Preparing { .. }
+            | RunStage::Deciding { .. }
             | RunStage::Beginning
             | RunStage::Calling(..)
             | RunStage::Ended => None,

@@ -1,6 +1,8 @@
 //! How a prompt becomes a turn: a submit starts a run, waits for its turn, or joins the active run.
 
-use super::client_error::{busy, invalid_settings, queue_full, shutting_down};
+use super::client_error::{busy, invalid_settings, queue_full, run_failed, shutting_down};
+use super::model::Selection;
+use super::prices::PricedModel;
 use super::run::{CallModel, Run};
 use super::waiting::{ActiveRun, Submit, TurnChoice};
 use super::{Extraction, OnBusy, Phase, Session, Uptime};
@@ -50,7 +52,11 @@ impl Session {
 
     fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
         match &mut self.phase {
-            Phase::Idle => self.start(now, submit, VecDeque::new()),
+            Phase::Idle => {
+                if let Some(submit) = self.affordable(submit) {
+                    self.start(now, submit, VecDeque::new());
+                }
+            }
             Phase::Running(live) => {
                 let is_of_run = joins == Some(live.run.request());
                 // A prompt for a run that has ended becomes the next turn.
@@ -79,12 +85,7 @@ impl Session {
         let Submit { request, prompt, attachments, choice } = submit;
         let TurnChoice { selection, extraction } = choice;
         let selection = selection.unwrap_or_else(|| self.models.current().clone());
-        let model = CallModel {
-            engine: self.models.engine_name(&selection),
-            host: self.models.host(&selection),
-            name: self.models.model(&selection).to_owned(),
-            selection,
-        };
+        let model = self.call_model(selection);
         let run = Run::new(id, self.turns, request, now).with_model(model);
         self.recorder.expect_answer(extraction);
         let live = ActiveRun { run, waiting };
@@ -96,6 +97,29 @@ impl Session {
         if let Some((live, mut context)) = self.live(now) {
             live.run.begin(&mut context, prompt.into_string(), attachments);
         }
+    }
+
+    /// Gives the submit back if the budget allows the first call of its run; else it is refused.
+    pub(super) fn affordable(&mut self, submit: Submit) -> Option<Submit> {
+        let selection = submit.choice.selection.as_ref().unwrap_or(self.models.current());
+        let model = self.call_model(selection.clone());
+        let Some(error) = self.recorder.over_budget(model.priced()) else { return Some(submit) };
+        self.recorder.fail();
+        self.recorder.refuse(Some(&submit.request), run_failed(error));
+        None
+    }
+
+    /// What makes the provider calls of a run with that selection.
+    pub(super) fn call_model(&self, selection: Selection) -> CallModel {
+        let engine = self.models.engine_name(&selection);
+        let host = self.models.host(&selection);
+        let name = self.models.model(&selection).to_owned();
+        let priced = PricedModel { engine: &engine, host: &host, name: &name };
+        let listed = self.recorder.prices().prices().and_then(|prices| prices.price(priced));
+        let window = listed.and_then(|price| price.context_window).map(u64::from);
+        let own = self.models.context_tokens(&selection);
+        let compaction = self.rules.compaction.of_call(own.or(window), &selection);
+        CallModel { engine, host, name, compaction, selection }
     }
 
     /// The active run has ended: the next one begins, or the process ends, or waits.
@@ -113,7 +137,13 @@ impl Session {
         let mut joining = run.take_joining();
         joining.append(&mut waiting);
         waiting = joining;
-        match (waiting.pop_front(), drain) {
+        let mut next = None;
+        while next.is_none()
+            && let Some(submit) = waiting.pop_front()
+        {
+            next = self.affordable(submit);
+        }
+        match (next, drain) {
             (Some(submit), None) => self.start(now, submit, waiting),
             (Some(submit), Some(drain)) => {
                 let live = ActiveRun { run, waiting: VecDeque::new() };

@@ -5,6 +5,7 @@ mod screen;
 
 use crate::protocol::any::{Any, Kind, Value};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::session::WaitingFor;
 use crate::protocol::proto::tools::ToolCallProgressed;
 use crate::protocol::wire::Frame;
 use crate::support::stderr;
@@ -93,6 +94,9 @@ impl Progress {
             let text = format!("{}: {}", progressed.tool_name, how_far(progressed));
             self.show(escape_control(&text));
         }
+        if let Any::Heartbeat(heartbeat) = payload {
+            self.show(waiting_text(heartbeat.waiting_for()).to_owned());
+        }
         if let Any::ChatToolResultReady(_) = payload {
             self.show(WAITING.to_owned());
         }
@@ -164,6 +168,21 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// What a run waits for, in a few words.
+pub(crate) fn waiting_text(what: WaitingFor) -> &'static str {
+    match what {
+        WaitingFor::Unspecified => WAITING,
+        WaitingFor::ProviderConnecting => "waiting for the provider to respond",
+        WaitingFor::ProviderSilent => "the provider is silent",
+        WaitingFor::Tool => "waiting for a tool",
+        WaitingFor::Approval => "waiting for a decision about a tool call",
+        WaitingFor::Retry => "waiting to ask the provider again",
+        WaitingFor::Store => "waiting for the store",
+        WaitingFor::ClientTool => "waiting for a tool of the client",
+        WaitingFor::ToolServers => "waiting for tool servers to start",
     }
 }
 

@@ -8,13 +8,14 @@ mod values;
 pub(super) use choices::{choices, choices_message};
 pub(super) use values::{Blobs, add_blobs};
 
+use crate::conversation::compaction::{Compaction, CompactionEvent};
 use crate::conversation::event::{
     Answerer, Attachments, CallCounts, CallProgress, CallReport, Event, ImportedTurn, Recorded,
     Scope, SessionEvent, ToolCall,
 };
 use crate::conversation::log::SessionStart;
 use crate::protocol::command::Decision;
-use crate::protocol::id::{Ordinal, RunId, SessionId};
+use crate::protocol::id::{Ordinal, RunId, SessionId, ToolCallId};
 use crate::protocol::pieces::Pieces;
 use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::session::UsageTotals;
@@ -292,6 +293,7 @@ fn kind(event: &Event) -> Option<Kind> {
             entities: imported.entities.clone(),
             turn: imported.turn.as_deref().map(turn_message),
         }),
+        Event::Compaction(event) => compaction_kind(event),
         Event::Call(report) => report_kind(report),
         Event::Session(event) => session_kind(event),
         // Their texts are shared.
@@ -325,12 +327,28 @@ fn report_kind(report: &CallReport) -> Kind {
         CallReport::Timed { first_byte_ms, first_token_ms } => {
             Kind::Timed(CallTiming { first_byte_ms, first_token_ms, correlation: None })
         }
+        CallReport::BudgetNearlySpent(spent) => Kind::BudgetNearlySpent(spent),
         CallReport::Counted(counts) => Kind::Counted(UsageTotals {
             call: Some(counts.call),
             run: Some(counts.run),
             session: Some(counts.session),
             correlation: None,
         }),
+    }
+}
+
+fn compaction_kind(event: &CompactionEvent) -> Kind {
+    match event {
+        CompactionEvent::Proposed(it) => Kind::CompactionProposed(it.clone()),
+        CompactionEvent::Started(it) => Kind::CompactionStarted(it.clone()),
+        CompactionEvent::Done(it) => Kind::Compacted(stored::StoredCompaction {
+            through_turn: it.through,
+            summary: it.summary.as_str().to_owned(),
+            cleared_tool_call_ids: it.cleared.iter().map(|id| id.0.clone()).collect(),
+            tokens_before: it.tokens_before,
+            tokens_after: it.tokens_after,
+        }),
+        CompactionEvent::Failed { reason } => Kind::CompactionFailed(reason.clone()),
     }
 }
 
@@ -530,6 +548,17 @@ impl<'a> RowReader<'a> {
                 let [call, run, session] = [call, run, session].map(Option::unwrap_or_default);
                 Event::Call(CallReport::Counted(Box::new(CallCounts { call, run, session })))
             }
+            Kind::BudgetNearlySpent(spent) => Event::Call(CallReport::BudgetNearlySpent(spent)),
+            Kind::CompactionProposed(it) => Event::Compaction(CompactionEvent::Proposed(it)),
+            Kind::CompactionStarted(it) => Event::Compaction(CompactionEvent::Started(it)),
+            Kind::Compacted(it) => {
+                let cleared = it.cleared_tool_call_ids.into_iter().map(ToolCallId).collect();
+                let (through, summary) = (it.through_turn, it.summary.into());
+                let (tokens_before, tokens_after) = (it.tokens_before, it.tokens_after);
+                let made = Compaction { through, summary, cleared, tokens_before, tokens_after };
+                Event::Compaction(CompactionEvent::Done(made.into()))
+            }
+            Kind::CompactionFailed(reason) => Event::Compaction(CompactionEvent::Failed { reason }),
             Kind::ToolsDeclared(stored::StoredToolsDeclared { tools, choices: chosen }) => {
                 let (tools, choices) =
                     (tools.unwrap_or_default(), chosen.map(|it| choices(it).into()));

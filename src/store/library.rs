@@ -13,7 +13,7 @@ use crate::conversation::summaries::Summaries;
 use crate::conversation::timeline::Span;
 use crate::conversation::transcript::Turn;
 use crate::protocol::id::SessionId;
-use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::session::as_if_ended;
 use crate::support::fail_point::FailPoint;
 use crate::support::terminal::escape_control;
@@ -52,6 +52,8 @@ pub(crate) struct Conversation {
     pub(crate) state: SnapshotFrame,
     /// What answered in each turn, and what it took.
     pub(crate) summaries: Summaries,
+    /// What the model is sent in place of earlier turns and results.
+    pub(crate) compactions: Vec<SnapshotEntity>,
     /// The turns as the model is sent them, if they are stored here.
     pub(crate) turns: Vec<Arc<Turn>>,
     /// What could not be read, for people.
@@ -231,9 +233,11 @@ impl Library {
         let loss = restored.loss.as_ref().map(|loss| loss.reason.clone());
         let ended = as_if_ended(restored);
         let state = ended.timeline.snapshot(session, Span::Conversation);
+        let compactions = ended.timeline.compactions(session, Span::Conversation);
         let turns = ended.transcript.turns().to_vec();
         let summaries = ended.summaries.unwrap_or_default();
-        Ok(Some(Conversation { session: session.clone(), state, summaries, turns, loss }))
+        let session = session.clone();
+        Ok(Some(Conversation { session, state, summaries, compactions, turns, loss }))
     }
 
     /// Reads the log of a session from the store that has most of it.

@@ -32,6 +32,8 @@ pub enum Purpose {
     /// To answer the last turn of the conversation.
     #[default]
     Answer,
+    /// To summarize the turns of the conversation but the last, which asks for that.
+    Summary,
 }
 
 /// Names an engine of a conversation.
@@ -57,6 +59,8 @@ pub struct EngineFacts {
     pub provider: String,
     /// The settings that calls have unless a request has others.
     pub settings: Arc<CallSettings>,
+    /// Tokens of the most that the model can be sent, if that was configured for it.
+    pub context_tokens: Option<u64>,
 }
 
 /// The schema of an answer, for the provider.

@@ -107,6 +107,8 @@ impl RunError {
 pub enum Stage {
     /// Initializing: nothing has been sent to a provider.
     Init,
+    /// Nothing is sent: it would cost more than it may.
+    Budget,
     /// Asking: the provider has refused the request, and answered nothing.
     Refused,
     /// Answering.

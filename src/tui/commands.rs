@@ -21,6 +21,7 @@ pub(crate) enum Name {
     Undo,
     Retry,
     Edit,
+    Compact,
     Quit,
 }
 
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Retry,
     /// Write the last prompt again, or replace it with this text.
     Edit(Option<String>),
+    /// Have the model sent a summary in place of the earlier turns; what that is to keep.
+    Compact(String),
     Quit,
 }
 
@@ -79,7 +82,7 @@ pub(crate) enum Wrong {
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Help,
         Self::New,
         Self::Resume,
@@ -96,6 +99,7 @@ impl Name {
         Self::Undo,
         Self::Retry,
         Self::Edit,
+        Self::Compact,
         Self::Quit,
     ];
 
@@ -128,6 +132,11 @@ impl Name {
             Self::Edit => {
                 ("edit", "[TEXT]", "write the last prompt again, or replace it with a text")
             }
+            Self::Compact => (
+                "compact",
+                "[WORDS]",
+                "summarize the earlier turns for the model, which is sent them no more",
+            ),
             Self::Quit => ("quit", "", "leave"),
         }
     }
@@ -168,7 +177,7 @@ impl Command {
 
     /// Whether the provider gets the conversation with it.
     pub(crate) fn sends(&self) -> bool {
-        matches!(self, Self::Retry | Self::Edit(Some(_)))
+        matches!(self, Self::Retry | Self::Edit(Some(_)) | Self::Compact(_))
     }
 
     fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {
@@ -207,6 +216,7 @@ impl Command {
             }),
             Name::Retry => Self::Retry,
             Name::Edit => Self::Edit(given),
+            Name::Compact => Self::Compact(parameter.to_owned()),
             Name::Quit => Self::Quit,
         })
     }

@@ -25,6 +25,15 @@ fn grapheme_width(grapheme: &str) -> usize {
     if grapheme.contains(char::is_control) { 0 } else { grapheme.width() }
 }
 
+/// A number of tokens, for people.
+pub(crate) fn tokens(tokens: u64) -> String {
+    match tokens {
+        0..10_000 => tokens.to_string(),
+        10_000..1_000_000 => format!("{}k", tokens / 1000),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens / 100_000 % 10),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

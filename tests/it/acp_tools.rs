@@ -306,8 +306,9 @@ fn command_files_are_commands() {
     let session = client.session(&folder.path(""));
     let update = client.update(&session, "available_commands_update");
     let expected =
-        json!([{ "name": "sum", "description": "Sums up.", "input": { "hint": "--words FILE" } }]);
-    assert_eq!(update["availableCommands"], expected);
+        json!({ "name": "sum", "description": "Sums up.", "input": { "hint": "--words FILE" } });
+    assert_eq!(update["availableCommands"][0], expected);
+    assert_eq!(update["availableCommands"][1]["name"], "compact");
     // A path is relative to the folder of the session.
     let (_, text) = client.turn(&session, "/sum --words 3 'a b.txt'");
     assert_eq!(text, "Turn 1. You said: In 3 words: the text");
@@ -316,5 +317,19 @@ fn command_files_are_commands() {
     assert!(refused["message"].as_str().is_some_and(|it| it.contains("--words FILE")), "{refused}");
     // What is no command is a prompt.
     assert!(client.turn(&session, "/other thing").1.contains("You said: /other thing"));
+    client.finish();
+}
+
+#[test]
+fn a_command_has_the_conversation_compacted() {
+    let folder = Folder::new();
+    let mut client = Client::start(&folder, &[]);
+    let session = client.session(&folder.path(""));
+    assert_eq!(client.turn(&session, "one").1, "Turn 1. You said: one");
+    let (reason, text) = client.turn(&session, "/compact keep the names");
+    assert_eq!((reason.as_str(), text.as_str()), ("end_turn", ""));
+    let text = json!([{ "type": "text", "text": "/compact" }]);
+    let refused = client.refused("session/prompt", json!({ "sessionId": session, "prompt": text }));
+    assert!(refused.to_string().contains("nothing that a summary could stand for"), "{refused}");
     client.finish();
 }

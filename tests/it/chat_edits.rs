@@ -40,6 +40,21 @@ fn on_the_whole_screen_a_dropped_turn_is_gone() {
 }
 
 #[test]
+fn the_earlier_turns_are_summarized() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("/compact\r");
+    person.sees("there is nothing that a summary could stand for");
+    person.types("first\r");
+    person.answered("Turn 1. You said: first");
+    person.types("/compact the names\r");
+    person.sees("the model is sent a summary in place of all up to turn-1");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
 fn the_last_prompt_is_answered_again() {
     let folder = Folder::new();
     let mut person = Person::start(chat(&folder, &[]));

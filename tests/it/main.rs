@@ -56,6 +56,9 @@ mod acp_slow;
 mod acp_tools;
 
 // Runs, requests and their ends, one process long.
+mod compaction;
+mod event_lists;
+mod heartbeats;
 mod lean_patches;
 mod lifecycle;
 

@@ -74,7 +74,9 @@ fn ordinals(frames: &[Frame]) -> Vec<String> {
     let mut wrong = Vec::new();
     let (mut ordinal, mut was_extracted) = (0, false);
     for frame in frames {
-        let Some(next) = frame.ordinal() else { continue };
+        // It is no event of the conversation, and has the ordinal of the one before it.
+        let counted = frame.ordinal().filter(|_| !frame.is_event("Heartbeat"));
+        let Some(next) = counted else { continue };
         let is_extracted = frame.payload("@type").contains("/duologue.extract.");
         let may_share = is_extracted || was_extracted || frame.is_event("SteeringAccepted");
         if next < ordinal || next == ordinal && !may_share {

@@ -233,6 +233,7 @@ type RpcRequestLine struct {
 	//	*RpcRequestLine_Approve
 	//	*RpcRequestLine_SwitchModel
 	//	*RpcRequestLine_Edit
+	//	*RpcRequestLine_Compact
 	Request       isRpcRequestLine_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -386,6 +387,15 @@ func (x *RpcRequestLine) GetEdit() *EditRequest {
 	return nil
 }
 
+func (x *RpcRequestLine) GetCompact() *CompactRequest {
+	if x != nil {
+		if x, ok := x.Request.(*RpcRequestLine_Compact); ok {
+			return x.Compact
+		}
+	}
+	return nil
+}
+
 type isRpcRequestLine_Request interface {
 	isRpcRequestLine_Request()
 }
@@ -440,6 +450,11 @@ type RpcRequestLine_Edit struct {
 	Edit *EditRequest `protobuf:"bytes,205,opt,name=edit,proto3,oneof"`
 }
 
+type RpcRequestLine_Compact struct {
+	// Extension `compaction`: have the model sent a summary in place of the earlier turns.
+	Compact *CompactRequest `protobuf:"bytes,206,opt,name=compact,proto3,oneof"`
+}
+
 func (*RpcRequestLine_Submit) isRpcRequestLine_Request() {}
 
 func (*RpcRequestLine_Cancel) isRpcRequestLine_Request() {}
@@ -459,6 +474,8 @@ func (*RpcRequestLine_Approve) isRpcRequestLine_Request() {}
 func (*RpcRequestLine_SwitchModel) isRpcRequestLine_Request() {}
 
 func (*RpcRequestLine_Edit) isRpcRequestLine_Request() {}
+
+func (*RpcRequestLine_Compact) isRpcRequestLine_Request() {}
 
 // Say something to the model.
 type SubmitPromptRequest struct {
@@ -745,7 +762,10 @@ func (x *CancelRequest) GetWaiting() bool {
 type EnableRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names of the extensions. If one is unknown, none of them is turned on.
-	Extensions    []string `protobuf:"bytes,1,rep,name=extensions,proto3" json:"extensions,omitempty"`
+	Extensions []string `protobuf:"bytes,1,rep,name=extensions,proto3" json:"extensions,omitempty"`
+	// The events that are written from here on: names and patterns, in which `*` is any number of characters
+	// and `?` is one; after a `!`, those that are not written. Empty: those of before.
+	Events        []string `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -787,6 +807,77 @@ func (x *EnableRequest) GetExtensions() []string {
 	return nil
 }
 
+func (x *EnableRequest) GetEvents() []string {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+// Have the model sent a summary in place of the earlier turns, or decide about that while a run waits for it.
+type CompactRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the summary should keep or leave out, for the model; may be empty.
+	Instructions string `protobuf:"bytes,1,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	// How many of the last turns are sent as they are; 0 for as many as have room.
+	KeepTurns uint32 `protobuf:"varint,2,opt,name=keep_turns,json=keepTurns,proto3" json:"keep_turns,omitempty"`
+	// Don't compact: the run that waits for a decision goes on without it.
+	Decline       bool `protobuf:"varint,3,opt,name=decline,proto3" json:"decline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactRequest) Reset() {
+	*x = CompactRequest{}
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactRequest) ProtoMessage() {}
+
+func (x *CompactRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
+func (*CompactRequest) Descriptor() ([]byte, []int) {
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CompactRequest) GetInstructions() string {
+	if x != nil {
+		return x.Instructions
+	}
+	return ""
+}
+
+func (x *CompactRequest) GetKeepTurns() uint32 {
+	if x != nil {
+		return x.KeepTurns
+	}
+	return 0
+}
+
+func (x *CompactRequest) GetDecline() bool {
+	if x != nil {
+		return x.Decline
+	}
+	return false
+}
+
 // Decide about a tool call that waits for approval.
 type ApproveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -802,7 +893,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +905,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[7]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +918,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{7}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApproveRequest) GetToolCallId() string {
@@ -869,7 +960,7 @@ type EditRequest struct {
 
 func (x *EditRequest) Reset() {
 	*x = EditRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +972,7 @@ func (x *EditRequest) String() string {
 func (*EditRequest) ProtoMessage() {}
 
 func (x *EditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +985,7 @@ func (x *EditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditRequest.ProtoReflect.Descriptor instead.
 func (*EditRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{8}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EditRequest) GetEdit() isEditRequest_Edit {
@@ -965,7 +1056,7 @@ type DropLastTurn struct {
 
 func (x *DropLastTurn) Reset() {
 	*x = DropLastTurn{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1068,7 @@ func (x *DropLastTurn) String() string {
 func (*DropLastTurn) ProtoMessage() {}
 
 func (x *DropLastTurn) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1081,7 @@ func (x *DropLastTurn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropLastTurn.ProtoReflect.Descriptor instead.
 func (*DropLastTurn) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{9}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{10}
 }
 
 // Answer the last prompt again.
@@ -1002,7 +1093,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1105,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[10]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1118,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{10}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{11}
 }
 
 // Answer another prompt in the place of an earlier one. The attachments of the earlier one stay,
@@ -1052,7 +1143,7 @@ type ReplacePrompt struct {
 
 func (x *ReplacePrompt) Reset() {
 	*x = ReplacePrompt{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1155,7 @@ func (x *ReplacePrompt) String() string {
 func (*ReplacePrompt) ProtoMessage() {}
 
 func (x *ReplacePrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[11]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1168,7 @@ func (x *ReplacePrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplacePrompt.ProtoReflect.Descriptor instead.
 func (*ReplacePrompt) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{11}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReplacePrompt) GetMessageId() string {
@@ -1130,7 +1221,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1233,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[12]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1246,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{12}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SnapshotRequest) GetSinceOrdinal() uint64 {
@@ -1188,7 +1279,7 @@ type ShutdownRequest struct {
 
 func (x *ShutdownRequest) Reset() {
 	*x = ShutdownRequest{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1291,7 @@ func (x *ShutdownRequest) String() string {
 func (*ShutdownRequest) ProtoMessage() {}
 
 func (x *ShutdownRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[13]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1304,7 @@ func (x *ShutdownRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShutdownRequest.ProtoReflect.Descriptor instead.
 func (*ShutdownRequest) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{13}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{14}
 }
 
 // First frame of a process: who answers and what it can do.
@@ -1231,7 +1322,7 @@ type HelloFrame struct {
 
 func (x *HelloFrame) Reset() {
 	*x = HelloFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1334,7 @@ func (x *HelloFrame) String() string {
 func (*HelloFrame) ProtoMessage() {}
 
 func (x *HelloFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[14]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1347,7 @@ func (x *HelloFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloFrame.ProtoReflect.Descriptor instead.
 func (*HelloFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{14}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HelloFrame) GetProtocol() string {
@@ -1293,7 +1384,7 @@ type SnapshotFrame struct {
 
 func (x *SnapshotFrame) Reset() {
 	*x = SnapshotFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1396,7 @@ func (x *SnapshotFrame) String() string {
 func (*SnapshotFrame) ProtoMessage() {}
 
 func (x *SnapshotFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[15]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1409,7 @@ func (x *SnapshotFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotFrame.ProtoReflect.Descriptor instead.
 func (*SnapshotFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{15}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SnapshotFrame) GetSnapshotOrdinal() uint64 {
@@ -1356,7 +1447,7 @@ type SnapshotEntity struct {
 
 func (x *SnapshotEntity) Reset() {
 	*x = SnapshotEntity{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1459,7 @@ func (x *SnapshotEntity) String() string {
 func (*SnapshotEntity) ProtoMessage() {}
 
 func (x *SnapshotEntity) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[16]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1472,7 @@ func (x *SnapshotEntity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotEntity.ProtoReflect.Descriptor instead.
 func (*SnapshotEntity) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{16}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SnapshotEntity) GetKind() string {
@@ -1442,7 +1533,7 @@ type UiEventFrame struct {
 
 func (x *UiEventFrame) Reset() {
 	*x = UiEventFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1545,7 @@ func (x *UiEventFrame) String() string {
 func (*UiEventFrame) ProtoMessage() {}
 
 func (x *UiEventFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[17]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1558,7 @@ func (x *UiEventFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UiEventFrame.ProtoReflect.Descriptor instead.
 func (*UiEventFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{17}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UiEventFrame) GetOrdinal() uint64 {
@@ -1507,7 +1598,7 @@ type BackendEventFrame struct {
 
 func (x *BackendEventFrame) Reset() {
 	*x = BackendEventFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1610,7 @@ func (x *BackendEventFrame) String() string {
 func (*BackendEventFrame) ProtoMessage() {}
 
 func (x *BackendEventFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[18]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1623,7 @@ func (x *BackendEventFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendEventFrame.ProtoReflect.Descriptor instead.
 func (*BackendEventFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{18}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BackendEventFrame) GetOrdinal() uint64 {
@@ -1575,7 +1666,7 @@ type ErrorFrame struct {
 
 func (x *ErrorFrame) Reset() {
 	*x = ErrorFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1678,7 @@ func (x *ErrorFrame) String() string {
 func (*ErrorFrame) ProtoMessage() {}
 
 func (x *ErrorFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[19]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1691,7 @@ func (x *ErrorFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorFrame.ProtoReflect.Descriptor instead.
 func (*ErrorFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{19}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ErrorFrame) GetCode() string {
@@ -1642,7 +1733,7 @@ type DoneFrame struct {
 
 func (x *DoneFrame) Reset() {
 	*x = DoneFrame{}
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[20]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1745,7 @@ func (x *DoneFrame) String() string {
 func (*DoneFrame) ProtoMessage() {}
 
 func (x *DoneFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[20]
+	mi := &file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1758,7 @@ func (x *DoneFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoneFrame.ProtoReflect.Descriptor instead.
 func (*DoneFrame) Descriptor() ([]byte, []int) {
-	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{20}
+	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DoneFrame) GetStatus() string {
@@ -1695,7 +1786,7 @@ const file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc = "" +
 	"\rbackend_event\x18\r \x01(\v2+.pinocchio.chatapp.rpc.v1.BackendEventFrameH\x00R\fbackendEvent\x12<\n" +
 	"\x05error\x18\x0e \x01(\v2$.pinocchio.chatapp.rpc.v1.ErrorFrameH\x00R\x05error\x129\n" +
 	"\x04done\x18\x0f \x01(\v2#.pinocchio.chatapp.rpc.v1.DoneFrameH\x00R\x04doneB\a\n" +
-	"\x05frameJ\x05\bd\x10\xc8\x01\"\x81\a\n" +
+	"\x05frameJ\x05\bd\x10\xc8\x01\"\xc8\a\n" +
 	"\x0eRpcRequestLine\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1d\n" +
 	"\n" +
@@ -1713,7 +1804,8 @@ const file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc = "" +
 	"toolResult\x12E\n" +
 	"\aapprove\x18\xcb\x01 \x01(\v2(.pinocchio.chatapp.rpc.v1.ApproveRequestH\x00R\aapprove\x12R\n" +
 	"\fswitch_model\x18\xcc\x01 \x01(\v2,.pinocchio.chatapp.rpc.v1.SwitchModelRequestH\x00R\vswitchModel\x12<\n" +
-	"\x04edit\x18\xcd\x01 \x01(\v2%.pinocchio.chatapp.rpc.v1.EditRequestH\x00R\x04editB\t\n" +
+	"\x04edit\x18\xcd\x01 \x01(\v2%.pinocchio.chatapp.rpc.v1.EditRequestH\x00R\x04edit\x12E\n" +
+	"\acompact\x18\xce\x01 \x01(\v2(.pinocchio.chatapp.rpc.v1.CompactRequestH\x00R\acompactB\t\n" +
 	"\arequestJ\x05\bd\x10\xc8\x01\"\xe8\x02\n" +
 	"\x13SubmitPromptRequest\x12\x16\n" +
 	"\x06prompt\x18\x01 \x01(\tR\x06prompt\x12+\n" +
@@ -1732,11 +1824,17 @@ const file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc = "" +
 	"\bsettings\x18\x04 \x01(\v2\x17.google.protobuf.StructR\bsettings\"W\n" +
 	"\rCancelRequest\x12+\n" +
 	"\x11target_request_id\x18\xc8\x01 \x01(\tR\x0ftargetRequestId\x12\x19\n" +
-	"\awaiting\x18\xc9\x01 \x01(\bR\awaiting\"/\n" +
+	"\awaiting\x18\xc9\x01 \x01(\bR\awaiting\"G\n" +
 	"\rEnableRequest\x12\x1e\n" +
 	"\n" +
 	"extensions\x18\x01 \x03(\tR\n" +
-	"extensions\"\x8b\x01\n" +
+	"extensions\x12\x16\n" +
+	"\x06events\x18\x02 \x03(\tR\x06events\"m\n" +
+	"\x0eCompactRequest\x12\"\n" +
+	"\finstructions\x18\x01 \x01(\tR\finstructions\x12\x1d\n" +
+	"\n" +
+	"keep_turns\x18\x02 \x01(\rR\tkeepTurns\x12\x18\n" +
+	"\adecline\x18\x03 \x01(\bR\adecline\"\x8b\x01\n" +
 	"\x0eApproveRequest\x12 \n" +
 	"\ftool_call_id\x18\x01 \x01(\tR\n" +
 	"toolCallId\x12?\n" +
@@ -1808,7 +1906,7 @@ func file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescGZIP() []byte {
 	return file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDescData
 }
 
-var file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_pinocchio_chatapp_rpc_v1_rpc_proto_goTypes = []any{
 	(*RpcLine)(nil),                     // 0: pinocchio.chatapp.rpc.v1.RpcLine
 	(*RpcRequestLine)(nil),              // 1: pinocchio.chatapp.rpc.v1.RpcRequestLine
@@ -1817,64 +1915,66 @@ var file_pinocchio_chatapp_rpc_v1_rpc_proto_goTypes = []any{
 	(*SwitchModelRequest)(nil),          // 4: pinocchio.chatapp.rpc.v1.SwitchModelRequest
 	(*CancelRequest)(nil),               // 5: pinocchio.chatapp.rpc.v1.CancelRequest
 	(*EnableRequest)(nil),               // 6: pinocchio.chatapp.rpc.v1.EnableRequest
-	(*ApproveRequest)(nil),              // 7: pinocchio.chatapp.rpc.v1.ApproveRequest
-	(*EditRequest)(nil),                 // 8: pinocchio.chatapp.rpc.v1.EditRequest
-	(*DropLastTurn)(nil),                // 9: pinocchio.chatapp.rpc.v1.DropLastTurn
-	(*Regenerate)(nil),                  // 10: pinocchio.chatapp.rpc.v1.Regenerate
-	(*ReplacePrompt)(nil),               // 11: pinocchio.chatapp.rpc.v1.ReplacePrompt
-	(*SnapshotRequest)(nil),             // 12: pinocchio.chatapp.rpc.v1.SnapshotRequest
-	(*ShutdownRequest)(nil),             // 13: pinocchio.chatapp.rpc.v1.ShutdownRequest
-	(*HelloFrame)(nil),                  // 14: pinocchio.chatapp.rpc.v1.HelloFrame
-	(*SnapshotFrame)(nil),               // 15: pinocchio.chatapp.rpc.v1.SnapshotFrame
-	(*SnapshotEntity)(nil),              // 16: pinocchio.chatapp.rpc.v1.SnapshotEntity
-	(*UiEventFrame)(nil),                // 17: pinocchio.chatapp.rpc.v1.UiEventFrame
-	(*BackendEventFrame)(nil),           // 18: pinocchio.chatapp.rpc.v1.BackendEventFrame
-	(*ErrorFrame)(nil),                  // 19: pinocchio.chatapp.rpc.v1.ErrorFrame
-	(*DoneFrame)(nil),                   // 20: pinocchio.chatapp.rpc.v1.DoneFrame
-	(*FrontendToolManifestCommand)(nil), // 21: pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
-	(*FrontendToolResultCommand)(nil),   // 22: pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
-	(*ChatAttachment)(nil),              // 23: pinocchio.chatapp.v1.ChatAttachment
-	(*structpb.Struct)(nil),             // 24: google.protobuf.Struct
-	(ApprovalDecision)(0),               // 25: duologue.tools.v1.ApprovalDecision
-	(*anypb.Any)(nil),                   // 26: google.protobuf.Any
+	(*CompactRequest)(nil),              // 7: pinocchio.chatapp.rpc.v1.CompactRequest
+	(*ApproveRequest)(nil),              // 8: pinocchio.chatapp.rpc.v1.ApproveRequest
+	(*EditRequest)(nil),                 // 9: pinocchio.chatapp.rpc.v1.EditRequest
+	(*DropLastTurn)(nil),                // 10: pinocchio.chatapp.rpc.v1.DropLastTurn
+	(*Regenerate)(nil),                  // 11: pinocchio.chatapp.rpc.v1.Regenerate
+	(*ReplacePrompt)(nil),               // 12: pinocchio.chatapp.rpc.v1.ReplacePrompt
+	(*SnapshotRequest)(nil),             // 13: pinocchio.chatapp.rpc.v1.SnapshotRequest
+	(*ShutdownRequest)(nil),             // 14: pinocchio.chatapp.rpc.v1.ShutdownRequest
+	(*HelloFrame)(nil),                  // 15: pinocchio.chatapp.rpc.v1.HelloFrame
+	(*SnapshotFrame)(nil),               // 16: pinocchio.chatapp.rpc.v1.SnapshotFrame
+	(*SnapshotEntity)(nil),              // 17: pinocchio.chatapp.rpc.v1.SnapshotEntity
+	(*UiEventFrame)(nil),                // 18: pinocchio.chatapp.rpc.v1.UiEventFrame
+	(*BackendEventFrame)(nil),           // 19: pinocchio.chatapp.rpc.v1.BackendEventFrame
+	(*ErrorFrame)(nil),                  // 20: pinocchio.chatapp.rpc.v1.ErrorFrame
+	(*DoneFrame)(nil),                   // 21: pinocchio.chatapp.rpc.v1.DoneFrame
+	(*FrontendToolManifestCommand)(nil), // 22: pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
+	(*FrontendToolResultCommand)(nil),   // 23: pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
+	(*ChatAttachment)(nil),              // 24: pinocchio.chatapp.v1.ChatAttachment
+	(*structpb.Struct)(nil),             // 25: google.protobuf.Struct
+	(ApprovalDecision)(0),               // 26: duologue.tools.v1.ApprovalDecision
+	(*anypb.Any)(nil),                   // 27: google.protobuf.Any
 }
 var file_pinocchio_chatapp_rpc_v1_rpc_proto_depIdxs = []int32{
-	14, // 0: pinocchio.chatapp.rpc.v1.RpcLine.hello:type_name -> pinocchio.chatapp.rpc.v1.HelloFrame
-	15, // 1: pinocchio.chatapp.rpc.v1.RpcLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotFrame
-	17, // 2: pinocchio.chatapp.rpc.v1.RpcLine.ui_event:type_name -> pinocchio.chatapp.rpc.v1.UiEventFrame
-	18, // 3: pinocchio.chatapp.rpc.v1.RpcLine.backend_event:type_name -> pinocchio.chatapp.rpc.v1.BackendEventFrame
-	19, // 4: pinocchio.chatapp.rpc.v1.RpcLine.error:type_name -> pinocchio.chatapp.rpc.v1.ErrorFrame
-	20, // 5: pinocchio.chatapp.rpc.v1.RpcLine.done:type_name -> pinocchio.chatapp.rpc.v1.DoneFrame
+	15, // 0: pinocchio.chatapp.rpc.v1.RpcLine.hello:type_name -> pinocchio.chatapp.rpc.v1.HelloFrame
+	16, // 1: pinocchio.chatapp.rpc.v1.RpcLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotFrame
+	18, // 2: pinocchio.chatapp.rpc.v1.RpcLine.ui_event:type_name -> pinocchio.chatapp.rpc.v1.UiEventFrame
+	19, // 3: pinocchio.chatapp.rpc.v1.RpcLine.backend_event:type_name -> pinocchio.chatapp.rpc.v1.BackendEventFrame
+	20, // 4: pinocchio.chatapp.rpc.v1.RpcLine.error:type_name -> pinocchio.chatapp.rpc.v1.ErrorFrame
+	21, // 5: pinocchio.chatapp.rpc.v1.RpcLine.done:type_name -> pinocchio.chatapp.rpc.v1.DoneFrame
 	2,  // 6: pinocchio.chatapp.rpc.v1.RpcRequestLine.submit:type_name -> pinocchio.chatapp.rpc.v1.SubmitPromptRequest
 	5,  // 7: pinocchio.chatapp.rpc.v1.RpcRequestLine.cancel:type_name -> pinocchio.chatapp.rpc.v1.CancelRequest
-	12, // 8: pinocchio.chatapp.rpc.v1.RpcRequestLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotRequest
-	13, // 9: pinocchio.chatapp.rpc.v1.RpcRequestLine.shutdown:type_name -> pinocchio.chatapp.rpc.v1.ShutdownRequest
+	13, // 8: pinocchio.chatapp.rpc.v1.RpcRequestLine.snapshot:type_name -> pinocchio.chatapp.rpc.v1.SnapshotRequest
+	14, // 9: pinocchio.chatapp.rpc.v1.RpcRequestLine.shutdown:type_name -> pinocchio.chatapp.rpc.v1.ShutdownRequest
 	6,  // 10: pinocchio.chatapp.rpc.v1.RpcRequestLine.enable:type_name -> pinocchio.chatapp.rpc.v1.EnableRequest
-	21, // 11: pinocchio.chatapp.rpc.v1.RpcRequestLine.declare_tools:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
-	22, // 12: pinocchio.chatapp.rpc.v1.RpcRequestLine.tool_result:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
-	7,  // 13: pinocchio.chatapp.rpc.v1.RpcRequestLine.approve:type_name -> pinocchio.chatapp.rpc.v1.ApproveRequest
+	22, // 11: pinocchio.chatapp.rpc.v1.RpcRequestLine.declare_tools:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolManifestCommand
+	23, // 12: pinocchio.chatapp.rpc.v1.RpcRequestLine.tool_result:type_name -> pinocchio.chatapp.frontendtools.v1.FrontendToolResultCommand
+	8,  // 13: pinocchio.chatapp.rpc.v1.RpcRequestLine.approve:type_name -> pinocchio.chatapp.rpc.v1.ApproveRequest
 	4,  // 14: pinocchio.chatapp.rpc.v1.RpcRequestLine.switch_model:type_name -> pinocchio.chatapp.rpc.v1.SwitchModelRequest
-	8,  // 15: pinocchio.chatapp.rpc.v1.RpcRequestLine.edit:type_name -> pinocchio.chatapp.rpc.v1.EditRequest
-	23, // 16: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
-	24, // 17: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.settings:type_name -> google.protobuf.Struct
-	24, // 18: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.response_schema:type_name -> google.protobuf.Struct
-	3,  // 19: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.resources:type_name -> pinocchio.chatapp.rpc.v1.ResourceReference
-	24, // 20: pinocchio.chatapp.rpc.v1.SwitchModelRequest.settings:type_name -> google.protobuf.Struct
-	25, // 21: pinocchio.chatapp.rpc.v1.ApproveRequest.decision:type_name -> duologue.tools.v1.ApprovalDecision
-	9,  // 22: pinocchio.chatapp.rpc.v1.EditRequest.drop_last_turn:type_name -> pinocchio.chatapp.rpc.v1.DropLastTurn
-	10, // 23: pinocchio.chatapp.rpc.v1.EditRequest.regenerate:type_name -> pinocchio.chatapp.rpc.v1.Regenerate
-	11, // 24: pinocchio.chatapp.rpc.v1.EditRequest.replace:type_name -> pinocchio.chatapp.rpc.v1.ReplacePrompt
-	23, // 25: pinocchio.chatapp.rpc.v1.ReplacePrompt.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
-	3,  // 26: pinocchio.chatapp.rpc.v1.ReplacePrompt.resources:type_name -> pinocchio.chatapp.rpc.v1.ResourceReference
-	16, // 27: pinocchio.chatapp.rpc.v1.SnapshotFrame.entities:type_name -> pinocchio.chatapp.rpc.v1.SnapshotEntity
-	26, // 28: pinocchio.chatapp.rpc.v1.SnapshotEntity.payload:type_name -> google.protobuf.Any
-	26, // 29: pinocchio.chatapp.rpc.v1.UiEventFrame.payload:type_name -> google.protobuf.Any
-	26, // 30: pinocchio.chatapp.rpc.v1.BackendEventFrame.payload:type_name -> google.protobuf.Any
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	9,  // 15: pinocchio.chatapp.rpc.v1.RpcRequestLine.edit:type_name -> pinocchio.chatapp.rpc.v1.EditRequest
+	7,  // 16: pinocchio.chatapp.rpc.v1.RpcRequestLine.compact:type_name -> pinocchio.chatapp.rpc.v1.CompactRequest
+	24, // 17: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
+	25, // 18: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.settings:type_name -> google.protobuf.Struct
+	25, // 19: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.response_schema:type_name -> google.protobuf.Struct
+	3,  // 20: pinocchio.chatapp.rpc.v1.SubmitPromptRequest.resources:type_name -> pinocchio.chatapp.rpc.v1.ResourceReference
+	25, // 21: pinocchio.chatapp.rpc.v1.SwitchModelRequest.settings:type_name -> google.protobuf.Struct
+	26, // 22: pinocchio.chatapp.rpc.v1.ApproveRequest.decision:type_name -> duologue.tools.v1.ApprovalDecision
+	10, // 23: pinocchio.chatapp.rpc.v1.EditRequest.drop_last_turn:type_name -> pinocchio.chatapp.rpc.v1.DropLastTurn
+	11, // 24: pinocchio.chatapp.rpc.v1.EditRequest.regenerate:type_name -> pinocchio.chatapp.rpc.v1.Regenerate
+	12, // 25: pinocchio.chatapp.rpc.v1.EditRequest.replace:type_name -> pinocchio.chatapp.rpc.v1.ReplacePrompt
+	24, // 26: pinocchio.chatapp.rpc.v1.ReplacePrompt.attachments:type_name -> pinocchio.chatapp.v1.ChatAttachment
+	3,  // 27: pinocchio.chatapp.rpc.v1.ReplacePrompt.resources:type_name -> pinocchio.chatapp.rpc.v1.ResourceReference
+	17, // 28: pinocchio.chatapp.rpc.v1.SnapshotFrame.entities:type_name -> pinocchio.chatapp.rpc.v1.SnapshotEntity
+	27, // 29: pinocchio.chatapp.rpc.v1.SnapshotEntity.payload:type_name -> google.protobuf.Any
+	27, // 30: pinocchio.chatapp.rpc.v1.UiEventFrame.payload:type_name -> google.protobuf.Any
+	27, // 31: pinocchio.chatapp.rpc.v1.BackendEventFrame.payload:type_name -> google.protobuf.Any
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_pinocchio_chatapp_rpc_v1_rpc_proto_init() }
@@ -1904,8 +2004,9 @@ func file_pinocchio_chatapp_rpc_v1_rpc_proto_init() {
 		(*RpcRequestLine_Approve)(nil),
 		(*RpcRequestLine_SwitchModel)(nil),
 		(*RpcRequestLine_Edit)(nil),
+		(*RpcRequestLine_Compact)(nil),
 	}
-	file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[8].OneofWrappers = []any{
+	file_pinocchio_chatapp_rpc_v1_rpc_proto_msgTypes[9].OneofWrappers = []any{
 		(*EditRequest_DropLastTurn)(nil),
 		(*EditRequest_Regenerate)(nil),
 		(*EditRequest_Replace)(nil),
@@ -1916,7 +2017,7 @@ func file_pinocchio_chatapp_rpc_v1_rpc_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc), len(file_pinocchio_chatapp_rpc_v1_rpc_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -23,6 +23,140 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What a run waits for.
+type WaitingFor int32
+
+const (
+	// Not set.
+	WaitingFor_WAITING_FOR_UNSPECIFIED WaitingFor = 0
+	// The beginning of the provider's response.
+	WaitingFor_PROVIDER_CONNECTING WaitingFor = 1
+	// More of the provider's response.
+	WaitingFor_PROVIDER_SILENT WaitingFor = 2
+	// A tool that a server runs.
+	WaitingFor_TOOL WaitingFor = 3
+	// A decision about a tool call.
+	WaitingFor_APPROVAL WaitingFor = 4
+	// The time at which a request that has failed is sent again.
+	WaitingFor_RETRY WaitingFor = 5
+	// The store: what has happened is not stored yet, and so not shown.
+	WaitingFor_STORE WaitingFor = 6
+	// A tool that the client runs.
+	WaitingFor_CLIENT_TOOL WaitingFor = 7
+	// Tool servers that are being started.
+	WaitingFor_TOOL_SERVERS WaitingFor = 8
+)
+
+// Enum value maps for WaitingFor.
+var (
+	WaitingFor_name = map[int32]string{
+		0: "WAITING_FOR_UNSPECIFIED",
+		1: "PROVIDER_CONNECTING",
+		2: "PROVIDER_SILENT",
+		3: "TOOL",
+		4: "APPROVAL",
+		5: "RETRY",
+		6: "STORE",
+		7: "CLIENT_TOOL",
+		8: "TOOL_SERVERS",
+	}
+	WaitingFor_value = map[string]int32{
+		"WAITING_FOR_UNSPECIFIED": 0,
+		"PROVIDER_CONNECTING":     1,
+		"PROVIDER_SILENT":         2,
+		"TOOL":                    3,
+		"APPROVAL":                4,
+		"RETRY":                   5,
+		"STORE":                   6,
+		"CLIENT_TOOL":             7,
+		"TOOL_SERVERS":            8,
+	}
+)
+
+func (x WaitingFor) Enum() *WaitingFor {
+	p := new(WaitingFor)
+	*p = x
+	return p
+}
+
+func (x WaitingFor) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WaitingFor) Descriptor() protoreflect.EnumDescriptor {
+	return file_duologue_session_v1_session_proto_enumTypes[0].Descriptor()
+}
+
+func (WaitingFor) Type() protoreflect.EnumType {
+	return &file_duologue_session_v1_session_proto_enumTypes[0]
+}
+
+func (x WaitingFor) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WaitingFor.Descriptor instead.
+func (WaitingFor) EnumDescriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{0}
+}
+
+// Why the conversation is compacted.
+type CompactionCause int32
+
+const (
+	// Not set.
+	CompactionCause_COMPACTION_CAUSE_UNSPECIFIED CompactionCause = 0
+	// The next provider call would come close to the most that the model can be sent.
+	CompactionCause_LIMIT CompactionCause = 1
+	// The provider has refused a call, because the conversation is too long for the model.
+	CompactionCause_OVERFLOW CompactionCause = 2
+	// The client has asked for it.
+	CompactionCause_REQUEST CompactionCause = 3
+)
+
+// Enum value maps for CompactionCause.
+var (
+	CompactionCause_name = map[int32]string{
+		0: "COMPACTION_CAUSE_UNSPECIFIED",
+		1: "LIMIT",
+		2: "OVERFLOW",
+		3: "REQUEST",
+	}
+	CompactionCause_value = map[string]int32{
+		"COMPACTION_CAUSE_UNSPECIFIED": 0,
+		"LIMIT":                        1,
+		"OVERFLOW":                     2,
+		"REQUEST":                      3,
+	}
+)
+
+func (x CompactionCause) Enum() *CompactionCause {
+	p := new(CompactionCause)
+	*p = x
+	return p
+}
+
+func (x CompactionCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CompactionCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_duologue_session_v1_session_proto_enumTypes[1].Descriptor()
+}
+
+func (CompactionCause) Type() protoreflect.EnumType {
+	return &file_duologue_session_v1_session_proto_enumTypes[1]
+}
+
+func (x CompactionCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CompactionCause.Descriptor instead.
+func (CompactionCause) EnumDescriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
 // A submit with `target_request_id` has joined the run that it named (extension `steer`). Its `done`
 // follows. A submit that came too late has no such event; it is a turn of its own.
 type SteeringAccepted struct {
@@ -505,6 +639,456 @@ func (x *StoreDegraded) GetFirstMissingOrdinal() uint64 {
 	return 0
 }
 
+// A sign of life of a run of which nothing else was written for a while (extension `heartbeats`). It has the
+// ordinal of the event before it, and is not stored.
+type Heartbeat struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the run waits for.
+	WaitingFor WaitingFor `protobuf:"varint,1,opt,name=waiting_for,json=waitingFor,proto3,enum=duologue.session.v1.WaitingFor" json:"waiting_for,omitempty"`
+	// How long it has waited for that, in milliseconds.
+	WaitedMs uint64 `protobuf:"varint,2,opt,name=waited_ms,json=waitedMs,proto3" json:"waited_ms,omitempty"`
+	// Ids of the tool calls that it waits for.
+	ToolCallIds []string `protobuf:"bytes,3,rep,name=tool_call_ids,json=toolCallIds,proto3" json:"tool_call_ids,omitempty"`
+	// Ids that tie the event to its session, run, turn and provider call.
+	Correlation   *CorrelationInfo `protobuf:"bytes,4,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heartbeat) Reset() {
+	*x = Heartbeat{}
+	mi := &file_duologue_session_v1_session_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heartbeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heartbeat) ProtoMessage() {}
+
+func (x *Heartbeat) ProtoReflect() protoreflect.Message {
+	mi := &file_duologue_session_v1_session_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
+func (*Heartbeat) Descriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Heartbeat) GetWaitingFor() WaitingFor {
+	if x != nil {
+		return x.WaitingFor
+	}
+	return WaitingFor_WAITING_FOR_UNSPECIFIED
+}
+
+func (x *Heartbeat) GetWaitedMs() uint64 {
+	if x != nil {
+		return x.WaitedMs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetToolCallIds() []string {
+	if x != nil {
+		return x.ToolCallIds
+	}
+	return nil
+}
+
+func (x *Heartbeat) GetCorrelation() *CorrelationInfo {
+	if x != nil {
+		return x.Correlation
+	}
+	return nil
+}
+
+// The run waits for the client to decide whether the conversation is compacted (extension `compaction`): with
+// `compact`.
+type CompactionProposed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why.
+	Cause CompactionCause `protobuf:"varint,1,opt,name=cause,proto3,enum=duologue.session.v1.CompactionCause" json:"cause,omitempty"`
+	// Tokens that the model would be sent, as far as they are known.
+	Tokens uint64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Tokens of the most that the model can be sent; 0 if that is not known.
+	ContextTokens uint64 `protobuf:"varint,3,opt,name=context_tokens,json=contextTokens,proto3" json:"context_tokens,omitempty"`
+	// Ids that tie the event to its session, run and turn.
+	Correlation   *CorrelationInfo `protobuf:"bytes,4,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionProposed) Reset() {
+	*x = CompactionProposed{}
+	mi := &file_duologue_session_v1_session_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionProposed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionProposed) ProtoMessage() {}
+
+func (x *CompactionProposed) ProtoReflect() protoreflect.Message {
+	mi := &file_duologue_session_v1_session_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionProposed.ProtoReflect.Descriptor instead.
+func (*CompactionProposed) Descriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CompactionProposed) GetCause() CompactionCause {
+	if x != nil {
+		return x.Cause
+	}
+	return CompactionCause_COMPACTION_CAUSE_UNSPECIFIED
+}
+
+func (x *CompactionProposed) GetTokens() uint64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *CompactionProposed) GetContextTokens() uint64 {
+	if x != nil {
+		return x.ContextTokens
+	}
+	return 0
+}
+
+func (x *CompactionProposed) GetCorrelation() *CorrelationInfo {
+	if x != nil {
+		return x.Correlation
+	}
+	return nil
+}
+
+// The conversation is being compacted (extension `compaction`). Compacted or CompactionFailed follows.
+type CompactionStarted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why.
+	Cause CompactionCause `protobuf:"varint,1,opt,name=cause,proto3,enum=duologue.session.v1.CompactionCause" json:"cause,omitempty"`
+	// Tokens that the model would be sent, as far as they are known.
+	Tokens uint64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Tokens of the most that the model can be sent; 0 if that is not known.
+	ContextTokens uint64 `protobuf:"varint,3,opt,name=context_tokens,json=contextTokens,proto3" json:"context_tokens,omitempty"`
+	// Ids that tie the event to its session, run and turn.
+	Correlation   *CorrelationInfo `protobuf:"bytes,4,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionStarted) Reset() {
+	*x = CompactionStarted{}
+	mi := &file_duologue_session_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionStarted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionStarted) ProtoMessage() {}
+
+func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
+	mi := &file_duologue_session_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
+func (*CompactionStarted) Descriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CompactionStarted) GetCause() CompactionCause {
+	if x != nil {
+		return x.Cause
+	}
+	return CompactionCause_COMPACTION_CAUSE_UNSPECIFIED
+}
+
+func (x *CompactionStarted) GetTokens() uint64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *CompactionStarted) GetContextTokens() uint64 {
+	if x != nil {
+		return x.ContextTokens
+	}
+	return 0
+}
+
+func (x *CompactionStarted) GetCorrelation() *CorrelationInfo {
+	if x != nil {
+		return x.Correlation
+	}
+	return nil
+}
+
+// The conversation was compacted (extension `compaction`): what the model is sent from here on in place of
+// earlier turns and results. People see the conversation as before. Also the payload of an entity.
+type Compacted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	CompactionId string `protobuf:"bytes,1,opt,name=compaction_id,json=compactionId,proto3" json:"compaction_id,omitempty"`
+	// Id of the last turn that the summary stands for; empty if there is none, and results alone were left out.
+	ThroughTurnId string `protobuf:"bytes,2,opt,name=through_turn_id,json=throughTurnId,proto3" json:"through_turn_id,omitempty"`
+	// The summary of everything up to that turn.
+	Summary string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
+	// Ids of the tool calls whose results the model is sent a note for.
+	ClearedToolCallIds []string `protobuf:"bytes,4,rep,name=cleared_tool_call_ids,json=clearedToolCallIds,proto3" json:"cleared_tool_call_ids,omitempty"`
+	// Tokens that the model would have been sent before, as far as they are known.
+	TokensBefore uint64 `protobuf:"varint,5,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
+	// Tokens that it would be sent now; an estimate.
+	TokensAfter uint64 `protobuf:"varint,6,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	// Ids that tie the event to its session, run and turn.
+	Correlation   *CorrelationInfo `protobuf:"bytes,7,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compacted) Reset() {
+	*x = Compacted{}
+	mi := &file_duologue_session_v1_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compacted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compacted) ProtoMessage() {}
+
+func (x *Compacted) ProtoReflect() protoreflect.Message {
+	mi := &file_duologue_session_v1_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compacted.ProtoReflect.Descriptor instead.
+func (*Compacted) Descriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Compacted) GetCompactionId() string {
+	if x != nil {
+		return x.CompactionId
+	}
+	return ""
+}
+
+func (x *Compacted) GetThroughTurnId() string {
+	if x != nil {
+		return x.ThroughTurnId
+	}
+	return ""
+}
+
+func (x *Compacted) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *Compacted) GetClearedToolCallIds() []string {
+	if x != nil {
+		return x.ClearedToolCallIds
+	}
+	return nil
+}
+
+func (x *Compacted) GetTokensBefore() uint64 {
+	if x != nil {
+		return x.TokensBefore
+	}
+	return 0
+}
+
+func (x *Compacted) GetTokensAfter() uint64 {
+	if x != nil {
+		return x.TokensAfter
+	}
+	return 0
+}
+
+func (x *Compacted) GetCorrelation() *CorrelationInfo {
+	if x != nil {
+		return x.Correlation
+	}
+	return nil
+}
+
+// The conversation was not compacted, and is as it was (extension `compaction`).
+type CompactionFailed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why not, for people.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Ids that tie the event to its session, run and turn.
+	Correlation   *CorrelationInfo `protobuf:"bytes,2,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionFailed) Reset() {
+	*x = CompactionFailed{}
+	mi := &file_duologue_session_v1_session_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionFailed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionFailed) ProtoMessage() {}
+
+func (x *CompactionFailed) ProtoReflect() protoreflect.Message {
+	mi := &file_duologue_session_v1_session_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionFailed.ProtoReflect.Descriptor instead.
+func (*CompactionFailed) Descriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CompactionFailed) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *CompactionFailed) GetCorrelation() *CorrelationInfo {
+	if x != nil {
+		return x.Correlation
+	}
+	return nil
+}
+
+// Most of the budget is spent (extension `usage`); once in a process.
+type BudgetNearlySpent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The cost so far, as a decimal number.
+	Cost string `protobuf:"bytes,1,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The budget, as a decimal number.
+	Budget string `protobuf:"bytes,2,opt,name=budget,proto3" json:"budget,omitempty"`
+	// The currency of both.
+	Currency string `protobuf:"bytes,3,opt,name=currency,proto3" json:"currency,omitempty"`
+	// Ids that tie the event to its session, run, turn and provider call.
+	Correlation   *CorrelationInfo `protobuf:"bytes,4,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BudgetNearlySpent) Reset() {
+	*x = BudgetNearlySpent{}
+	mi := &file_duologue_session_v1_session_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetNearlySpent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetNearlySpent) ProtoMessage() {}
+
+func (x *BudgetNearlySpent) ProtoReflect() protoreflect.Message {
+	mi := &file_duologue_session_v1_session_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetNearlySpent.ProtoReflect.Descriptor instead.
+func (*BudgetNearlySpent) Descriptor() ([]byte, []int) {
+	return file_duologue_session_v1_session_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BudgetNearlySpent) GetCost() string {
+	if x != nil {
+		return x.Cost
+	}
+	return ""
+}
+
+func (x *BudgetNearlySpent) GetBudget() string {
+	if x != nil {
+		return x.Budget
+	}
+	return ""
+}
+
+func (x *BudgetNearlySpent) GetCurrency() string {
+	if x != nil {
+		return x.Currency
+	}
+	return ""
+}
+
+func (x *BudgetNearlySpent) GetCorrelation() *CorrelationInfo {
+	if x != nil {
+		return x.Correlation
+	}
+	return nil
+}
+
 var File_duologue_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_duologue_session_v1_session_proto_rawDesc = "" +
@@ -548,7 +1132,55 @@ const file_duologue_session_v1_session_proto_rawDesc = "" +
 	"\f_duration_ms\"[\n" +
 	"\rStoreDegraded\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x122\n" +
-	"\x15first_missing_ordinal\x18\x02 \x01(\x04R\x13firstMissingOrdinalB/Z-duologue/gen/go/duologue/session/v1;sessionv1b\x06proto3"
+	"\x15first_missing_ordinal\x18\x02 \x01(\x04R\x13firstMissingOrdinal\"\xd7\x01\n" +
+	"\tHeartbeat\x12@\n" +
+	"\vwaiting_for\x18\x01 \x01(\x0e2\x1f.duologue.session.v1.WaitingForR\n" +
+	"waitingFor\x12\x1b\n" +
+	"\twaited_ms\x18\x02 \x01(\x04R\bwaitedMs\x12\"\n" +
+	"\rtool_call_ids\x18\x03 \x03(\tR\vtoolCallIds\x12G\n" +
+	"\vcorrelation\x18\x04 \x01(\v2%.pinocchio.chatapp.v1.CorrelationInfoR\vcorrelation\"\xd8\x01\n" +
+	"\x12CompactionProposed\x12:\n" +
+	"\x05cause\x18\x01 \x01(\x0e2$.duologue.session.v1.CompactionCauseR\x05cause\x12\x16\n" +
+	"\x06tokens\x18\x02 \x01(\x04R\x06tokens\x12%\n" +
+	"\x0econtext_tokens\x18\x03 \x01(\x04R\rcontextTokens\x12G\n" +
+	"\vcorrelation\x18\x04 \x01(\v2%.pinocchio.chatapp.v1.CorrelationInfoR\vcorrelation\"\xd7\x01\n" +
+	"\x11CompactionStarted\x12:\n" +
+	"\x05cause\x18\x01 \x01(\x0e2$.duologue.session.v1.CompactionCauseR\x05cause\x12\x16\n" +
+	"\x06tokens\x18\x02 \x01(\x04R\x06tokens\x12%\n" +
+	"\x0econtext_tokens\x18\x03 \x01(\x04R\rcontextTokens\x12G\n" +
+	"\vcorrelation\x18\x04 \x01(\v2%.pinocchio.chatapp.v1.CorrelationInfoR\vcorrelation\"\xb6\x02\n" +
+	"\tCompacted\x12#\n" +
+	"\rcompaction_id\x18\x01 \x01(\tR\fcompactionId\x12&\n" +
+	"\x0fthrough_turn_id\x18\x02 \x01(\tR\rthroughTurnId\x12\x18\n" +
+	"\asummary\x18\x03 \x01(\tR\asummary\x121\n" +
+	"\x15cleared_tool_call_ids\x18\x04 \x03(\tR\x12clearedToolCallIds\x12#\n" +
+	"\rtokens_before\x18\x05 \x01(\x04R\ftokensBefore\x12!\n" +
+	"\ftokens_after\x18\x06 \x01(\x04R\vtokensAfter\x12G\n" +
+	"\vcorrelation\x18\a \x01(\v2%.pinocchio.chatapp.v1.CorrelationInfoR\vcorrelation\"s\n" +
+	"\x10CompactionFailed\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12G\n" +
+	"\vcorrelation\x18\x02 \x01(\v2%.pinocchio.chatapp.v1.CorrelationInfoR\vcorrelation\"\xa4\x01\n" +
+	"\x11BudgetNearlySpent\x12\x12\n" +
+	"\x04cost\x18\x01 \x01(\tR\x04cost\x12\x16\n" +
+	"\x06budget\x18\x02 \x01(\tR\x06budget\x12\x1a\n" +
+	"\bcurrency\x18\x03 \x01(\tR\bcurrency\x12G\n" +
+	"\vcorrelation\x18\x04 \x01(\v2%.pinocchio.chatapp.v1.CorrelationInfoR\vcorrelation*\xa8\x01\n" +
+	"\n" +
+	"WaitingFor\x12\x1b\n" +
+	"\x17WAITING_FOR_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13PROVIDER_CONNECTING\x10\x01\x12\x13\n" +
+	"\x0fPROVIDER_SILENT\x10\x02\x12\b\n" +
+	"\x04TOOL\x10\x03\x12\f\n" +
+	"\bAPPROVAL\x10\x04\x12\t\n" +
+	"\x05RETRY\x10\x05\x12\t\n" +
+	"\x05STORE\x10\x06\x12\x0f\n" +
+	"\vCLIENT_TOOL\x10\a\x12\x10\n" +
+	"\fTOOL_SERVERS\x10\b*Y\n" +
+	"\x0fCompactionCause\x12 \n" +
+	"\x1cCOMPACTION_CAUSE_UNSPECIFIED\x10\x00\x12\t\n" +
+	"\x05LIMIT\x10\x01\x12\f\n" +
+	"\bOVERFLOW\x10\x02\x12\v\n" +
+	"\aREQUEST\x10\x03B/Z-duologue/gen/go/duologue/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_duologue_session_v1_session_proto_rawDescOnce sync.Once
@@ -562,29 +1194,47 @@ func file_duologue_session_v1_session_proto_rawDescGZIP() []byte {
 	return file_duologue_session_v1_session_proto_rawDescData
 }
 
-var file_duologue_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_duologue_session_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_duologue_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_duologue_session_v1_session_proto_goTypes = []any{
-	(*SteeringAccepted)(nil), // 0: duologue.session.v1.SteeringAccepted
-	(*TurnDropped)(nil),      // 1: duologue.session.v1.TurnDropped
-	(*UsageTotals)(nil),      // 2: duologue.session.v1.UsageTotals
-	(*TokenCounts)(nil),      // 3: duologue.session.v1.TokenCounts
-	(*TurnSummary)(nil),      // 4: duologue.session.v1.TurnSummary
-	(*StoreDegraded)(nil),    // 5: duologue.session.v1.StoreDegraded
-	(*CorrelationInfo)(nil),  // 6: pinocchio.chatapp.v1.CorrelationInfo
+	(WaitingFor)(0),            // 0: duologue.session.v1.WaitingFor
+	(CompactionCause)(0),       // 1: duologue.session.v1.CompactionCause
+	(*SteeringAccepted)(nil),   // 2: duologue.session.v1.SteeringAccepted
+	(*TurnDropped)(nil),        // 3: duologue.session.v1.TurnDropped
+	(*UsageTotals)(nil),        // 4: duologue.session.v1.UsageTotals
+	(*TokenCounts)(nil),        // 5: duologue.session.v1.TokenCounts
+	(*TurnSummary)(nil),        // 6: duologue.session.v1.TurnSummary
+	(*StoreDegraded)(nil),      // 7: duologue.session.v1.StoreDegraded
+	(*Heartbeat)(nil),          // 8: duologue.session.v1.Heartbeat
+	(*CompactionProposed)(nil), // 9: duologue.session.v1.CompactionProposed
+	(*CompactionStarted)(nil),  // 10: duologue.session.v1.CompactionStarted
+	(*Compacted)(nil),          // 11: duologue.session.v1.Compacted
+	(*CompactionFailed)(nil),   // 12: duologue.session.v1.CompactionFailed
+	(*BudgetNearlySpent)(nil),  // 13: duologue.session.v1.BudgetNearlySpent
+	(*CorrelationInfo)(nil),    // 14: pinocchio.chatapp.v1.CorrelationInfo
 }
 var file_duologue_session_v1_session_proto_depIdxs = []int32{
-	6, // 0: duologue.session.v1.SteeringAccepted.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
-	3, // 1: duologue.session.v1.UsageTotals.call:type_name -> duologue.session.v1.TokenCounts
-	3, // 2: duologue.session.v1.UsageTotals.run:type_name -> duologue.session.v1.TokenCounts
-	3, // 3: duologue.session.v1.UsageTotals.session:type_name -> duologue.session.v1.TokenCounts
-	6, // 4: duologue.session.v1.UsageTotals.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
-	3, // 5: duologue.session.v1.TurnSummary.usage:type_name -> duologue.session.v1.TokenCounts
-	6, // 6: duologue.session.v1.TurnSummary.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	14, // 0: duologue.session.v1.SteeringAccepted.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	5,  // 1: duologue.session.v1.UsageTotals.call:type_name -> duologue.session.v1.TokenCounts
+	5,  // 2: duologue.session.v1.UsageTotals.run:type_name -> duologue.session.v1.TokenCounts
+	5,  // 3: duologue.session.v1.UsageTotals.session:type_name -> duologue.session.v1.TokenCounts
+	14, // 4: duologue.session.v1.UsageTotals.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	5,  // 5: duologue.session.v1.TurnSummary.usage:type_name -> duologue.session.v1.TokenCounts
+	14, // 6: duologue.session.v1.TurnSummary.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	0,  // 7: duologue.session.v1.Heartbeat.waiting_for:type_name -> duologue.session.v1.WaitingFor
+	14, // 8: duologue.session.v1.Heartbeat.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	1,  // 9: duologue.session.v1.CompactionProposed.cause:type_name -> duologue.session.v1.CompactionCause
+	14, // 10: duologue.session.v1.CompactionProposed.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	1,  // 11: duologue.session.v1.CompactionStarted.cause:type_name -> duologue.session.v1.CompactionCause
+	14, // 12: duologue.session.v1.CompactionStarted.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	14, // 13: duologue.session.v1.Compacted.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	14, // 14: duologue.session.v1.CompactionFailed.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	14, // 15: duologue.session.v1.BudgetNearlySpent.correlation:type_name -> pinocchio.chatapp.v1.CorrelationInfo
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_duologue_session_v1_session_proto_init() }
@@ -599,13 +1249,14 @@ func file_duologue_session_v1_session_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_duologue_session_v1_session_proto_rawDesc), len(file_duologue_session_v1_session_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   6,
+			NumEnums:      2,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_duologue_session_v1_session_proto_goTypes,
 		DependencyIndexes: file_duologue_session_v1_session_proto_depIdxs,
+		EnumInfos:         file_duologue_session_v1_session_proto_enumTypes,
 		MessageInfos:      file_duologue_session_v1_session_proto_msgTypes,
 	}.Build()
 	File_duologue_session_v1_session_proto = out.File

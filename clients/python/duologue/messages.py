@@ -20,6 +20,29 @@ class StreamPatchMode(str, Enum):
     CHAT_STREAM_PATCH_MODE_REPLACE = "CHAT_STREAM_PATCH_MODE_REPLACE"
 
 
+class WaitingFor(str, Enum):
+    """What a run waits for."""
+
+    WAITING_FOR_UNSPECIFIED = "WAITING_FOR_UNSPECIFIED"
+    PROVIDER_CONNECTING = "PROVIDER_CONNECTING"
+    PROVIDER_SILENT = "PROVIDER_SILENT"
+    TOOL = "TOOL"
+    APPROVAL = "APPROVAL"
+    RETRY = "RETRY"
+    STORE = "STORE"
+    CLIENT_TOOL = "CLIENT_TOOL"
+    TOOL_SERVERS = "TOOL_SERVERS"
+
+
+class CompactionCause(str, Enum):
+    """Why the conversation is compacted."""
+
+    COMPACTION_CAUSE_UNSPECIFIED = "COMPACTION_CAUSE_UNSPECIFIED"
+    LIMIT = "LIMIT"
+    OVERFLOW = "OVERFLOW"
+    REQUEST = "REQUEST"
+
+
 class ApprovalDecision(str, Enum):
     """What the client decides about a tool call that waits for approval."""
 
@@ -1737,6 +1760,179 @@ class StoreDegraded(Message):
         return int(self.raw.get("firstMissingOrdinal", 0))
 
 
+class Heartbeat(Message):
+    """A sign of life of a run of which nothing else was written for a while (extension `heartbeats`). It has the
+    ordinal of the event before it, and is not stored.
+    """
+
+    __slots__ = ()
+    TYPE = "duologue.session.v1.Heartbeat"
+
+    @property
+    def waiting_for(self) -> WaitingFor | str:
+        """What the run waits for."""
+        return self._enum(WaitingFor, self.raw.get("waitingFor"))
+
+    @property
+    def waited_ms(self) -> int:
+        """How long it has waited for that, in milliseconds."""
+        return int(self.raw.get("waitedMs", 0))
+
+    @property
+    def tool_call_ids(self) -> list[str]:
+        """Ids of the tool calls that it waits for."""
+        return list(self.raw.get("toolCallIds", ()))
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run, turn and provider call."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
+class CompactionProposed(Message):
+    """The run waits for the client to decide whether the conversation is compacted (extension `compaction`): with
+    `compact`.
+    """
+
+    __slots__ = ()
+    TYPE = "duologue.session.v1.CompactionProposed"
+
+    @property
+    def cause(self) -> CompactionCause | str:
+        """Why."""
+        return self._enum(CompactionCause, self.raw.get("cause"))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model would be sent, as far as they are known."""
+        return int(self.raw.get("tokens", 0))
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the most that the model can be sent; 0 if that is not known."""
+        return int(self.raw.get("contextTokens", 0))
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run and turn."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
+class CompactionStarted(Message):
+    """The conversation is being compacted (extension `compaction`). Compacted or CompactionFailed follows."""
+
+    __slots__ = ()
+    TYPE = "duologue.session.v1.CompactionStarted"
+
+    @property
+    def cause(self) -> CompactionCause | str:
+        """Why."""
+        return self._enum(CompactionCause, self.raw.get("cause"))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model would be sent, as far as they are known."""
+        return int(self.raw.get("tokens", 0))
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the most that the model can be sent; 0 if that is not known."""
+        return int(self.raw.get("contextTokens", 0))
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run and turn."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
+class Compacted(Message):
+    """The conversation was compacted (extension `compaction`): what the model is sent from here on in place of
+    earlier turns and results. People see the conversation as before. Also the payload of an entity.
+    """
+
+    __slots__ = ()
+    TYPE = "duologue.session.v1.Compacted"
+
+    @property
+    def compaction_id(self) -> str:
+        """Its id."""
+        return self.raw.get("compactionId", "")
+
+    @property
+    def through_turn_id(self) -> str:
+        """Id of the last turn that the summary stands for; empty if there is none, and results alone were left out."""
+        return self.raw.get("throughTurnId", "")
+
+    @property
+    def summary(self) -> str:
+        """The summary of everything up to that turn."""
+        return self.raw.get("summary", "")
+
+    @property
+    def cleared_tool_call_ids(self) -> list[str]:
+        """Ids of the tool calls whose results the model is sent a note for."""
+        return list(self.raw.get("clearedToolCallIds", ()))
+
+    @property
+    def tokens_before(self) -> int:
+        """Tokens that the model would have been sent before, as far as they are known."""
+        return int(self.raw.get("tokensBefore", 0))
+
+    @property
+    def tokens_after(self) -> int:
+        """Tokens that it would be sent now; an estimate."""
+        return int(self.raw.get("tokensAfter", 0))
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run and turn."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
+class CompactionFailed(Message):
+    """The conversation was not compacted, and is as it was (extension `compaction`)."""
+
+    __slots__ = ()
+    TYPE = "duologue.session.v1.CompactionFailed"
+
+    @property
+    def reason(self) -> str:
+        """Why not, for people."""
+        return self.raw.get("reason", "")
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run and turn."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
+class BudgetNearlySpent(Message):
+    """Most of the budget is spent (extension `usage`); once in a process."""
+
+    __slots__ = ()
+    TYPE = "duologue.session.v1.BudgetNearlySpent"
+
+    @property
+    def cost(self) -> str:
+        """The cost so far, as a decimal number."""
+        return self.raw.get("cost", "")
+
+    @property
+    def budget(self) -> str:
+        """The budget, as a decimal number."""
+        return self.raw.get("budget", "")
+
+    @property
+    def currency(self) -> str:
+        """The currency of both."""
+        return self.raw.get("currency", "")
+
+    @property
+    def correlation(self) -> CorrelationInfo | None:
+        """Ids that tie the event to its session, run, turn and provider call."""
+        return self._message(CorrelationInfo, self.raw.get("correlation"))
+
+
 class ToolApprovalRequested(Message):
     """A tool call waits for the client's `approve` request."""
 
@@ -2228,6 +2424,11 @@ class RpcRequestLine(Message):
         """Extension `edit`: drop the last turns of the conversation, or answer one of them anew."""
         return self._message(EditRequest, self.raw.get("edit"))
 
+    @property
+    def compact(self) -> CompactRequest | None:
+        """Extension `compaction`: have the model sent a summary in place of the earlier turns."""
+        return self._message(CompactRequest, self.raw.get("compact"))
+
 
 class SubmitPromptRequest(Message):
     """Say something to the model."""
@@ -2351,6 +2552,35 @@ class EnableRequest(Message):
     def extensions(self) -> list[str]:
         """Names of the extensions. If one is unknown, none of them is turned on."""
         return list(self.raw.get("extensions", ()))
+
+    @property
+    def events(self) -> list[str]:
+        """The events that are written from here on: names and patterns, in which `*` is any number of characters
+        and `?` is one; after a `!`, those that are not written. Empty: those of before.
+        """
+        return list(self.raw.get("events", ()))
+
+
+class CompactRequest(Message):
+    """Have the model sent a summary in place of the earlier turns, or decide about that while a run waits for it."""
+
+    __slots__ = ()
+    TYPE = "pinocchio.chatapp.rpc.v1.CompactRequest"
+
+    @property
+    def instructions(self) -> str:
+        """What the summary should keep or leave out, for the model; may be empty."""
+        return self.raw.get("instructions", "")
+
+    @property
+    def keep_turns(self) -> int:
+        """How many of the last turns are sent as they are; 0 for as many as have room."""
+        return int(self.raw.get("keepTurns", 0))
+
+    @property
+    def decline(self) -> bool:
+        """Don't compact: the run that waits for a decision goes on without it."""
+        return self.raw.get("decline", False)
 
 
 class ApproveRequest(Message):

@@ -3,15 +3,17 @@
 use super::{Dialog, How, Stage};
 use crate::acp::jsonrpc::RpcError;
 use crate::acp::queue::{Chunk, ChunkKind, Item};
-use crate::acp::schema::{StopReason, Update};
+use crate::acp::schema::{ContentBlock, StopReason, Update};
 use crate::acp::updates::missing_server;
 use crate::host::{CodedWarning, Effect, Effects};
 use crate::protocol::any::Any;
 use crate::protocol::constants::{SESSION_NOT_FOUND, class, code, done};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{ErrorFrame, SnapshotFrame};
+use crate::protocol::proto::session::WaitingFor;
 use crate::protocol::wire::Frame;
 use crate::session::{PROVIDER_CHANGED, is_too_many_rounds};
+use crate::stdio::waiting_text;
 use crate::support::terminal::escape_control;
 use serde_json::json;
 
@@ -69,11 +71,30 @@ impl Dialog {
     }
 
     fn event(&mut self, payload: Any) {
+        if !matches!(payload, Any::Heartbeat(_)) {
+            self.waits_for = None;
+        }
         let Some(payload) = self.updates.event(payload, &mut self.queue) else { return };
         if let Any::ToolApprovalRequested(requested) = payload {
             self.approval_requested(*requested);
         } else if let Any::ToolApprovalResolved(resolved) = payload {
             self.approval_resolved(&resolved.tool_call_id);
+        } else if let Any::CompactionStarted(_) = payload {
+            self.compactions += 1;
+            self.compaction("in_progress", None, None);
+        } else if let Any::Compacted(compacted) = payload {
+            let summary = Some(compacted.summary).filter(|summary| !summary.is_empty());
+            self.compaction("completed", summary, None);
+            let used = self.updates.in_use(compacted.tokens_after);
+            self.queue.push_some(used);
+        } else if let Any::CompactionFailed(failed) = payload {
+            self.compaction("failed", None, Some(failed.reason));
+        } else if let Any::BudgetNearlySpent(it) = payload {
+            let text =
+                format!("{} {} of the budget of {} are spent", it.cost, it.currency, it.budget);
+            self.notices.push(escape_control(&text));
+        } else if let Any::Heartbeat(heartbeat) = payload {
+            self.heartbeat(heartbeat.waiting_for());
         } else if let Any::ToolServerChanged(changed) = payload {
             self.notices.extend(missing_server(&changed));
         } else if let Any::ModelSwitched(switched) = payload {
@@ -82,6 +103,35 @@ impl Dialog {
             if self.opening.is_none() && before != self.options.config() {
                 self.config_changed();
             }
+        }
+    }
+
+    /// What becomes of the compaction that began last.
+    fn compaction(&mut self, status: &'static str, summary: Option<String>, error: Option<String>) {
+        if self.client.has_compaction {
+            let compaction_id = format!("compaction-{}", self.compactions);
+            let summary = summary.map(|text| ContentBlock::Text { text }).into_iter().collect();
+            self.queue.update(Update::Compaction { compaction_id, status, summary, error });
+        }
+    }
+
+    /// Tells the person once for each wait, and only where that is no part of the conversation: of tools and
+    /// decisions the client shows more.
+    fn heartbeat(&mut self, what: WaitingFor) {
+        let is_told = match what {
+            WaitingFor::ProviderConnecting
+            | WaitingFor::ProviderSilent
+            | WaitingFor::Retry
+            | WaitingFor::Store
+            | WaitingFor::ToolServers => self.client.has_notices,
+            WaitingFor::Unspecified
+            | WaitingFor::Tool
+            | WaitingFor::Approval
+            | WaitingFor::ClientTool => false,
+        };
+        if is_told && self.waits_for.replace(what) != Some(what) {
+            let title = waiting_text(what).to_owned();
+            self.queue.update(Update::Notice { severity: "info", title });
         }
     }
 

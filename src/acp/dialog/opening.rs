@@ -1,5 +1,6 @@
 //! How a session begins and ends: its settings come, a stored conversation is loaded, it is closed.
 
+use super::prompting::COMPACT;
 use super::{Dialog, How, Order, Purpose, Stage};
 use crate::acp::jsonrpc::{Id, RpcError};
 use crate::acp::options::Options;
@@ -51,7 +52,14 @@ impl Dialog {
     pub(super) fn begin(&mut self) {
         self.stage = Stage::Open;
         self.answer_opening();
-        let available_commands = self.commands.iter().map(available).collect();
+        let mut available_commands: Vec<_> = self.commands.iter().map(available).collect();
+        if self.commands.iter().all(|file| file.name != COMPACT) {
+            available_commands.push(AvailableCommand {
+                name: COMPACT.to_owned(),
+                description: "Summarize the earlier turns for the model".to_owned(),
+                input: Some(CommandInput { hint: "what the summary should keep".to_owned() }),
+            });
+        }
         self.queue.update(Update::Commands { available_commands });
         self.proceed();
     }

@@ -4,9 +4,12 @@ use super::{Active, Asked, CommandLine, Dialog, Order, PromptStage, Purpose, Sta
 use crate::acp::jsonrpc::{Id, RpcError};
 use crate::acp::prompts::Draft;
 use crate::acp::schema::StopReason;
-use crate::protocol::command::{Cancel, Command, Submit};
+use crate::protocol::command::{Cancel, Command, Compact, Submit};
 use crate::protocol::id::RequestId;
 use serde_json::{Value, json};
+
+/// The command that has the conversation compacted, unless a file of the person has that name.
+pub(super) const COMPACT: &str = "compact";
 
 impl Dialog {
     /// Makes the choices that wait, and begins with the next prompt, if none is being answered.
@@ -77,6 +80,15 @@ impl Dialog {
         let command = command
             .map(|(line, rest)| CommandLine { line: line.to_owned(), rest: rest.to_owned() });
         self.enter(PromptStage::Preparing);
+        if let Some((line, rest)) =
+            draft.command(|name| name == COMPACT).filter(|_| command.is_none())
+        {
+            let line = line.trim_start_matches(COMPACT).trim();
+            let instructions = format!("{line}\n{rest}").trim().to_owned();
+            let compact = Compact { instructions, ..Compact::default() };
+            self.enter(PromptStage::Running(None));
+            return self.order(Command::Compact(compact), Purpose::Prompt);
+        }
         if command.is_some() || !draft.links.is_empty() {
             return self.orders.push_back(Order::Prepare(Box::new(draft), command));
         }

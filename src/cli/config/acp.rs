@@ -20,9 +20,11 @@ use clap::ValueEnum;
 use std::sync::Arc;
 
 /// The extensions that this front end turns on.
-const EXTENSIONS: [Extension; 7] = [
+const EXTENSIONS: [Extension; 9] = [
     Extension::Approvals,
     Extension::Attachments,
+    Extension::Compaction,
+    Extension::Heartbeats,
     Extension::Store,
     Extension::SwitchModel,
     Extension::TargetedCancel,
@@ -35,7 +37,8 @@ const EXTENSIONS: [Extension; 7] = [
 /// # Errors
 /// If an option can't be used.
 pub(crate) fn services(args: AcpArgs) -> Result<Services> {
-    let AcpArgs { context_size, session } = args;
+    let AcpArgs { session } = args;
+    let context_size = session.compaction.context_tokens;
     let line_bytes_max = usize::try_from(session.max_request_bytes)?;
     let library = library(&session);
     Ok(Services {

@@ -17,10 +17,12 @@ use anyhow::Result;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The extensions that a chat turns on.
-const EXTENSIONS: [Extension; 12] = [
+const EXTENSIONS: [Extension; 14] = [
     Extension::Approvals,
     Extension::Attachments,
+    Extension::Compaction,
     Extension::Edit,
+    Extension::Heartbeats,
     Extension::Resources,
     Extension::Retries,
     Extension::Steer,
@@ -60,6 +62,7 @@ pub(super) fn of_person(
 ) -> Result<Settings> {
     let mut session = session.clone();
     session.on_busy = OnBusy::Queue;
+    session.events = None;
     session.patch_mode = PatchMode::Append;
     session.patch_fields = PatchFields::Full;
     session.final_snapshot = Some(FinalSnapshot::None);

@@ -55,6 +55,7 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     let initial_settings = of_engines.over(profile.settings.overlay(&settings), initial.name());
     let initial_name = initial.name().to_owned();
     let mut engines = Engines::new(initial, initial_settings);
+    engines.note_context(&EngineRef::Initial, profile.context_tokens);
     // A stored conversation may have been switched to another one.
     if mode == SessionMode::Conversation || args.store.mode() != OpenMode::New {
         let read = read.ok().flatten();
@@ -181,10 +182,11 @@ impl OtherEngines {
                 engines.add(reference.clone(), engine, settings);
             } else {
                 // Its headers and members of the body are for a provider that it does not name.
-                let settings = without_additions(values.settings).overlay(&self.settings);
+                let settings = without_additions(values.settings.clone()).overlay(&self.settings);
                 let settings = self.of_engines.over(settings, &self.initial);
-                engines.add_variant(reference.clone(), values.model, settings);
+                engines.add_variant(reference.clone(), values.model.clone(), settings);
             }
+            engines.note_context(&reference, values.context_tokens);
             engines.note(reference.clone(), notes);
             Ok(())
         });

@@ -21,7 +21,7 @@ use crate::output::{Format, Shown, Warning};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::{
-    ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
+    ALWAYS, EVENTS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
 };
 use crate::protocol::json;
 use crate::session::{
@@ -184,6 +184,11 @@ impl Plan {
                 None => FinalSnapshot::Full,
             },
             extensions: args.extensions.iter().chain(own_extensions.iter()).copied().collect(),
+            // The other formats are made of the events.
+            events: args.events.clone().filter(|_| is_protocol).unwrap_or_default(),
+            budget: args.answers.budget,
+            compaction: args.compaction.rules(),
+            heartbeat_ms: Some(args.heartbeat_ms),
             is_model_typed: !args.provider.typed.is_empty(),
             typed_settings: args.calls.typed_names(),
             repairs: args.answers.repair,
@@ -303,7 +308,8 @@ fn capabilities(
     let extract = is_reported.then(|| EXTRACT.to_owned());
     let on = Extension::ALL.into_iter().filter(|extension| args.extensions.contains(extension));
     let on = on.map(|extension| extension.as_str().to_owned());
-    let extensions = queue.into_iter().chain(lean).chain(extract).chain(on);
+    let events = args.events.as_ref().map(|events| format!("{EVENTS}{events}"));
+    let extensions = events.into_iter().chain(queue).chain(lean).chain(extract).chain(on);
     let names = [format!("engine={}", engine.name()), format!("model={}", engine.model())];
     let settings = names.into_iter().chain(host).chain([request_bytes]).chain(fault);
     capabilities_of_nobody(mode).into_iter().chain(settings).chain(extensions).collect()

@@ -24,6 +24,8 @@ pub(crate) struct ProfileValues {
     pub(super) base_url: Option<String>,
     pub(super) key: Option<KeyFrom>,
     pub(super) system: Option<String>,
+    /// Tokens of the most that the model can be sent.
+    pub(super) context_tokens: Option<u64>,
     pub(super) agents_file: bool,
     pub(super) settings: CallSettings,
     pub(super) tools: ProfileTools,
@@ -192,6 +194,7 @@ impl ProfileValues {
             Item::BaseUrl(url) => self.base_url = Some(url),
             Item::Key(from) => self.key = Some(from),
             Item::System(text) => self.system = Some(text),
+            Item::ContextTokens(tokens) => self.context_tokens = Some(tokens),
             Item::AgentsFile(is_added) => self.agents_file = is_added,
             Item::Setting { name, value } => {
                 // Checked when the file was read.

@@ -159,7 +159,7 @@ pub(super) fn ready(
     let theme = Theme { tone, colours, has_links: has_links() };
     let unread = leaves_input.then_some(UNREAD_INPUT);
     let notices = settings.notices.iter().copied().chain(unread).collect();
-    let ScreenArgs { context_size, editing, .. } = screen;
+    let (context_size, editing) = (session.compaction.context_tokens, screen.editing);
     let has_vi_keys = editing == Editing::Vi;
     let usable = prompts::list(&WorkFolder::default())
         .into_iter()

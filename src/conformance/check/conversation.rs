@@ -100,6 +100,11 @@ pub(super) struct Position<'a> {
     pub(super) line: u64,
 }
 
+/// Whether entities of this kind are no part of what was said, and only shown to clients that have asked for them.
+fn is_apart(kind: &str) -> bool {
+    matches!(kind, kind::TOOL_APPROVAL | kind::COMPACTION)
+}
+
 impl Conversation {
     /// Applies an event.
     pub(super) fn event(&mut self, at: Position<'_>, payload: &Any, fields: &Fields<'_>) {
@@ -133,6 +138,8 @@ impl Conversation {
         for entity in &frame.entities {
             if entity.kind == kind::TOOL_APPROVAL {
                 part::check_approval(entity, (runs, namer), report);
+            }
+            if is_apart(&entity.kind) {
                 continue;
             }
             let key = self.key_of(entity);

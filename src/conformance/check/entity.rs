@@ -14,8 +14,13 @@ use std::collections::HashSet;
 const SEGMENT_PREFIX: &str = "segment-";
 
 /// Payloads of entities, each of which has a kind of its own.
-const OWN_PAYLOADS: [&str; 4] =
-    ["ChatMessageEntity", "ToolCallEntity", "ToolResultEntity", "ToolApprovalRequested"];
+const OWN_PAYLOADS: [&str; 5] = [
+    "ChatMessageEntity",
+    "ToolCallEntity",
+    "ToolResultEntity",
+    "ToolApprovalRequested",
+    "Compacted",
+];
 
 pub(super) fn check_entities(frame: &SnapshotFrame, is_strange: bool, report: &mut Report) {
     let mut seen = HashSet::with_capacity(frame.entities.len());
@@ -43,6 +48,7 @@ fn wrong_with(entity: &SnapshotEntity, snapshot_ordinal: u64, is_strange: bool) 
         kind::TOOL_CALL => "ToolCallEntity",
         kind::TOOL_RESULT => "ToolResultEntity",
         kind::TOOL_APPROVAL => "ToolApprovalRequested",
+        kind::COMPACTION => "Compacted",
         _ if is_strange && payload.is_empty() => "",
         _ if OWN_PAYLOADS.contains(&payload) => {
             return Some(format!(

@@ -8,7 +8,7 @@ use super::line::Read;
 use super::names::{Name, check_event_name};
 use super::rule::{Report, Rule};
 use super::run_event::RunEvent;
-use super::runs::Activity;
+use super::runs::{Activity, RunSeen};
 use super::text::Text;
 use super::{Checker, EXTENSIONS};
 use crate::protocol::any::Any;
@@ -35,6 +35,9 @@ impl Checker {
         let key =
             if is_extension { self.namer.key(&format!("{payload:?}")) } else { Default::default() };
         let shown = (frame.name.as_str(), key);
+        if let Some(Any::Heartbeat(_)) = payload {
+            return self.heartbeat(name, frame, payload, report);
+        }
         self.order.event(frame.ordinal, name, shown, (is_extension, is_of_two), report);
         let Some(payload) = payload else { return };
         check_extension_fields(payload, report);
@@ -53,7 +56,10 @@ impl Checker {
         }
         self.runs.event(name, event, &self.namer, report);
         if !self.runs.has(name) {
-            self.requests.event(name);
+            self.requests.event(name, payload);
+        }
+        if !self.runs.has(name) {
+            self.check_compaction(payload);
         }
         let fields = Fields::of(payload);
         fields.check(&read.frame.session_id, report);
@@ -63,6 +69,21 @@ impl Checker {
         self.conversation.event(at, payload, &fields);
         if let Any::TurnDropped(dropped) = payload {
             self.conversation.dropped(dropped, frame.ordinal, report);
+        }
+    }
+
+    /// A sign of life of a run is no event of the conversation.
+    pub(super) fn heartbeat(
+        &mut self,
+        name: &Name,
+        frame: &UiEventFrame,
+        payload: Option<&Any>,
+        report: &mut Report,
+    ) {
+        self.order.heartbeat(frame.ordinal, report);
+        payload.into_iter().for_each(|payload| check_extension_fields(payload, report));
+        if let RunSeen::Ended(_) = self.runs.seen(name) {
+            report.add(Rule::EventOrder, "a Heartbeat of a run that has ended");
         }
     }
 
@@ -82,6 +103,17 @@ impl Checker {
         {
             let message = format!("{} while a run is under way", payload.name());
             report.add(Rule::EventOrder, message);
+        }
+    }
+
+    /// A compaction that is no part of a run.
+    fn check_compaction(&mut self, payload: &Any) {
+        if let Any::CompactionStarted(_) = payload {
+            self.is_compacting = true;
+        } else if let Any::Compacted(_) | Any::CompactionFailed(_) = payload {
+            self.is_compacting = false;
+            // The call that made it is shown in a run alone.
+            self.runs.calls.forget_totals();
         }
     }
 

@@ -5,6 +5,7 @@ use super::rule::{Report, Rule};
 use crate::protocol::any::{Any, Kind, Value};
 use crate::protocol::constants::class;
 use crate::protocol::proto::frontendtools::ToolExecutionMode;
+use crate::protocol::proto::session::{CompactionCause, WaitingFor};
 use crate::protocol::proto::tools::{ApprovalDecision, ToolServerState};
 
 /// Required fields of a payload of an extension.
@@ -25,6 +26,20 @@ pub(super) fn check_extension_fields(payload: &Any, report: &mut Report) {
             need("progress that is a number", it.progress.as_ref().is_some_and(is_number));
             need("total that is a number", it.total.as_ref().is_none_or(is_number));
         }
+        Any::Heartbeat(it) => need("waitingFor", it.waiting_for() != WaitingFor::Unspecified),
+        Any::CompactionProposed(it) => {
+            need("cause", it.cause() != CompactionCause::Unspecified);
+        }
+        Any::CompactionStarted(it) => need("cause", it.cause() != CompactionCause::Unspecified),
+        Any::Compacted(it) => {
+            need("compactionId", !it.compaction_id.is_empty());
+            need(
+                "summary with its throughTurnId",
+                it.summary.is_empty() == it.through_turn_id.is_empty(),
+            );
+        }
+        Any::CompactionFailed(it) => need("reason", !it.reason.is_empty()),
+        Any::BudgetNearlySpent(it) => need("budget", !it.budget.is_empty()),
         Any::ToolServerChanged(it) => {
             need("server", !it.server.is_empty());
             need("state", it.state() != ToolServerState::Unspecified);

@@ -11,6 +11,7 @@ use super::outcome::{RequestOutcome, check_error};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
 use crate::protocol::any::Any;
+use crate::protocol::constants::capability::EVENTS;
 use crate::protocol::constants::{capability, code, done, extension_of};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, SnapshotFrame};
@@ -34,7 +35,12 @@ impl Checker {
             let has = |word: &str| hello.capabilities.iter().any(|given| given == word);
             self.runs.calls.announced(has);
             self.runs.has_steering = has(capability::STEER);
+            let mut words = hello.capabilities.iter();
+            self.events = words.find_map(|word| Some(word.strip_prefix(EVENTS)?.to_owned()));
             return;
+        }
+        if self.events.is_some() {
+            return self.check_partial(&name, id, read, report);
         }
         self.process.check_end(&name, body, report);
         // A process of one request begins with it, and so does a stored conversation that goes on.
@@ -75,7 +81,10 @@ impl Checker {
             Body::Error(frame) => {
                 let id = read.frame.request_id.trim();
                 self.process.check_terminal(id, frame, report);
-                let activity = self.runs.activity();
+                let activity = match self.is_compacting {
+                    true => Activity::Running,
+                    false => self.runs.activity(),
+                };
                 check_error(frame, (self.runs.seen(name), activity), report);
                 if is_error_of_extension(&frame.code, activity) {
                     self.process.extension_used();
@@ -100,7 +109,13 @@ impl Checker {
     }
 
     /// Whether the request may still get this frame.
-    fn is_expected(&mut self, name: &Name, id: &str, body: &Body, report: &mut Report) -> bool {
+    pub(super) fn is_expected(
+        &mut self,
+        name: &Name,
+        id: &str,
+        body: &Body,
+        report: &mut Report,
+    ) -> bool {
         if !self.requests.is_open(name) {
             let id = &name.shown;
             match body {

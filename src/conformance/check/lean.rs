@@ -31,6 +31,11 @@ enum Segment {
 }
 
 impl LeanPatches {
+    /// Whether `hello` announces lean patches.
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// Adds the left-out fields to a patch; remembers the fields that later patches leave out.
     pub(super) fn complete(&mut self, frame: &mut RpcLine) {
         if let Some(Body::Hello(hello)) = &frame.frame {

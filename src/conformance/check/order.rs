@@ -68,6 +68,16 @@ impl Order {
         }
     }
 
+    /// Checks the ordinal of a sign of life: that of what was before it. An event that is not shown to every
+    /// client may have one in between.
+    pub(super) fn heartbeat(&self, ordinal: u64, report: &mut Report) {
+        if ordinal != self.last && (self.has_events || self.snapshot.is_some()) {
+            let last = self.last;
+            let message = format!("a Heartbeat of ordinal {ordinal}, the last event is {last}");
+            report.add(Rule::OrdinalOrder, message);
+        }
+    }
+
     pub(super) fn has_events(&self) -> bool {
         self.has_events
     }

@@ -16,6 +16,8 @@ pub(super) struct RequestOutcome {
     pub(super) has_snapshot: bool,
     /// It has an event that is not of a run.
     pub(super) has_event: bool,
+    /// What it asked for was begun and not done.
+    pub(super) has_stopped: bool,
 }
 
 /// The relevant parts of a request's last error.
@@ -162,6 +164,7 @@ pub(super) fn check_done(
         (None, RunSeen::Live) => {
             return report.add(Rule::LeftOpen, "the done of a run that has not ended");
         }
+        (None, RunSeen::None) if outcome.has_stopped => done::STOPPED,
         (None, RunSeen::None) if outcome.has_event => done::OK,
         (None, RunSeen::None) => {
             return check_without_run(status, outcome, (activity, withdraws), report);

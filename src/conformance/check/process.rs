@@ -154,6 +154,7 @@ impl Process {
             // By the request that the event answers.
             Extension::Attachments
             | Extension::ClientTools
+            | Extension::Compaction
             | Extension::Edit
             | Extension::History
             | Extension::Resources
@@ -164,6 +165,7 @@ impl Process {
             | Extension::TargetedCancel => true,
             // By `enable`, or by an `approve` that came too early.
             Extension::Approvals
+            | Extension::Heartbeats
             | Extension::Retries
             | Extension::Store
             | Extension::Timing

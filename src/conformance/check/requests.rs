@@ -4,6 +4,7 @@ use super::names::{Name, Remembered, shown};
 use super::outcome::{ErrorSeen, RequestOutcome, check_done};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
+use crate::protocol::any::Any;
 use crate::protocol::constants::done;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame};
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub(super) struct Request {
     error: Option<ErrorSeen>,
     has_snapshot: bool,
     has_event: bool,
+    /// What it asked for was begun and not done.
+    has_stopped: bool,
 }
 
 /// All tracked requests.
@@ -57,14 +60,16 @@ impl Requests {
             error: None,
             has_snapshot: false,
             has_event: false,
+            has_stopped: false,
         };
         self.open.entry(name.key()).or_insert_with(request);
     }
 
     /// Records an event of the request that is not of its run.
-    pub(super) fn event(&mut self, name: &Name) {
+    pub(super) fn event(&mut self, name: &Name, payload: &Any) {
         if let Some(request) = self.open.get_mut(&name.key()) {
             request.has_event = true;
+            request.has_stopped = matches!(payload, Any::CompactionFailed(_));
         }
     }
 
@@ -95,12 +100,9 @@ impl Requests {
         done: &DoneFrame,
         report: &mut Report,
     ) -> Option<RequestOutcome> {
-        self.done += 1;
-        if !is_nameless {
-            self.finished.insert(name, FINISHED_MAX);
-        }
-        let Request { error, has_snapshot, has_event, .. } = self.open.remove(&name.key())?;
-        let outcome = RequestOutcome { run, error, has_snapshot, has_event };
+        let request = self.end(name, is_nameless)?;
+        let Request { error, has_snapshot, has_event, has_stopped, .. } = request;
+        let outcome = RequestOutcome { run, error, has_snapshot, has_event, has_stopped };
         self.check_final_snapshot(&outcome, report);
         let is_ok = done.status == done::OK;
         self.unexplained += u64::from(outcome.is_bare() && is_ok && activity == Activity::Idle);
@@ -112,6 +114,15 @@ impl Requests {
             report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
         }
         Some(outcome)
+    }
+
+    /// Records the `done` of a request, and returns what is known of it.
+    pub(super) fn end(&mut self, name: &Name, is_nameless: bool) -> Option<Request> {
+        self.done += 1;
+        if !is_nameless {
+            self.finished.insert(name, FINISHED_MAX);
+        }
+        self.open.remove(&name.key())
     }
 
     /// The snapshot at the end of a run is an option of the process.

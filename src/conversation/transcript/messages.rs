@@ -1,9 +1,12 @@
 //! The messages of a provider request, made of the turns. Every tool call in them has a result.
 
 use super::{HistoryMessage, Transcript, Turn, TurnItem, TurnState};
+use crate::conversation::compaction::Compaction;
 use crate::conversation::event::{ProviderData, ToolCall, ToolResult};
 use crate::protocol::attachment::Attachment;
+use crate::protocol::id::ToolCallId;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Appended to the answer of a turn that was cut off, so that the model knows.
 pub(crate) const INTERRUPTED_MARK: &str = "[This answer was interrupted before it was complete.]";
@@ -11,6 +14,14 @@ pub(crate) const INTERRUPTED_MARK: &str = "[This answer was interrupted before i
 /// Used as the result of a tool call that was cut off: providers refuse a request in which
 /// a call has no result.
 pub(crate) const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned a result.";
+
+/// Sent before the summary of earlier turns.
+pub(crate) const SUMMARY_MARK: &str =
+    "[The conversation before this was too long to be sent again. This is a summary of it:]";
+
+/// Sent in place of the result of a tool call that is left out.
+pub(crate) const CLEARED_RESULT: &str =
+    "[This result was left out to make room. Call the tool again if it is needed.]";
 
 /// Sent as a prompt in a place where providers require one and the conversation has none: before an
 /// answer that it begins with, and after a system prompt that is all there is.
@@ -59,19 +70,24 @@ impl Transcript {
     /// conversation began with it and nothing followed: then the model continues it.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
-        let history = self.preamble.history.iter().map(HistoryMessage::message);
+        let history = self.preamble.history.iter().filter(|message| self.sends(message));
+        let history = history.map(HistoryMessage::message);
         let mut messages = Vec::new();
         for message in system.into_iter().chain(history).filter(|message| !message.is_blank()) {
             add(&mut messages, message);
         }
-        for (at, turn) in self.turns.iter().enumerate() {
+        if let Some(Compaction { summary, .. }) = self.summary() {
+            let text = format!("{SUMMARY_MARK}\n\n{}", summary.as_str()).into();
+            add(&mut messages, Message::User { text, attachments: Cow::default() });
+        }
+        for (at, turn) in self.sent_turns().enumerate() {
             // The first turn may be a call with the preamble alone, which continues its last message; a
             // later turn without a prompt has lost it.
             let goes_on = at == 0 && !matches!(messages.last(), Some(Message::System(_)) | None);
             if turn.has_no_prompt() && !goes_on {
                 add(&mut messages, Message::user(NO_TEXT, &[]));
             }
-            for message in turn.messages() {
+            for message in turn.messages(&self.compactions.cleared) {
                 add(&mut messages, message);
             }
         }
@@ -100,6 +116,13 @@ fn begin_with_user(messages: &mut Vec<Message<'_>>) {
 }
 
 impl HistoryMessage {
+    /// Its text.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::ByUser(text) | Self::ByModel(text) | Self::BySystem(text) => text,
+        }
+    }
+
     fn message(&self) -> Message<'_> {
         match self {
             Self::ByUser(text) => Message::user(text, &[]),
@@ -174,7 +197,8 @@ impl Turn {
         Message::user(&self.prompt, &self.attachments).is_blank()
     }
 
-    fn messages(&self) -> Vec<Message<'_>> {
+    /// Its messages, without the results of the calls that are `cleared`.
+    fn messages(&self, cleared: &HashSet<ToolCallId>) -> Vec<Message<'_>> {
         let mut messages = Vec::new();
         if !self.has_no_prompt() {
             messages.push(Message::user(&self.prompt, &self.attachments));
@@ -194,11 +218,15 @@ impl Turn {
             if text.is_empty() && calls.is_empty() {
                 continue;
             }
-            let results = calls.iter().map(|(tool, _, result)| Message::Tool {
-                tool,
-                result: result.map_or(INTERRUPTED_TOOL.into(), ToolResult::text_beside_images),
-                images: result.map_or(&[], ToolResult::images),
-                is_error: result.is_none_or(ToolResult::is_error),
+            let results = calls.iter().map(|(tool, _, result)| {
+                let sent = result.filter(|_| !cleared.contains(&tool.id));
+                let left_out = if result.is_some() { CLEARED_RESULT } else { INTERRUPTED_TOOL };
+                Message::Tool {
+                    tool,
+                    result: sent.map_or(left_out.into(), ToolResult::text_beside_images),
+                    images: sent.map_or(&[], ToolResult::images),
+                    is_error: result.is_none_or(ToolResult::is_error),
+                }
             });
             let results: Vec<_> = results.collect();
             let calls = calls.into_iter().map(|(tool, input, _)| (tool, input)).collect();

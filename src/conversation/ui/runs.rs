@@ -2,12 +2,14 @@
 
 use super::names::{Names, user_message_id};
 use super::{cut_off_text, shown};
+use crate::conversation::compaction::CompactionEvent;
 use crate::conversation::event::{
     Attachments, CallReport, Ending, FinishClass, SessionEvent, Usage,
 };
-use crate::conversation::timeline::turn_id;
+use crate::conversation::timeline::{compacted, turn_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::constants::{message, role};
+use crate::protocol::id::Ordinal;
 use crate::protocol::proto::{chat, extract, provider, session};
 use crate::support::text::Text;
 
@@ -110,6 +112,9 @@ impl Names {
             CallReport::Timed { first_byte_ms, first_token_ms } => {
                 provider::CallTiming { first_byte_ms, first_token_ms, correlation }.into()
             }
+            CallReport::BudgetNearlySpent(spent) => {
+                session::BudgetNearlySpent { correlation, ..spent }.into()
+            }
             CallReport::Counted(counts) => session::UsageTotals {
                 call: Some(counts.call),
                 run: Some(counts.run),
@@ -117,6 +122,22 @@ impl Names {
                 correlation,
             }
             .into(),
+        }
+    }
+
+    pub(super) fn compaction(&self, event: CompactionEvent, ordinal: Ordinal) -> Any {
+        let correlation = self.run();
+        match event {
+            CompactionEvent::Proposed(it) => {
+                session::CompactionProposed { correlation, ..it }.into()
+            }
+            CompactionEvent::Started(it) => session::CompactionStarted { correlation, ..it }.into(),
+            CompactionEvent::Done(it) => {
+                compacted(&it, ordinal, correlation.unwrap_or_default()).into()
+            }
+            CompactionEvent::Failed { reason } => {
+                session::CompactionFailed { reason, correlation }.into()
+            }
         }
     }
 

@@ -61,7 +61,7 @@ macro_rules! messages {
 
 messages! {
     rpc in "pinocchio.chatapp.rpc.v1":
-        ApproveRequest BackendEventFrame CancelRequest DoneFrame DropLastTurn EditRequest
+        ApproveRequest BackendEventFrame CancelRequest CompactRequest DoneFrame DropLastTurn EditRequest
         EnableRequest ErrorFrame HelloFrame Regenerate ReplacePrompt ResourceReference RpcLine
         RpcRequestLine ShutdownRequest SnapshotEntity SnapshotFrame SnapshotRequest SubmitPromptRequest
         SwitchModelRequest UiEventFrame;
@@ -83,7 +83,8 @@ messages! {
     tools in "duologue.tools.v1":
         ToolApprovalRequested ToolApprovalResolved ToolCallProgressed ToolServerChanged;
     session in "duologue.session.v1":
-        SteeringAccepted StoreDegraded TokenCounts TurnDropped TurnSummary UsageTotals;
+        BudgetNearlySpent Compacted CompactionFailed CompactionProposed CompactionStarted
+        Heartbeat SteeringAccepted StoreDegraded TokenCounts TurnDropped TurnSummary UsageTotals;
     provider in "duologue.provider.v1":
         AnswerTruncated CallTiming ModelSwitched RetryScheduled RetryStarted;
 }
@@ -152,7 +153,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 55);
+    assert_eq!(payloads, 61);
 }
 
 /// One line in wire format.

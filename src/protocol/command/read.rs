@@ -2,11 +2,13 @@
 
 use super::{
     Approve, CLIENT_TOOLS_MAX, Cancel, ClientTool, ClientToolResult, Command, CommandFault,
-    Decision, Edit, Extension, ModelChoice, Page, Prompt, Submit, ToolManifest, is_tool_name,
+    Compact, Decision, Edit, Enable, Extension, ModelChoice, Page, Prompt, Submit, ToolManifest,
+    is_tool_name,
 };
 use crate::protocol::any::Struct;
 use crate::protocol::attachment;
 use crate::protocol::constants::tool_result;
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::frontendtools::{
     FrontendToolDescriptor, FrontendToolManifestCommand, FrontendToolResultCommand,
@@ -14,11 +16,12 @@ use crate::protocol::proto::frontendtools::{
 };
 use crate::protocol::proto::rpc::rpc_request_line::Request as Member;
 use crate::protocol::proto::rpc::{
-    ApproveRequest, CancelRequest, SubmitPromptRequest, SwitchModelRequest,
+    ApproveRequest, CancelRequest, CompactRequest, EnableRequest, SubmitPromptRequest,
+    SwitchModelRequest,
 };
 use crate::protocol::proto::tools::ApprovalDecision;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Command {
@@ -32,12 +35,15 @@ impl Command {
             Member::Cancel(cancel) => Self::Cancel(Cancel::try_from(cancel)?),
             Member::Snapshot(snapshot) => Self::Snapshot(Page::from(snapshot)),
             Member::Shutdown(_) => Self::Shutdown,
-            Member::Enable(enable) => Self::Enable(extensions(&enable.extensions)?),
+            Member::Enable(enable) => Self::Enable(Enable::try_from(enable)?),
             Member::DeclareTools(message) => Self::DeclareTools(ToolManifest::try_from(message)?),
             Member::ToolResult(result) => Self::ToolResult(ClientToolResult::try_from(result)?),
             Member::Approve(approve) => Self::Approve(Approve::try_from(approve)?),
             Member::SwitchModel(switch) => Self::SwitchModel(ModelChoice::try_from(switch)?),
             Member::Edit(edit) => Self::Edit(Edit::try_from(edit)?),
+            Member::Compact(CompactRequest { instructions, keep_turns, decline }) => {
+                Self::Compact(Compact { instructions, keep_turns, decline })
+            }
         })
     }
 }
@@ -104,11 +110,21 @@ fn target(id: &str) -> Result<Option<RequestId>, CommandFault> {
     RequestId::parse(id).map_err(|error| CommandFault::IdTooLong("targetRequestId", error))
 }
 
-fn extensions(names: &[String]) -> Result<BTreeSet<Extension>, CommandFault> {
-    let known = |name: &String| {
-        Extension::named(name).ok_or_else(|| CommandFault::UnknownExtension(name.clone()))
-    };
-    names.iter().map(known).collect()
+impl TryFrom<EnableRequest> for Enable {
+    type Error = CommandFault;
+
+    fn try_from(enable: EnableRequest) -> Result<Self, CommandFault> {
+        let known = |name: &String| {
+            Extension::named(name).ok_or_else(|| CommandFault::UnknownExtension(name.clone()))
+        };
+        let extensions = enable.extensions.iter().map(known).collect::<Result<_, _>>()?;
+        let names = enable.events.iter().map(String::as_str);
+        let events = (!enable.events.is_empty()).then(|| EventFilter::new(names)).transpose();
+        let events = events.map_err(|reason| {
+            CommandFault::InvalidValue(format!("enable.events: {reason}; nothing was turned on"))
+        })?;
+        Ok(Self { extensions, events })
+    }
 }
 
 impl TryFrom<ApproveRequest> for Approve {

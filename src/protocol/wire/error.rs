@@ -56,6 +56,12 @@ named_enum! {
         SessionLocked = code::SESSION_LOCKED,
         /// There is no such prompt, or no turn, to drop.
         UnknownMessage = code::UNKNOWN_MESSAGE,
+        /// There is nothing that a summary could stand for.
+        NothingToCompact = code::NOTHING_TO_COMPACT,
+        /// The conversation was not compacted.
+        CompactionFailed = code::COMPACTION_FAILED,
+        /// The budget does not allow another provider call.
+        BudgetExhausted = code::BUDGET_EXHAUSTED,
     }
 }
 

@@ -25,6 +25,7 @@ fn read(line: &[u8]) -> String {
                 Command::Approve(_) => "approve".to_owned(),
                 Command::SwitchModel(_) => "switchModel".to_owned(),
                 Command::Edit(_) => "edit".to_owned(),
+                Command::Compact(_) => "compact".to_owned(),
                 Command::Rename(_) => "rename".to_owned(),
                 Command::NoteApproval(_) => "approval".to_owned(),
             };

@@ -2,8 +2,9 @@
 //! themselves, so a rule is parsed with the names of all servers: the part before one of its separators
 //! must be a server.
 
-use super::{NamedTool, SEPARATOR, fits};
+use super::{NamedTool, SEPARATOR};
 use crate::session::catalogue::sanitised;
+use crate::support::glob::fits;
 use crate::task::server::ServerName;
 
 /// The names of all servers.

@@ -25,6 +25,9 @@ impl Recorder {
     /// approval.
     pub(in crate::session) fn state(&self, request: Option<&RequestId>, span: Span) -> Frame {
         let mut snapshot = self.projections.timeline.snapshot(&self.session, span);
+        if self.is_on(Extension::Compaction) {
+            snapshot.entities.extend(self.projections.timeline.compactions(&self.session, span));
+        }
         if self.is_on(Extension::Approvals) {
             snapshot.entities.extend(self.projections.timeline.approvals(&self.session, span));
         }

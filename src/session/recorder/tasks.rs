@@ -6,7 +6,7 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::id::TaskId;
 use crate::session::Output;
 use crate::session::answer_extraction::AnswerExtraction;
-use crate::session::calls::{self, Available};
+use crate::session::calls::{self, Available, SummaryWanted};
 use crate::session::model::Selection;
 use crate::task::call::Purpose;
 use crate::task::server::ServerCall;
@@ -18,11 +18,12 @@ impl Recorder {
         &mut self,
         purpose: Purpose,
         tools: Arc<[ToolSpec]>,
-        selection: &Selection,
+        (selection, summary): (&Selection, Option<&SummaryWanted>),
     ) -> TaskId {
         let task = self.new_task();
         let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
-        let available = Available { transcript: &self.projections.transcript, tools, schema };
+        let transcript = &self.projections.transcript;
+        let available = Available { transcript, tools, schema, summary };
         self.push(Output::StartCall(task, calls::spec(purpose, available, selection)));
         task
     }

@@ -105,6 +105,9 @@ impl Run {
         self.report(recorder, Extension::Timing, timed);
         let counted = CallReport::Counted(recorder.projections.usage.counts().into());
         self.report(recorder, Extension::Usage, counted);
+        if let Some(spent) = recorder.nearly_spent() {
+            self.report(recorder, Extension::Usage, spent);
+        }
     }
 
     fn report_truncation(&mut self, recorder: &mut Recorder, class: FinishClass) {

@@ -28,13 +28,19 @@ impl Run {
         };
         let is_free = match &outcome {
             Outcome::Finished | Outcome::Stopped(_) => false,
-            Outcome::Failed(error) => matches!(error.stage, Stage::Init | Stage::Refused),
+            Outcome::Failed(error) => {
+                matches!(error.stage, Stage::Init | Stage::Budget | Stage::Refused)
+            }
         };
         let stop_reason = reason.to_owned();
         let finish = CallFinish { stop_reason, is_free, ..CallFinish::cut(class, ending) };
         self.close_call(recorder, now, finish);
         self.close_tools(recorder);
         self.scope.call = 0;
+        self.close_compaction(recorder);
+        if self.is_compaction {
+            return self.end_compaction(recorder, outcome);
+        }
         match outcome {
             Outcome::Finished => {
                 let duration_ms = now.since(self.started);

@@ -5,6 +5,7 @@ use crate::conversation::event::{
     Ending, Event, FinishClass, ProviderData, Recorded, Segment, ToolCall, Usage,
 };
 use crate::protocol::id::{RequestId, TaskId, ToolCallId};
+use crate::protocol::proto::session::WaitingFor;
 use crate::session::Uptime;
 use crate::support::text::Text;
 use crate::task::report::Retry;
@@ -46,6 +47,8 @@ pub(super) struct OpenTool {
     pub(super) is_asked: bool,
     pub(super) has_result: bool,
     pub(super) progress: ToolProgress,
+    /// When it began to wait for what it waits for.
+    pub(super) since: Uptime,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -146,6 +149,7 @@ impl Run {
             | Event::RunFailed { .. }
             | Event::TurnDropped { .. }
             | Event::TurnImported(_)
+            | Event::Compaction(_)
             | Event::Call(_)
             | Event::Session(_) => {}
         }
@@ -168,6 +172,7 @@ impl OpenTool {
             is_asked: false,
             has_result: false,
             progress: ToolProgress::Started,
+            since: Uptime::default(),
         }
     }
 }
@@ -209,6 +214,15 @@ impl OpenCall {
         }
         (self.asked, self.first_byte_ms, self.first_token_ms) = (now, None, None);
         Some((self.attempt, self.attempts_max?))
+    }
+
+    /// What is waited for as long as nothing more of the call is reported.
+    pub(super) fn waits_for(&self) -> WaitingFor {
+        match (self.is_retry_scheduled, self.first_byte_ms, self.first_token_ms) {
+            (true, _, _) => WaitingFor::Retry,
+            (false, None, None) => WaitingFor::ProviderConnecting,
+            (false, Some(_), _) | (false, None, Some(_)) => WaitingFor::ProviderSilent,
+        }
     }
 
     pub(super) fn response_started(&mut self, now: Uptime) {

@@ -60,6 +60,7 @@ impl Run {
                 let deadline = context.after(context.tools.rules().ask_ms);
                 let server = call.server.to_string();
                 open.progress = ToolProgress::Approval { call, deadline };
+                open.since = context.now;
                 self.record(context.recorder, Event::ApprovalRequested { tool, server, input });
             }
             Verdict::Client { .. } if !context.has_client => {
@@ -72,6 +73,7 @@ impl Run {
                 let wait_ms = if is_human { rules.ask_ms } else { rules.call_ms };
                 let deadline = context.after(wait_ms);
                 open.progress = ToolProgress::Client { deadline };
+                open.since = context.now;
                 self.execution_started(context, &tool, input);
                 let event = Event::ClientCallRequested { tool, input: arguments, is_human };
                 self.record(context.recorder, event);
@@ -92,9 +94,10 @@ impl Run {
         let call_ms = context.tools.rules().call_ms;
         let deadline = context.after(call_ms);
         let last_deadline = context.after(call_ms.saturating_mul(PROGRESS_TIMES_MAX));
-        let task = context.recorder.start_tool(call);
+        let (task, now) = (context.recorder.start_tool(call), context.now);
         let Some(open) = self.open_tool_mut(id) else { return };
         open.progress = ToolProgress::Executing { task, deadline, last_deadline };
+        open.since = now;
         let (tool, input) = (open.tool.clone(), open.input.clone());
         self.execution_started(context, &tool, input);
     }

@@ -121,6 +121,7 @@ fn engines() -> BTreeMap<EngineRef, EngineFacts> {
             model: model.to_owned(),
             provider: format!("{engine}.example"),
             settings: Arc::new(settings),
+            context_tokens: None,
         }
     };
     BTreeMap::from([

@@ -144,9 +144,14 @@ impl Ledger {
         let is_mine = request.session.as_ref().map(SessionId::as_str) == Some(&self.session)
             || request.session.is_none();
         let due = match request.command {
-            Command::Submit(_) | Command::Shutdown | Command::Edit(_) if is_mine => Due::WithRun,
+            Command::Submit(_) | Command::Shutdown | Command::Edit(_) | Command::Compact(_)
+                if is_mine =>
+            {
+                Due::WithRun
+            }
             Command::Submit(_)
             | Command::Edit(_)
+            | Command::Compact(_)
             | Command::Shutdown
             | Command::Cancel(_)
             | Command::Snapshot(_)

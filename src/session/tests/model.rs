@@ -277,6 +277,9 @@ impl Model {
             | Command::NoteApproval(_) => {
                 vec![done(id, "ok")]
             }
+            Command::Compact(_) if self.running.is_some() => refused(id, "session_busy"),
+            // No input of these tests makes one of a conversation.
+            Command::Compact(_) => refused(id, "nothing_to_compact"),
             Command::ToolResult(_) | Command::Approve(_) => refused(id, "unknown_tool_call"),
             Command::SwitchModel(_) if self.running.is_some() => refused(id, "session_busy"),
             Command::SwitchModel(ref choice) if is_wrong(choice) => refused(id, "invalid_settings"),
@@ -349,6 +352,7 @@ impl Model {
             CallEnd::Failed(why) => {
                 let code = match why.stage {
                     Stage::Init => "engine_init_failed",
+                    Stage::Budget => "budget_exhausted",
                     Stage::Refused | Stage::Run => "run_failed",
                 };
                 let id = self.running.clone().unwrap_or_default();

@@ -16,7 +16,9 @@ use crate::protocol::proto::chat::{ChatAttachment, ChatMessageEntity};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::proto::session::{StoreDegraded, TokenCounts};
+use crate::protocol::proto::session::{
+    BudgetNearlySpent, CompactionProposed, CompactionStarted, StoreDegraded, TokenCounts,
+};
 use crate::protocol::proto::tools::ToolServerChanged;
 use proptest::collection::vec;
 use proptest::option;
@@ -266,6 +268,10 @@ fn of_calls() -> impl Strategy<Value = Event> {
         (counts(), counts(), counts()).prop_map(|(call, run, session)| {
             CallReport::Counted(Box::new(CallCounts { call, run, session }))
         }),
+        (text(), text()).prop_map(|(cost, budget)| {
+            let (currency, correlation) = ("USD".to_owned(), None);
+            CallReport::BudgetNearlySpent(BudgetNearlySpent { cost, budget, currency, correlation })
+        }),
     ];
     prop_oneof![
         Just(Event::CallStarted),
@@ -291,6 +297,31 @@ fn of_calls() -> impl Strategy<Value = Event> {
     ]
 }
 
+fn of_compactions() -> impl Strategy<Value = Event> {
+    let counts = || (0..4_i32, any::<u64>(), any::<u64>());
+    let event = prop_oneof![
+        counts().prop_map(|(cause, tokens, context_tokens)| {
+            let correlation = None;
+            let proposed = CompactionProposed { cause, tokens, context_tokens, correlation };
+            CompactionEvent::Proposed(proposed)
+        }),
+        counts().prop_map(|(cause, tokens, context_tokens)| {
+            let correlation = None;
+            let started = CompactionStarted { cause, tokens, context_tokens, correlation };
+            CompactionEvent::Started(started)
+        }),
+        (any::<u32>(), shared(), vec(text(), 0..3), any::<[u64; 2]>()).prop_map(
+            |(through, summary, cleared, [tokens_before, tokens_after])| {
+                let cleared = cleared.into_iter().map(ToolCallId).collect();
+                let made = Compaction { through, summary, cleared, tokens_before, tokens_after };
+                CompactionEvent::Done(made.into())
+            }
+        ),
+        text().prop_map(|reason| CompactionEvent::Failed { reason }),
+    ];
+    event.prop_map(Event::Compaction)
+}
+
 fn of_session() -> impl Strategy<Value = Event> {
     let event = prop_oneof![
         chosen().prop_map(|choices| {
@@ -313,7 +344,7 @@ fn of_session() -> impl Strategy<Value = Event> {
 }
 
 fn row() -> impl Strategy<Value = Vec<Recorded>> {
-    let event = prop_oneof![of_prompts(), of_tools(), of_calls(), of_session()];
+    let event = prop_oneof![of_prompts(), of_tools(), of_calls(), of_compactions(), of_session()];
     vec((any::<u64>(), 0..3_u64, 0..3_u32, event), 1..12).prop_map(|events| {
         let recorded = events.into_iter().map(|(ordinal, run, call, event)| {
             let is_outside = matches!(event, Event::Session(_));
@@ -423,5 +454,5 @@ fn every_kind_that_is_written_can_be_read() {
         let is_unknown = event == Err(Unreadable::Value("a kind of event"));
         assert!(!is_unknown, "{}", member.name());
     }
-    assert_eq!(members.len(), 36);
+    assert_eq!(members.len(), 41);
 }

@@ -10,10 +10,10 @@ use crate::protocol::proto::chat::{
 use crate::protocol::proto::provider::{AnswerTruncated, ModelSwitched, RetryScheduled};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
-use crate::protocol::proto::session::{StoreDegraded, UsageTotals};
+use crate::protocol::proto::session::{Compacted, StoreDegraded, UsageTotals, WaitingFor};
 use crate::protocol::wire::Frame;
 use crate::stdio::how_far;
-use crate::tui::text::clean;
+use crate::tui::text::{clean, tokens};
 use std::time::Duration;
 
 impl State {
@@ -44,6 +44,10 @@ impl State {
     }
 
     fn event(&mut self, request: &str, event: UiEventFrame) {
+        // It has the ordinal of the event before it.
+        if let Some(Any::Heartbeat(heartbeat)) = &event.payload {
+            return self.heartbeat(heartbeat.waiting_for());
+        }
         if event.ordinal <= self.last_ordinal {
             return;
         }
@@ -138,10 +142,61 @@ impl State {
             self.counted(*totals);
         } else if let Any::TurnDropped(dropped) = payload {
             self.turn_dropped(&dropped);
+        } else if let Any::CompactionStarted(_) = payload {
+            self.compaction_begins(request);
+        } else if let Any::Compacted(compacted) = payload {
+            self.compacted(&compacted);
+        } else if let Any::CompactionFailed(failed) = payload {
+            self.not_compacted(&failed.reason);
+        } else if let Any::BudgetNearlySpent(it) = payload {
+            let [cost, budget, currency] = [&it.cost, &it.budget, &it.currency].map(|it| clean(it));
+            let text = format!("{cost} {currency} of the budget of {budget} are spent");
+            self.note(Note::Warning, text);
         } else if let Any::StoreDegraded(degraded) = payload {
             self.degraded(&degraded);
         } else if let Any::ChatRunFinished(finished) = payload {
             self.run_finished(&finished);
+        }
+    }
+
+    /// A request for it is no turn, and can be stopped like one.
+    fn compaction_begins(&mut self, request: &str) {
+        let now = self.now;
+        self.run.get_or_insert_with(|| Run::new(request.to_owned(), now));
+        self.phase(RunPhase::Compacting);
+    }
+
+    fn compacted(&mut self, compacted: &Compacted) {
+        let Compacted { tokens_before, tokens_after, through_turn_id, .. } = compacted;
+        self.status.context_tokens = *tokens_after;
+        let what = match through_turn_id.as_str() {
+            "" => "earlier results of tools are left out of what the model is sent".to_owned(),
+            turn => format!("the model is sent a summary in place of all up to {}", clean(turn)),
+        };
+        let (before, after) = (tokens(*tokens_before), tokens(*tokens_after));
+        self.note(Note::Information, format!("{what}: about {after} tokens in place of {before}"));
+    }
+
+    fn not_compacted(&mut self, reason: &str) {
+        let is_stopping = self.run.as_ref().is_some_and(|run| run.is_stopping);
+        if !is_stopping {
+            let text = format!("the conversation was not compacted: {}", clean(reason));
+            self.note(Note::Warning, text);
+        }
+    }
+
+    /// What people see of a decision or of tools says more.
+    fn heartbeat(&mut self, what: WaitingFor) {
+        match what {
+            WaitingFor::Unspecified
+            | WaitingFor::Tool
+            | WaitingFor::Approval
+            | WaitingFor::Retry
+            | WaitingFor::ClientTool => {}
+            WaitingFor::ProviderConnecting
+            | WaitingFor::ProviderSilent
+            | WaitingFor::Store
+            | WaitingFor::ToolServers => self.phase(RunPhase::Waiting(what)),
         }
     }
 

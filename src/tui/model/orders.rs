@@ -178,6 +178,7 @@ impl State {
             Command::Undo(turns) => return self.undo(turns),
             Command::Retry => return self.change_end(Edit::Regenerate),
             Command::Edit(text) => return self.edit_prompt(text),
+            Command::Compact(words) => return vec![Action::Request(Outgoing::Compact(words))],
             Command::Quit => return self.leave(),
         }
         Vec::new()

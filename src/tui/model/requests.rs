@@ -37,6 +37,8 @@ pub(crate) enum Outgoing {
     FollowServers,
     /// Give the conversation a title.
     Rename(String),
+    /// Have the model sent a summary in place of the earlier turns.
+    Compact(String),
     /// Drop the end of the conversation, and perhaps ask again.
     Edit(Edit),
     /// Ask a prompt in place of an earlier one. Of what goes with that, `removed` is left out, by ids,

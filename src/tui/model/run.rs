@@ -3,6 +3,7 @@
 use super::hint::About;
 use super::{Notice, Piece, State};
 use crate::protocol::constants::{done, tool_result};
+use crate::protocol::proto::session::WaitingFor;
 use crate::support::hidden::revealed;
 use crate::tui::markdown::{Block, Markdown};
 use crate::tui::text::{Cleaner, clean};
@@ -34,7 +35,16 @@ pub(crate) enum RunPhase {
     Thinking,
     Answering,
     Tools,
-    Retry { attempt: u32, attempts_max: u32, until: Duration, reason: String },
+    /// The earlier turns are summarized.
+    Compacting,
+    /// Nothing has happened for a while.
+    Waiting(WaitingFor),
+    Retry {
+        attempt: u32,
+        attempts_max: u32,
+        until: Duration,
+        reason: String,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -168,7 +178,10 @@ impl State {
     }
 
     pub(super) fn text_grows(&mut self, piece: &str) {
+        let now = self.now;
         let Some(run) = &mut self.run else { return };
+        // Also after a silence in the middle of it.
+        run.phase(RunPhase::Answering, now);
         let answer = run.text.get_or_insert_default();
         answer.push(piece);
         for block in answer.markdown.take_closed() {
@@ -200,6 +213,7 @@ impl State {
         if self.run.as_ref().is_some_and(|run| run.reasoning.is_none()) {
             self.reasoning_begins();
         }
+        self.phase(RunPhase::Thinking);
         let Some(reasoning) = self.run.as_mut().and_then(|run| run.reasoning.as_mut()) else {
             return;
         };

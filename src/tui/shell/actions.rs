@@ -5,7 +5,8 @@ use super::command::Running;
 use super::{LEAVE_MAX, Lending, STOP_TIME, Shell, files};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::{
-    Approve, Cancel, Command, Edit, Extension, ModelChoice, Prompt, Replacement, Submit,
+    Approve, Cancel, Command, Compact, Edit, Enable, Extension, ModelChoice, Prompt, Replacement,
+    Submit,
 };
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
@@ -169,8 +170,15 @@ impl Shell<'_> {
                 call: ToolCallId(call.clone()),
                 decision: decision.clone(),
             }),
-            Outgoing::FollowServers => Command::Enable(BTreeSet::from([Extension::ToolServers])),
+            Outgoing::FollowServers => {
+                let extensions = BTreeSet::from([Extension::ToolServers]);
+                Command::Enable(Enable { extensions, events: None })
+            }
             Outgoing::Rename(title) => Command::Rename(title.clone()),
+            Outgoing::Compact(words) => {
+                let instructions = words.clone();
+                Command::Compact(Compact { instructions, ..Compact::default() })
+            }
             Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::Replace { message_id, prompt, removed, mentions } => {
                 let Some(prompt) = Prompt::new(prompt.clone()) else { return };

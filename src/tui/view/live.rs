@@ -6,8 +6,9 @@ use super::lists::{candidates, list, search};
 use super::look::{Look, Part};
 use super::pieces::{arguments, wrapped};
 use super::{one_line, seconds, styled};
+use crate::stdio::waiting_text;
 use crate::tui::model::{Approval, Run, RunPhase, Size, State, Status, ToolState, retrying};
-use crate::tui::text::{Line, Span, width};
+use crate::tui::text::{Line, Span, tokens, width};
 use std::time::Duration;
 
 /// Rows of reasoning that are shown while it streams.
@@ -219,6 +220,8 @@ fn step(state: &State, run: &Run) -> String {
         RunPhase::Thinking => "thinking".to_owned(),
         RunPhase::Answering => "answering".to_owned(),
         RunPhase::Tools => "running tools".to_owned(),
+        RunPhase::Compacting => "summarizing the earlier turns".to_owned(),
+        RunPhase::Waiting(what) => waiting_text(*what).to_owned(),
         RunPhase::Retry { attempt, attempts_max, until, reason } => {
             retrying(until.saturating_sub(state.now), *attempt, *attempts_max, reason)
         }
@@ -350,7 +353,7 @@ fn status_text(state: &State) -> String {
     let mode = if state.is_in_normal_mode() { "NORMAL" } else { "" };
     let mut parts = vec![mode.to_owned(), status.answers_with()];
     if status.input_tokens + status.output_tokens > 0 {
-        let (input, output) = (count(status.input_tokens), count(status.output_tokens));
+        let (input, output) = (tokens(status.input_tokens), tokens(status.output_tokens));
         parts.push(format!("{input} in, {output} out"));
     }
     parts.extend(context(status));
@@ -365,22 +368,13 @@ fn status_text(state: &State) -> String {
 
 /// How much of what the model can be sent is in use.
 fn context(status: &Status) -> Option<String> {
-    let used = count(status.context_tokens);
+    let used = tokens(status.context_tokens);
     let Some(size) = status.context_size else {
         return (status.context_tokens > 0).then(|| format!("context {used}"));
     };
     let per_cent = status.context_tokens.saturating_mul(100) / size;
     (status.context_tokens > 0)
-        .then(|| format!("context {used} of {} ({per_cent} %)", count(size.get())))
-}
-
-/// A number of tokens.
-fn count(tokens: u64) -> String {
-    match tokens {
-        0..10_000 => tokens.to_string(),
-        10_000..1_000_000 => format!("{}k", tokens / 1000),
-        _ => format!("{}.{}M", tokens / 1_000_000, tokens / 100_000 % 10),
-    }
+        .then(|| format!("context {used} of {} ({per_cent} %)", tokens(size.get())))
 }
 
 #[cfg(test)]

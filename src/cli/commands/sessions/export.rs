@@ -28,6 +28,8 @@ struct Whole<'a> {
     snapshot_ordinal: String,
     entities: &'a [SnapshotEntity],
     turns: Vec<&'a TurnSummary>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    compactions: &'a [SnapshotEntity],
     usage: &'a TokenCounts,
 }
 
@@ -138,6 +140,7 @@ impl<'a> Whole<'a> {
             snapshot_ordinal: found.state.snapshot_ordinal.to_string(),
             entities: &found.state.entities,
             turns: found.summaries.turns().iter().map(|turn| &turn.summary).collect(),
+            compactions: &found.compactions,
             usage: found.summaries.totals(),
         }
     }

@@ -1,7 +1,7 @@
 //! Parts of a conversation: what a snapshot may leave out, as it is that of a run or of a page, and what
 //! was dropped.
 
-use super::{Conversation, Entity, Origin};
+use super::{Conversation, Entity, Origin, is_apart};
 use crate::conformance::check::names::{Name, Namer, shown};
 use crate::conformance::check::rule::{Report, Rule};
 use crate::conformance::check::runs::Runs;
@@ -52,7 +52,7 @@ impl Conversation {
         let is_of_session = |at: &usize| expected.get(*at).is_none_or(|(created, _)| *created > 0);
         let first = if is_of_session(&first) { first } else { 0 };
         let expected: HashSet<u64> = expected[first..].iter().map(|(_, key)| *key).collect();
-        let shown = || frame.entities.iter().filter(|entity| entity.kind != kind::TOOL_APPROVAL);
+        let shown = || frame.entities.iter().filter(|entity| !is_apart(&entity.kind));
         if !shown().is_sorted_by_key(|entity| entity.created_ordinal) {
             let message = "the part of the conversation is not in the order of its creation";
             report.add(Rule::SnapshotEntity, message);

@@ -4,8 +4,8 @@
 // @generated from file duologue/session/v1/session.proto (package duologue.session.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { CorrelationInfo } from "../../../pinocchio/chatapp/v1/chat_pb.js";
 import { file_pinocchio_chatapp_v1_chat } from "../../../pinocchio/chatapp/v1/chat_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file duologue/session/v1/session.proto.
  */
 export const file_duologue_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFkdW9sb2d1ZS9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2R1b2xvZ3VlLnNlc3Npb24udjEifQoQU3RlZXJpbmdBY2NlcHRlZBISCgptZXNzYWdlX2lkGAEgASgJEhkKEXRhcmdldF9yZXF1ZXN0X2lkGAIgASgJEjoKC2NvcnJlbGF0aW9uGAMgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvImYKC1R1cm5Ecm9wcGVkEhkKEXByb21wdF9tZXNzYWdlX2lkGAEgASgJEhMKC21lc3NhZ2VfaWRzGAIgAygJEhUKDXRvb2xfY2FsbF9pZHMYAyADKAkSEAoIdHVybl9pZHMYBCADKAki2wEKC1VzYWdlVG90YWxzEi4KBGNhbGwYASABKAsyIC5kdW9sb2d1ZS5zZXNzaW9uLnYxLlRva2VuQ291bnRzEi0KA3J1bhgCIAEoCzIgLmR1b2xvZ3VlLnNlc3Npb24udjEuVG9rZW5Db3VudHMSMQoHc2Vzc2lvbhgDIAEoCzIgLmR1b2xvZ3VlLnNlc3Npb24udjEuVG9rZW5Db3VudHMSOgoLY29ycmVsYXRpb24YBCABKAsyJS5waW5vY2NoaW8uY2hhdGFwcC52MS5Db3JyZWxhdGlvbkluZm8i2wEKC1Rva2VuQ291bnRzEhYKDnByb3ZpZGVyX2NhbGxzGAEgASgNEhQKDGlucHV0X3Rva2VucxgCIAEoBBIVCg1vdXRwdXRfdG9rZW5zGAMgASgEEhUKDWNhY2hlZF90b2tlbnMYBCABKAQSHQoVY2FjaGVfY3JlYXRpb25fdG9rZW5zGAUgASgEEhgKEHJlYXNvbmluZ190b2tlbnMYBiABKAQSDAoEY29zdBgHIAEoCRIQCghjdXJyZW5jeRgIIAEoCRIXCg91bmNvdW50ZWRfY2FsbHMYCSABKA0i1wEKC1R1cm5TdW1tYXJ5Eg4KBmVuZ2luZRgBIAEoCRINCgVtb2RlbBgCIAEoCRISCgpzdGFydGVkX2F0GAMgASgJEhgKC2R1cmF0aW9uX21zGAQgASgDSACIAQESLwoFdXNhZ2UYBSABKAsyIC5kdW9sb2d1ZS5zZXNzaW9uLnYxLlRva2VuQ291bnRzEjoKC2NvcnJlbGF0aW9uGAYgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvQg4KDF9kdXJhdGlvbl9tcyI+Cg1TdG9yZURlZ3JhZGVkEg4KBnJlYXNvbhgBIAEoCRIdChVmaXJzdF9taXNzaW5nX29yZGluYWwYAiABKARCL1otZHVvbG9ndWUvZ2VuL2dvL2R1b2xvZ3VlL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_pinocchio_chatapp_v1_chat]);
+  fileDesc("CiFkdW9sb2d1ZS9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2R1b2xvZ3VlLnNlc3Npb24udjEifQoQU3RlZXJpbmdBY2NlcHRlZBISCgptZXNzYWdlX2lkGAEgASgJEhkKEXRhcmdldF9yZXF1ZXN0X2lkGAIgASgJEjoKC2NvcnJlbGF0aW9uGAMgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvImYKC1R1cm5Ecm9wcGVkEhkKEXByb21wdF9tZXNzYWdlX2lkGAEgASgJEhMKC21lc3NhZ2VfaWRzGAIgAygJEhUKDXRvb2xfY2FsbF9pZHMYAyADKAkSEAoIdHVybl9pZHMYBCADKAki2wEKC1VzYWdlVG90YWxzEi4KBGNhbGwYASABKAsyIC5kdW9sb2d1ZS5zZXNzaW9uLnYxLlRva2VuQ291bnRzEi0KA3J1bhgCIAEoCzIgLmR1b2xvZ3VlLnNlc3Npb24udjEuVG9rZW5Db3VudHMSMQoHc2Vzc2lvbhgDIAEoCzIgLmR1b2xvZ3VlLnNlc3Npb24udjEuVG9rZW5Db3VudHMSOgoLY29ycmVsYXRpb24YBCABKAsyJS5waW5vY2NoaW8uY2hhdGFwcC52MS5Db3JyZWxhdGlvbkluZm8i2wEKC1Rva2VuQ291bnRzEhYKDnByb3ZpZGVyX2NhbGxzGAEgASgNEhQKDGlucHV0X3Rva2VucxgCIAEoBBIVCg1vdXRwdXRfdG9rZW5zGAMgASgEEhUKDWNhY2hlZF90b2tlbnMYBCABKAQSHQoVY2FjaGVfY3JlYXRpb25fdG9rZW5zGAUgASgEEhgKEHJlYXNvbmluZ190b2tlbnMYBiABKAQSDAoEY29zdBgHIAEoCRIQCghjdXJyZW5jeRgIIAEoCRIXCg91bmNvdW50ZWRfY2FsbHMYCSABKA0i1wEKC1R1cm5TdW1tYXJ5Eg4KBmVuZ2luZRgBIAEoCRINCgVtb2RlbBgCIAEoCRISCgpzdGFydGVkX2F0GAMgASgJEhgKC2R1cmF0aW9uX21zGAQgASgDSACIAQESLwoFdXNhZ2UYBSABKAsyIC5kdW9sb2d1ZS5zZXNzaW9uLnYxLlRva2VuQ291bnRzEjoKC2NvcnJlbGF0aW9uGAYgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvQg4KDF9kdXJhdGlvbl9tcyI+Cg1TdG9yZURlZ3JhZGVkEg4KBnJlYXNvbhgBIAEoCRIdChVmaXJzdF9taXNzaW5nX29yZGluYWwYAiABKAQipwEKCUhlYXJ0YmVhdBI0Cgt3YWl0aW5nX2ZvchgBIAEoDjIfLmR1b2xvZ3VlLnNlc3Npb24udjEuV2FpdGluZ0ZvchIRCgl3YWl0ZWRfbXMYAiABKAQSFQoNdG9vbF9jYWxsX2lkcxgDIAMoCRI6Cgtjb3JyZWxhdGlvbhgEIAEoCzIlLnBpbm9jY2hpby5jaGF0YXBwLnYxLkNvcnJlbGF0aW9uSW5mbyKtAQoSQ29tcGFjdGlvblByb3Bvc2VkEjMKBWNhdXNlGAEgASgOMiQuZHVvbG9ndWUuc2Vzc2lvbi52MS5Db21wYWN0aW9uQ2F1c2USDgoGdG9rZW5zGAIgASgEEhYKDmNvbnRleHRfdG9rZW5zGAMgASgEEjoKC2NvcnJlbGF0aW9uGAQgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvIqwBChFDb21wYWN0aW9uU3RhcnRlZBIzCgVjYXVzZRgBIAEoDjIkLmR1b2xvZ3VlLnNlc3Npb24udjEuQ29tcGFjdGlvbkNhdXNlEg4KBnRva2VucxgCIAEoBBIWCg5jb250ZXh0X3Rva2VucxgDIAEoBBI6Cgtjb3JyZWxhdGlvbhgEIAEoCzIlLnBpbm9jY2hpby5jaGF0YXBwLnYxLkNvcnJlbGF0aW9uSW5mbyLUAQoJQ29tcGFjdGVkEhUKDWNvbXBhY3Rpb25faWQYASABKAkSFwoPdGhyb3VnaF90dXJuX2lkGAIgASgJEg8KB3N1bW1hcnkYAyABKAkSHQoVY2xlYXJlZF90b29sX2NhbGxfaWRzGAQgAygJEhUKDXRva2Vuc19iZWZvcmUYBSABKAQSFAoMdG9rZW5zX2FmdGVyGAYgASgEEjoKC2NvcnJlbGF0aW9uGAcgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvIl4KEENvbXBhY3Rpb25GYWlsZWQSDgoGcmVhc29uGAEgASgJEjoKC2NvcnJlbGF0aW9uGAIgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvIn8KEUJ1ZGdldE5lYXJseVNwZW50EgwKBGNvc3QYASABKAkSDgoGYnVkZ2V0GAIgASgJEhAKCGN1cnJlbmN5GAMgASgJEjoKC2NvcnJlbGF0aW9uGAQgASgLMiUucGlub2NjaGlvLmNoYXRhcHAudjEuQ29ycmVsYXRpb25JbmZvKqgBCgpXYWl0aW5nRm9yEhsKF1dBSVRJTkdfRk9SX1VOU1BFQ0lGSUVEEAASFwoTUFJPVklERVJfQ09OTkVDVElORxABEhMKD1BST1ZJREVSX1NJTEVOVBACEggKBFRPT0wQAxIMCghBUFBST1ZBTBAEEgkKBVJFVFJZEAUSCQoFU1RPUkUQBhIPCgtDTElFTlRfVE9PTBAHEhAKDFRPT0xfU0VSVkVSUxAIKlkKD0NvbXBhY3Rpb25DYXVzZRIgChxDT01QQUNUSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASCQoFTElNSVQQARIMCghPVkVSRkxPVxACEgsKB1JFUVVFU1QQA0IvWi1kdW9sb2d1ZS9nZW4vZ28vZHVvbG9ndWUvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_pinocchio_chatapp_v1_chat]);
 
 /**
  * A submit with `target_request_id` has joined the run that it named (extension `steer`). Its `done`
@@ -303,4 +303,383 @@ export type StoreDegraded = Message<"duologue.session.v1.StoreDegraded"> & {
  */
 export const StoreDegradedSchema: GenMessage<StoreDegraded> = /*@__PURE__*/
   messageDesc(file_duologue_session_v1_session, 5);
+
+/**
+ * A sign of life of a run of which nothing else was written for a while (extension `heartbeats`). It has the
+ * ordinal of the event before it, and is not stored.
+ *
+ * @generated from message duologue.session.v1.Heartbeat
+ */
+export type Heartbeat = Message<"duologue.session.v1.Heartbeat"> & {
+  /**
+   * What the run waits for.
+   *
+   * @generated from field: duologue.session.v1.WaitingFor waiting_for = 1;
+   */
+  waitingFor: WaitingFor;
+
+  /**
+   * How long it has waited for that, in milliseconds.
+   *
+   * @generated from field: uint64 waited_ms = 2;
+   */
+  waitedMs: bigint;
+
+  /**
+   * Ids of the tool calls that it waits for.
+   *
+   * @generated from field: repeated string tool_call_ids = 3;
+   */
+  toolCallIds: string[];
+
+  /**
+   * Ids that tie the event to its session, run, turn and provider call.
+   *
+   * @generated from field: pinocchio.chatapp.v1.CorrelationInfo correlation = 4;
+   */
+  correlation?: CorrelationInfo | undefined;
+};
+
+/**
+ * Describes the message duologue.session.v1.Heartbeat.
+ * Use `create(HeartbeatSchema)` to create a new message.
+ */
+export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
+  messageDesc(file_duologue_session_v1_session, 6);
+
+/**
+ * The run waits for the client to decide whether the conversation is compacted (extension `compaction`): with
+ * `compact`.
+ *
+ * @generated from message duologue.session.v1.CompactionProposed
+ */
+export type CompactionProposed = Message<"duologue.session.v1.CompactionProposed"> & {
+  /**
+   * Why.
+   *
+   * @generated from field: duologue.session.v1.CompactionCause cause = 1;
+   */
+  cause: CompactionCause;
+
+  /**
+   * Tokens that the model would be sent, as far as they are known.
+   *
+   * @generated from field: uint64 tokens = 2;
+   */
+  tokens: bigint;
+
+  /**
+   * Tokens of the most that the model can be sent; 0 if that is not known.
+   *
+   * @generated from field: uint64 context_tokens = 3;
+   */
+  contextTokens: bigint;
+
+  /**
+   * Ids that tie the event to its session, run and turn.
+   *
+   * @generated from field: pinocchio.chatapp.v1.CorrelationInfo correlation = 4;
+   */
+  correlation?: CorrelationInfo | undefined;
+};
+
+/**
+ * Describes the message duologue.session.v1.CompactionProposed.
+ * Use `create(CompactionProposedSchema)` to create a new message.
+ */
+export const CompactionProposedSchema: GenMessage<CompactionProposed> = /*@__PURE__*/
+  messageDesc(file_duologue_session_v1_session, 7);
+
+/**
+ * The conversation is being compacted (extension `compaction`). Compacted or CompactionFailed follows.
+ *
+ * @generated from message duologue.session.v1.CompactionStarted
+ */
+export type CompactionStarted = Message<"duologue.session.v1.CompactionStarted"> & {
+  /**
+   * Why.
+   *
+   * @generated from field: duologue.session.v1.CompactionCause cause = 1;
+   */
+  cause: CompactionCause;
+
+  /**
+   * Tokens that the model would be sent, as far as they are known.
+   *
+   * @generated from field: uint64 tokens = 2;
+   */
+  tokens: bigint;
+
+  /**
+   * Tokens of the most that the model can be sent; 0 if that is not known.
+   *
+   * @generated from field: uint64 context_tokens = 3;
+   */
+  contextTokens: bigint;
+
+  /**
+   * Ids that tie the event to its session, run and turn.
+   *
+   * @generated from field: pinocchio.chatapp.v1.CorrelationInfo correlation = 4;
+   */
+  correlation?: CorrelationInfo | undefined;
+};
+
+/**
+ * Describes the message duologue.session.v1.CompactionStarted.
+ * Use `create(CompactionStartedSchema)` to create a new message.
+ */
+export const CompactionStartedSchema: GenMessage<CompactionStarted> = /*@__PURE__*/
+  messageDesc(file_duologue_session_v1_session, 8);
+
+/**
+ * The conversation was compacted (extension `compaction`): what the model is sent from here on in place of
+ * earlier turns and results. People see the conversation as before. Also the payload of an entity.
+ *
+ * @generated from message duologue.session.v1.Compacted
+ */
+export type Compacted = Message<"duologue.session.v1.Compacted"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string compaction_id = 1;
+   */
+  compactionId: string;
+
+  /**
+   * Id of the last turn that the summary stands for; empty if there is none, and results alone were left out.
+   *
+   * @generated from field: string through_turn_id = 2;
+   */
+  throughTurnId: string;
+
+  /**
+   * The summary of everything up to that turn.
+   *
+   * @generated from field: string summary = 3;
+   */
+  summary: string;
+
+  /**
+   * Ids of the tool calls whose results the model is sent a note for.
+   *
+   * @generated from field: repeated string cleared_tool_call_ids = 4;
+   */
+  clearedToolCallIds: string[];
+
+  /**
+   * Tokens that the model would have been sent before, as far as they are known.
+   *
+   * @generated from field: uint64 tokens_before = 5;
+   */
+  tokensBefore: bigint;
+
+  /**
+   * Tokens that it would be sent now; an estimate.
+   *
+   * @generated from field: uint64 tokens_after = 6;
+   */
+  tokensAfter: bigint;
+
+  /**
+   * Ids that tie the event to its session, run and turn.
+   *
+   * @generated from field: pinocchio.chatapp.v1.CorrelationInfo correlation = 7;
+   */
+  correlation?: CorrelationInfo | undefined;
+};
+
+/**
+ * Describes the message duologue.session.v1.Compacted.
+ * Use `create(CompactedSchema)` to create a new message.
+ */
+export const CompactedSchema: GenMessage<Compacted> = /*@__PURE__*/
+  messageDesc(file_duologue_session_v1_session, 9);
+
+/**
+ * The conversation was not compacted, and is as it was (extension `compaction`).
+ *
+ * @generated from message duologue.session.v1.CompactionFailed
+ */
+export type CompactionFailed = Message<"duologue.session.v1.CompactionFailed"> & {
+  /**
+   * Why not, for people.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * Ids that tie the event to its session, run and turn.
+   *
+   * @generated from field: pinocchio.chatapp.v1.CorrelationInfo correlation = 2;
+   */
+  correlation?: CorrelationInfo | undefined;
+};
+
+/**
+ * Describes the message duologue.session.v1.CompactionFailed.
+ * Use `create(CompactionFailedSchema)` to create a new message.
+ */
+export const CompactionFailedSchema: GenMessage<CompactionFailed> = /*@__PURE__*/
+  messageDesc(file_duologue_session_v1_session, 10);
+
+/**
+ * Most of the budget is spent (extension `usage`); once in a process.
+ *
+ * @generated from message duologue.session.v1.BudgetNearlySpent
+ */
+export type BudgetNearlySpent = Message<"duologue.session.v1.BudgetNearlySpent"> & {
+  /**
+   * The cost so far, as a decimal number.
+   *
+   * @generated from field: string cost = 1;
+   */
+  cost: string;
+
+  /**
+   * The budget, as a decimal number.
+   *
+   * @generated from field: string budget = 2;
+   */
+  budget: string;
+
+  /**
+   * The currency of both.
+   *
+   * @generated from field: string currency = 3;
+   */
+  currency: string;
+
+  /**
+   * Ids that tie the event to its session, run, turn and provider call.
+   *
+   * @generated from field: pinocchio.chatapp.v1.CorrelationInfo correlation = 4;
+   */
+  correlation?: CorrelationInfo | undefined;
+};
+
+/**
+ * Describes the message duologue.session.v1.BudgetNearlySpent.
+ * Use `create(BudgetNearlySpentSchema)` to create a new message.
+ */
+export const BudgetNearlySpentSchema: GenMessage<BudgetNearlySpent> = /*@__PURE__*/
+  messageDesc(file_duologue_session_v1_session, 11);
+
+/**
+ * What a run waits for.
+ *
+ * @generated from enum duologue.session.v1.WaitingFor
+ */
+export enum WaitingFor {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: WAITING_FOR_UNSPECIFIED = 0;
+   */
+  WAITING_FOR_UNSPECIFIED = 0,
+
+  /**
+   * The beginning of the provider's response.
+   *
+   * @generated from enum value: PROVIDER_CONNECTING = 1;
+   */
+  PROVIDER_CONNECTING = 1,
+
+  /**
+   * More of the provider's response.
+   *
+   * @generated from enum value: PROVIDER_SILENT = 2;
+   */
+  PROVIDER_SILENT = 2,
+
+  /**
+   * A tool that a server runs.
+   *
+   * @generated from enum value: TOOL = 3;
+   */
+  TOOL = 3,
+
+  /**
+   * A decision about a tool call.
+   *
+   * @generated from enum value: APPROVAL = 4;
+   */
+  APPROVAL = 4,
+
+  /**
+   * The time at which a request that has failed is sent again.
+   *
+   * @generated from enum value: RETRY = 5;
+   */
+  RETRY = 5,
+
+  /**
+   * The store: what has happened is not stored yet, and so not shown.
+   *
+   * @generated from enum value: STORE = 6;
+   */
+  STORE = 6,
+
+  /**
+   * A tool that the client runs.
+   *
+   * @generated from enum value: CLIENT_TOOL = 7;
+   */
+  CLIENT_TOOL = 7,
+
+  /**
+   * Tool servers that are being started.
+   *
+   * @generated from enum value: TOOL_SERVERS = 8;
+   */
+  TOOL_SERVERS = 8,
+}
+
+/**
+ * Describes the enum duologue.session.v1.WaitingFor.
+ */
+export const WaitingForSchema: GenEnum<WaitingFor> = /*@__PURE__*/
+  enumDesc(file_duologue_session_v1_session, 0);
+
+/**
+ * Why the conversation is compacted.
+ *
+ * @generated from enum duologue.session.v1.CompactionCause
+ */
+export enum CompactionCause {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: COMPACTION_CAUSE_UNSPECIFIED = 0;
+   */
+  COMPACTION_CAUSE_UNSPECIFIED = 0,
+
+  /**
+   * The next provider call would come close to the most that the model can be sent.
+   *
+   * @generated from enum value: LIMIT = 1;
+   */
+  LIMIT = 1,
+
+  /**
+   * The provider has refused a call, because the conversation is too long for the model.
+   *
+   * @generated from enum value: OVERFLOW = 2;
+   */
+  OVERFLOW = 2,
+
+  /**
+   * The client has asked for it.
+   *
+   * @generated from enum value: REQUEST = 3;
+   */
+  REQUEST = 3,
+}
+
+/**
+ * Describes the enum duologue.session.v1.CompactionCause.
+ */
+export const CompactionCauseSchema: GenEnum<CompactionCause> = /*@__PURE__*/
+  enumDesc(file_duologue_session_v1_session, 1);
 

@@ -20,7 +20,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file pinocchio/chatapp/rpc/v1/rpc.proto.
  */
 export const file_pinocchio_chatapp_rpc_v1_rpc: GenFile = /*@__PURE__*/
-  fileDesc("CiJwaW5vY2NoaW8vY2hhdGFwcC9ycGMvdjEvcnBjLnByb3RvEhhwaW5vY2NoaW8uY2hhdGFwcC5ycGMudjEitAMKB1JwY0xpbmUSDwoHdmVyc2lvbhgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSNQoFaGVsbG8YCiABKAsyJC5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuSGVsbG9GcmFtZUgAEjsKCHNuYXBzaG90GAsgASgLMicucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLlNuYXBzaG90RnJhbWVIABI6Cgh1aV9ldmVudBgMIAEoCzImLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5VaUV2ZW50RnJhbWVIABJECg1iYWNrZW5kX2V2ZW50GA0gASgLMisucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLkJhY2tlbmRFdmVudEZyYW1lSAASNQoFZXJyb3IYDiABKAsyJC5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuRXJyb3JGcmFtZUgAEjMKBGRvbmUYDyABKAsyIy5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuRG9uZUZyYW1lSABCBwoFZnJhbWVKBQhkEMgBIoAGCg5ScGNSZXF1ZXN0TGluZRIPCgd2ZXJzaW9uGAEgASgNEhIKCnNlc3Npb25faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRI/CgZzdWJtaXQYCiABKAsyLS5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuU3VibWl0UHJvbXB0UmVxdWVzdEgAEjkKBmNhbmNlbBgLIAEoCzInLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5DYW5jZWxSZXF1ZXN0SAASPQoIc25hcHNob3QYDCABKAsyKS5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuU25hcHNob3RSZXF1ZXN0SAASPQoIc2h1dGRvd24YDSABKAsyKS5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuU2h1dGRvd25SZXF1ZXN0SAASOgoGZW5hYmxlGMgBIAEoCzInLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5FbmFibGVSZXF1ZXN0SAASWQoNZGVjbGFyZV90b29scxjJASABKAsyPy5waW5vY2NoaW8uY2hhdGFwcC5mcm9udGVuZHRvb2xzLnYxLkZyb250ZW5kVG9vbE1hbmlmZXN0Q29tbWFuZEgAElUKC3Rvb2xfcmVzdWx0GMoBIAEoCzI9LnBpbm9jY2hpby5jaGF0YXBwLmZyb250ZW5kdG9vbHMudjEuRnJvbnRlbmRUb29sUmVzdWx0Q29tbWFuZEgAEjwKB2FwcHJvdmUYywEgASgLMigucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLkFwcHJvdmVSZXF1ZXN0SAASRQoMc3dpdGNoX21vZGVsGMwBIAEoCzIsLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5Td2l0Y2hNb2RlbFJlcXVlc3RIABI2CgRlZGl0GM0BIAEoCzIlLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5FZGl0UmVxdWVzdEgAQgkKB3JlcXVlc3RKBQhkEMgBIp0CChNTdWJtaXRQcm9tcHRSZXF1ZXN0Eg4KBnByb21wdBgBIAEoCRIaChF0YXJnZXRfcmVxdWVzdF9pZBjIASABKAkSOgoLYXR0YWNobWVudHMYyQEgAygLMiQucGlub2NjaGlvLmNoYXRhcHAudjEuQ2hhdEF0dGFjaG1lbnQSKgoIc2V0dGluZ3MYygEgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIxCg9yZXNwb25zZV9zY2hlbWEYywEgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBI/CglyZXNvdXJjZXMYzAEgAygLMisucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLlJlc291cmNlUmVmZXJlbmNlIjAKEVJlc291cmNlUmVmZXJlbmNlEg4KBnNlcnZlchgBIAEoCRILCgN1cmkYAiABKAkibwoSU3dpdGNoTW9kZWxSZXF1ZXN0Eg8KB3Byb2ZpbGUYASABKAkSDgoGZW5naW5lGAIgASgJEg0KBW1vZGVsGAMgASgJEikKCHNldHRpbmdzGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCI9Cg1DYW5jZWxSZXF1ZXN0EhoKEXRhcmdldF9yZXF1ZXN0X2lkGMgBIAEoCRIQCgd3YWl0aW5nGMkBIAEoCCIjCg1FbmFibGVSZXF1ZXN0EhIKCmV4dGVuc2lvbnMYASADKAkibQoOQXBwcm92ZVJlcXVlc3QSFAoMdG9vbF9jYWxsX2lkGAEgASgJEjUKCGRlY2lzaW9uGAIgASgOMiMuZHVvbG9ndWUudG9vbHMudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YAyABKAkizwEKC0VkaXRSZXF1ZXN0EkAKDmRyb3BfbGFzdF90dXJuGAEgASgLMiYucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLkRyb3BMYXN0VHVybkgAEjoKCnJlZ2VuZXJhdGUYAiABKAsyJC5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuUmVnZW5lcmF0ZUgAEjoKB3JlcGxhY2UYAyABKAsyJy5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuUmVwbGFjZVByb21wdEgAQgYKBGVkaXQiDgoMRHJvcExhc3RUdXJuIgwKClJlZ2VuZXJhdGUizgEKDVJlcGxhY2VQcm9tcHQSEgoKbWVzc2FnZV9pZBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSOQoLYXR0YWNobWVudHMYAyADKAsyJC5waW5vY2NoaW8uY2hhdGFwcC52MS5DaGF0QXR0YWNobWVudBIeChZyZW1vdmVkX2F0dGFjaG1lbnRfaWRzGAQgAygJEj4KCXJlc291cmNlcxgFIAMoCzIrLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5SZXNvdXJjZVJlZmVyZW5jZSJSCg9TbmFwc2hvdFJlcXVlc3QSFgoNc2luY2Vfb3JkaW5hbBjIASABKAQSDgoFbGltaXQYyQEgASgNEhcKDmJlZm9yZV9vcmRpbmFsGMoBIAEoBCIRCg9TaHV0ZG93blJlcXVlc3QiRAoKSGVsbG9GcmFtZRIQCghwcm90b2NvbBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSFAoMY2FwYWJpbGl0aWVzGAMgAygJImUKDVNuYXBzaG90RnJhbWUSGAoQc25hcHNob3Rfb3JkaW5hbBgBIAEoBBI6CghlbnRpdGllcxgCIAMoCzIoLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5TbmFwc2hvdEVudGl0eSKZAQoOU25hcHNob3RFbnRpdHkSDAoEa2luZBgBIAEoCRIKCgJpZBgCIAEoCRIXCg9jcmVhdGVkX29yZGluYWwYAyABKAQSGgoSbGFzdF9ldmVudF9vcmRpbmFsGAQgASgEEhEKCXRvbWJzdG9uZRgFIAEoCBIlCgdwYXlsb2FkGAYgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueSJUCgxVaUV2ZW50RnJhbWUSDwoHb3JkaW5hbBgBIAEoBBIMCgRuYW1lGAIgASgJEiUKB3BheWxvYWQYAyABKAsyFC5nb29nbGUucHJvdG9idWYuQW55IlkKEUJhY2tlbmRFdmVudEZyYW1lEg8KB29yZGluYWwYASABKAQSDAoEbmFtZRgCIAEoCRIlCgdwYXlsb2FkGAMgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueSJNCgpFcnJvckZyYW1lEgwKBGNvZGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIOCgZkZXRhaWwYAyABKAkSEAoIdGVybWluYWwYBCABKAgiGwoJRG9uZUZyYW1lEg4KBnN0YXR1cxgBIAEoCUJeWlxnaXRodWIuY29tL2dvLWdvLWdvbGVtcy9waW5vY2NoaW8vcGtnL2NoYXRhcHAvcGIvcHJvdG8vcGlub2NjaGlvL2NoYXRhcHAvcnBjL3YxO2NoYXRhcHBycGN2MWIGcHJvdG8z", [file_duologue_tools_v1_tools, file_google_protobuf_any, file_google_protobuf_struct, file_pinocchio_chatapp_frontendtools_v1_frontend_tool, file_pinocchio_chatapp_v1_chat]);
+  fileDesc("CiJwaW5vY2NoaW8vY2hhdGFwcC9ycGMvdjEvcnBjLnByb3RvEhhwaW5vY2NoaW8uY2hhdGFwcC5ycGMudjEitAMKB1JwY0xpbmUSDwoHdmVyc2lvbhgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSNQoFaGVsbG8YCiABKAsyJC5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuSGVsbG9GcmFtZUgAEjsKCHNuYXBzaG90GAsgASgLMicucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLlNuYXBzaG90RnJhbWVIABI6Cgh1aV9ldmVudBgMIAEoCzImLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5VaUV2ZW50RnJhbWVIABJECg1iYWNrZW5kX2V2ZW50GA0gASgLMisucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLkJhY2tlbmRFdmVudEZyYW1lSAASNQoFZXJyb3IYDiABKAsyJC5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuRXJyb3JGcmFtZUgAEjMKBGRvbmUYDyABKAsyIy5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuRG9uZUZyYW1lSABCBwoFZnJhbWVKBQhkEMgBIr4GCg5ScGNSZXF1ZXN0TGluZRIPCgd2ZXJzaW9uGAEgASgNEhIKCnNlc3Npb25faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRI/CgZzdWJtaXQYCiABKAsyLS5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuU3VibWl0UHJvbXB0UmVxdWVzdEgAEjkKBmNhbmNlbBgLIAEoCzInLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5DYW5jZWxSZXF1ZXN0SAASPQoIc25hcHNob3QYDCABKAsyKS5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuU25hcHNob3RSZXF1ZXN0SAASPQoIc2h1dGRvd24YDSABKAsyKS5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuU2h1dGRvd25SZXF1ZXN0SAASOgoGZW5hYmxlGMgBIAEoCzInLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5FbmFibGVSZXF1ZXN0SAASWQoNZGVjbGFyZV90b29scxjJASABKAsyPy5waW5vY2NoaW8uY2hhdGFwcC5mcm9udGVuZHRvb2xzLnYxLkZyb250ZW5kVG9vbE1hbmlmZXN0Q29tbWFuZEgAElUKC3Rvb2xfcmVzdWx0GMoBIAEoCzI9LnBpbm9jY2hpby5jaGF0YXBwLmZyb250ZW5kdG9vbHMudjEuRnJvbnRlbmRUb29sUmVzdWx0Q29tbWFuZEgAEjwKB2FwcHJvdmUYywEgASgLMigucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLkFwcHJvdmVSZXF1ZXN0SAASRQoMc3dpdGNoX21vZGVsGMwBIAEoCzIsLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5Td2l0Y2hNb2RlbFJlcXVlc3RIABI2CgRlZGl0GM0BIAEoCzIlLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5FZGl0UmVxdWVzdEgAEjwKB2NvbXBhY3QYzgEgASgLMigucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLkNvbXBhY3RSZXF1ZXN0SABCCQoHcmVxdWVzdEoFCGQQyAEinQIKE1N1Ym1pdFByb21wdFJlcXVlc3QSDgoGcHJvbXB0GAEgASgJEhoKEXRhcmdldF9yZXF1ZXN0X2lkGMgBIAEoCRI6CgthdHRhY2htZW50cxjJASADKAsyJC5waW5vY2NoaW8uY2hhdGFwcC52MS5DaGF0QXR0YWNobWVudBIqCghzZXR0aW5ncxjKASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjEKD3Jlc3BvbnNlX3NjaGVtYRjLASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej8KCXJlc291cmNlcxjMASADKAsyKy5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuUmVzb3VyY2VSZWZlcmVuY2UiMAoRUmVzb3VyY2VSZWZlcmVuY2USDgoGc2VydmVyGAEgASgJEgsKA3VyaRgCIAEoCSJvChJTd2l0Y2hNb2RlbFJlcXVlc3QSDwoHcHJvZmlsZRgBIAEoCRIOCgZlbmdpbmUYAiABKAkSDQoFbW9kZWwYAyABKAkSKQoIc2V0dGluZ3MYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ij0KDUNhbmNlbFJlcXVlc3QSGgoRdGFyZ2V0X3JlcXVlc3RfaWQYyAEgASgJEhAKB3dhaXRpbmcYyQEgASgIIjMKDUVuYWJsZVJlcXVlc3QSEgoKZXh0ZW5zaW9ucxgBIAMoCRIOCgZldmVudHMYAiADKAkiSwoOQ29tcGFjdFJlcXVlc3QSFAoMaW5zdHJ1Y3Rpb25zGAEgASgJEhIKCmtlZXBfdHVybnMYAiABKA0SDwoHZGVjbGluZRgDIAEoCCJtCg5BcHByb3ZlUmVxdWVzdBIUCgx0b29sX2NhbGxfaWQYASABKAkSNQoIZGVjaXNpb24YAiABKA4yIy5kdW9sb2d1ZS50b29scy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgDIAEoCSLPAQoLRWRpdFJlcXVlc3QSQAoOZHJvcF9sYXN0X3R1cm4YASABKAsyJi5waW5vY2NoaW8uY2hhdGFwcC5ycGMudjEuRHJvcExhc3RUdXJuSAASOgoKcmVnZW5lcmF0ZRgCIAEoCzIkLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5SZWdlbmVyYXRlSAASOgoHcmVwbGFjZRgDIAEoCzInLnBpbm9jY2hpby5jaGF0YXBwLnJwYy52MS5SZXBsYWNlUHJvbXB0SABCBgoEZWRpdCIOCgxEcm9wTGFzdFR1cm4iDAoKUmVnZW5lcmF0ZSLOAQoNUmVwbGFjZVByb21wdBISCgptZXNzYWdlX2lkGAEgASgJEg4KBnByb21wdBgCIAEoCRI5CgthdHRhY2htZW50cxgDIAMoCzIkLnBpbm9jY2hpby5jaGF0YXBwLnYxLkNoYXRBdHRhY2htZW50Eh4KFnJlbW92ZWRfYXR0YWNobWVudF9pZHMYBCADKAkSPgoJcmVzb3VyY2VzGAUgAygLMisucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLlJlc291cmNlUmVmZXJlbmNlIlIKD1NuYXBzaG90UmVxdWVzdBIWCg1zaW5jZV9vcmRpbmFsGMgBIAEoBBIOCgVsaW1pdBjJASABKA0SFwoOYmVmb3JlX29yZGluYWwYygEgASgEIhEKD1NodXRkb3duUmVxdWVzdCJECgpIZWxsb0ZyYW1lEhAKCHByb3RvY29sGAEgASgJEg4KBnNlcnZlchgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkiZQoNU25hcHNob3RGcmFtZRIYChBzbmFwc2hvdF9vcmRpbmFsGAEgASgEEjoKCGVudGl0aWVzGAIgAygLMigucGlub2NjaGlvLmNoYXRhcHAucnBjLnYxLlNuYXBzaG90RW50aXR5IpkBCg5TbmFwc2hvdEVudGl0eRIMCgRraW5kGAEgASgJEgoKAmlkGAIgASgJEhcKD2NyZWF0ZWRfb3JkaW5hbBgDIAEoBBIaChJsYXN0X2V2ZW50X29yZGluYWwYBCABKAQSEQoJdG9tYnN0b25lGAUgASgIEiUKB3BheWxvYWQYBiABKAsyFC5nb29nbGUucHJvdG9idWYuQW55IlQKDFVpRXZlbnRGcmFtZRIPCgdvcmRpbmFsGAEgASgEEgwKBG5hbWUYAiABKAkSJQoHcGF5bG9hZBgDIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnkiWQoRQmFja2VuZEV2ZW50RnJhbWUSDwoHb3JkaW5hbBgBIAEoBBIMCgRuYW1lGAIgASgJEiUKB3BheWxvYWQYAyABKAsyFC5nb29nbGUucHJvdG9idWYuQW55Ik0KCkVycm9yRnJhbWUSDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg4KBmRldGFpbBgDIAEoCRIQCgh0ZXJtaW5hbBgEIAEoCCIbCglEb25lRnJhbWUSDgoGc3RhdHVzGAEgASgJQl5aXGdpdGh1Yi5jb20vZ28tZ28tZ29sZW1zL3Bpbm9jY2hpby9wa2cvY2hhdGFwcC9wYi9wcm90by9waW5vY2NoaW8vY2hhdGFwcC9ycGMvdjE7Y2hhdGFwcHJwY3YxYgZwcm90bzM", [file_duologue_tools_v1_tools, file_google_protobuf_any, file_google_protobuf_struct, file_pinocchio_chatapp_frontendtools_v1_frontend_tool, file_pinocchio_chatapp_v1_chat]);
 
 /**
  * One line that the server writes.
@@ -227,6 +227,14 @@ export type RpcRequestLine = Message<"pinocchio.chatapp.rpc.v1.RpcRequestLine"> 
      */
     value: EditRequest;
     case: "edit";
+  } | {
+    /**
+     * Extension `compaction`: have the model sent a summary in place of the earlier turns.
+     *
+     * @generated from field: pinocchio.chatapp.rpc.v1.CompactRequest compact = 206;
+     */
+    value: CompactRequest;
+    case: "compact";
   } | { case: undefined; value?: undefined };
 };
 
@@ -410,6 +418,14 @@ export type EnableRequest = Message<"pinocchio.chatapp.rpc.v1.EnableRequest"> & 
    * @generated from field: repeated string extensions = 1;
    */
   extensions: string[];
+
+  /**
+   * The events that are written from here on: names and patterns, in which `*` is any number of characters
+   * and `?` is one; after a `!`, those that are not written. Empty: those of before.
+   *
+   * @generated from field: repeated string events = 2;
+   */
+  events: string[];
 };
 
 /**
@@ -418,6 +434,41 @@ export type EnableRequest = Message<"pinocchio.chatapp.rpc.v1.EnableRequest"> & 
  */
 export const EnableRequestSchema: GenMessage<EnableRequest> = /*@__PURE__*/
   messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 6);
+
+/**
+ * Have the model sent a summary in place of the earlier turns, or decide about that while a run waits for it.
+ *
+ * @generated from message pinocchio.chatapp.rpc.v1.CompactRequest
+ */
+export type CompactRequest = Message<"pinocchio.chatapp.rpc.v1.CompactRequest"> & {
+  /**
+   * What the summary should keep or leave out, for the model; may be empty.
+   *
+   * @generated from field: string instructions = 1;
+   */
+  instructions: string;
+
+  /**
+   * How many of the last turns are sent as they are; 0 for as many as have room.
+   *
+   * @generated from field: uint32 keep_turns = 2;
+   */
+  keepTurns: number;
+
+  /**
+   * Don't compact: the run that waits for a decision goes on without it.
+   *
+   * @generated from field: bool decline = 3;
+   */
+  decline: boolean;
+};
+
+/**
+ * Describes the message pinocchio.chatapp.rpc.v1.CompactRequest.
+ * Use `create(CompactRequestSchema)` to create a new message.
+ */
+export const CompactRequestSchema: GenMessage<CompactRequest> = /*@__PURE__*/
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 7);
 
 /**
  * Decide about a tool call that waits for approval.
@@ -452,7 +503,7 @@ export type ApproveRequest = Message<"pinocchio.chatapp.rpc.v1.ApproveRequest"> 
  * Use `create(ApproveRequestSchema)` to create a new message.
  */
 export const ApproveRequestSchema: GenMessage<ApproveRequest> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 7);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 8);
 
 /**
  * Change the end of the conversation. What is dropped is not sent to the model again and is in no
@@ -498,7 +549,7 @@ export type EditRequest = Message<"pinocchio.chatapp.rpc.v1.EditRequest"> & {
  * Use `create(EditRequestSchema)` to create a new message.
  */
 export const EditRequestSchema: GenMessage<EditRequest> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 8);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 9);
 
 /**
  * Drop the last turn.
@@ -513,7 +564,7 @@ export type DropLastTurn = Message<"pinocchio.chatapp.rpc.v1.DropLastTurn"> & {
  * Use `create(DropLastTurnSchema)` to create a new message.
  */
 export const DropLastTurnSchema: GenMessage<DropLastTurn> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 9);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 10);
 
 /**
  * Answer the last prompt again.
@@ -528,7 +579,7 @@ export type Regenerate = Message<"pinocchio.chatapp.rpc.v1.Regenerate"> & {
  * Use `create(RegenerateSchema)` to create a new message.
  */
 export const RegenerateSchema: GenMessage<Regenerate> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 10);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 11);
 
 /**
  * Answer another prompt in the place of an earlier one. The attachments of the earlier one stay,
@@ -580,7 +631,7 @@ export type ReplacePrompt = Message<"pinocchio.chatapp.rpc.v1.ReplacePrompt"> & 
  * Use `create(ReplacePromptSchema)` to create a new message.
  */
 export const ReplacePromptSchema: GenMessage<ReplacePrompt> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 11);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 12);
 
 /**
  * Ask for the state of the conversation, or for a part of it.
@@ -615,7 +666,7 @@ export type SnapshotRequest = Message<"pinocchio.chatapp.rpc.v1.SnapshotRequest"
  * Use `create(SnapshotRequestSchema)` to create a new message.
  */
 export const SnapshotRequestSchema: GenMessage<SnapshotRequest> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 12);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 13);
 
 /**
  * End the process once the active run has ended.
@@ -630,7 +681,7 @@ export type ShutdownRequest = Message<"pinocchio.chatapp.rpc.v1.ShutdownRequest"
  * Use `create(ShutdownRequestSchema)` to create a new message.
  */
 export const ShutdownRequestSchema: GenMessage<ShutdownRequest> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 13);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 14);
 
 /**
  * First frame of a process: who answers and what it can do.
@@ -665,7 +716,7 @@ export type HelloFrame = Message<"pinocchio.chatapp.rpc.v1.HelloFrame"> & {
  * Use `create(HelloFrameSchema)` to create a new message.
  */
 export const HelloFrameSchema: GenMessage<HelloFrame> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 14);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 15);
 
 /**
  * State of the conversation up to an ordinal.
@@ -693,7 +744,7 @@ export type SnapshotFrame = Message<"pinocchio.chatapp.rpc.v1.SnapshotFrame"> & 
  * Use `create(SnapshotFrameSchema)` to create a new message.
  */
 export const SnapshotFrameSchema: GenMessage<SnapshotFrame> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 15);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 16);
 
 /**
  * One entity of the timeline.
@@ -749,7 +800,7 @@ export type SnapshotEntity = Message<"pinocchio.chatapp.rpc.v1.SnapshotEntity"> 
  * Use `create(SnapshotEntitySchema)` to create a new message.
  */
 export const SnapshotEntitySchema: GenMessage<SnapshotEntity> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 16);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 17);
 
 /**
  * One step of a run, as a person would see it.
@@ -785,7 +836,7 @@ export type UiEventFrame = Message<"pinocchio.chatapp.rpc.v1.UiEventFrame"> & {
  * Use `create(UiEventFrameSchema)` to create a new message.
  */
 export const UiEventFrameSchema: GenMessage<UiEventFrame> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 17);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 18);
 
 /**
  * One step of a run, as the runtime records it.
@@ -821,7 +872,7 @@ export type BackendEventFrame = Message<"pinocchio.chatapp.rpc.v1.BackendEventFr
  * Use `create(BackendEventFrameSchema)` to create a new message.
  */
 export const BackendEventFrameSchema: GenMessage<BackendEventFrame> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 18);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 19);
 
 /**
  * Something went wrong.
@@ -865,7 +916,7 @@ export type ErrorFrame = Message<"pinocchio.chatapp.rpc.v1.ErrorFrame"> & {
  * Use `create(ErrorFrameSchema)` to create a new message.
  */
 export const ErrorFrameSchema: GenMessage<ErrorFrame> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 19);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 20);
 
 /**
  * The last frame of a request.
@@ -886,5 +937,5 @@ export type DoneFrame = Message<"pinocchio.chatapp.rpc.v1.DoneFrame"> & {
  * Use `create(DoneFrameSchema)` to create a new message.
  */
 export const DoneFrameSchema: GenMessage<DoneFrame> = /*@__PURE__*/
-  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 20);
+  messageDesc(file_pinocchio_chatapp_rpc_v1_rpc, 21);
 

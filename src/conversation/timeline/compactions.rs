@@ -1,0 +1,80 @@
+//! Compactions: only clients that have asked for them are shown them. What people see of the conversation loses
+//! nothing by them.
+
+use super::{Span, Timeline};
+use crate::conversation::compaction::{Compaction, CompactionEvent};
+use crate::conversation::event::{Recorded, Scope};
+use crate::conversation::timeline::turn_id;
+use crate::conversation::ui::correlation;
+use crate::protocol::constants::kind;
+use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::rpc::SnapshotEntity;
+use crate::protocol::proto::session::Compacted;
+use std::sync::Arc;
+
+/// A compaction as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ShownCompaction {
+    made: Ordinal,
+    scope: Scope,
+    compaction: Arc<Compaction>,
+}
+
+impl Timeline {
+    pub(super) fn compaction(&mut self, recorded: &Recorded, event: &CompactionEvent) {
+        if let CompactionEvent::Done(compaction) = event {
+            let Recorded { ordinal: made, scope, .. } = *recorded;
+            let compaction = Arc::clone(compaction);
+            self.compactions.push(ShownCompaction { made, scope, compaction });
+        }
+    }
+
+    /// Compactions that were made in turns from `first` on are undone.
+    pub(super) fn compactions_dropped(&mut self, first: u32) {
+        self.compactions.retain(|it| it.scope.turn < first);
+    }
+
+    /// The compactions of a snapshot's span.
+    pub(crate) fn compactions(&self, session: &SessionId, span: Span) -> Vec<SnapshotEntity> {
+        let last = self.last_turn_number().unwrap_or_default();
+        let is_in = |it: &&ShownCompaction| match span {
+            Span::Conversation => true,
+            Span::LastTurn => it.scope.turn >= last,
+            Span::Page(page) => {
+                page.since.is_none_or(|since| it.made > since)
+                    && page.before.is_none_or(|before| it.made < before)
+            }
+        };
+        self.compactions.iter().filter(is_in).map(|it| it.on_wire(session)).collect()
+    }
+}
+
+impl ShownCompaction {
+    /// The payload is the event that reported it.
+    fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
+        let ids = correlation(session, Scope { call: 0, ..self.scope });
+        let payload = compacted(&self.compaction, self.made, ids);
+        let ordinals = (self.made.0, self.made.0);
+        let id = payload.compaction_id.clone();
+        SnapshotEntity::new(kind::COMPACTION, id, ordinals, Some(payload.into()))
+    }
+}
+
+/// A compaction that was made by the event `made`, as clients are shown it.
+pub(crate) fn compacted(
+    compaction: &Compaction,
+    made: Ordinal,
+    correlation: CorrelationInfo,
+) -> Compacted {
+    let Compaction { through, summary, cleared, tokens_before, tokens_after } = compaction;
+    Compacted {
+        compaction_id: format!("compaction-{}", made.0),
+        through_turn_id: if *through == 0 { String::new() } else { turn_id(*through) },
+        summary: summary.as_str().to_owned(),
+        cleared_tool_call_ids: cleared.iter().map(|id| id.0.clone()).collect(),
+        tokens_before: *tokens_before,
+        tokens_after: *tokens_after,
+        correlation: Some(correlation),
+    }
+}

@@ -1,0 +1,81 @@
+//! How much of a person's money a conversation may cost, by the list of prices: over all processes that have gone on
+//! with it.
+
+use super::client_error::budget_exhausted;
+use super::prices::{PriceList, PricedModel};
+use super::recorder::Recorder;
+use super::{Output, Warning};
+use crate::conversation::event::{CallReport, Usage};
+use crate::conversation::usage::Cost;
+use crate::protocol::proto::session::BudgetNearlySpent;
+use crate::task::report::RunError;
+
+/// The part of the budget, in percent, at which the person is warned.
+const WARNING_PERCENT: u128 = 80;
+
+/// What a conversation may cost, in the currency of the list of prices.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Budget {
+    limit: Option<Cost>,
+    has_warned: bool,
+}
+
+impl Budget {
+    pub(super) fn new(limit: Option<Cost>) -> Self {
+        Self { limit, has_warned: false }
+    }
+}
+
+impl Recorder {
+    /// Why the next call of `model` can't be made: with the conversation so far it would pass the budget; or its
+    /// price is not known.
+    pub(super) fn over_budget(&self, model: PricedModel<'_>) -> Option<RunError> {
+        let limit = self.budget.limit?;
+        let (spent, _) = self.projections.usage.spent().unwrap_or_default();
+        let tokens = self.projections.transcript.tokens();
+        let usage =
+            Usage { input_tokens: i32::try_from(tokens).unwrap_or(i32::MAX), ..Usage::default() };
+        let Some(next) = priced(self.prices(), model, &usage) else {
+            return Some(budget_exhausted(format!(
+                "the price of model {} is not known, so the budget of {limit} can't be kept, and it was not \
+                 asked; name prices of it, or set no budget",
+                model.name
+            )));
+        };
+        (spent + next > limit).then(|| {
+            budget_exhausted(format!(
+                "the next call of the model would pass the budget of {limit}, of which {spent} are spent, \
+                 and was not made; raise the budget, or begin a shorter conversation"
+            ))
+        })
+    }
+
+    /// The event that most of the budget is spent, once.
+    pub(super) fn nearly_spent(&mut self) -> Option<CallReport> {
+        let limit = self.budget.limit.filter(|_| !self.budget.has_warned)?;
+        let (spent, currency) = self.projections.usage.spent()?;
+        if spent.0.saturating_mul(100) < limit.0.saturating_mul(WARNING_PERCENT) {
+            return None;
+        }
+        self.budget.has_warned = true;
+        let text = format!("{spent} {currency} of the budget of {limit} are spent");
+        self.push(Output::Warning(Warning { text, has_event: true, code: None }));
+        let (cost, budget) = (spent.to_string(), limit.to_string());
+        let currency = currency.to_string();
+        Some(CallReport::BudgetNearlySpent(BudgetNearlySpent {
+            cost,
+            budget,
+            currency,
+            correlation: None,
+        }))
+    }
+}
+
+/// What `usage` of a model costs; nothing if nobody outside of this process answers.
+fn priced(prices: &PriceList, model: PricedModel<'_>, usage: &Usage) -> Option<Cost> {
+    if model.host.is_empty() || model.host == model.engine {
+        return Some(Cost::default());
+    }
+    // Most of a conversation is read from the cache, where it has a price; so this is rather too much.
+    prices.prices()?.cost(model, usage)
+}

@@ -1,0 +1,479 @@
+//! Conversations that become too long for the model: what is sent to providers in place of the earlier turns, and
+//! what clients see of it.
+
+use crate::anthropic::ANTHROPIC;
+use crate::client_tools::calls;
+use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
+use crate::interface::Interface;
+use crate::provider::{Provider, Request, Step};
+use crate::server::{Folder, Server, openai};
+use crate::sessions::sessions;
+use serde_json::{Value, json};
+
+/// Every answer is counted as 122 tokens, with its request: more than 85 % of these.
+const TOO_LONG: [&str; 4] = ["--context-tokens", "140", "--retries", "0"];
+
+const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+
+fn says(text: &str) -> Vec<Step> {
+    vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((110, 12))), Step::Done]
+}
+
+fn too_long() -> Vec<Step> {
+    let body = json!({ "error": { "message": "too long", "code": "context_length_exceeded",
+        "type": "invalid_request_error" } });
+    vec![Step::Status(400, Vec::new(), body.to_string())]
+}
+
+fn compact(id: &str, members: Value) -> String {
+    json!({ "requestId": id, "compact": members }).to_string()
+}
+
+fn enable(server: &mut Server, extension: &str) {
+    let request = json!({ "requestId": "e", "enable": { "extensions": [extension] } });
+    server.send(request.to_string());
+    assert_eq!(server.wait_done("e"), "ok");
+}
+
+/// The texts of the messages of a request, without system prompts.
+fn texts(request: &Request) -> Vec<String> {
+    let messages = request.body["messages"].as_array().expect("messages");
+    let said = messages.iter().filter(|it| it["role"] != "system" && it["role"] != "developer");
+    let text = |content: &Value| match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
+        _ => String::new(),
+    };
+    said.map(|it| text(&it["content"])).collect()
+}
+
+fn is_of_compaction(frame: &Frame) -> bool {
+    frame.event().is_some_and(|name| name.starts_with("Compact"))
+}
+
+fn compactions(frames: &[Frame]) -> Vec<(&str, &str)> {
+    let of = frames.iter().filter(|frame| is_of_compaction(frame));
+    of.map(|frame| (frame.id(), frame.event().expect("an event"))).collect()
+}
+
+#[test]
+fn a_call_that_would_be_too_long_is_sent_a_summary_in_place_of_earlier_turns() {
+    for Interface { engine, launch, says } in [OPENAI, ANTHROPIC] {
+        let script = ["one", "THE SUMMARY", "two"].map(says).to_vec();
+        let provider = Provider::start(script);
+        let mut server = launch(&provider, &TOO_LONG).start();
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r2", "second prompt"), "ok", "{engine}");
+        let frames = server.finish().frames;
+        assert_eq!(finished_text(&frames, "r2"), "two");
+        // A client that has not asked sees a provider call more, and all that was said.
+        assert_eq!(compactions(&frames), [], "{engine}");
+        let last = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
+        let said: Vec<_> = last.messages().into_iter().map(|(_, text)| text.to_owned()).collect();
+        assert_eq!(said, ["first prompt", "one", "second prompt", "two"], "{engine}");
+        let summary = provider.wait_request(2);
+        let [first, one, wanted] = &texts(&summary)[..] else { panic!("{summary:?}") };
+        assert_eq!(
+            (first.as_str(), one.as_str()),
+            ("first prompt", "one"),
+            "as it was sent before"
+        );
+        assert!(wanted.contains("Summarize it"), "{wanted}");
+        let answer = provider.wait_request(3);
+        let [sent] = &texts(&answer)[..] else { panic!("{answer:?}") };
+        assert!(sent.contains("THE SUMMARY") && sent.ends_with("second prompt"), "{sent}");
+        assert!(!sent.contains("first prompt"), "{sent}");
+    }
+}
+
+/// What is sent afterwards begins with what was sent before, for the provider's cache.
+#[test]
+fn after_it_requests_stay_prefixes_of_the_next_ones() {
+    let few = |text: &str| {
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((30, 5))), Step::Done]
+    };
+    let script = vec![says("one"), says("SUMMARY"), few("two"), few("three"), few("four")];
+    let provider = Provider::start(script);
+    let mut server = openai(&provider, &TOO_LONG).start();
+    for turn in 1..=4 {
+        assert_eq!(server.turn(&format!("r{turn}"), &format!("prompt {turn}")), "ok");
+    }
+    server.finish();
+    let sent: Vec<_> = (3..=5).map(|number| texts(&provider.wait_request(number))).collect();
+    assert!(sent[1].starts_with(&sent[0]) && sent[2].starts_with(&sent[1]), "{sent:?}");
+    assert!(sent[2][0].contains("SUMMARY") && sent[2].len() == 5, "{sent:?}");
+}
+
+#[test]
+fn a_refused_call_is_made_again_once_after_a_compaction() {
+    for (last, done, codes) in
+        [(says("two"), "ok", &[][..]), (too_long(), "failed", &["run_failed"])]
+    {
+        let provider = Provider::start(vec![says("one"), too_long(), says("SUMMARY"), last]);
+        let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
+        enable(&mut server, "compaction");
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r2", "second prompt"), done);
+        let frames = server.finish().frames;
+        assert_eq!(errors(&frames, "r2"), codes);
+        assert_eq!(compactions(&frames), [("r2", "CompactionStarted"), ("r2", "Compacted")]);
+        assert_eq!(provider.requests(), 4);
+        let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
+        assert!(sent.contains("SUMMARY") && sent.ends_with("second prompt"), "{sent}");
+    }
+}
+
+#[test]
+fn without_a_known_limit_and_where_it_is_off_nothing_is_compacted() {
+    for options in [
+        &["--retries", "0"][..],
+        &["--retries", "0", "--compact", "off", "--context-tokens", "140"],
+    ] {
+        let provider = Provider::start(vec![says("one"), too_long()]);
+        let mut server = openai(&provider, options).start();
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r2", "second prompt"), "failed");
+        let frames = server.finish().frames;
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
+        assert_eq!(provider.requests(), 2);
+    }
+}
+
+#[test]
+fn a_cancelled_compaction_leaves_the_conversation_as_it_was() {
+    let script = vec![
+        says("one"),
+        too_long(),
+        vec![Step::Text("half a".into()), Step::Stall],
+        says("three"),
+    ];
+    let provider = Provider::start(script);
+    let mut server =
+        openai(&provider, &["--compact", "auto", "--extensions", "compaction"]).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(submit("r2", "second prompt"));
+    server.wait_event("CompactionStarted");
+    provider.wait_request(3);
+    server.send(cancel("c"));
+    assert_eq!(server.wait_done("r2"), "stopped");
+    provider.wait_disconnect();
+    assert_eq!(server.turn("r3", "third prompt"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(compactions(&frames), [("r2", "CompactionStarted"), ("r2", "CompactionFailed")]);
+    let sent = texts(&provider.wait_request(4));
+    assert_eq!(
+        (&*sent[0], &*sent[1], sent.last().map(|it| &**it)),
+        ("first prompt", "one", Some("third prompt"))
+    );
+}
+
+#[test]
+fn a_failing_summary_leaves_the_conversation_as_it_was() {
+    let broken = || vec![Step::Status(500, Vec::new(), String::new())];
+    // Before a call that would be long it is made as it is.
+    for Interface { engine, launch, says } in [OPENAI, ANTHROPIC] {
+        let provider = Provider::start(vec![says("one"), broken(), says("two")]);
+        let mut server = launch(&provider, &TOO_LONG).start();
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r2", "second prompt"), "ok", "{engine}");
+        let ended = server.finish();
+        assert!(ended.stderr.contains("could not be compacted"), "{}", ended.stderr);
+        assert_eq!(texts(&provider.wait_request(3)), ["first prompt", "one", "second prompt"]);
+    }
+    // After one that was too long, the run fails as it would have without.
+    let empty = vec![Step::Finish("stop", Some((9, 0))), Step::Done];
+    for summary in [broken(), empty] {
+        let provider = Provider::start(vec![says("one"), too_long(), summary]);
+        let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r2", "second prompt"), "failed");
+        let frames = server.finish().frames;
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
+    }
+}
+
+#[test]
+fn a_client_asks_for_it_and_the_snapshot_has_it() {
+    let provider = Provider::start(vec![says("one"), says("SUMMARY"), says("two")]);
+    let options = ["--compact-prompt", "Be short.", "--compact-model", "small"];
+    let mut server = openai(&provider, &options).start();
+    server.send(compact("c0", json!({})));
+    assert_eq!(server.wait_done("c0"), "failed");
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(compact("c1", json!({ "instructions": "Keep the names.", "keepTurns": 1 })));
+    assert_eq!(server.wait_done("c1"), "failed", "there is one turn");
+    server.send(compact("c2", json!({ "instructions": "Keep the names." })));
+    assert_eq!(server.wait_done("c2"), "ok");
+    server.send(compact("c3", json!({})));
+    assert_eq!(server.wait_done("c3"), "failed", "it was summarized");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    server.send(snapshot("s"));
+    assert_eq!(server.wait_done("s"), "ok");
+    let frames = server.finish().frames;
+    for id in ["c0", "c1", "c3"] {
+        assert_eq!(errors(&frames, id), ["nothing_to_compact"], "{id}");
+    }
+    assert_eq!(compactions(&frames), [("c2", "CompactionStarted"), ("c2", "Compacted")]);
+    let wanted = provider.wait_request(2);
+    assert_eq!(wanted.body["model"], "small");
+    assert_eq!(texts(&wanted).last().map(|it| &**it), Some("Be short.\n\nKeep the names."));
+    assert_eq!(provider.wait_request(3).body["model"], "scripted");
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    assert_eq!(compacted.payload("summary"), "SUMMARY");
+    assert_eq!(compacted.payload("throughTurnId"), "turn-1");
+    assert_eq!(compacted.payload("tokensBefore"), "122");
+    let last = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
+    let entities = last.0["snapshot"]["entities"].as_array().expect("a list");
+    let of_it: Vec<_> = entities.iter().filter(|it| it["kind"] == "Compaction").collect();
+    assert_eq!((of_it.len(), entities.len()), (1, 5), "{entities:?}");
+    assert_eq!(of_it[0]["payload"], compacted.0["uiEvent"]["payload"]);
+}
+
+#[test]
+fn a_request_for_it_can_be_cancelled_and_fails_without_a_summary() {
+    let broken = vec![Step::Status(500, Vec::new(), String::new())];
+    let provider = Provider::start(vec![says("one"), vec![Step::Stall], broken, says("two")]);
+    let mut server = openai(&provider, &["--retries", "0"]).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(compact("c1", json!({})));
+    provider.wait_request(2);
+    server.send(submit("busy", "now"));
+    assert_eq!(server.wait_done("busy"), "failed");
+    server.send(cancel("stop"));
+    assert_eq!(server.wait_done("c1"), "stopped");
+    server.send(compact("c2", json!({})));
+    assert_eq!(server.wait_done("c2"), "failed");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "busy"), ["session_busy"]);
+    assert_eq!(errors(&frames, "c2"), ["compaction_failed"]);
+    assert_eq!(texts(&provider.wait_request(4)), ["first prompt", "one", "second prompt"]);
+}
+
+#[test]
+fn a_client_that_is_asked_decides() {
+    let script = vec![says("one"), says("two"), says("SUMMARY"), says("three")];
+    let provider = Provider::start(script);
+    let ask = ["--compact", "ask", "--context-tokens", "140", "--extensions", "compaction"];
+    let mut server = openai(&provider, &ask).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(submit("r2", "second prompt"));
+    server.wait_event("CompactionProposed");
+    server.send(compact("no", json!({ "decline": true })));
+    assert_eq!(server.wait_done("no"), "ok");
+    assert_eq!(server.wait_done("r2"), "ok");
+    server.send(submit("r3", "third prompt"));
+    server.wait_event("CompactionProposed");
+    server.send(compact("yes", json!({})));
+    assert_eq!(server.wait_done("yes"), "ok");
+    assert_eq!(server.wait_done("r3"), "ok");
+    let frames = server.finish().frames;
+    let of = |id: &'static str| {
+        let of = compactions(&frames).into_iter().filter(move |(of, _)| *of == id);
+        of.map(|(_, name)| name.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("r2"), ["CompactionProposed", "CompactionFailed"]);
+    assert_eq!(of("r3"), ["CompactionProposed", "CompactionStarted", "Compacted"]);
+    assert_eq!(texts(&provider.wait_request(2)), ["first prompt", "one", "second prompt"]);
+    let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
+    assert!(sent.contains("SUMMARY") && sent.ends_with("third prompt"), "{sent}");
+    // Nobody can be asked: it is as if it were off.
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let mut server = openai(&provider, &ask[..4]).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    server.finish();
+}
+
+/// Results of tools are left out first, oldest first, each with a note beside its call; and those of the run that
+/// goes on are not.
+#[test]
+fn old_results_of_tools_are_left_out_before_turns_are() {
+    let result = "result ".repeat(1000);
+    let call = |id: &str| calls(&[(id, "get_time", "{}")]);
+    let counted = |text: &str| {
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((5_500, 10))), Step::Done]
+    };
+    let script = vec![call("a"), counted("one"), call("b"), says("two")];
+    let provider = Provider::start(script);
+    let options = ["--context-tokens", "6000", "--extensions", "compaction"];
+    let mut server = openai(&provider, &options).start();
+    server.send(r#"{"requestId":"d","declareTools":{"tools":[{"name":"get_time"}]}}"#);
+    assert_eq!(server.wait_done("d"), "ok");
+    for (run, call) in [("r1", "a"), ("r2", "b")] {
+        server.send(submit(run, run));
+        server.wait(run, |it| it.is_event("FrontendToolCallRequested") && it.id() == run);
+        let answer = json!({ "toolCallId": call, "result": { "text": result } });
+        server.send(json!({ "requestId": format!("{run}-t"), "toolResult": answer }).to_string());
+        assert_eq!(server.wait_done(run), "ok");
+    }
+    let frames = server.finish().frames;
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    assert_eq!(compacted.0["uiEvent"]["payload"]["clearedToolCallIds"], json!(["a"]));
+    assert_eq!(compacted.payload("summary"), "");
+    assert_eq!(provider.requests(), 4, "no summary was needed");
+    let results = |number| {
+        let request = provider.wait_request(number);
+        let messages = request.body["messages"].as_array().expect("messages").clone();
+        let of = messages.into_iter().filter(|it| it["role"] == "tool");
+        of.map(|it| it["content"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    let [first] = &results(3)[..] else { panic!("one result") };
+    assert!(first.contains("left out"), "{first}");
+    let [first, second] = &results(4)[..] else { panic!("two results") };
+    assert!(first.contains("left out") && second.contains("result result"), "{first} {second}");
+}
+
+/// The turns that have room are sent as they are.
+#[test]
+fn the_last_turns_are_kept_if_there_is_room() {
+    let counted = |text: &str| {
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((89_000, 10))), Step::Done]
+    };
+    let provider =
+        Provider::start(vec![says("one"), counted("two"), says("SUMMARY"), says("three")]);
+    let mut server = openai(&provider, &["--context-tokens", "100000"]).start();
+    assert_eq!(server.turn("r1", &"long ".repeat(20_000)), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    assert_eq!(server.turn("r3", "third prompt"), "ok");
+    server.finish();
+    let sent = texts(&provider.wait_request(4));
+    assert_eq!(sent[1..], ["two", "third prompt"], "{sent:?}");
+    assert!(sent[0].contains("SUMMARY") && sent[0].ends_with("second prompt"), "{sent:?}");
+    let summarized = texts(&provider.wait_request(3));
+    assert_eq!((summarized.len(), &*summarized[1]), (3, "one"), "the turn that it stands for");
+}
+
+#[test]
+fn resume_forks_exports_and_edits_have_it() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let store = ["--store", &place, "--session", "s", "--final-snapshot", "none"];
+    let talk = |provider: &Provider, options: &[&str]| {
+        openai(provider, &[&store, options].concat()).start()
+    };
+    let provider = Provider::start(vec![says("one"), says("SUMMARY"), says("two")]);
+    let mut server = talk(&provider, &TOO_LONG);
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    server.finish();
+    let summary = |request: &Request| texts(request)[0].contains("SUMMARY");
+    // In the next process.
+    let provider = Provider::start(vec![says("three")]);
+    let mut server = talk(&provider, &["--extensions", "compaction"]);
+    let state = server.wait("the state", Frame::is_snapshot);
+    let entities = state.0["snapshot"]["entities"].as_array().expect("a list");
+    let of_it = entities.iter().filter(|it| it["kind"] == "Compaction").count();
+    assert_eq!((of_it, entities.len()), (1, 5), "{entities:?}");
+    let first = entities[0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(server.turn("r3", "third prompt"), "ok");
+    server.finish();
+    assert!(summary(&provider.wait_request(1)), "{:?}", provider.wait_request(1));
+    // In a copy, and in an export.
+    let forked = sessions(&folder, &["fork", "s", "--as", "copy"]);
+    assert_eq!(forked.status, 0, "{forked:?}");
+    let provider = Provider::start(vec![says("four")]);
+    let copy = ["--store", &place, "--session", "copy"];
+    let mut server = openai(&provider, &copy).start();
+    assert_eq!(server.turn("r4", "fourth prompt"), "ok");
+    server.finish();
+    assert!(summary(&provider.wait_request(1)), "{:?}", provider.wait_request(1));
+    let exported = sessions(&folder, &["export", "s", "--format", "json"]);
+    let exported: Value = serde_json::from_str(&exported.stdout).expect("JSON");
+    assert_eq!(exported["compactions"][0]["payload"]["summary"], "SUMMARY");
+    assert!(exported["entities"].as_array().is_some_and(|it| it.len() == 6), "{exported}");
+    // An edit of a turn before it undoes it.
+    let provider = Provider::start(vec![says("anew")]);
+    let mut server = talk(&provider, &[]);
+    let replace = json!({ "messageId": first, "prompt": "another" });
+    server.send(json!({ "requestId": "x", "edit": { "replace": replace } }).to_string());
+    assert_eq!(server.wait_done("x"), "ok");
+    server.finish();
+    assert_eq!(texts(&provider.wait_request(1)), ["another"]);
+}
+
+/// An edit after the compaction leaves it, one of the turn in which it was made does not.
+#[test]
+fn an_edit_undoes_a_compaction_that_was_made_after_it() {
+    let script =
+        ["one", "SUMMARY", "two", "three", "again", "SUMMARY 2", "anew"].map(says).to_vec();
+    let provider = Provider::start(script);
+    let mut server = openai(&provider, &["--extensions", "compaction,edit"]).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(compact("c", json!({})));
+    assert_eq!(server.wait_done("c"), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    assert_eq!(server.turn("r3", "third prompt"), "ok");
+    server.send(r#"{"requestId":"x1","edit":{"regenerate":{}}}"#);
+    assert_eq!(server.wait_done("x1"), "ok");
+    assert!(texts(&provider.wait_request(5))[0].contains("SUMMARY"));
+    for id in ["d1", "d2", "d3"] {
+        server.send(format!(r#"{{"requestId":"{id}","edit":{{"dropLastTurn":{{}}}}}}"#));
+        assert_eq!(server.wait_done(id), "ok");
+    }
+    server.send(snapshot("s"));
+    assert_eq!(server.wait_done("s"), "ok");
+    let frames = server.finish().frames;
+    let last = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
+    assert_eq!(last.0["snapshot"].get("entities"), None, "{last:?}");
+}
+
+/// A budget counts what earlier processes have spent, and refuses the call that would pass it.
+#[test]
+fn a_budget_is_kept_over_processes() {
+    let folder = Folder::new();
+    let prices =
+        json!({ "currency": "EUR", "models": { "scripted": { "input": 1000, "output": 1000 } } });
+    std::fs::write(folder.path("prices"), prices.to_string()).expect("a file");
+    let (place, prices) = (folder.name("store"), folder.name("prices"));
+    // Each call of 122 tokens costs 0.122; the next request costs as much again.
+    let budget = ["--prices", &prices, "--budget", "0.3", "--store", &place, "--session", "s"];
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let mut server = openai(&provider, &budget).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.finish();
+    let usage = ["--extensions", "usage"];
+    let mut server = openai(&provider, &[&budget[..], &usage].concat()).start();
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    assert_eq!(server.turn("r3", "third prompt"), "failed");
+    let ended = server.finish();
+    assert_eq!(errors(&ended.frames, "r3"), ["budget_exhausted"]);
+    let warned: Vec<_> =
+        ended.frames.iter().filter(|it| it.is_event("BudgetNearlySpent")).collect();
+    let [warned] = warned[..] else { panic!("{warned:?}") };
+    assert_eq!(warned.payload("budget"), "0.300000");
+    assert_eq!(warned.payload("cost"), "0.244000");
+    assert!(ended.stderr.contains("of the budget of 0.300000 are spent"), "{}", ended.stderr);
+    assert_eq!(provider.requests(), 2);
+    // A model without a price is not asked.
+    let mut server = openai(&provider, &["--budget", "5"]).start();
+    assert_eq!(server.turn("r", "hi"), "failed");
+    assert_eq!(errors(&server.finish().frames, "r"), ["budget_exhausted"]);
+}
+
+/// A run that has called tools ends before the call that would pass it.
+#[test]
+fn a_budget_ends_a_run_between_its_calls() {
+    let folder = Folder::new();
+    let prices =
+        json!({ "currency": "EUR", "models": { "scripted": { "input": 1000, "output": 1000 } } });
+    std::fs::write(folder.path("prices"), prices.to_string()).expect("a file");
+    let prices = folder.name("prices");
+    let mut called = calls(&[("a", "get_time", "{}")]);
+    called[1] = Step::Finish("tool_calls", Some((110, 12)));
+    let provider = Provider::start(vec![called]);
+    let mut server = openai(&provider, &["--prices", &prices, "--budget", "0.2"]).start();
+    server.send(r#"{"requestId":"d","declareTools":{"tools":[{"name":"get_time"}]}}"#);
+    assert_eq!(server.wait_done("d"), "ok");
+    server.send(submit("r", "what time is it?"));
+    server.wait_event("FrontendToolCallRequested");
+    server.send(r#"{"requestId":"t","toolResult":{"toolCallId":"a","result":{}}}"#);
+    assert_eq!(server.wait_done("r"), "failed");
+    assert_eq!(errors(&server.finish().frames, "r"), ["budget_exhausted"]);
+    assert_eq!(provider.requests(), 1);
+}
