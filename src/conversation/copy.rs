@@ -68,7 +68,7 @@ impl CopiedTurns {
     pub(crate) fn of_log(start: SessionStart, events: Vec<Recorded>) -> Self {
         let SessionStart { preamble, history, choices, .. } = start;
         let mut copy = Self { preamble, history, choices, ..Self::default() };
-        let mut open = Vec::new();
+        let (mut open, mut is_between) = (Vec::new(), false);
         for mut recorded in events {
             let Recorded { scope, event, .. } = &mut recorded;
             let number = scope.turn;
@@ -83,23 +83,23 @@ impl CopiedTurns {
             } else if let Event::PromptAccepted { .. } = event {
                 // Events of an earlier run that was cut off are not copied.
                 open.clear();
+                is_between = false;
             }
-            if let Event::Compaction(_) = event
-                && open.is_empty()
-            {
-                // Between two turns: it belongs to the one before.
+            let is_of_turn = !matches!(event, Event::Session(_) | Event::TurnDropped { .. });
+            if !is_of_turn || event.is_patch() {
+                continue;
+            }
+            if is_between && !recorded.event.ends_turn() {
+                // A compaction between two turns, with its call: it belongs to the one before.
                 let last = copy.turns.last_mut().filter(|turn| turn.number == number);
                 if let Some(CopiedTurn { content: TurnContent::Events(events), .. }) = last {
                     events.push(recorded);
                 }
                 continue;
             }
-            let is_of_turn = !matches!(event, Event::Session(_) | Event::TurnDropped { .. });
-            if !is_of_turn || event.is_patch() {
-                continue;
-            }
             let ends_turn = recorded.event.ends_turn();
             open.push(recorded);
+            is_between = ends_turn;
             if ends_turn {
                 let content = TurnContent::Events(std::mem::take(&mut open));
                 copy.turns.push(CopiedTurn { number, content });

@@ -52,7 +52,8 @@ impl Host {
         self.heartbeats.last = at;
         let Heartbeats { ordinal, unstored_since, .. } = self.heartbeats;
         let unstored = unstored_since.map(|since| (since, self.persist_gate.held_request()));
-        let session = self.supervisor.session();
+        // Without an event before it, it would have no ordinal.
+        let session = self.supervisor.session().filter(|_| ordinal != Ordinal::default());
         let frame = session.and_then(|it: &Session| it.heartbeat(at, ordinal, unstored));
         Effects { at, list: frame.map(Effect::Frame).into_iter().collect() }
     }

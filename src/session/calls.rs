@@ -1,6 +1,8 @@
-//! Chooses the input of a provider call, by its purpose.
+//! What makes the provider calls of a run, and what each is sent, by its purpose.
 
+use super::compaction::CallCompaction;
 use super::model::Selection;
+use super::prices::PricedModel;
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Transcript;
 use crate::task::call::{CallSpec, Purpose, ResponseSchema};
@@ -23,6 +25,24 @@ pub(super) struct SummaryWanted {
     pub(super) through: u32,
     /// The prompt that asks for it.
     pub(super) prompt: String,
+}
+
+/// What answers in a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallModel {
+    pub(super) selection: Selection,
+    /// The names of engine, provider's host and model, for the price.
+    pub(super) engine: Arc<str>,
+    pub(super) host: String,
+    pub(super) name: String,
+    /// How its conversation is compacted.
+    pub(super) compaction: CallCompaction,
+}
+
+impl CallModel {
+    pub(super) fn priced(&self) -> PricedModel<'_> {
+        PricedModel { engine: &self.engine, host: &self.host, name: &self.name }
+    }
 }
 
 /// Builds the call for `purpose`, made by the engine and model of `selection`.

@@ -11,10 +11,8 @@ mod waits;
 
 use super::Uptime;
 use super::answer_extraction::RejectedAnswer;
-use super::compaction::CallCompaction;
+use super::calls::CallModel;
 use super::limits::{AnswerCount, AnswerLimits};
-use super::model::Selection;
-use super::prices::PricedModel;
 use super::recorder::Recorder;
 use super::server_states::UNAVAILABLE;
 use super::toolbox::Toolbox;
@@ -97,24 +95,6 @@ pub(super) struct Run {
     has_compacted_for: BTreeSet<i32>,
     /// It is no turn: it compacts the conversation, and ends.
     is_compaction: bool,
-}
-
-/// What answers in a run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CallModel {
-    pub(super) selection: Selection,
-    /// The names of engine, provider's host and model, for the price.
-    pub(super) engine: Arc<str>,
-    pub(super) host: String,
-    pub(super) name: String,
-    /// How its conversation is compacted.
-    pub(super) compaction: CallCompaction,
-}
-
-impl CallModel {
-    pub(super) fn priced(&self) -> PricedModel<'_> {
-        PricedModel { engine: &self.engine, host: &self.host, name: &self.name }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! How a prompt becomes a turn: a submit starts a run, waits for its turn, or joins the active run.
 
+use super::calls::CallModel;
 use super::client_error::{busy, invalid_settings, queue_full, run_failed, shutting_down};
 use super::model::Selection;
 use super::prices::PricedModel;
-use super::run::{CallModel, Run};
+use super::run::Run;
 use super::waiting::{ActiveRun, Submit, TurnChoice};
 use super::{Extraction, OnBusy, Phase, Session, Uptime};
 use crate::protocol::command::{self, Extension};

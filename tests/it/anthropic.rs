@@ -159,6 +159,33 @@ fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
     assert_eq!(third.len(), second.len() + 2);
 }
 
+/// A turn with signed reasoning and calls is summarized as a whole: the call for the summary is sent all of it, the
+/// next one nothing.
+#[test]
+fn signed_reasoning_is_left_out_with_its_turn() {
+    let blocks = vec![thinking(0, "Two cities.", "c2ln"), tool(1, "toolu_a", &["{}"])];
+    let script = vec![answer(blocks, "tool_use"), says("Noon."), says("SUMMARY"), says("Bye.")];
+    let provider = Provider::start(script);
+    let mut server = anthropic(&provider, &["--context-tokens", "140", "--retries", "0"]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "what time is it?"));
+    return_results(&mut server, &["toolu_a"]);
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "thanks"), "ok");
+    server.finish();
+    let [before, summary, after] = [2, 3, 4].map(|number| provider.wait_request(number));
+    let (before, asked) = (messages(&before), messages(&summary));
+    let (before, asked) = (before.as_array().expect("a list"), asked.as_array().expect("a list"));
+    assert!(asked.starts_with(before), "{asked:?}");
+    assert_eq!((asked.len(), asked[1]["content"][0]["signature"].as_str()), (5, Some("c2ln")));
+    assert_eq!(summary.body["tools"][0]["name"], "get_time", "they are named in it");
+    let sent = messages(&after).to_string();
+    assert!(
+        sent.contains("SUMMARY") && !sent.contains("c2ln") && !sent.contains("toolu_a"),
+        "{sent}"
+    );
+}
+
 #[test]
 fn text_between_and_after_calls_goes_back_in_its_place_before_the_results() {
     let blocks = vec![

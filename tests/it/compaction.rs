@@ -362,9 +362,9 @@ fn resume_forks_exports_and_edits_have_it() {
     assert_eq!(server.turn("r1", "first prompt"), "ok");
     assert_eq!(server.turn("r2", "second prompt"), "ok");
     server.finish();
-    let summary = |request: &Request| texts(request)[0].contains("SUMMARY");
-    // In the next process.
-    let provider = Provider::start(vec![says("three")]);
+    let has = |request: &Request, summary: &str| texts(request)[0].contains(summary);
+    // In the next process, which makes another one between two turns.
+    let provider = Provider::start(vec![says("three"), says("NEWER")]);
     let mut server = talk(&provider, &["--extensions", "compaction"]);
     let state = server.wait("the state", Frame::is_snapshot);
     let entities = state.0["snapshot"]["entities"].as_array().expect("a list");
@@ -372,8 +372,10 @@ fn resume_forks_exports_and_edits_have_it() {
     assert_eq!((of_it, entities.len()), (1, 5), "{entities:?}");
     let first = entities[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(server.turn("r3", "third prompt"), "ok");
+    server.send(compact("c", json!({})));
+    assert_eq!(server.wait_done("c"), "ok");
     server.finish();
-    assert!(summary(&provider.wait_request(1)), "{:?}", provider.wait_request(1));
+    assert!(has(&provider.wait_request(1), "SUMMARY"), "{:?}", provider.wait_request(1));
     // In a copy, and in an export.
     let forked = sessions(&folder, &["fork", "s", "--as", "copy"]);
     assert_eq!(forked.status, 0, "{forked:?}");
@@ -382,7 +384,7 @@ fn resume_forks_exports_and_edits_have_it() {
     let mut server = openai(&provider, &copy).start();
     assert_eq!(server.turn("r4", "fourth prompt"), "ok");
     server.finish();
-    assert!(summary(&provider.wait_request(1)), "{:?}", provider.wait_request(1));
+    assert!(has(&provider.wait_request(1), "NEWER"), "{:?}", provider.wait_request(1));
     let exported = sessions(&folder, &["export", "s", "--format", "json"]);
     let exported: Value = serde_json::from_str(&exported.stdout).expect("JSON");
     assert_eq!(exported["compactions"][0]["payload"]["summary"], "SUMMARY");

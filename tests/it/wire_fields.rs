@@ -19,8 +19,9 @@ const TABLE: &str = include_str!("../data/wire_fields.txt");
 const EXTENSION_NUMBER_MIN: i32 = 200;
 
 /// Messages that only fields of extensions have.
-const EXTENSION_MESSAGES: [&str; 8] = [
+const EXTENSION_MESSAGES: [&str; 9] = [
     "ApproveRequest",
+    "CompactRequest",
     "DropLastTurn",
     "EditRequest",
     "EnableRequest",
