@@ -23,9 +23,9 @@ const TOKENS_PER_ATTACHMENT: u64 = 1_600;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CompactionEvent {
     /// The client is to decide about it.
-    Proposed(CompactionProposed),
+    Proposed(Box<CompactionProposed>),
     /// It began.
-    Started(CompactionStarted),
+    Started(Box<CompactionStarted>),
     /// It was made.
     Done(Arc<Compaction>),
     /// It was not made.

@@ -324,7 +324,7 @@ pub(crate) enum CallReport {
     /// Token counts after the call.
     Counted(Box<CallCounts>),
     /// Most of the budget is spent.
-    BudgetNearlySpent(BudgetNearlySpent),
+    BudgetNearlySpent(Box<BudgetNearlySpent>),
 }
 
 /// Token counts up to the end of a provider call.

@@ -62,12 +62,9 @@ impl Recorder {
         self.push(Output::Warning(Warning { text, has_event: true, code: None }));
         let (cost, budget) = (spent.to_string(), limit.to_string());
         let currency = currency.to_string();
-        Some(CallReport::BudgetNearlySpent(BudgetNearlySpent {
-            cost,
-            budget,
-            currency,
-            correlation: None,
-        }))
+        let correlation = None;
+        let spent = BudgetNearlySpent { cost, budget, currency, correlation };
+        Some(CallReport::BudgetNearlySpent(spent.into()))
     }
 }
 

@@ -327,7 +327,7 @@ fn report_kind(report: &CallReport) -> Kind {
         CallReport::Timed { first_byte_ms, first_token_ms } => {
             Kind::Timed(CallTiming { first_byte_ms, first_token_ms, correlation: None })
         }
-        CallReport::BudgetNearlySpent(spent) => Kind::BudgetNearlySpent(spent),
+        CallReport::BudgetNearlySpent(spent) => Kind::BudgetNearlySpent(*spent),
         CallReport::Counted(counts) => Kind::Counted(UsageTotals {
             call: Some(counts.call),
             run: Some(counts.run),
@@ -339,8 +339,8 @@ fn report_kind(report: &CallReport) -> Kind {
 
 fn compaction_kind(event: &CompactionEvent) -> Kind {
     match event {
-        CompactionEvent::Proposed(it) => Kind::CompactionProposed(it.clone()),
-        CompactionEvent::Started(it) => Kind::CompactionStarted(it.clone()),
+        CompactionEvent::Proposed(it) => Kind::CompactionProposed((**it).clone()),
+        CompactionEvent::Started(it) => Kind::CompactionStarted((**it).clone()),
         CompactionEvent::Done(it) => Kind::Compacted(stored::StoredCompaction {
             through_turn: it.through,
             summary: it.summary.as_str().to_owned(),
@@ -548,9 +548,11 @@ impl<'a> RowReader<'a> {
                 let [call, run, session] = [call, run, session].map(Option::unwrap_or_default);
                 Event::Call(CallReport::Counted(Box::new(CallCounts { call, run, session })))
             }
-            Kind::BudgetNearlySpent(spent) => Event::Call(CallReport::BudgetNearlySpent(spent)),
-            Kind::CompactionProposed(it) => Event::Compaction(CompactionEvent::Proposed(it)),
-            Kind::CompactionStarted(it) => Event::Compaction(CompactionEvent::Started(it)),
+            Kind::BudgetNearlySpent(spent) => {
+                Event::Call(CallReport::BudgetNearlySpent(spent.into()))
+            }
+            Kind::CompactionProposed(it) => Event::Compaction(CompactionEvent::Proposed(it.into())),
+            Kind::CompactionStarted(it) => Event::Compaction(CompactionEvent::Started(it.into())),
             Kind::Compacted(it) => {
                 let cleared = it.cleared_tool_call_ids.into_iter().map(ToolCallId).collect();
                 let (through, summary) = (it.through_turn, it.summary.into());

@@ -113,7 +113,7 @@ impl Names {
                 provider::CallTiming { first_byte_ms, first_token_ms, correlation }.into()
             }
             CallReport::BudgetNearlySpent(spent) => {
-                session::BudgetNearlySpent { correlation, ..spent }.into()
+                session::BudgetNearlySpent { correlation, ..*spent }.into()
             }
             CallReport::Counted(counts) => session::UsageTotals {
                 call: Some(counts.call),
@@ -129,9 +129,11 @@ impl Names {
         let correlation = self.run();
         match event {
             CompactionEvent::Proposed(it) => {
-                session::CompactionProposed { correlation, ..it }.into()
+                session::CompactionProposed { correlation, ..*it }.into()
             }
-            CompactionEvent::Started(it) => session::CompactionStarted { correlation, ..it }.into(),
+            CompactionEvent::Started(it) => {
+                session::CompactionStarted { correlation, ..*it }.into()
+            }
             CompactionEvent::Done(it) => {
                 compacted(&it, ordinal, correlation.unwrap_or_default()).into()
             }

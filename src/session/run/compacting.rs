@@ -147,7 +147,7 @@ impl Run {
         let deadline = context.after(context.tools.rules().ask_ms);
         self.stage = RunStage::Deciding { deadline };
         self.changed = context.now;
-        let proposed = CompactionEvent::Proposed(proposed);
+        let proposed = CompactionEvent::Proposed(proposed.into());
         self.record(context.recorder, Event::Compaction(proposed));
     }
 
@@ -161,7 +161,7 @@ impl Run {
             correlation: None,
         };
         let needs_summary = compacting.plan.through > 0;
-        let started = CompactionEvent::Started(started);
+        let started = CompactionEvent::Started(started.into());
         self.record(context.recorder, Event::Compaction(started));
         match needs_summary {
             true => self.start_call(context, Purpose::Summary),

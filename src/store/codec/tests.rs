@@ -270,7 +270,12 @@ fn of_calls() -> impl Strategy<Value = Event> {
         }),
         (text(), text()).prop_map(|(cost, budget)| {
             let (currency, correlation) = ("USD".to_owned(), None);
-            CallReport::BudgetNearlySpent(BudgetNearlySpent { cost, budget, currency, correlation })
+            CallReport::BudgetNearlySpent(Box::new(BudgetNearlySpent {
+                cost,
+                budget,
+                currency,
+                correlation,
+            }))
         }),
     ];
     prop_oneof![
@@ -303,12 +308,12 @@ fn of_compactions() -> impl Strategy<Value = Event> {
         counts().prop_map(|(cause, tokens, context_tokens)| {
             let correlation = None;
             let proposed = CompactionProposed { cause, tokens, context_tokens, correlation };
-            CompactionEvent::Proposed(proposed)
+            CompactionEvent::Proposed(proposed.into())
         }),
         counts().prop_map(|(cause, tokens, context_tokens)| {
             let correlation = None;
             let started = CompactionStarted { cause, tokens, context_tokens, correlation };
-            CompactionEvent::Started(started)
+            CompactionEvent::Started(started.into())
         }),
         (any::<u32>(), shared(), vec(text(), 0..3), any::<[u64; 2]>()).prop_map(
             |(through, summary, cleared, [tokens_before, tokens_after])| {
