@@ -192,7 +192,8 @@ pub struct RpcArgs {
 /// Options of `exec`.
 #[derive(Args, Debug)]
 pub struct ExecArgs {
-    /// Prompt; what is piped in is added to it. Without one, or with -, standard input is the prompt
+    /// Prompt; what is piped in is added to it. Without one, or with -, standard input is the prompt.
+    /// After -- it is text, whatever it begins with
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
@@ -235,6 +236,20 @@ pub struct ExecArgs {
     /// Options of every conversation.
     #[command(flatten)]
     pub session: SessionArgs,
+
+    /// The prompt comes after `--`, so it is text, also where it is `-`.
+    #[arg(skip)]
+    pub is_prompt_escaped: bool,
+}
+
+impl ExecArgs {
+    /// Notes whether `words` have the prompt after `--`. No option takes `--` as its value.
+    fn note_escape(&mut self, words: &[OsString]) {
+        let arguments = usize::from(self.prompt.is_some()) + usize::from(self.piped.is_some());
+        let escape = words.iter().position(|word| word == "--");
+        let escaped = escape.map(|at| words.len() - at - 1);
+        self.is_prompt_escaped = arguments > 0 && escaped >= Some(arguments);
+    }
 }
 
 /// The files that may be command files, for completions.
@@ -327,7 +342,7 @@ impl Cli {
         }
         let mut command = cli.command.unwrap_or(Command::Rpc(cli.rpc));
         let own = typed.subcommand().map_or(&typed, |(_, own)| own);
-        command.note_typed(own);
+        command.note_typed(own, words);
         Ok(Invocation::Command(Box::new(command)))
     }
 
@@ -464,10 +479,13 @@ fn named(word: &str) -> Option<&'static str> {
 
 impl Command {
     /// Notes what of the options of a conversation was typed.
-    fn note_typed(&mut self, typed: &ArgMatches) {
+    fn note_typed(&mut self, typed: &ArgMatches, words: &[OsString]) {
         match self {
             Self::Rpc(args) => args.session.note_typed(typed),
-            Self::Exec(args) => args.session.note_typed(typed),
+            Self::Exec(args) => {
+                args.session.note_typed(typed);
+                args.note_escape(words);
+            }
             Self::Chat(args) => args.session.note_typed(typed),
             Self::Acp(args) => args.session.note_typed(typed),
             Self::Models(args) => args.provider.note_typed(typed),
@@ -501,7 +519,7 @@ impl Command {
             Some("rpc") => {
                 let typed = typed(RpcArgs::augment_args(command)).ok()?;
                 let mut rpc = Self::Rpc(RpcArgs::from_arg_matches(&typed).ok()?);
-                rpc.note_typed(&typed);
+                rpc.note_typed(&typed, words);
                 Some(rpc)
             }
             Some("exec") => {
@@ -511,13 +529,13 @@ impl Command {
                 }
                 let typed = typed(exec).ok()?;
                 let mut exec = Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?);
-                exec.note_typed(&typed);
+                exec.note_typed(&typed, words);
                 Some(exec)
             }
             Some("acp") => {
                 let typed = typed(AcpArgs::augment_args(command)).ok()?;
                 let mut acp = Self::Acp(AcpArgs::from_arg_matches(&typed).ok()?);
-                acp.note_typed(&typed);
+                acp.note_typed(&typed, words);
                 Some(acp)
             }
             Some(_) | None => None,

@@ -259,6 +259,7 @@ fn what_is_piped_into_a_function_or_a_script_is_part_of_the_prompt() {
         "cat a.txt | { duologue run-command ask.yaml; cat; }",
         "bash ask.sh < a.txt",
         "review() { duologue exec hello; }; review < a.txt; true",
+        "review() { x=$(echo hello); duologue exec \"$x\" -; true; }; cat a.txt | review",
         // It is not in doubt either way.
         "cat a.txt | bash -c 'duologue exec hello -; true'",
         "cat a.txt | bash -c 'cat | duologue run-command ask.yaml; true'",
@@ -299,6 +300,12 @@ fn input_of_which_it_is_in_doubt_whose_it_is_is_an_error() {
             "two\n",
             write_dash,
         ),
+        (
+            "review() { x=$(echo hello); duologue exec \"$x\"; cat; }; cat a.txt | review"
+                .to_owned(),
+            "one\ntwo\n",
+            write_dash,
+        ),
         (format!("{script} | bash"), "engine_init_failed", write_dash),
         ("cat a.txt | bash -c 'duologue exec hello; cat'".to_owned(), "one\ntwo\n", write_dash),
         (
@@ -318,7 +325,7 @@ fn input_of_which_it_is_in_doubt_whose_it_is_is_an_error() {
             ended.stdout.contains(left) && !ended.stdout.contains("You said"),
             "{script}: {ended:?}"
         );
-        for part in ["for bash (process", claim, "</dev/null"] {
+        for part in ["for bash (process", claim, "input of a loop, write </dev/null"] {
             assert!(ended.stderr.contains(part), "{script}: {ended:?}");
         }
     }

@@ -106,9 +106,10 @@ impl Piped {
             Fate::ReadAsFlows if flows() => Some(Self::Pipeline),
             Fate::ReadAsFlows => Some(Self::Open),
             Fate::RefusedIfFlows(sharer) if flows() => bail!(
-                "something is piped in, and it is not clear whether it is meant for this command or for {}, which \
-                 started it and has the same standard input; {claim} to add it to the prompt, or write </dev/null \
-                 after the command to leave it alone",
+                "something is piped in, and it can't be known whether it is for this command or for {}, which \
+                 started it and has the same standard input, so nothing was read or asked: if it is part of the \
+                 prompt, as in a function or a script that is piped into, {claim}; if it is the input of a loop, \
+                 write </dev/null after the command",
                 name(sharer.pid)
             ),
             Fate::RefusedIfFlows(_) | Fate::Left => None,

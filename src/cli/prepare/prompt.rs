@@ -54,7 +54,7 @@ impl Parts {
         if args.file.iter().any(|path| is_stdin(path)) {
             bail!("--file can't be standard input; write - after the prompt instead");
         }
-        let is_dash = args.prompt.as_deref() == Some("-");
+        let is_dash = args.prompt.as_deref() == Some("-") && !args.is_prompt_escaped;
         let is_stdin_file = args.prompt_file.as_deref().is_some_and(is_stdin);
         let first = match (&args.prompt, &args.prompt_file) {
             (Some(prompt), _) if !is_dash => First::Invocation(prompt.clone()),
