@@ -5,7 +5,7 @@ use crate::conversation::usage::Cost;
 use crate::engine::ResponseSchema;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
 use crate::session::prices::PriceList;
-use crate::support::files::read_limited;
+use crate::support::files::read_named;
 use crate::yaml::YamlError;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueHint};
@@ -106,9 +106,9 @@ fn wire_name(name: &str) -> String {
     }
 }
 
-/// Reads a regular file as YAML or JSON.
+/// Reads a file, or a pipe, as YAML or JSON.
 fn document<T: DeserializeOwned>(path: &Path, bytes_max: usize) -> Result<T> {
-    let (text, _) = read_limited(path, bytes_max)
+    let (text, _) = read_named(path, bytes_max)
         .map_err(|error| anyhow!("it can't be read: {error}; name a file of YAML or JSON"))?;
     serde_saphyr::from_str(&text).map_err(|error| anyhow!("{}", YamlError::of(&error)))
 }

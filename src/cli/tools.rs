@@ -3,19 +3,18 @@
 use super::numbers::whole;
 use crate::session::SessionMode;
 use crate::session::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
-use crate::support::files::{WorkFolder, user_folder};
+use crate::support::files::{WorkFolder, read_named, user_folder};
 use crate::task::limits::ToolLimits;
 use crate::tool::config::{ServerConfig, Servers};
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of a file of servers.
-const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+const CONFIG_BYTES_MAX: usize = 1024 * 1024;
 
 /// Largest limit on bytes that can be set: results are held in memory.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -233,17 +232,9 @@ pub fn guard() -> Option<PathBuf> {
 
 /// The text of a file of servers.
 fn read(path: &Path) -> Result<String> {
+    let read = read_named(path, CONFIG_BYTES_MAX);
     let shown = path.display();
-    let unreadable = |error| anyhow!("--mcp-config: {shown} can't be read: {error}");
-    // Opening a named pipe would wait.
-    let about = path.metadata().map_err(unreadable)?;
-    ensure!(about.is_file(), "--mcp-config: {shown} is not a regular file");
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    let is_small = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= CONFIG_BYTES_MAX);
-    ensure!(is_small, "--mcp-config: {shown} is larger than {CONFIG_BYTES_MAX} bytes");
-    String::from_utf8(bytes).map_err(|_| anyhow!("--mcp-config: {shown} is not UTF-8"))
+    Ok(read.map_err(|error| anyhow!("--mcp-config: {shown} can't be read: {error}"))?.0)
 }
 
 /// The folder of logins at servers.

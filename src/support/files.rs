@@ -22,6 +22,9 @@ const PRIVATE_FOLDER_MODE: u32 = 0o700;
 /// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
+/// Longest time in which nothing is written to a pipe that is read in place of a file.
+const PIPE_IDLE_MAX: Duration = Duration::from_secs(30);
+
 /// The identity of a file, whatever path leads to it: a link, or another spelling of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
@@ -105,6 +108,70 @@ pub(crate) fn read_limited(path: &Path, bytes_max: usize) -> io::Result<(String,
     }
     let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
     Ok((text, about))
+}
+
+/// Like [`read_limited`], of a file that a person names: it may also be a pipe, as a shell's `<(command)` is one.
+///
+/// # Errors
+/// As there, and if a pipe has nothing for [`PIPE_IDLE_MAX`].
+pub(crate) fn read_named(path: &Path, bytes_max: usize) -> io::Result<(String, Metadata)> {
+    let (bytes, about) = read_named_bytes(path, bytes_max)?;
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
+    Ok((text, about))
+}
+
+/// The bytes of the regular file or pipe at `path`, and what is known about it.
+///
+/// # Errors
+/// As [`read_named`], but for the encoding.
+pub(crate) fn read_named_bytes(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, Metadata)> {
+    // Looked at first: opening a device can set it going.
+    let kind = path.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(bits).open(path)?;
+    let about = file.metadata()?;
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    match about.file_type().is_fifo() {
+        true => drop(Piped { file, has_writer: false }.take(limit).read_to_end(&mut bytes)?),
+        false => drop(file.take(limit).read_to_end(&mut bytes)?),
+    }
+    if bytes.len() > bytes_max {
+        return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
+    }
+    Ok((bytes, about))
+}
+
+/// The end of a non-blocking pipe from which is read.
+struct Piped {
+    file: File,
+    /// A pipe that nobody has opened for writing reads like one that has ended.
+    has_writer: bool,
+}
+
+impl Read for Piped {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.file.read(buffer);
+            let must_wait =
+                read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+            if matches!(read, Ok(0)) && !self.has_writer {
+                return Err(io::Error::other("it is a pipe that nobody writes to"));
+            }
+            self.has_writer = true;
+            if !must_wait {
+                return read;
+            }
+            if !wait_until(&self.file, PollFlags::IN, Instant::now() + PIPE_IDLE_MAX) {
+                let seconds = PIPE_IDLE_MAX.as_secs();
+                let why = format!("nothing was written to this pipe for {seconds} s");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+        }
+    }
 }
 
 /// Makes the folders that `path` is in and that are missing, for their user alone.
@@ -235,7 +302,7 @@ pub(crate) fn write_at_once(file: impl AsFd, bytes: &[u8]) -> io::Result<usize> 
     let written = match kind {
         FileType::Socket => send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
         // A descriptor that polls as writable accepts this much at once (POSIX, `write`).
-        FileType::Fifo => rustix::io::write(file, &bytes[..bytes.len().min(PIPE_BUF)]),
+        FileType::Fifo => rustix::io::write(file, whole_lines(bytes)),
         // A terminal accepts one character, and may block on the next.
         FileType::CharacterDevice => rustix::io::write(file, &bytes[..bytes.len().min(1)]),
         FileType::RegularFile
@@ -248,6 +315,32 @@ pub(crate) fn write_at_once(file: impl AsFd, bytes: &[u8]) -> io::Result<usize> 
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),
         written => Ok(written?),
     }
+}
+
+/// Writes all of `bytes`; into a pipe no line of up to `PIPE_BUF` bytes in two parts, between which another process
+/// that writes into the same pipe could write.
+pub(crate) fn write_lines(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    let file = file.as_fd();
+    if FileType::from_raw_mode(fstat(file)?.st_mode) != FileType::Fifo {
+        return write_all(file, bytes);
+    }
+    while !bytes.is_empty() {
+        let lines = whole_lines(bytes);
+        write_all(file, lines)?;
+        bytes = &bytes[lines.len()..];
+    }
+    Ok(())
+}
+
+/// The beginning of `bytes` that a pipe takes as one: as many whole lines as there is room for, or a part of one that
+/// is longer.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let Some(most) = bytes.get(..PIPE_BUF) else { return bytes };
+    if bytes.len() == PIPE_BUF {
+        return bytes;
+    }
+    let end = most.iter().rposition(|byte| *byte == b'\n').map_or(PIPE_BUF, |at| at + 1);
+    &most[..end]
 }
 
 /// Waits until `file` is as `flags` describe, or broken.
@@ -277,4 +370,26 @@ pub(crate) fn has_data(file: impl AsFd) -> bool {
 fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
     let time = Timespec::try_from(time).ok();
     poll(&mut [PollFd::new(&file, flags)], time.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_gets_whole_lines() {
+        let check = |lines: &[usize], expected: usize| {
+            let line = |bytes: &usize| [vec![b'x'; bytes - 1], b"\n".to_vec()].concat();
+            let bytes: Vec<u8> = lines.iter().flat_map(line).collect();
+            assert_eq!(whole_lines(&bytes).len(), expected, "{lines:?}");
+        };
+        check(&[1000, 1000], 2000);
+        check(&[1000; 5], 4000);
+        check(&[PIPE_BUF], PIPE_BUF);
+        check(&[PIPE_BUF - 1, 2], PIPE_BUF - 1);
+        check(&[PIPE_BUF, 1], PIPE_BUF);
+        check(&[PIPE_BUF + 1, 1], PIPE_BUF);
+        check(&[3 * PIPE_BUF], PIPE_BUF);
+        assert!(whole_lines(b"").is_empty());
+    }
 }

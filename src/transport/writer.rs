@@ -4,7 +4,7 @@
 
 use super::streams::AtOnce;
 use crate::support::fail_point::FailPoint;
-use crate::support::files::{write_all, write_at_once};
+use crate::support::files::{write_at_once, write_lines};
 use crate::support::terminal;
 use crate::support::threads::{self, NoThread};
 use std::fs::File;
@@ -212,7 +212,7 @@ fn write(
     results: &mpsc::Sender<io::Result<Vec<u8>>>,
 ) {
     while let Ok(batch) = to_write.recv() {
-        let written = write_all(output, &batch);
+        let written = write_lines(output, &batch);
         if is_terminal && written.is_ok() {
             terminal::output_ends(&batch);
         }

@@ -109,7 +109,7 @@ fn what_can_not_be_attached_is_status_2_in_every_format() {
     };
     check(&["--image", "none.png"], "--image none.png: it can't be read: No such file");
     check(&["--image", "notes.md"], "--image notes.md: it is text/markdown, not an image; attach");
-    check(&["--attach", "pipe"], "--attach pipe: it is a named pipe");
+    check(&["--attach", "pipe"], "--attach pipe: it is a pipe that nobody writes to");
     check(&["--attach", "."], "--attach .: it is a folder");
     check(&["--attach", "-"], "--attach can't be standard input; write it to a file first");
     check(&["--image", "/dev/stdin"], "--image can't be standard input");

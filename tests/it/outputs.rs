@@ -58,6 +58,24 @@ fn text(text: &str) -> Step {
 }
 
 /// A folder with the command files that are run.
+/// Processes that write into one pipe: whole lines, in whatever order.
+#[test]
+fn lines_of_several_processes_in_one_pipe_are_whole() {
+    let folder = Folder::new();
+    let program = env!("CARGO_BIN_EXE_duologue");
+    let script = format!(
+        "seq 1 40 | xargs -P 4 -I{{}} {program} exec --json-stream --engine echo 'hello {{}}'"
+    );
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder.path(""))
+        .output();
+    let lines = String::from_utf8(output.expect("a shell").stdout).expect("UTF-8");
+    let whole = lines.lines().map(|line| serde_json::from_str(line).expect(line));
+    let ends = whole.filter(|event: &serde_json::Value| event["type"] == "done");
+    assert_eq!(ends.count(), 40);
+}
+
 pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     fs::write(folder.path("list.yaml"), LIST).expect("a file");

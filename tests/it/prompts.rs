@@ -335,6 +335,67 @@ fn input_of_which_it_is_in_doubt_whose_it_is_is_an_error() {
     assert!(ended.status == 2 && ended.stderr.contains(write_dash), "{ended:?}");
 }
 
+/// Lines of a loop may be anything, and so may what is after `--`.
+#[test]
+fn a_dash_after_two_dashes_is_text() {
+    let folder = folder();
+    for (words, stdin, expected) in [
+        (&["exec", "--", "-"][..], "", "-"),
+        (&["exec", "--raw", "--", "-"], "", "-"),
+        (&["exec", "--", "-hello", "-"], "piped", "-hello\n\npiped"),
+        (&["exec", "hello", "--", "-"], "piped", "hello\n\npiped"),
+        (&["exec", "-"], "piped", "piped"),
+    ] {
+        let ended = end(duologue(&folder, words), piped(stdin));
+        let expected = format!("Turn 1. You said: {expected}\n");
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (&*expected, ""), "{words:?}");
+    }
+}
+
+/// A shell's `<(command)` is a pipe, and what is in it can be read once.
+#[test]
+fn pipes_are_read_where_files_are_named() {
+    let folder = folder();
+    let image = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/squares.png"));
+    fs::write(folder.path("a.png"), image.expect("an image")).expect("a file");
+    let script = "duologue exec hello --image <(sleep 0; cat a.png) --attach <(cat a.txt) \
+                  --schema <(echo '{\"type\": \"object\"}') --prices <(printf 'currency: USD\\nmodels: {}\\n') \
+                  --mcp-config <(echo '{\"mcpServers\": {}}') --system-file <(echo Be brief.) \
+                  --echo-answer answer.json </dev/null";
+    fs::write(folder.path("answer.json"), "{\"n\": 1}").expect("a file");
+    let ended = in_bash(&folder, script, Stdio::null());
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("{\"n\": 1}\n", ""), "{ended:?}");
+    let ended = in_bash(
+        &folder,
+        "duologue exec hello --image <(cat a.png) --attach <(cat a.txt) </dev/null",
+        Stdio::null(),
+    );
+    let expected = "Turn 1. You said: hello\nAttached: image (image/png, 8x8, 82 bytes)\n\
+                    Attached: text (text/plain, 8 bytes)\n";
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (expected, ""), "{ended:?}");
+    for (option, writes, part) in [
+        ("--schema", "true", "--schema: "),
+        ("--schema", "cat /dev/zero", "it is larger than"),
+        ("--prices", "cat /dev/zero", "it is larger than"),
+        ("--mcp-config", "cat /dev/zero", "it is larger than"),
+        ("--image", "cat /dev/zero", "it is larger than"),
+        ("--image", "cat a.txt", "not an image"),
+    ] {
+        let script = format!("duologue exec hello {option} <({writes}) </dev/null");
+        let ended = in_bash(&folder, &script, Stdio::null());
+        assert!(ended.status == 2 && ended.stderr.contains(part), "{script}: {ended:?}");
+    }
+    // A key is not in a file that others could read, either.
+    let provider = Provider::start(vec![says("well")]);
+    let script = format!(
+        "duologue exec hello --engine openai --model m --base-url {} --key-file <(echo sk-piped) </dev/null",
+        provider.base_url()
+    );
+    let ended = in_bash(&folder, &script, Stdio::null());
+    assert_eq!(ended.stdout, "well\n", "{ended:?}");
+    assert_eq!(provider.wait_request(1).header("authorization"), Some("Bearer sk-piped"));
+}
+
 #[test]
 fn a_loop_keeps_its_input() {
     let folder = folder();

@@ -6,9 +6,11 @@ use crate::cli::{AttachmentArgs, Mode};
 use crate::command_file::is_stdin;
 use crate::host::FilePolicy;
 use crate::host::attachments::Reading;
-use crate::protocol::attachment::{Attachment, Content, IMAGE, ResourceName};
+use crate::protocol::attachment::{ATTACHMENT_BYTES_MAX, Attachment, Content, IMAGE, ResourceName};
 use crate::protocol::proto::chat::ChatAttachment;
+use crate::support::files::read_named_bytes;
 use anyhow::{Result, anyhow, ensure};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Adds the files that `args` name to `inputs`.
@@ -55,7 +57,7 @@ fn files(args: &AttachmentArgs, mode: Mode) -> Result<Vec<Attachment>> {
             !is_stdin(path),
             "{option} can't be standard input; write it to a file first, and name that"
         );
-        let attachment = named(number, path, is_image);
+        let attachment = named(number, path, is_image).and_then(of_pipe);
         attachment
             .and_then(|attachment| reading.read(attachment))
             .map_err(|why| anyhow!("{option} {}: {why}", shown(path)))
@@ -71,6 +73,17 @@ fn named(number: u32, path: &Path, is_image: bool) -> Result<Attachment, String>
         // No URL, then.
         None => Ok(Attachment { shown, content: Content::File(path.to_owned()) }),
     }
+}
+
+/// The attachment with its content, if that comes out of a pipe; else as it is.
+fn of_pipe(attachment: Attachment) -> Result<Attachment, String> {
+    let Content::File(path) = &attachment.content else { return Ok(attachment) };
+    if !path.metadata().is_ok_and(|about| about.file_type().is_fifo()) {
+        return Ok(attachment);
+    }
+    let bytes_max = usize::try_from(ATTACHMENT_BYTES_MAX).unwrap_or(usize::MAX);
+    let (bytes, _) = read_named_bytes(path, bytes_max).map_err(|error| error.to_string())?;
+    Ok(Attachment { content: Content::Data(bytes.into()), ..attachment })
 }
 
 /// The path or URL for a message: without a password, and without the data of a `data:` URL.

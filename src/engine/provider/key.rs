@@ -5,14 +5,14 @@
 mod program;
 
 use super::settings::SettingNames;
-use crate::support::files::read_limited;
+use crate::support::files::read_named;
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
 use program::{COMMAND_TIMEOUT, printed};
 use std::ffi::OsStr;
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -172,7 +172,7 @@ impl Key {
 async fn in_file(path: &Path, names: &SettingNames) -> Result<Secret, NoKey> {
     let (done, read) = oneshot::channel();
     let owned = path.to_owned();
-    let work = move || drop(done.send(read_limited(&owned, KEY_BYTES_MAX)));
+    let work = move || drop(done.send(read_named(&owned, KEY_BYTES_MAX)));
     threads::spawn("key-file", work)
         .map_err(|error| no_key_in(path, &format!("could not be read ({error})")))?;
     let read = match timeout(FILE_TIMEOUT, read).await {
@@ -198,10 +198,12 @@ fn unreadable(path: &Path, error: &str, names: &SettingNames) -> NoKey {
 
 /// Checks that the key in the file is known to its owner alone.
 fn checked(path: &Path, about: &Metadata, names: &SettingNames) -> Result<(), NoKey> {
-    if !about.is_file() {
+    let is_pipe = about.file_type().is_fifo();
+    if !about.is_file() && !is_pipe {
         return Err(unreadable(path, "it is not a regular file", names));
     }
-    if is_private(about) {
+    // What is in a pipe is read once, and by its own reader.
+    if is_pipe || is_private(about) {
         return Ok(());
     }
     let shown = escape_control(&path.display().to_string());
