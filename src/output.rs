@@ -1,6 +1,7 @@
 //! Output formats: each is one way to write the same frames to standard output. A format is given
 //! every frame, in order, and then the end of the process; it appends bytes. Pure.
 
+mod digits;
 mod envelope;
 mod last_message;
 mod lines;

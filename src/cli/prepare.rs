@@ -307,7 +307,9 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
         let session_id = args.session.session_id.as_deref();
         let is_shown = person.is_shown;
         unread.log();
-        let unasked = Unasked { command: "exec", mode, session_id, is_shown };
+        let schema = schema.and_then(|schema| schema.for_provider);
+        let unasked =
+            Unasked { command: "exec", mode, session_id, schema, warnings: Vec::new(), is_shown };
         return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
     let preamble = Preamble { system: None, history: history::for_engine(history) };

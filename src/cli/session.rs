@@ -9,6 +9,7 @@ use super::store::StoreArgs;
 use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
+use crate::protocol::constants::capability::EXTRACT;
 use crate::protocol::event_filter::EventFilter;
 use crate::session::HEARTBEAT_MS;
 use crate::support::files::WorkFolder;
@@ -471,6 +472,10 @@ fn extensions_help() -> String {
 
 /// The extension of that name.
 pub(super) fn extension(name: &str) -> Result<Extension, String> {
+    // The events of values in answers have a word of their own in `hello`.
+    if name.trim() == EXTRACT {
+        return Ok(Extension::Structured);
+    }
     Extension::named(name.trim()).ok_or_else(|| {
         let known = Extension::ALL.map(Extension::as_str).join(", ");
         format!("there is no such extension; name some of {known}")

@@ -2,6 +2,7 @@
 //! whole output at once. Always written, failures included.
 
 use super::Warning;
+use super::digits::Digits;
 use super::view::{CallBreaks, View, by_name, cut_off, error_document, nothing_found};
 use crate::conversation::event::Usage;
 use crate::protocol::constants::tool_result;
@@ -338,11 +339,29 @@ impl Envelope {
     }
 
     fn yaml(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
-        // YAML can't contain JSON text as it was written, so it is parsed first.
-        let mut as_json = Vec::new();
-        self.json(code, &mut as_json)?;
-        let mut whole: Map<String, Value> = serde_json::from_slice(&as_json)?;
-        let data = whole.shift_remove("data");
+        match &self.answer {
+            EnvelopeData::Document(Some(document), _) => {
+                self.write_yaml(code, Digits::of(document), out)
+            }
+            EnvelopeData::Text(text) | EnvelopeData::Document(None, text) if text.is_empty() => {
+                self.write_yaml(code, Value::Null, out)
+            }
+            EnvelopeData::Text(text) | EnvelopeData::Document(None, text) => {
+                self.write_yaml(code, text, out)
+            }
+            EnvelopeData::Objects(list) | EnvelopeData::Frames(list) => {
+                let list: Vec<_> = list.iter().map(|value| Digits::of(value)).collect();
+                self.write_yaml(code, list, out)
+            }
+        }
+    }
+
+    fn write_yaml(
+        &self,
+        code: ExitCode,
+        data: impl Serialize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let text = serde_saphyr::to_string(&self.document(code, data))
             .map_err(|error| Error::from(serde_json::Error::custom(error)))?;
         out.extend_from_slice(text.as_bytes());

@@ -16,6 +16,7 @@ use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -52,6 +53,9 @@ pub(crate) struct JsonStream {
     tokens: Option<i64>,
     cut_off: Option<CutOff>,
     reasoning_tokens: Option<i64>,
+    /// The answer must be a document.
+    has_document: bool,
+    document: Option<Box<RawValue>>,
 }
 
 /// A tool call without a result.
@@ -74,20 +78,36 @@ struct CutOff {
     finish_class: String,
 }
 
+/// The payload of `done`, whose document is written as the model wrote it.
 #[derive(Serialize)]
-struct StreamEvent<'a> {
+#[serde(rename_all = "camelCase")]
+struct Done<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<&'a RawValue>,
+    duration: u64,
+    exit_code: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_tokens: Option<i64>,
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_used: Option<i64>,
+    tools_used: &'a [String],
+}
+
+#[derive(Serialize)]
+struct StreamEvent<'a, P> {
     protocol: u32,
     r#type: &'static str,
     #[serde(rename = "sessionId")]
     session_id: &'a str,
     timestamp: u64,
-    payload: Value,
+    payload: P,
 }
 
 impl JsonStream {
-    /// The stream of a process that begins with this `start`.
-    pub(crate) fn new(beginning: Beginning) -> Self {
-        Self { beginning, ..Self::default() }
+    /// The stream of a process that begins with this `start`; `has_document`: its answer must be a document.
+    pub(crate) fn new(beginning: Beginning, has_document: bool) -> Self {
+        Self { beginning, has_document, ..Self::default() }
     }
 
     pub(super) fn frame(
@@ -109,6 +129,11 @@ impl JsonStream {
             }
             View::CallStarted => {
                 self.breaks.call_started();
+                self.document = None;
+                Ok(())
+            }
+            View::Object(object) if self.has_document => {
+                self.document = Some(RawValue::from_string(object.json.clone())?);
                 Ok(())
             }
             View::ToolRequested(call) => {
@@ -175,19 +200,19 @@ impl JsonStream {
             self.event(now, "error", json!({ "error": cut_off.error() }), out)?;
         }
         let status = status(code);
-        let mut done = json!({
-            "exitCode": status,
-            "duration": now.0,
-            "toolsUsed": self.tools_used,
-            "success": status == 0,
-        });
-        if let Some(tokens) = self.tokens {
-            done["tokensUsed"] = tokens.into();
-        }
-        if let Some(tokens) = self.reasoning_tokens {
-            done["reasoningTokens"] = tokens.into();
-        }
-        self.event(now, "done", done, out)
+        let done = Done {
+            document: self.document.as_deref(),
+            duration: now.0,
+            exit_code: status,
+            reasoning_tokens: self.reasoning_tokens,
+            success: status == 0,
+            tokens_used: self.tokens,
+            tools_used: &self.tools_used,
+        };
+        // The writer of frames knows no text that is JSON already.
+        let line = serde_json::to_string(&self.enveloped(now, "done", done))?;
+        json::write_raw_line(&line, out);
+        Ok(())
     }
 
     fn start(&mut self, now: Uptime, session: &str, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -310,15 +335,12 @@ impl JsonStream {
         payload: Value,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        json::write_line(&self.enveloped(now, r#type, by_name(payload)), out)
+    }
+
+    fn enveloped<P>(&self, now: Uptime, r#type: &'static str, payload: P) -> StreamEvent<'_, P> {
         let timestamp = self.beginning.epoch_ms.saturating_add(now.0);
-        let event = StreamEvent {
-            protocol: PROTOCOL,
-            r#type,
-            session_id: &self.session,
-            timestamp,
-            payload: by_name(payload),
-        };
-        json::write_line(&event, out)
+        StreamEvent { protocol: PROTOCOL, r#type, session_id: &self.session, timestamp, payload }
     }
 }
 

@@ -63,7 +63,7 @@ fn written(mut format: Format, payloads: Vec<crate::protocol::any::Any>) -> Stri
 
 /// The type and payload of each event written for these payloads.
 fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
-    let stream = Format::JsonStream(Box::new(JsonStream::new(Beginning::default())));
+    let stream = Format::JsonStream(Box::new(JsonStream::new(Beginning::default(), false)));
     let out = written(stream, payloads);
     let events = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let typed = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();

@@ -46,8 +46,18 @@ fn prompts_are_rendered_as_go_renders_them() {
         let expected = fs::read_to_string(file.with_extension("txt")).expect("its rendering");
         let shown: Value = serde_json::from_str(&stdout).expect("JSON");
         assert_eq!(shown["data"]["prompt"], expected, "{path}");
+        assert_eq!(shown["warnings"][0]["code"] == "no_value", is_missing, "{path}: {shown}");
         assert_eq!(output.status.code(), Some(0), "{path}");
     }
+}
+
+#[test]
+fn a_missing_value_is_among_the_warnings_of_an_answer() {
+    let (_folder, path) = written("prompt: Hello {{ .whom }}.\n");
+    let output = duologue(&["run-command", &path, "--engine", "echo", "--no-stream"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["warnings"][0]["code"], "no_value", "{document}");
+    assert_eq!(document["ok"], true, "{document}");
 }
 
 /// A command file in a folder of its own.

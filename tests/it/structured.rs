@@ -42,6 +42,80 @@ fn an_answer_that_does_not_match_is_asked_for_again() {
     assert_eq!(ended.stdout, "{\"n\":1}\n");
     let ended = exec(&folder, &["--repair", "1", "--json-stream"]);
     assert!(ended.stdout.contains("\"repairing\""), "{ended:?}");
+    let done = ended.stdout.lines().last().expect("done");
+    assert!(
+        done.contains("\"type\":\"done\"") && done.contains("\"document\":{\"n\":1}"),
+        "{done}"
+    );
+}
+
+/// The pieces are what the model wrote; `done` has the document, as it was found and checked.
+#[test]
+fn the_last_event_has_the_document() {
+    let folder =
+        folder(&["Here it is: ```json\n{\"n\": 1.0}\n``` Anything else?", "There is none."]);
+    let done = |options: &[&str]| {
+        let ended = exec(&folder, &[&["--json-stream"], options].concat());
+        ended.stdout.lines().last().expect("done").to_owned()
+    };
+    assert!(done(&[]).contains("\"document\":{\"n\": 1.0}"), "{}", done(&[]));
+    let empty = exec(&self::folder(&["There is none."]), &["--json-stream"]).stdout;
+    assert!(!empty.contains("\"document\""), "{empty}");
+    let plain = ["exec", "hi", "--engine", "echo", "--json-stream"];
+    let plain = Once::start(duologue(&folder, &plain)).finish().stdout;
+    assert!(!plain.contains("\"document\""), "{plain}");
+}
+
+/// The protocol reports the document to a client that asked for it.
+#[test]
+fn a_single_run_reports_the_document_where_the_extension_is_on() {
+    let folder = folder(&["{\"n\":1}"]);
+    for name in ["structured", "extract"] {
+        let ended = exec(&folder, &["--rpc", "--extensions", name]);
+        let is_in = |word: &str| ended.stdout.lines().any(|line| line.contains(word));
+        assert!(ended.status == 0 && is_in("\"name\":\"ObjectExtracted\""), "{ended:?}");
+        assert!(is_in("\"extract\"") && is_in("ExtractionFinished"), "{ended:?}");
+    }
+    let ended = exec(&folder, &["--rpc"]);
+    assert!(ended.status == 0 && !ended.stdout.contains("xtract"), "{ended:?}");
+}
+
+/// YAML has the integers that JSON has.
+#[test]
+fn yaml_has_all_digits_of_integers() {
+    let big = "{\"n\": 123456789012345678901234567890, \"b\": [18446744073709551615, 1.5]}";
+    let folder = folder(&[big]);
+    let ended = exec(&folder, &["--output", "yaml"]);
+    for part in ["  \"n\": 123456789012345678901234567890\n", "- 18446744073709551615\n", "- 1.5\n"]
+    {
+        assert!(ended.stdout.contains(part), "{part}: {ended:?}");
+    }
+}
+
+/// What is sent with the prompt is shown with it.
+#[test]
+fn a_prompt_is_printed_with_the_schema_of_its_answer() {
+    let folder = folder(&[]);
+    fs::write(
+        folder.path("ask.yaml"),
+        format!("prompt: a number\nresponse-type: json\nschema: {SCHEMA}\n"),
+    )
+    .expect("a file");
+    for words in
+        [&["exec", "a number", "--schema", "schema.json"][..], &["run-command", "ask.yaml"]]
+    {
+        let shown = |options: &[&str]| {
+            let words = [words, &["--print-prompt"], options].concat();
+            let ended = Once::start(duologue(&folder, &words)).finish();
+            assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{ended:?}");
+            ended.stdout
+        };
+        let expected = format!("[user]\na number\n\n[schema]\n{SCHEMA}\n");
+        assert_eq!(shown(&[]).trim_end(), expected.trim_end(), "{words:?}");
+        let document: Value = serde_json::from_str(&shown(&["--no-stream"])).expect("JSON");
+        let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+        assert_eq!(document["data"]["schema"], schema, "{words:?}");
+    }
 }
 
 /// With a schema standard output is the document alone, as it was found and checked.

@@ -86,6 +86,9 @@ pub(super) fn format(
         Mode::Objects { has_preamble } => {
             Format::Objects(Objects { schema: known.name, has_preamble })
         }
-        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning()))),
+        Mode::JsonStream => {
+            let has_document = response == ResponseType::Json;
+            Format::JsonStream(Box::new(JsonStream::new(known.beginning(), has_document)))
+        }
     }
 }

@@ -147,7 +147,8 @@ impl Plan {
             code: NO_PROVIDER.to_owned(),
             message: (*text).to_owned(),
         };
-        let warnings = notices.iter().map(warning).collect();
+        let of_prompt = self.request.warnings.iter().cloned();
+        let warnings = notices.iter().map(warning).chain(of_prompt).collect();
         let facts = RunFacts::new(self.command, self.request.name.clone(), engine);
         format(self.mode, (response, shown), facts.with_warnings(warnings))
     }
@@ -215,7 +216,8 @@ impl Plan {
 
     fn extraction(&self) -> Option<Extraction> {
         let request = &self.request;
-        let report = match request.reports_values {
+        let is_on = self.session.extensions.contains(&Extension::Structured);
+        let report = match request.reports_values || is_on {
             true => ExtractionReport::Messages,
             false if self.mode.is_protocol() => ExtractionReport::Nothing,
             false => ExtractionReport::Text,

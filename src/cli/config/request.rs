@@ -5,6 +5,7 @@ use crate::cli::answer_options::AnswerSchema;
 use crate::cli::prepare::Person;
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
+use crate::output::Warning;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Prompt;
 use crate::protocol::wire::ClientError;
@@ -43,6 +44,8 @@ pub(crate) struct PromptRequest {
     pub schema: Option<AnswerSchema>,
     /// Extracted values are also reported in protocol frames.
     pub reports_values: bool,
+    /// Warnings about the prompt.
+    pub warnings: Vec<Warning>,
     /// The name of the command, for the line that names the format of its objects.
     pub name: String,
 }

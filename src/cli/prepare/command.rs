@@ -18,6 +18,8 @@ use crate::cli::{
 };
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::conversation::transcript::Preamble;
+use crate::extract::ResponseType;
+use crate::output::Warning;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::constants::capability::EXTRACT;
@@ -35,6 +37,9 @@ use std::path::Path;
 
 /// The text of Go's templates for a missing value.
 const NO_VALUE: &str = "<no value>";
+
+/// The name of the warning about such a text.
+const NO_VALUE_CODE: &str = "no_value";
 
 /// Why nothing else can be read from standard input.
 const REQUESTS_ARE_READ: &str =
@@ -135,7 +140,7 @@ fn with_file(
     let is_free = read.is_none() && !mode.reads_stdin();
     let piped = if is_free { Piped::of(&terminal.stdin, CLAIM)? } else { None };
     if args.print_prompt {
-        return printed(rendered, &attachments, piped, (&args, terminal));
+        return printed(rendered, &attachments, piped, (file, &args, terminal));
     }
     let person = Person::of(&args.output, args.screen.background, &terminal, &output)?;
     let unread = Unread::default();
@@ -156,12 +161,18 @@ fn rendered(file: &CommandFile, values: Values, args: &RunCommandArgs) -> Result
     if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }
-    if rendered.prompt.contains(NO_VALUE) {
-        tracing::warn!(
-            "the prompt contains {NO_VALUE}: a flag without a value, or a name that is not a flag"
-        );
+    if let Some(Warning { message, .. }) = no_value(&rendered.prompt) {
+        tracing::warn!("{message}");
     }
     Ok(rendered)
+}
+
+/// The warning that a part of `prompt` has no value, if that is so.
+fn no_value(prompt: &str) -> Option<Warning> {
+    let message = format!(
+        "the prompt contains {NO_VALUE}: a flag without a value, or a name that is not a flag"
+    );
+    prompt.contains(NO_VALUE).then(|| Warning { code: NO_VALUE_CODE.to_owned(), message })
 }
 
 /// Prints the request.
@@ -169,7 +180,7 @@ fn printed(
     mut rendered: Rendered,
     attachments: &[Attachment],
     piped: Option<Piped>,
-    (args, terminal): (&RunCommandArgs, Terminal),
+    (file, args, terminal): (&CommandFile, &RunCommandArgs, Terminal),
 ) -> Result<Prepared, Reason> {
     // The variable counts only if the file sets no value.
     rendered.system = rendered.system.or(args.session.system.clone());
@@ -181,7 +192,10 @@ fn printed(
     }
     let (mode, is_shown) = (args.output.mode()?, terminal.is_shown);
     let session_id = args.session.session_id.as_deref();
-    let unasked = Unasked { command: RUN_COMMAND, mode, session_id, is_shown };
+    let schema = answer_schema(file)?.filter(|_| file.response == ResponseType::Json);
+    let schema = schema.and_then(|schema| schema.for_provider);
+    let warnings = no_value(&rendered.prompt).into_iter().collect();
+    let unasked = Unasked { command: RUN_COMMAND, mode, session_id, schema, warnings, is_shown };
     Ok(Prepared::Print(shown(&rendered, attachments, &unasked)?))
 }
 
@@ -256,17 +270,25 @@ fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The schema of the answer to `file`.
+///
+/// # Errors
+/// If it is no schema.
+fn answer_schema(file: &CommandFile) -> Result<Option<AnswerSchema>> {
+    let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
+    let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
+    schema.transpose().with_context(place)
+}
+
 fn request(
     file: &CommandFile,
     rendered: Rendered,
     attachments: Vec<Attachment>,
     piped: Option<(Piped, File, Unread)>,
 ) -> Result<PromptRequest> {
-    let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
-    let schema = schema.transpose();
-    let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
-    let schema = schema.with_context(place)?;
+    let schema = answer_schema(file)?;
     let Rendered { system, messages, mut prompt } = rendered;
+    let warnings = no_value(&prompt).into_iter().collect();
     // The preceding messages are enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
     let prompt = match piped {
@@ -283,6 +305,7 @@ fn request(
         attachments,
         response: file.response,
         schema,
+        warnings,
         reports_values: file.extensions.iter().any(|name| name == EXTRACT),
         name: file.name.clone(),
     })

@@ -10,9 +10,12 @@ use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
 use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
 use crate::session::toolbox::{NOBODY_CAN_APPROVE, Verdict};
-use crate::session::{Hint, Output, Uptime};
+use crate::session::{Hint, Output, Uptime, Warning};
 use crate::task::report::RunError;
 use crate::task::server::ServerCall;
+
+/// The name of the warning that a call was not made because nobody could approve it.
+const NOT_APPROVED: &str = "tool_not_approved";
 
 /// A call that reports progress may take as many times as long as one that is silent.
 const PROGRESS_TIMES_MAX: u64 = 6;
@@ -83,7 +86,7 @@ impl Run {
                     let rule = context.tools.allow_rule(&tool.name);
                     let hint = context.tools.hints().of(Hint::AllowTool(rule.as_ref()));
                     let warning = not_approved(&tool.name, &hint);
-                    context.recorder.push(Output::Warning(warning.into()));
+                    context.recorder.push(Output::Warning(warning));
                 }
                 self.tool_result(context, id, ToolResult::Error(why));
             }
@@ -342,9 +345,10 @@ impl ToolProgress {
     }
 }
 
-fn not_approved(name: &str, hint: &str) -> String {
-    format!(
+fn not_approved(name: &str, hint: &str) -> Warning {
+    let text = format!(
         "the model called the tool {name}, which needs approval, and nobody can be asked; it was \
          not run{hint}"
-    )
+    );
+    Warning { text, has_event: false, code: Some(NOT_APPROVED) }
 }
