@@ -442,7 +442,7 @@ impl Cli {
         };
         let is_named = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
         match command {
-            None if is_named => CommandMode { command: "", mode: Mode::Text },
+            None if is_named => CommandMode { command: "", mode: output.mode_of_errors() },
             None | Some("rpc") => CommandMode { command: "rpc", mode: output.mode_of_rpc() },
             // Its output begins with a line that names the format, errors included.
             Some("list-events") if output.mode() == Ok(Mode::Text) => {
@@ -466,6 +466,7 @@ fn named(word: &str) -> Option<&'static str> {
         "check",
         "list-events",
         "tools",
+        "mcp",
         "profiles",
         "models",
         "doctor",

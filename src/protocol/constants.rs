@@ -47,6 +47,25 @@ constants! {
 }
 
 constants! {
+    /// Codes of errors in the documents that the commands around the protocol print.
+    command_code {
+        USAGE = "usage",
+        PROVIDER_FAILED = "provider_failed",
+        READ_FAILED = "read_failed",
+        WRITE_FAILED = "write_failed",
+        CONTRACT_BROKEN = "contract_broken",
+        BAD_LINES = "bad_lines",
+        CHECK_FAILED = "check_failed",
+        MCP_SERVER_FAILED = "mcp_server_failed",
+        SESSION_NOT_FOUND = "session_not_found",
+        AMBIGUOUS_SESSION = "ambiguous_session",
+        SESSION_EXISTS = "session_exists",
+        NO_SUCH_TURN = "no_such_turn",
+        NOT_DELETED = "not_deleted",
+    }
+}
+
+constants! {
     /// Classes of errors, which begin the `detail` of an error frame of a run.
     class {
         AUTH = "auth",
@@ -353,7 +372,8 @@ pub(crate) fn segment_type(role: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{code, kind, tool_call};
+    use super::{code, command_code, kind, tool_call};
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
 
@@ -387,5 +407,17 @@ mod tests {
         literals(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &words, &mut found);
         found.retain(|hit| !hit.contains("protocol/constants.rs"));
         assert_eq!(found, [""; 0], "take the constant from protocol::constants");
+    }
+
+    #[test]
+    fn the_table_of_errors_has_each_code() {
+        let document = include_str!("../../docs/protocol.md");
+        let (_, errors) = document.split_once("\n## Errors\n").expect("a section");
+        let (errors, _) = errors.split_once("\n## ").expect("another section");
+        let rows = errors.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+        let shown: BTreeSet<_> = rows.map(|(name, _)| name).collect();
+        let all = code::ALL.iter().chain(command_code::ALL).copied();
+        // Only other servers send it.
+        assert_eq!(shown, all.filter(|name| *name != code::SNAPSHOT_FAILED).collect());
     }
 }

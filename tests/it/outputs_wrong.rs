@@ -6,6 +6,7 @@ use crate::outputs::folder;
 use crate::provider::{Provider, Step};
 use crate::server::Folder;
 use crate::shape::Shape;
+use serde_json::Value;
 use std::fs;
 
 /// Outputs that are asked for where nothing can be asked.
@@ -178,6 +179,28 @@ fn an_error_has_the_form_that_was_asked_for_wherever_it_was_asked_for() {
     let objects = ["run-command", "wrong.yaml", "--output", "objects"];
     check(&objects, "{\"_format\"");
     check(&[&objects[..], &["--no-preamble"]].concat(), "");
+}
+
+#[test]
+fn a_document_is_printed_by_every_command_that_is_wrong() {
+    let folder = Folder::new();
+    for words in [
+        &["tools"][..],
+        &["tools", "--mcp", "a 'b"],
+        &["mcp", "prompts"],
+        &["mcp", "resources"],
+        &["mcp", "prompts", "--bogus"],
+        &["run", "nothing"],
+        &["nothing"],
+    ] {
+        let ended = run(&folder, &[words, &["--no-stream"]].concat());
+        assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!(document["ok"], false, "{words:?}: {document}");
+        assert!(document["error"]["message"].is_string(), "{words:?}: {document}");
+        // Without the option nothing is printed.
+        assert_eq!(run(&folder, words).stdout, "", "{words:?}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::lines::{self, Input, Piece, StreamLines, Unread};
 use super::output::{Failure, Out, message, status};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::conformance::check::{Checker, Summary, Violation};
+use crate::protocol::constants::command_code;
 use serde::Serialize;
 use std::io::Read;
 
@@ -130,7 +131,7 @@ fn finish(
             let error = match (&unread, first) {
                 (Some(unread), _) => Some(unread.as_error()),
                 (None, Some(Violation { line, rule, message })) => Some(Error {
-                    code: "contract_broken",
+                    code: command_code::CONTRACT_BROKEN,
                     class: None,
                     message: counted(summary),
                     detail: format!("line {line}: {rule}: {message}"),

@@ -16,6 +16,7 @@ use crate::cli::store::default_place;
 use crate::cli::tools::{ProfileTools, ToolSettings};
 use crate::cli::{LogLevel, log};
 use crate::engine::ErrorClass;
+use crate::protocol::constants::command_code;
 use crate::session::SessionMode;
 use crate::store::{Inspected, Inspection, Library, Tables};
 use crate::support::terminal::escape_control;
@@ -111,7 +112,7 @@ fn fault(checks: &[Check]) -> Option<Error> {
     let wrong = || checks.iter().filter(|check| check.state == State::Wrong);
     let first = wrong().next()?;
     Some(Error {
-        code: "check_failed",
+        code: command_code::CHECK_FAILED,
         class: Some(ErrorClass::Config.as_str()),
         message: format!("checks that found something wrong: {}", wrong().count()),
         detail: format!("{}: {}", first.what, first.found),

@@ -5,6 +5,7 @@ use super::args::TextOutputArgs;
 use super::envelope::{self, Error};
 use super::output::{Failure, Out, status};
 use crate::engine::ErrorClass;
+use crate::protocol::constants::command_code;
 use serde_json::Value;
 use std::time::Instant;
 
@@ -33,6 +34,22 @@ pub(super) fn print(
     })
 }
 
+/// Does the work of a command that prints a list, and whose failures before its first output have the form of a
+/// document, if `is_json`; returns the exit status.
+pub(super) fn list(is_json: bool, work: impl FnOnce() -> Result<u8, Failure>) -> u8 {
+    let begun = Instant::now();
+    status(work().or_else(|failure| match &failure {
+        Failure::Usage(_) | Failure::Unanswered(_) if is_json => {
+            print_data(&Value::Null, Some(&error(&failure)), begun).and(Err(failure))
+        }
+        Failure::Usage(_)
+        | Failure::Unanswered(_)
+        | Failure::Unwritten(_)
+        | Failure::Output(_)
+        | Failure::Gone => Err(failure),
+    }))
+}
+
 pub(super) fn print_data(
     data: &Value,
     error: Option<&Error>,
@@ -51,9 +68,11 @@ pub(super) fn print_text(text: &[u8]) -> Result<u8, Failure> {
 
 fn error(failure: &Failure) -> Error {
     let (code, class) = match failure {
-        Failure::Unanswered(error) => ("provider_failed", Some(error.class.as_str())),
-        Failure::Usage(_) => ("usage", Some(ErrorClass::Config.as_str())),
-        Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => ("write_failed", None),
+        Failure::Unanswered(error) => (command_code::PROVIDER_FAILED, Some(error.class.as_str())),
+        Failure::Usage(_) => (command_code::USAGE, Some(ErrorClass::Config.as_str())),
+        Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => {
+            (command_code::WRITE_FAILED, None)
+        }
     };
     let message = failure.to_string();
     Error { code, class, detail: message.clone(), message }

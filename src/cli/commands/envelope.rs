@@ -1,6 +1,7 @@
 //! The JSON object that commands print instead of a stream: data, error, warnings and counts.
 
 use super::output::{Failure, Out};
+use crate::protocol::constants::{code, command_code};
 use crate::protocol::json;
 use serde::Serialize;
 use serde_json::Value;
@@ -124,7 +125,8 @@ impl Envelope {
         }
         let meta =
             Meta { total: Some(self.total), duration_ms: self.begun.elapsed().as_millis(), counts };
-        let rest = Rest { ok: error.is_none(), error, warnings: &self.warnings, meta };
+        let rest =
+            Rest { ok: error.is_none(), error: documented(error), warnings: &self.warnings, meta };
         let mut text = Vec::new();
         json(&rest, &mut text)?;
         let text = String::from_utf8_lossy(&text);
@@ -151,6 +153,7 @@ impl Envelope {
         let meta =
             Meta { total: None, duration_ms: self.begun.elapsed().as_millis(), counts: None };
         let mut text = Vec::new();
+        let error = documented(error);
         let whole = Whole { ok: error.is_none(), data, error, warnings: &self.warnings, meta };
         json(&whole, &mut text)?;
         out.write(&text)?;
@@ -179,11 +182,19 @@ pub(super) fn print_value(
     let total = data.as_array().and_then(|list| u64::try_from(list.len()).ok());
     let meta = Meta { total, duration_ms: begun.elapsed().as_millis(), counts: None };
     let mut text = Vec::new();
+    let error = documented(error);
     let whole = Whole { ok: error.is_none(), data, error, warnings: &[], meta };
     json(&whole, &mut text)?;
     out.write(&text)?;
     out.write(b"\n")?;
     out.flush()
+}
+
+/// The error, whose code the documents list.
+fn documented(error: Option<&Error>) -> Option<&Error> {
+    let is_listed = |code: &str| [command_code::ALL, code::ALL].concat().contains(&code);
+    debug_assert!(error.is_none_or(|error| is_listed(error.code)), "an unlisted code");
+    error
 }
 
 /// Without the line feed.

@@ -3,6 +3,7 @@
 use super::envelope::Error;
 use super::output::Failure;
 use crate::conformance::events::EventTime;
+use crate::protocol::constants::command_code;
 use crate::support::files;
 use rustix::event::PollFlags;
 use std::fs::File;
@@ -121,7 +122,7 @@ impl Unread {
 
     pub(super) fn as_error(&self) -> Error {
         Error {
-            code: "read_failed",
+            code: command_code::READ_FAILED,
             class: None,
             message: self.message(),
             detail: self.why.clone(),

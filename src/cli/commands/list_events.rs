@@ -6,6 +6,7 @@ use super::lines::{self, Input, Piece, StreamLines, Unread, WriteTime};
 use super::output::{Failure, Out, message, status};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::conformance::events::{Entry, EventTime, Lister, PREAMBLE};
+use crate::protocol::constants::command_code;
 use crate::protocol::json;
 use std::io::Read;
 
@@ -151,7 +152,7 @@ fn finish(
             let error = match (&unread, &bad.first) {
                 (Some(unread), _) => Some(unread.as_error()),
                 (None, Some(first)) => Some(Error {
-                    code: "bad_lines",
+                    code: command_code::BAD_LINES,
                     class: None,
                     message: lines,
                     detail: first.clone(),

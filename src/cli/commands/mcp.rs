@@ -2,6 +2,7 @@
 
 use super::FOUND;
 use super::args::{McpArgs, McpCommand, McpLoginArgs, McpLogoutArgs};
+use super::document;
 use super::offers;
 use super::output::{Failure, Out, message, status};
 use crate::cli::tools::login_folder;
@@ -37,12 +38,12 @@ struct Answer {
 
 /// Does what `args` say; returns the exit status.
 pub fn mcp(args: &McpArgs) -> u8 {
-    status(match &args.command {
-        McpCommand::Resources(args) => offers::resources(args),
-        McpCommand::Prompts(args) => offers::prompts(args),
-        McpCommand::Login(args) => login(args),
-        McpCommand::Logout(args) => logout(args),
-    })
+    match &args.command {
+        McpCommand::Resources(args) => document::list(args.is_json(), || offers::resources(args)),
+        McpCommand::Prompts(args) => document::list(args.is_json(), || offers::prompts(args)),
+        McpCommand::Login(args) => status(login(args)),
+        McpCommand::Logout(args) => status(logout(args)),
+    }
 }
 
 fn login(args: &McpLoginArgs) -> Result<u8, Failure> {

@@ -6,6 +6,7 @@ use super::output::{Failure, Out, message};
 use super::{FOUND, OUTPUT};
 use crate::cli::tools::{ProfileTools, ToolOptions, ToolSettings, guard};
 use crate::cli::{log, shell};
+use crate::protocol::constants::command_code;
 use crate::session::SessionMode;
 use crate::support::terminal::escape_control;
 use crate::task::server::{PromptArgument, ServerName, ServerPrompt, ServerResource};
@@ -189,7 +190,7 @@ fn print_json(
     }
     let failed: Vec<_> = failures(answers).map(String::as_str).collect();
     let error = (!failed.is_empty()).then(|| Error {
-        code: "mcp_server_failed",
+        code: command_code::MCP_SERVER_FAILED,
         class: Some("tool"),
         message: format!("MCP servers that could not be used: {}", failed.len()),
         detail: failed.join("; "),
@@ -218,7 +219,7 @@ impl<'a> ListedArgument<'a> {
 }
 
 impl McpListArgs {
-    fn is_json(&self) -> bool {
+    pub(super) fn is_json(&self) -> bool {
         self.no_stream || self.output == TextOutput::Json
     }
 }

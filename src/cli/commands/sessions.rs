@@ -16,7 +16,7 @@ mod words;
 
 use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
-use crate::protocol::constants::code;
+use crate::protocol::constants::{code, command_code};
 use crate::protocol::id::SessionId;
 use crate::store::{Conversation, Library, ambiguous};
 use crate::support::terminal::escape_control;
@@ -101,13 +101,13 @@ fn session_id(id: &str) -> Option<SessionId> {
 
 /// The error of a session that is not in the store.
 fn not_found(message: String) -> Error {
-    Error { code: "session_not_found", class: None, detail: message.clone(), message }
+    Error { code: command_code::SESSION_NOT_FOUND, class: None, detail: message.clone(), message }
 }
 
 /// The error of a beginning that several ids have.
 fn several(typed: &str, ids: &[String]) -> Error {
     let message = ambiguous(typed, ids);
-    Error { code: "ambiguous_session", class: None, detail: message.clone(), message }
+    Error { code: command_code::AMBIGUOUS_SESSION, class: None, detail: message.clone(), message }
 }
 
 /// Why there is no session of this id, for people.

@@ -1,11 +1,13 @@
 //! `duologue tools`: the tools of MCP servers, as a model would be offered them.
 
 use super::args::{TextOutput, ToolsArgs};
+use super::document;
 use super::envelope::{Envelope, Error};
-use super::output::{Failure, Out, message, status};
+use super::output::{Failure, Out, message};
 use super::{FOUND, OUTPUT};
 use crate::cli::tools::{ProfileTools, ToolSettings, guard};
 use crate::cli::{log, shell};
+use crate::protocol::constants::command_code;
 use crate::session::SessionMode;
 use crate::session::approval::{ApprovalRules, Ruling, ServerNames};
 use crate::session::catalogue::{Catalogue, Entry, Source};
@@ -48,7 +50,7 @@ struct Listed<'a> {
 
 /// Lists the tools of the servers that `args` name; returns the exit status.
 pub fn tools(args: &ToolsArgs) -> u8 {
-    status(run(args))
+    document::list(args.is_json(), || run(args))
 }
 
 fn run(args: &ToolsArgs) -> Result<u8, Failure> {
@@ -141,7 +143,7 @@ fn print_json(found: &Offer, rules: &ApprovalRules, out: &mut Out) -> Result<(),
     let reasons = found.failed.iter().map(|(server, reason)| format!("{server}: {reason}"));
     let reasons = reasons.collect::<Vec<_>>().join("; ");
     let error = (!found.failed.is_empty()).then(|| Error {
-        code: "mcp_server_failed",
+        code: command_code::MCP_SERVER_FAILED,
         class: Some("tool"),
         message: format!("MCP servers that could not be used: {}", found.failed.len()),
         detail: reasons,

@@ -4,6 +4,7 @@ use super::args::DeleteArgs;
 use super::{Failure, Out, library, message, missing, not_found, session_id};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
+use crate::protocol::constants::command_code;
 use crate::store::{Deleted, shown_ids};
 use crate::support::terminal::escape_control;
 
@@ -48,7 +49,7 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
 
 fn not_deleted(id: &str, why: String) -> Error {
     let message = format!("the session {} was not deleted: {why}", escape_control(id));
-    Error { code: "not_deleted", class: None, message, detail: why }
+    Error { code: command_code::NOT_DELETED, class: None, message, detail: why }
 }
 
 /// A beginning of an id is no name for a session that is deleted: whoever deletes a session twice would

@@ -6,6 +6,7 @@ use super::{Failure, Out, library, message, named};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
 use crate::conversation::copy::CopiedTurns;
+use crate::protocol::constants::command_code;
 use crate::protocol::id::{Ids, SessionId};
 use crate::store::{NotAdded, add_session};
 use crate::support::terminal::escape_control;
@@ -78,7 +79,7 @@ pub(super) fn typed_id(typed: &str) -> Result<SessionId, Failure> {
 fn exists(session: &SessionId) -> Error {
     let id = escape_control(session.as_str());
     let message = format!("the session {id} is in the store already; name another id with --as");
-    Error { code: "session_exists", class: None, detail: message.clone(), message }
+    Error { code: command_code::SESSION_EXISTS, class: None, detail: message.clone(), message }
 }
 
 /// Copies the turns of a session that have ended, or the first of them.
@@ -112,5 +113,5 @@ fn no_turn(id: &str, wanted: u32, count: u32) -> Error {
         "the session {id} has no turn {wanted} that has ended, as the last one is {count}; choose a number \
          up to that, or leave --turns out"
     );
-    Error { code: "no_such_turn", class: None, detail: message.clone(), message }
+    Error { code: command_code::NO_SUCH_TURN, class: None, detail: message.clone(), message }
 }
