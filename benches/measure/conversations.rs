@@ -47,6 +47,7 @@ fn settings(delay: Duration, store: Option<&PathBuf>) -> HostSettings {
         places: vec![StorePlace::Sqlite(path.clone())],
         mode: OpenMode::New,
         folder: String::new(),
+        lock_wait: Duration::ZERO,
     });
     HostSettings { store, ..HostSettings::new(Echo { delay, ..Echo::default() }) }
 }

@@ -1,11 +1,15 @@
 //! Options about storing conversations, and which store a command has that names none.
 
 use super::SessionArgs;
+use super::numbers::whole;
 use crate::store::{OpenMode, StorePlace};
 use crate::support::files::user_folder;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use clap::builder::BoolishValueParser;
+
+/// Longest wait for a session that another process holds: a day.
+const LOCK_WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// Options about storing conversations.
 #[derive(Args, Clone, Debug, Default)]
@@ -48,6 +52,10 @@ pub struct StoreArgs {
     /// Go on with the session of this folder that was used last
     #[arg(long = "continue", short = 'c', conflicts_with = "resume")]
     pub continues: bool,
+
+    /// Wait up to this long for a session that another process holds
+    #[arg(long, env = "DUOLOGUE_LOCK_WAIT_MS", value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0..=LOCK_WAIT_MS_MAX))]
+    pub lock_wait_ms: u64,
 
     /// Also write each event as it is stored, as a backendEvent frame before its uiEvent
     #[arg(long, env = "DUOLOGUE_BACKEND_EVENTS", value_parser = BoolishValueParser::new())]

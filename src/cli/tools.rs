@@ -50,6 +50,10 @@ pub struct ToolOptions {
     #[arg(long, value_name = "GLOB")]
     pub deny: Vec<String>,
 
+    /// Fail, and ask nothing, where the tools of an MCP server are missing
+    #[arg(long, env = "DUOLOGUE_REQUIRE_TOOLS", value_parser = BoolishValueParser::new())]
+    pub require_tools: bool,
+
     /// Limits on tools.
     #[command(flatten)]
     pub limits: ToolLimitOptions,
@@ -128,6 +132,10 @@ pub struct ToolSettings {
     pub servers: Vec<ServerConfig>,
     /// Which calls may run.
     pub rules: ApprovalRules,
+    /// Those of the rules that were typed, and not a profile's.
+    pub typed: ApprovalRules,
+    /// A run without the tools of a server fails.
+    pub require_tools: bool,
     /// Limits on calls.
     pub limits: ToolLimits,
     /// The parts of the files that were ignored.
@@ -205,7 +213,14 @@ impl ToolOptions {
             result_bytes: self.limits.max_tool_result_bytes,
             argument_bytes: self.limits.max_tool_argument_bytes,
         };
-        Ok(ToolSettings { servers: servers.configs, rules, limits, warnings: servers.warnings })
+        let typed = ApprovalRules {
+            allow: globs(&[], &self.allow),
+            deny: globs(&[], &self.deny),
+            ..ApprovalRules::default()
+        };
+        let require_tools = self.require_tools;
+        let (servers, warnings) = (servers.configs, servers.warnings);
+        Ok(ToolSettings { servers, rules, typed, require_tools, limits, warnings })
     }
 }
 

@@ -86,6 +86,18 @@ impl ApprovalRules {
         self.decide(|glob| tool.is_denied_by(glob), |glob| tool.is_allowed_by(glob, servers))
     }
 
+    /// The rules that name none of these tools, and whether each allows.
+    pub(super) fn without_tool<'a>(
+        &'a self,
+        tools: &[NamedTool<'_>],
+        servers: &ServerNames,
+    ) -> Vec<(&'a ToolGlob, bool)> {
+        let allows = |glob: &&ToolGlob| !tools.iter().any(|it| it.is_allowed_by(glob, servers));
+        let denies = |glob: &&ToolGlob| !tools.iter().any(|it| it.is_denied_by(glob));
+        let allowing = self.allow.iter().filter(allows).map(|glob| (glob, true));
+        allowing.chain(self.deny.iter().filter(denies).map(|glob| (glob, false))).collect()
+    }
+
     /// A rule that allows nothing, because it can be read in several ways with these `servers`, and
     /// the ways, for people.
     pub fn ambiguous(&self, servers: &ServerNames) -> Option<(&ToolGlob, String)> {

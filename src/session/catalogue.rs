@@ -75,6 +75,12 @@ impl Entry {
         }
     }
 
+    /// The names of the tool, as rules are matched with them; a client's has one name alone.
+    fn named(&self) -> NamedTool<'_> {
+        let name = self.spec.name.as_str();
+        self.of_server().unwrap_or(NamedTool { shown: name, server: "", tool: name, made: None })
+    }
+
     /// The names of a server's tool; `None` for one of the client.
     fn of_server(&self) -> Option<NamedTool<'_>> {
         match &self.source {
@@ -90,6 +96,16 @@ impl Entry {
 }
 
 impl Catalogue {
+    /// The `rules` that name none of the tools, if these are all `servers`; and whether each allows.
+    pub(super) fn without_tool<'a>(
+        &self,
+        rules: &'a ApprovalRules,
+        servers: &ServerNames,
+    ) -> Vec<(&'a ToolGlob, bool)> {
+        let tools: Vec<_> = self.entries().iter().map(Entry::named).collect();
+        rules.without_tool(&tools, servers)
+    }
+
     /// A rule that allows calls of the server's tool that is shown as `name`, and of no other tool, if these
     /// are all `servers`; `None` if there is no such rule.
     pub fn allow_rule(&self, name: &str, servers: &ServerNames) -> Option<ToolGlob> {

@@ -58,6 +58,14 @@ pub(super) fn no_tools(names: &[&str], hints: Hints) -> RunError {
     RunError::of_answer(ErrorClass::Tool, message, format!("called: {names}"))
 }
 
+/// The run would go without tools that it must have.
+pub(super) fn missing_servers(names: &str) -> RunError {
+    let message = format!(
+        "the tools of {names} are missing, so the model was not asked; see why, or leave out what requires all tools"
+    );
+    RunError::of_answer(ErrorClass::Tool, message, format!("no tools of {names}"))
+}
+
 pub(super) fn too_many_rounds(rounds_max: u32, hints: Hints) -> RunError {
     let message = format!(
         "the model called tools in {rounds_max} rounds without an answer, and the run was ended; \

@@ -25,6 +25,8 @@ pub enum Hint<'a> {
     AllowTool(Option<&'a ToolGlob>),
     /// The content of the snapshot at the end of a run. Follows "what the run added".
     FinalSnapshot,
+    /// The rule that allows the tools that this pattern names. Stands in the place of a name of the rule.
+    AllowRule(&'a ToolGlob),
     /// The rule that denies the tools that this pattern names. Stands in the place of a name of the rule.
     DenyRule(&'a ToolGlob),
     /// The rule that denies all tools that no other rule names. Stands in the place of a name of the rule.

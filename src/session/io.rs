@@ -239,6 +239,10 @@ pub struct ToolRules {
     pub servers: Vec<ServerName>,
     /// Which calls need approval.
     pub approval: ApprovalRules,
+    /// Those of these rules that were typed for this very session: each should name a tool.
+    pub typed: ApprovalRules,
+    /// A run fails if the tools of a server are missing.
+    pub requires_servers: bool,
     /// Rounds of tool calls in one run.
     pub rounds_max: u32,
     /// Tool calls in one answer.
@@ -262,6 +266,8 @@ impl ToolRules {
         Self {
             servers: Vec::new(),
             approval,
+            typed: ApprovalRules::default(),
+            requires_servers: false,
             rounds_max: limits.rounds,
             calls_per_round_max: usize::try_from(limits.calls).unwrap_or(usize::MAX),
             call_ms: millis(limits.call_time),

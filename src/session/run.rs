@@ -7,11 +7,13 @@ mod ending;
 mod joining;
 mod open;
 mod round;
+mod starting;
 mod waits;
 
 use super::Uptime;
 use super::answer_extraction::RejectedAnswer;
 use super::calls::CallModel;
+use super::client_error::missing_servers;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::recorder::Recorder;
 use super::server_states::UNAVAILABLE;
@@ -28,6 +30,7 @@ use crate::task::call::Purpose;
 use crate::task::report::{CallEnd, EngineEvent, RunError};
 use compacting::Compacting;
 use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
+use starting::lacks_servers;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -170,7 +173,7 @@ impl Run {
         self.record(context.recorder, Event::RunStarted { prompt, choices: None, answerer });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.stage = RunStage::Preparing { deadline },
-            None => self.ask_model(context),
+            None => self.start_answer(context),
         }
     }
 
@@ -180,7 +183,7 @@ impl Run {
             && !context.tools.is_starting()
         {
             self.take_in_prompts(context);
-            self.ask_model(context);
+            self.start_answer(context);
         }
     }
 
@@ -326,6 +329,11 @@ impl Run {
     /// Does what is due by now.
     pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         match self.stage {
+            RunStage::Preparing { deadline }
+                if deadline <= context.now && lacks_servers(context) =>
+            {
+                Some(Outcome::Failed(missing_servers(&context.tools.missing())))
+            }
             RunStage::Preparing { deadline } if deadline <= context.now => {
                 let warning = format!(
                     "the model is called without the tools of {}, which is still being started{}",

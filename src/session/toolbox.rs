@@ -36,6 +36,8 @@ pub(super) struct Toolbox {
     catalogue: Catalogue,
     /// Definitions of tools that the client allowed for the session.
     allowed: HashSet<u64>,
+    /// The rules were compared with the tools that there are.
+    has_checked_rules: bool,
 }
 
 /// The decision on a tool call.
@@ -67,6 +69,7 @@ impl Toolbox {
             has_declared: false,
             catalogue: Catalogue::default(),
             allowed: HashSet::new(),
+            has_checked_rules: false,
         }
     }
 
@@ -104,6 +107,43 @@ impl Toolbox {
         let is_first = self.start_deadline.is_none();
         let deadline = *self.start_deadline.get_or_insert(until);
         (is_first || deadline > now).then_some(deadline)
+    }
+
+    /// The typed rules that name no tool, for people; once, when all servers are ready: a tool that is missing
+    /// because its server is may come later.
+    pub(super) fn take_idle_rules(&mut self) -> Vec<String> {
+        let is_ready = |server| matches!(self.states.get(server), Some(ServerState::Ready));
+        if self.has_checked_rules || !self.rules.servers.iter().all(is_ready) {
+            return Vec::new();
+        }
+        self.has_checked_rules = true;
+        let idle = self.catalogue.without_tool(&self.rules.typed, &self.names);
+        let shown = |(glob, allows): (&ToolGlob, bool)| match allows {
+            true => {
+                self.hints.or(Hint::AllowRule(glob), format!("the rule for {:?}", glob.as_str()))
+            }
+            false => self.named(&DenyingRule::Tools(glob.clone())),
+        };
+        idle.into_iter().map(shown).collect()
+    }
+
+    /// The servers whose tools are missing, for people.
+    pub(super) fn missing(&self) -> String {
+        let is_missing =
+            |server: &&ServerName| !matches!(self.states.get(*server), Some(ServerState::Ready));
+        let names = self.rules.servers.iter().filter(is_missing).map(ServerName::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The names of the tools, for people.
+    pub(super) fn listed(&self) -> String {
+        let specs = self.specs();
+        let names: Vec<_> =
+            specs.iter().take(NAMES_LISTED_MAX).map(|spec| spec.name.as_str()).collect();
+        match specs.len().saturating_sub(names.len()) {
+            0 => names.join(", "),
+            rest => format!("{} and {rest} more", names.join(", ")),
+        }
     }
 
     /// The servers that are still being started, for people.
@@ -261,18 +301,11 @@ impl Toolbox {
     }
 
     fn no_such_tool(&self, name: &str) -> String {
-        let specs = self.specs();
-        let names: Vec<_> =
-            specs.iter().take(NAMES_LISTED_MAX).map(|spec| spec.name.as_str()).collect();
-        let rest = match specs.len().saturating_sub(names.len()) {
-            0 => String::new(),
-            rest => format!(" and {rest} more"),
-        };
-        match names.is_empty() {
-            true => format!("There is no tool {name:?}: no tools can be called."),
-            false => {
-                format!("There is no tool {name:?}. The tools are: {}{rest}.", names.join(", "))
+        match self.listed() {
+            names if names.is_empty() => {
+                format!("There is no tool {name:?}: no tools can be called.")
             }
+            names => format!("There is no tool {name:?}. The tools are: {names}."),
         }
     }
 }

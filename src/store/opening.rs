@@ -16,7 +16,12 @@ use crate::conversation::log::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 use std::sync::{Arc, Weak};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// Interval in which a session that another process holds is asked for again.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A session that is to be opened.
 #[derive(Debug)]
@@ -97,6 +102,21 @@ impl Opening {
         Ok(Opened { databases, restored: loaded? })
     }
 
+    /// Claims the session; waits, as long as it may, for the process that holds it.
+    fn claim(&self, session: &SessionId, store: &mut Store) -> Result<Claim, StoreError> {
+        let until = Instant::now() + self.settings.lock_wait;
+        loop {
+            match store.claim(session) {
+                Err(StoreError::Locked(_))
+                    if Instant::now() < until && self.conversation.strong_count() > 0 =>
+                {
+                    sleep(LOCK_POLL_INTERVAL);
+                }
+                claimed => return claimed,
+            }
+        }
+    }
+
     /// Has the writer of a database write the session, if it does not yet.
     fn attach(&self, session: &SessionId, Part { prepared, claim, tail }: &mut Part) {
         let Some(claim) = claim.take() else { return };
@@ -130,7 +150,7 @@ impl Opening {
         for prepared in prepared {
             let store = connections.to(&prepared)?;
             // Before anything is read: what another process writes would be missed.
-            let claim = Some(store.claim(session)?);
+            let claim = Some(self.claim(session, store)?);
             let found = if is_there { Ok(true) } else { store.has(session) };
             writable = writable.and(store.check_writable());
             parts.push(Part { prepared, claim, tail: Tail::default() });

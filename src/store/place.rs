@@ -6,6 +6,7 @@ use super::sqlite::path;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Schemes that are taken for those of an address also without `//` behind them.
 const DATABASES: [&str; 8] =
@@ -20,6 +21,8 @@ pub struct StoreSettings {
     pub mode: OpenMode,
     /// The folder that a new session belongs to.
     pub folder: String,
+    /// How long a session that another process holds is waited for.
+    pub lock_wait: Duration,
 }
 
 /// How a session is opened.

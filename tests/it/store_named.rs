@@ -105,6 +105,20 @@ fn one_of_two_processes_holds_a_session_of_that_name() {
     holder.finish();
 }
 
+/// A job waits for its turn, if it is told to.
+#[test]
+fn a_session_that_is_held_is_waited_for() {
+    let folder = Folder::new();
+    let mut holder = named(&folder, "s", &[]).start();
+    wait_state(&mut holder);
+    let mut waiting = named(&folder, "s", &["--lock-wait-ms", "600000"]).start();
+    // It has begun, and waits for the other one from here on.
+    waiting.wait_hello();
+    holder.finish();
+    assert_eq!(waiting.turn("r", "hello"), "ok");
+    waiting.finish();
+}
+
 #[test]
 fn what_contradicts_a_name_is_an_error() {
     let folder = Folder::new();

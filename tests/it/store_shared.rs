@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Conversations that are open at the same time in the tests.
 const MANY: usize = 1_000;
@@ -36,7 +37,7 @@ fn raise_limit() {
 fn started(place: &StorePlace, session: &str, mode: OpenMode) -> Conversation {
     let (places, folder) = (vec![place.clone()], String::new());
     let rules = Rules { session: SessionId::new(session), ..Rules::default() };
-    let store = Some(StoreSettings { places, mode, folder });
+    let store = Some(StoreSettings { places, mode, folder, lock_wait: Duration::ZERO });
     Conversation::start(HostSettings { rules, store, ..HostSettings::new(Echo::default()) })
 }
 

@@ -76,6 +76,47 @@ impl Drop for Scene {
     }
 }
 
+/// A script reads what was not made, and the rule that would allow it.
+#[test]
+fn a_call_that_nobody_could_approve_is_among_the_warnings() {
+    let scene = Scene::new(&["none"], &[("echo", "one")]);
+    let options = scene.words();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let words = ["exec", "hi", "--engine", "echo", "--output", "json"];
+    let ended = run(&scene.folder, &[&words, &options[..]].concat());
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let warning = &document["warnings"][0];
+    assert_eq!(warning["code"], "tool_not_approved", "{document}");
+    let message = warning["message"].as_str().expect("a text");
+    assert!(message.contains("--allow '") && ended.stderr.contains(message), "{ended:?}");
+}
+
+/// A rule that names no tool is mistyped, and a run that must have its tools does not go without them.
+#[test]
+fn rules_without_a_tool_are_reported_and_servers_can_be_required() {
+    let scene = Scene::new(&["none"], &[("echo", "one")]);
+    let run = |scene: &Scene, more: &[&str]| {
+        let options = scene.words();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let words = ["exec", "hi", "--engine", "echo", "--output", "json"];
+        let ended = run(&scene.folder, &[&words, &options[..], more].concat());
+        (ended.status, serde_json::from_str::<Value>(&ended.stdout).expect("JSON"))
+    };
+    let (_, document) = run(&scene, &["--allow", "ecko", "--deny", "none__rm", "--allow", "echo"]);
+    let warnings = document["warnings"].as_array().expect("a list");
+    let texts: Vec<_> = warnings.iter().map(|it| it["message"].as_str().expect("it")).collect();
+    assert!(warnings.iter().all(|it| it["code"] == "rule_without_tool"), "{document}");
+    assert!(texts.len() == 2 && texts[0].starts_with("--allow 'ecko' names no tool"), "{texts:?}");
+    assert!(texts[1].starts_with("--deny 'none__rm'") && texts[1].contains("echo"), "{texts:?}");
+    let (status, _) = run(&scene, &["--require-tools", "--allow", "*"]);
+    assert_eq!(status, 0);
+    let broken = Scene::new(&["none", "crash-at-init"], &[("echo", "one")]);
+    let (status, document) = run(&broken, &["--require-tools", "--allow", "*"]);
+    assert_eq!((status, &document["error"]["class"]), (1, &json!("tool")), "{document}");
+    let message = document["error"]["message"].as_str().expect("a text");
+    assert!(message.contains("crash-at-init") && document["data"].is_null(), "{document}");
+}
+
 fn approve(id: &str, call: &str, decision: &str, reason: &str) -> String {
     let approve = json!({ "toolCallId": call, "decision": decision, "reason": reason });
     json!({ "requestId": id, "approve": approve }).to_string()

@@ -26,6 +26,7 @@ pub(super) fn hint(hint: Hint<'_>) -> String {
              after each run"
                 .to_owned()
         }
+        Hint::AllowRule(glob) => format!("--allow '{}'", glob.as_str()),
         Hint::DenyRule(glob) => format!("--deny '{}'", glob.as_str()),
         Hint::DenyAll => "--approval deny".to_owned(),
     }

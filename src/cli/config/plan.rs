@@ -24,6 +24,7 @@ use crate::protocol::constants::capability::{
     ALWAYS, EVENTS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
 };
 use crate::protocol::json;
+use crate::session::approval::ApprovalRules;
 use crate::session::{
     Extraction, ExtractionReport, FinalSnapshot, Hints, LogRules, Retention, Rules, SessionMode,
     ToolRules,
@@ -106,7 +107,12 @@ impl Plan {
             origin,
             extraction,
             prices,
-            tools: ToolRules::new(tools.rules, &tools.limits),
+            tools: ToolRules {
+                // A client may declare a tool that a rule names at any time.
+                typed: if self.has_client { ApprovalRules::default() } else { tools.typed },
+                requires_servers: tools.require_tools,
+                ..ToolRules::new(tools.rules, &tools.limits)
+            },
             ..self.rules(&profile, goes_on)
         };
         let mut host = HostSettings {

@@ -9,6 +9,7 @@ use crate::store::{
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::Path;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The store of a conversation and its session id, as far as they are given.
@@ -19,12 +20,13 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     let named = session_id(args)?;
     let options = &args.store;
     let mode = options.mode();
+    let lock_wait = Duration::from_millis(options.lock_wait_ms);
     let places = options.places().map_err(|why| anyhow!(why))?;
     let word = match mode {
         OpenMode::New if places.is_empty() => return Ok((None, named)),
         OpenMode::New => {
             let folder = folder(args)?;
-            return Ok((Some(StoreSettings { places, mode, folder }), named));
+            return Ok((Some(StoreSettings { places, mode, folder, lock_wait }), named));
         }
         OpenMode::Either => "--session",
         OpenMode::Resume if options.resume => "--resume",
@@ -58,7 +60,7 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
             ),
         },
     };
-    Ok((Some(StoreSettings { places, mode, folder }), Some(session)))
+    Ok((Some(StoreSettings { places, mode, folder, lock_wait }), Some(session)))
 }
 
 /// The default store, if the conversation is stored there and it is not made yet.

@@ -107,6 +107,7 @@ fn options(hint: Hint<'_>) -> String {
         | Hint::ServerTime
         | Hint::AllowTool(_)
         | Hint::FinalSnapshot
+        | Hint::AllowRule(_)
         | Hint::DenyRule(_)
         | Hint::DenyAll => String::new(),
     }

@@ -2,6 +2,7 @@
 
 use crate::protocol::id::{Ids, SessionId};
 use crate::store::{Library, NotAdded, OpenMode, StorePlace, StoreSettings, add_session};
+use std::time::Duration;
 
 /// Copies stored conversations.
 #[derive(Clone, Debug)]
@@ -14,7 +15,8 @@ impl Forker {
     /// Copies sessions of these stores, which are not opened yet. The copies belong to `folder`.
     pub(crate) fn new(places: Vec<StorePlace>, folder: String) -> Self {
         let library = Library::new(places.clone());
-        let settings = StoreSettings { places, mode: OpenMode::New, folder };
+        let settings =
+            StoreSettings { places, mode: OpenMode::New, folder, lock_wait: Duration::ZERO };
         Self { library, settings }
     }
 

@@ -5,6 +5,7 @@ use crate::cli::store::{chosen, default_place, dsn, place};
 use crate::store::{Library, OpenMode, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Help summary of `sessions`.
 pub(crate) const SESSIONS_ABOUT: &str =
@@ -244,7 +245,8 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
-        Ok(StoreSettings { places: self.stores()?, mode: OpenMode::New, folder })
+        let (places, mode) = (self.stores()?, OpenMode::New);
+        Ok(StoreSettings { places, mode, folder, lock_wait: Duration::ZERO })
     }
 
     /// The stores that are named.
