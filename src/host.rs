@@ -25,6 +25,7 @@ mod storing;
 mod supervisor;
 mod tasks;
 
+use crate::conversation::event::ToolResult;
 use crate::engine::{EngineEvent, Engines};
 use crate::protocol::id::{Ids, TaskId};
 use crate::protocol::wire::Frame;
@@ -46,6 +47,7 @@ pub(crate) use input_log::input as log_input;
 use persist_gate::PersistGate;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::{poll_fn, ready};
+use std::sync::Arc;
 use std::time::Duration;
 use supervisor::Supervisor;
 use tasks::{TaskReport, Tasks};
@@ -370,15 +372,18 @@ impl Host {
     }
 
     fn step(&mut self, (task, event): TaskReport) -> Effects {
-        let usage = match &event {
+        let before = match &event {
             TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
+            TaskEvent::ToolEnded(ToolResult::WithImages { images, .. }) => {
+                Some(Effect::ToolImages(Arc::clone(images)))
+            }
             TaskEvent::Engine(_)
             | TaskEvent::CallEnded(_)
             | TaskEvent::ToolProgressed(_)
-            | TaskEvent::ToolEnded(_) => None,
+            | TaskEvent::ToolEnded(ToolResult::Success(_) | ToolResult::Error(_)) => None,
         };
-        // Before the frames: a format may need the counts for them.
-        self.take(Input::Task(task, event), usage)
+        // Before the frames, for which a front end may need it.
+        self.take(Input::Task(task, event), before)
     }
 
     fn perform(&mut self, output: Output) -> Option<Effect> {

@@ -262,6 +262,8 @@ impl<'a> FrontEnd<'a> {
                     self.outgoing.push(at, frame);
                 }
                 Effect::Usage(usage) => outbox.codec.format.usage(usage),
+                // No output has them.
+                Effect::ToolImages(_) => {}
                 Effect::Warning(CodedWarning { code, message }) => {
                     outbox.append(|printed, out| printed.warn(at, (code, &message), out));
                 }

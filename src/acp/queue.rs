@@ -142,7 +142,13 @@ impl Item {
                 Self::Update(Update::ToolCall(call) | Update::ToolCallChanged(call)) => {
                     let texts = call.content.iter().map(|it| {
                         let super::schema::ToolContent::Content { content } = it;
-                        if let ContentBlock::Text { text } = content { text.len() } else { 0 }
+                        match content {
+                            ContentBlock::Text { text: data }
+                            | ContentBlock::Image { data, .. } => data.len(),
+                            ContentBlock::Audio { .. }
+                            | ContentBlock::ResourceLink { .. }
+                            | ContentBlock::Resource { .. } => 0,
+                        }
                     });
                     texts.sum()
                 }

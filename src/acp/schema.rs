@@ -329,6 +329,10 @@ impl ContentBlock {
 }
 
 impl ToolContent {
+    pub(super) fn image(data: String, mime_type: String) -> Self {
+        Self::Content { content: ContentBlock::Image { data, mime_type, uri: None } }
+    }
+
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::Content { content: ContentBlock::text(text) }
     }

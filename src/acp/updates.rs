@@ -2,20 +2,28 @@
 //! consists of. Both give the same messages, under the same ids. Pure.
 
 use super::queue::{Chunk, ChunkKind, Item, Queue};
-use super::schema::{Cost, ToolCall, ToolStatus, Update};
+use super::schema::{Cost, ToolCall, ToolContent, ToolStatus, Update};
 use super::tool_calls::{begun, requested, result};
 use crate::protocol::any::Any;
-use crate::protocol::attachment::IMAGE;
+use crate::protocol::attachment::{Attachment, IMAGE};
 use crate::protocol::constants::{finish, role, tool_call, tool_result};
 use crate::protocol::proto::chat::{ChatAttachment, ChatMessageEntity, ToolCallEntity};
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::protocol::proto::session::UsageTotals;
-use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
+use crate::protocol::proto::tools::{ToolCallProgressed, ToolServerChanged, ToolServerState};
+use crate::stdio::how_far;
 use crate::store::title_of;
 use crate::support::terminal::escape_control;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of the images in a result, in base64: some clients end for good at a line of 10 MiB.
+const IMAGES_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// Characters of a report on the progress of a call.
+const PROGRESS_CHARS_MAX: usize = 400;
 
 /// The fold of a session's events.
 #[derive(Debug)]
@@ -28,6 +36,8 @@ pub(super) struct Updates {
     has_title: bool,
     /// The last answer was cut off at a limit on its tokens.
     is_cut_off: bool,
+    /// Images of the result that comes next.
+    images: Arc<[Attachment]>,
 }
 
 impl Updates {
@@ -38,7 +48,13 @@ impl Updates {
             returned: BTreeSet::new(),
             has_title: false,
             is_cut_off: false,
+            images: Arc::default(),
         }
+    }
+
+    /// Notes the images of the result that comes next.
+    pub(super) fn images(&mut self, images: Arc<[Attachment]>) {
+        self.images = images;
     }
 
     /// Whether the last answer ended at a limit on its tokens.
@@ -73,9 +89,12 @@ impl Updates {
             to.update(Update::ToolCallChanged(call));
         } else if let Any::ChatToolExecutionStarted(call) = payload {
             to.update(changed(call.tool_call_id, ToolStatus::InProgress));
+        } else if let Any::ToolCallProgressed(it) = payload {
+            to.update(progressed(&it));
         } else if let Any::ChatToolResultReady(it) = payload {
             self.returned.insert(it.tool_call_id.clone());
-            to.update(returned_with(it.tool_call_id, status_of(&it.status), &it.result));
+            let images = pictures(&std::mem::take(&mut self.images));
+            to.update(returned_with(it.tool_call_id, status_of(&it.status), &it.result, images));
         } else if let Any::ChatToolCallFinished(it) = payload {
             // A call whose arguments never became whole has no result.
             if !self.returned.remove(&it.tool_call_id) {
@@ -144,7 +163,7 @@ impl Updates {
                 to.update(Update::ToolCall(self.stored_call(call, is_returned)));
             } else if let Any::ToolResultEntity(it) = payload {
                 let (id, status) = (it.tool_call_id.clone(), status_of(&it.status));
-                to.update(returned_with(id, status, &it.result));
+                to.update(returned_with(id, status, &it.result, Vec::new()));
             }
         }
     }
@@ -168,6 +187,17 @@ impl Updates {
     }
 }
 
+/// Images as people see them, as far as they have room in a line: the text of the result has a note for each.
+fn pictures(images: &[Attachment]) -> Vec<ToolContent> {
+    let mut left = IMAGES_BYTES_MAX;
+    let shown = images.iter().filter_map(|image| {
+        let data = image.base64()?;
+        left = left.checked_sub(data.len())?;
+        Some(ToolContent::image(data, image.shown.media_type.clone()))
+    });
+    shown.collect()
+}
+
 /// What people are told of a server whose tools are missing.
 pub(super) fn missing_server(changed: &ToolServerChanged) -> Option<String> {
     let is_missing = match changed.state() {
@@ -184,6 +214,17 @@ fn chunk(kind: ChunkKind, message_id: String, text: String) -> Item {
 
 fn changed(tool_call_id: String, status: ToolStatus) -> Update {
     Update::ToolCallChanged(ToolCall { tool_call_id, status: Some(status), ..ToolCall::default() })
+}
+
+/// A call that goes on, with how far it is in the place of its result.
+fn progressed(it: &ToolCallProgressed) -> Update {
+    let how_far: String = how_far(it).chars().take(PROGRESS_CHARS_MAX).collect();
+    Update::ToolCallChanged(ToolCall {
+        tool_call_id: it.tool_call_id.clone(),
+        status: Some(ToolStatus::InProgress),
+        content: result(&escape_control(&how_far)),
+        ..ToolCall::default()
+    })
 }
 
 fn status_of(status: &str) -> ToolStatus {
@@ -221,7 +262,13 @@ fn returned_call(payload: &Any) -> Option<&str> {
     if let Any::ToolResultEntity(it) = payload { Some(&it.tool_call_id) } else { None }
 }
 
-fn returned_with(tool_call_id: String, status: ToolStatus, text: &str) -> Update {
-    let (status, content) = (Some(status), result(text));
+fn returned_with(
+    tool_call_id: String,
+    status: ToolStatus,
+    text: &str,
+    images: Vec<ToolContent>,
+) -> Update {
+    let content = result(text).into_iter().chain(images).collect();
+    let status = Some(status);
     Update::ToolCallChanged(ToolCall { tool_call_id, status, content, ..ToolCall::default() })
 }

@@ -1,8 +1,10 @@
 //! The effects of an input, for the front end.
 
 use crate::conversation::event::Usage;
+use crate::protocol::attachment::Attachment;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
+use std::sync::Arc;
 
 /// The effects of an input, which the front end performs in this order.
 #[must_use]
@@ -21,6 +23,8 @@ pub enum Effect {
     Frame(Frame),
     /// Note the token counts of the active run. Frames have no field for some of them.
     Usage(Usage),
+    /// Note the images of the tool result that the next frame reports. Frames have its text alone.
+    ToolImages(Arc<[Attachment]>),
     /// Report what is missing, though the conversation goes on: the frames of a single run have no
     /// place for it.
     Warning(CodedWarning),

@@ -165,7 +165,7 @@ impl Conversation {
             match effect {
                 Effect::Frame(frame) => self.frames.push_back(frame),
                 // Frames have no field for token counts; only output formats use them.
-                Effect::Usage(_) | Effect::Warning(_) => {}
+                Effect::Usage(_) | Effect::ToolImages(_) | Effect::Warning(_) => {}
                 Effect::Exit(code) | Effect::Abort(code) => self.exit = Some(code),
             }
         }

@@ -221,7 +221,11 @@ impl PersistGate {
         let effects = self.held.iter().flat_map(|(_, effects)| &effects.list);
         effects.into_iter().find_map(|effect| match effect {
             Effect::Frame(frame) => RequestId::new(&frame.request_id),
-            Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => None,
+            Effect::Usage(_)
+            | Effect::ToolImages(_)
+            | Effect::Warning(_)
+            | Effect::Exit(_)
+            | Effect::Abort(_) => None,
         })
     }
 

@@ -94,6 +94,6 @@ fn is_error(effect: &Effect) -> bool {
     match effect {
         Effect::Frame(frame) => matches!(frame.frame, Some(Body::Error(_))),
         Effect::Warning(_) => true,
-        Effect::Usage(_) | Effect::Exit(_) | Effect::Abort(_) => false,
+        Effect::Usage(_) | Effect::ToolImages(_) | Effect::Exit(_) | Effect::Abort(_) => false,
     }
 }

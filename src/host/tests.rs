@@ -20,7 +20,11 @@ fn has_event(effects: &Effects, name: &str) -> bool {
         Effect::Frame(frame) => {
             matches!(&frame.frame, Some(Body::UiEvent(event)) if event.name == name)
         }
-        Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => false,
+        Effect::Usage(_)
+        | Effect::ToolImages(_)
+        | Effect::Warning(_)
+        | Effect::Exit(_)
+        | Effect::Abort(_) => false,
     })
 }
 
@@ -59,7 +63,11 @@ async fn a_signal_finds_every_request_answered() {
             Some(Body::Done(done)) => Some((frame.request_id.as_str(), done.status.as_str())),
             Some(_) | None => None,
         },
-        Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => None,
+        Effect::Usage(_)
+        | Effect::ToolImages(_)
+        | Effect::Warning(_)
+        | Effect::Exit(_)
+        | Effect::Abort(_) => None,
     });
     let ends: Vec<_> = ends.collect();
     assert_eq!(ends, [("s", "ok"), ("r", "failed"), ("", "stopped")]);

@@ -55,7 +55,7 @@ pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>
                 outbox.end(now, code);
             }
             // No run, so no token counts, and no store.
-            Effect::Usage(_) | Effect::Warning(_) => {}
+            Effect::Usage(_) | Effect::ToolImages(_) | Effect::Warning(_) => {}
         }
     }
     let status = outbox.codec.format.status(status);

@@ -446,3 +446,30 @@ fn nothing_but_messages_is_written_to_standard_output() {
     );
     assert!(ended.stderr.contains("TRACE") || ended.stderr.contains("DEBUG"), "{}", ended.stderr);
 }
+
+/// What a person chose for a session wins over what the editor's configuration begins others with; and that the
+/// store is made is no warning, which editors show.
+#[test]
+fn a_stored_effort_wins_over_that_of_the_command_line() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let start = || {
+        let command = with_provider(&folder, &provider, &["--reasoning-effort", "low"]);
+        Client::start_with(command, json!({}))
+    };
+    let mut client = start();
+    let session = client.session(&folder.path(""));
+    client.turn(&session, "hi");
+    let high = json!({ "sessionId": session, "configId": "thought_level", "value": "high" });
+    client.call("session/set_config_option", high);
+    client.turn(&session, "again");
+    assert_eq!(client.finish().stderr, "");
+    let mut client = start();
+    let load = json!({ "sessionId": session, "cwd": folder.path(""), "mcpServers": [] });
+    client.call("session/load", load);
+    client.turn(&session, "and again");
+    client.finish();
+    let efforts =
+        (1..=3).map(|number| provider.wait_request(number).body["reasoning_effort"].clone());
+    assert_eq!(efforts.collect::<Vec<_>>(), ["low", "high", "high"]);
+}

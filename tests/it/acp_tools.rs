@@ -1,9 +1,11 @@
 //! Tools in an editor: the client's MCP servers beside the configured ones, permissions, what is shown of a
 //! call.
 
-use crate::acp_client::{Client, command, said, updates};
+use crate::acp_client::{Client, command, is_update, said, updates};
+use crate::attachments::PNG;
 use crate::mcp_fixture::{FAULT_VARIABLE, words};
 use crate::server::Folder;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -64,6 +66,40 @@ fn a_permission_says_what_is_called_and_with_what() {
     let here = folder.path("").canonicalize().expect("a path");
     assert_eq!(results, [here.to_string_lossy()]);
     assert_eq!(said(&seen, &session, "agent_message_chunk"), "Let me see. Done.");
+}
+
+/// What a tool shows is shown.
+#[test]
+fn an_image_in_a_result_is_shown() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "image", &["--allow", "*"]);
+    let id = client.prompt(&session, "go");
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    let seen = client.finish().seen;
+    let changes = updates(&seen, &session, "tool_call_update");
+    let ended = changes.iter().find(|it| it["status"] == "completed").expect("an end");
+    let content = ended["content"].as_array().expect("a list");
+    let image = content.iter().find(|it| it["content"]["type"] == "image").expect("an image");
+    assert_eq!(image["content"]["mimeType"], "image/png");
+    assert_eq!(image["content"]["data"], BASE64.encode(PNG));
+}
+
+/// How far a call is stands in the place of its result, until that comes.
+#[test]
+fn the_progress_of_a_call_is_shown() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "progress-for-ever", &["--allow", "*"]);
+    let id = client.prompt(&session, "go");
+    let reported = client.wait("a report", |it| {
+        is_update(it, &session, "tool_call_update") && it["params"]["update"]["content"].is_array()
+    });
+    let update = &reported["params"]["update"];
+    let text = update["content"][0]["content"]["text"].as_str().expect("a text");
+    assert!(update["status"] == "in_progress" && text.contains(" of 10, at it"), "{update}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    client.cancel(&session);
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "cancelled");
+    client.finish();
 }
 
 #[test]

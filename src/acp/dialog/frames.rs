@@ -16,6 +16,7 @@ use crate::session::{PROVIDER_CHANGED, is_too_many_rounds};
 use crate::stdio::waiting_text;
 use crate::support::terminal::escape_control;
 use serde_json::json;
+use std::sync::Arc;
 
 impl Dialog {
     /// Takes the effects of the host, in their order.
@@ -27,11 +28,13 @@ impl Dialog {
                 Effect::Warning(CodedWarning { code: PROVIDER_CHANGED, message }) => {
                     self.notices.push(escape_control(&message));
                 }
+                Effect::ToolImages(images) => self.updates.images(images),
                 // Events say it as well, or it is of no use to the person.
                 Effect::Usage(_) | Effect::Warning(_) => {}
                 Effect::Exit(_) | Effect::Abort(_) => self.exit(),
             }
         }
+        self.updates.images(Arc::default());
         // With the frames after the conversation: what it goes on with.
         if is_loaded && !self.is_over {
             self.begin();

@@ -20,7 +20,7 @@ use clap::ValueEnum;
 use std::sync::Arc;
 
 /// The extensions that this front end turns on.
-const EXTENSIONS: [Extension; 9] = [
+const EXTENSIONS: [Extension; 10] = [
     Extension::Approvals,
     Extension::Attachments,
     Extension::Compaction,
@@ -28,9 +28,13 @@ const EXTENSIONS: [Extension; 9] = [
     Extension::Store,
     Extension::SwitchModel,
     Extension::TargetedCancel,
+    Extension::ToolProgress,
     Extension::ToolServers,
     Extension::Usage,
 ];
+
+/// The option of the effort, which a person chooses for each session.
+const EFFORT: &str = "reasoning_effort";
 
 /// What the front end needs. Reads nothing.
 ///
@@ -64,6 +68,7 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
         session.append_system.clear();
         // What was chosen for the session wins over what the editor's configuration begins others with.
         session.provider.typed.clear();
+        session.calls.typed.retain(|id| id != EFFORT);
     } else {
         check_default(&mut session.store);
     }
@@ -79,8 +84,7 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     let mut host = settings.host;
     // The front end decides in its place, as the person can choose another mode at any time.
     let approval = std::mem::replace(&mut host.rules.tools.approval.mode, ApprovalMode::Ask);
-    let effort =
-        chosen.and_then(|it| it.settings.get("reasoning_effort")?.as_str().map(str::to_owned));
+    let effort = chosen.and_then(|it| it.settings.get(EFFORT)?.as_str().map(str::to_owned));
     Ok(Opened {
         models: models(&session, &host),
         effort,

@@ -69,13 +69,17 @@ fn unmade(options: &StoreArgs) -> Option<&Path> {
     place.and_then(StorePlace::path).filter(|path| !path.exists())
 }
 
-/// Reports where the conversation is stored if nobody has named a place, when the file is made.
-pub(super) fn announce(options: &StoreArgs) {
+/// Reports where the conversation is stored if nobody has named a place, when the file is made. Editors show warnings
+/// as errors, and have sessions as a matter of course: `is_editor`.
+pub(super) fn announce(options: &StoreArgs, is_editor: bool) {
     let Some(path) = unmade(options) else { return };
+    let path = escape_control(&path.display().to_string());
+    if is_editor {
+        return tracing::info!("sessions are stored in {path}, which is made now");
+    }
     tracing::warn!(
-        "conversations of chat, --continue and --session are stored in {}, which is made now; --no-store \
-         leaves one out, and DUOLOGUE_STORE names another place",
-        escape_control(&path.display().to_string())
+        "conversations of chat, --continue and --session are stored in {path}, which is made now; --no-store \
+         leaves one out, and DUOLOGUE_STORE names another place"
     );
 }
 

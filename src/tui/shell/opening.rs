@@ -174,6 +174,7 @@ fn reason(effects: &Effects) -> String {
         }
         Effect::Frame(_)
         | Effect::Usage(_)
+        | Effect::ToolImages(_)
         | Effect::Warning(_)
         | Effect::Exit(_)
         | Effect::Abort(_) => None,

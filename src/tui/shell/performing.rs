@@ -49,7 +49,7 @@ impl Shell<'_> {
                         shell.update(Event::Logged(message));
                     }
                     // The events UsageTotals and StoreDegraded say it.
-                    Effect::Usage(_) | Effect::Warning(_) => {}
+                    Effect::Usage(_) | Effect::ToolImages(_) | Effect::Warning(_) => {}
                     Effect::Exit(code) | Effect::Abort(code) if held.is_some() => {
                         shell.held = Some(code);
                     }
@@ -145,7 +145,11 @@ fn leave_out_advice(frame: &mut Frame) {
 pub(super) fn locked_session(effects: &Effects) -> Option<String> {
     let mut frames = effects.list.iter().filter_map(|effect| match effect {
         Effect::Frame(frame) => Some(frame),
-        Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => None,
+        Effect::Usage(_)
+        | Effect::ToolImages(_)
+        | Effect::Warning(_)
+        | Effect::Exit(_)
+        | Effect::Abort(_) => None,
     });
     let is_locked = |frame: &&Frame| match &frame.frame {
         Some(Body::Error(error)) => error.code == code::SESSION_LOCKED,
