@@ -170,6 +170,8 @@ impl Command {
             return None;
         }
         let parameter = parameter.trim();
+        // What other programs call it.
+        let word = if word == "exit" { Name::Quit.as_str() } else { word };
         let name = Name::ALL.into_iter().find(|name| name.as_str() == word);
         let Some(name) = name else { return Some(Err(Wrong::Unknown(word.to_owned()))) };
         Some(Self::new(name, parameter))
@@ -248,6 +250,7 @@ mod tests {
         check("/undo all", Some(Err(Wrong::NoCount)));
         check("/new chapter", Some(Err(Wrong::TakesNothing("new"))));
         check("/dance", Some(Err(Wrong::Unknown("dance".to_owned()))));
+        check("/exit", Some(Ok(Command::Quit)));
         check("//help", None);
         check("/usr/bin/env is a path", None);
     }

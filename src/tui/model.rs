@@ -154,6 +154,10 @@ pub(crate) struct State {
     pub(crate) command: Option<ShellCommand>,
     /// Outputs of commands that go along with the next prompt.
     pub(crate) outputs: Vec<CommandOutput>,
+    /// The text was entered while the command ran, and goes with its output.
+    enters_with_output: bool,
+    /// A model that was chosen by its name, while the list of the provider is asked for.
+    checks_model: Option<String>,
     /// The message that the written text will replace.
     pub(crate) edits: Option<String>,
     pub(crate) approvals: Vec<Approval>,
@@ -225,6 +229,8 @@ impl State {
             waiting: Vec::new(),
             command: None,
             outputs: Vec::new(),
+            enters_with_output: false,
+            checks_model: None,
             edits: None,
             approvals: Vec::new(),
             asking: Asking::default(),
@@ -304,7 +310,7 @@ impl State {
                 self.editor.set(text);
             }
             Event::Edited(Err(why)) => self.note(Note::Error, why),
-            Event::CommandEnded(ended) => self.command_ended(ended),
+            Event::CommandEnded(ended) => return self.command_ended(ended),
             Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
             Event::Forked(Err(why)) => {
                 self.not_copied();

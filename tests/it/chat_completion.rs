@@ -26,6 +26,21 @@ fn a_slash_lists_the_commands_and_an_arrow_key_chooses() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// What is typed is no name yet, so the Enter key takes the first one that begins so; another program's word for
+/// leaving is known.
+#[test]
+fn enter_takes_what_the_list_begins_with() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("/too");
+    person.sees("> /too\n  /tools   list the tool servers");
+    person.types("\r");
+    person.sees("there are no tool servers");
+    person.types("/exit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 /// Files at any depth are found by some characters of their path.
 #[test]
 fn an_at_sign_lists_files_below_the_folder() {

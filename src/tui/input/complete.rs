@@ -100,6 +100,17 @@ impl Candidates {
         true
     }
 
+    /// Chooses the first word that begins with the text, unless the text is a whole word already, or no more than its
+    /// first character.
+    pub(crate) fn select_begun(&mut self) {
+        let part = bare(&self.part);
+        let is_whole = self.words.iter().any(|word| bare(word).trim_end_matches('"') == part);
+        let begins = self.begun > 0 && !matches!(part, "" | "/");
+        if self.selected.is_none() && begins && !is_whole {
+            self.selected = Some(0);
+        }
+    }
+
     /// The chosen word as it is written.
     pub(crate) fn chosen(&self) -> Option<String> {
         self.words.get(self.selected?).map(|word| ended(word))

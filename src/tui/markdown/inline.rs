@@ -3,6 +3,7 @@
 use super::super::text::{LinkTarget, clean};
 use super::{Face, Inline, Marks};
 use pulldown_cmark::{CowStr, Event, Tag, TagEnd};
+use std::ops::Range;
 
 /// Puts runs of text together from the parser's events.
 #[derive(Debug, Default)]
@@ -30,11 +31,11 @@ impl InlineReader {
     /// Reads `event` if it belongs to a text; returns any other.
     pub(super) fn read<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         match event {
-            Event::Text(text) => self.push(&text, self.face()),
+            Event::Text(text) => self.push(self.after_break(&text), self.face()),
             Event::Code(text) => self.push(&text, Face::Code),
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n", Face::Text),
             Event::InlineHtml(html) => self.push(&html, Face::Html),
-            Event::SoftBreak => self.push(" ", self.face()),
+            Event::SoftBreak => self.push(self.after_break(" "), self.face()),
             Event::HardBreak => self.push("\n", self.face()),
             Event::FootnoteReference(label) => self.push(&format!("[^{label}]"), Face::Text),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Face::Code),
@@ -49,7 +50,13 @@ impl InlineReader {
 
     /// The runs that were read; there may be none.
     pub(super) fn take(&mut self) -> Vec<Inline> {
-        std::mem::take(self).runs
+        std::mem::take(self).runs.into_iter().flat_map(with_bare_links).collect()
+    }
+
+    /// `text` without the white space that would begin a row of its own after a break of the line.
+    fn after_break<'t>(&self, text: &'t str) -> &'t str {
+        let is_new = self.runs.last().is_some_and(|run| run.text.ends_with('\n'));
+        if is_new { text.trim_start_matches([' ', '\t']) } else { text }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -150,6 +157,52 @@ impl InlineReader {
 /// Whether the text of a link is its address.
 fn says(address: &str, text: &str) -> bool {
     address == text || address.strip_prefix("mailto:") == Some(text)
+}
+
+/// The parts of a run, of which each address without any marks of a link leads to where it says.
+fn with_bare_links(run: Inline) -> Vec<Inline> {
+    if run.face != Face::Text || run.target.is_some() || !run.text.contains("://") {
+        return vec![run];
+    }
+    let Inline { text, face, marks, .. } = run;
+    let part = |text: &str, target| Inline { text: text.to_owned(), face, marks, target };
+    let mut parts = Vec::new();
+    let mut rest = text.as_str();
+    while let Some(range) = bare_address(rest) {
+        let (before, address) = (&rest[..range.start], &rest[range.clone()]);
+        if !before.is_empty() {
+            parts.push(part(before, None));
+        }
+        parts.push(part(address, LinkTarget::of(address)));
+        rest = &rest[range.end..];
+    }
+    if !rest.is_empty() {
+        parts.push(part(rest, None));
+    }
+    parts
+}
+
+/// Where the first address in `text` stands that begins a word, without the punctuation of the sentence around it.
+fn bare_address(text: &str) -> Option<Range<usize>> {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|');
+    let starts = text.match_indices("http").map(|(at, _)| at);
+    let mut found = starts.filter_map(|start| {
+        let is_word = !text[..start].ends_with(char::is_alphanumeric);
+        let rest = text.get(start..).filter(|_| is_word)?;
+        let scheme = ["https://", "http://"].into_iter().find(|scheme| rest.starts_with(scheme))?;
+        let mut address = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+        while let Some(last) = address.chars().next_back() {
+            let is_closing = last == ')' && !address.contains('(');
+            if !is_closing
+                && !matches!(last, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | ']')
+            {
+                break;
+            }
+            address = &address[..address.len() - last.len_utf8()];
+        }
+        (address.len() > scheme.len()).then(|| start..start + address.len())
+    });
+    found.next()
 }
 
 /// `<br>`, which answers use in the cells of tables.

@@ -273,6 +273,11 @@ impl Runs {
         self.lines(&wrap(&self.text, width))
     }
 
+    /// Whether a part begins before this place in the text.
+    fn starts_before(&self, part: usize, place: usize) -> bool {
+        part.checked_sub(1).and_then(|before| self.parts.get(before)).map_or(0, |it| it.end) < place
+    }
+
     /// The spans of each of `lines`, which stand in order.
     fn lines(&self, lines: &[Range<usize>]) -> Vec<Vec<Span>> {
         let mut part = 0;
@@ -285,7 +290,11 @@ impl Runs {
                 let end = *end;
                 if end > at {
                     let text = &self.text[at..end.min(line.end)];
-                    spans.push(Span::styled(text, *style).leading_to(target.clone()));
+                    // An address that is its own text may still grow, if it does not end in this row.
+                    let is_cut = || end > line.end || self.starts_before(part, line.start);
+                    let is_bare = |target: &LinkTarget| target.as_str().contains(text);
+                    let target = target.clone().filter(|it| !(is_cut() && is_bare(it)));
+                    spans.push(Span::styled(text, *style).leading_to(target));
                     at = end.min(line.end);
                 }
                 if end <= line.end {

@@ -9,6 +9,7 @@ impl State {
     /// The person has changed the text, and the list follows it.
     pub(super) fn changed(&mut self) {
         self.history.leave();
+        self.enters_with_output = false;
         let before = &self.editor.text()[..self.editor.cursor()];
         let shown = self.candidates.take();
         match Completion::of(before) {
@@ -108,6 +109,19 @@ impl State {
         self.candidates.as_mut().is_some_and(|found| found.select(forward))
     }
 
+    /// The Enter key: takes the chosen candidate, or the first one that begins with what was typed, which is no name
+    /// yet; `None` if the text is meant as it is.
+    pub(super) fn take_begun(&mut self) -> Option<Vec<Action>> {
+        let is_at_end = self.editor.cursor() == self.editor.text().len();
+        let found = self.candidates.as_mut()?;
+        // After the tab key the list is that of what was typed before it.
+        let is_typed = self.editor.text().get(found.start..) == Some(found.part.as_str());
+        if is_at_end && is_typed {
+            found.select_begun();
+        }
+        self.take_candidate(true)
+    }
+
     /// Writes the chosen candidate; `None` if there is none. `runs`: a command that needs nothing more is run.
     pub(super) fn take_candidate(&mut self, runs: bool) -> Option<Vec<Action>> {
         let found = self.candidates.as_ref()?;
@@ -154,6 +168,32 @@ mod tests {
         scene.key(Key::Down);
         scene.key(Key::Enter);
         assert_eq!(scene.actions, [Action::Quit]);
+    }
+
+    /// What is no name yet is what the list begins with; a whole name, and a slash alone, are what they are.
+    #[test]
+    fn enter_takes_what_the_list_begins_with() {
+        let mut scene = Scene::new();
+        scene.write("/exp");
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.text(), "/export ");
+        scene.state.editor.take();
+        scene.write("/to");
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.text(), "", "a command that needs nothing more is run");
+        scene.write("@mr");
+        let words = vec!["src/main.rs".to_owned(), "src/mir.rs".to_owned()];
+        let found = Candidates::new(1, "mr".to_owned(), words);
+        scene.event(Event::Files { found, completes: false });
+        scene.key(Key::Enter);
+        assert!(!scene.state.editor.text().contains("src"), "neither begins so");
+        scene.state.editor.take();
+        scene.write("@sr");
+        let words = vec!["src/main.rs".to_owned(), "src/mir.rs".to_owned()];
+        let found = Candidates::new(1, "sr".to_owned(), words);
+        scene.event(Event::Files { found, completes: false });
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.text(), "@src/main.rs ");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl State {
         match press.key {
             Key::Char(char) => self.write(char.encode_utf8(&mut [0; 4])),
             Key::Enter if press.shift => self.write("\n"),
-            Key::Enter => return self.take_candidate(true).unwrap_or_else(|| self.entered(false)),
+            Key::Enter => return self.take_begun().unwrap_or_else(|| self.entered(false)),
             Key::Tab if !press.shift => {
                 return self.take_candidate(false).unwrap_or_else(|| self.complete());
             }

@@ -86,6 +86,7 @@ impl State {
                 self.history.add(text.trim_end());
                 self.order(command)
             }),
+            None | Some(Err(Wrong::Unknown(_))) if self.waits_for_output() => Vec::new(),
             // It may be a prompt of a command file, and stays meanwhile.
             Some(Err(Wrong::Unknown(_))) => expand(self.editor.text(), joins),
             // It stays where it can be corrected.
@@ -149,7 +150,14 @@ impl State {
                 self.picker = Some(Picker::loading(PickerKind::Profile, String::new()));
                 return vec![Action::ListProfiles];
             }
-            Command::Model(Some(model)) => return switch(String::new(), model),
+            Command::Model(Some(model)) => {
+                let mut actions = switch(String::new(), model.clone());
+                if !self.is_plain() {
+                    self.checks_model = Some(model);
+                    actions.push(Action::ListModels);
+                }
+                return actions;
+            }
             Command::Profile(Some(profile)) => return switch(profile, String::new()),
             Command::Model(None) | Command::Profile(None) => {
                 let text = format!("{} answers", self.status.answers_with());

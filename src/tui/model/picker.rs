@@ -120,6 +120,17 @@ impl State {
 
     /// The provider has listed its models. Without its list a name can still be written.
     pub(super) fn models_listed(&mut self, listed: Result<Vec<String>, String>) {
+        if let Some(model) = self.checks_model.take() {
+            let names = listed.unwrap_or_default();
+            if !names.is_empty() && !names.contains(&model) {
+                let text = format!(
+                    "the provider lists no model {}, which is asked all the same; /model alone has the list",
+                    clean(&model)
+                );
+                self.note(Note::Warning, text);
+            }
+            return;
+        }
         let choices = match listed {
             Ok(names) => self.named_choices(names, &self.status.model),
             Err(why) => {
@@ -311,6 +322,12 @@ mod tests {
         scene.write("secret-1");
         scene.key(Key::Enter);
         assert_eq!(switched(&scene), [("", "larger"), ("", "secret-1")]);
+        for (name, is_said) in [("large", false), ("zzz", true)] {
+            command(&mut scene, &format!("/model {name}"));
+            let pieces = scene.pieces.len();
+            scene.event(Event::Models(Ok(vec!["large".to_owned()])));
+            assert_eq!(scene.pieces.len() > pieces, is_said, "{name}");
+        }
         command(&mut scene, "/model");
         scene.key(Key::Esc);
         scene.event(Event::Models(Ok(Vec::new())));

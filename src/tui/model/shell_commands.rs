@@ -80,11 +80,25 @@ impl State {
         Some(vec![Action::EndCommand])
     }
 
-    pub(super) fn command_ended(&mut self, ended: Result<CommandOutput, String>) {
+    /// Whether a prompt is entered only once the command that runs has its output, which is to go along with it.
+    pub(super) fn waits_for_output(&mut self) -> bool {
+        if self.command.is_none() || self.is_plain() {
+            return false;
+        }
+        self.enters_with_output = true;
+        self.hint("it is sent with the output, once the command has ended; Esc ends the command");
+        true
+    }
+
+    pub(super) fn command_ended(&mut self, ended: Result<CommandOutput, String>) -> Vec<Action> {
+        let enters = std::mem::take(&mut self.enters_with_output);
         let since = self.command.take().map_or(self.now, |command| command.since);
         let output = match ended {
             Ok(output) => output,
-            Err(why) => return self.note(Note::Error, why),
+            Err(why) => {
+                self.note(Note::Error, why);
+                return Vec::new();
+            }
         };
         let took = Some(self.now.saturating_sub(since));
         let mut call = ToolCall::new(String::new(), &format!("! {}", output.command), since);
@@ -103,6 +117,7 @@ impl State {
         }
         self.outputs.push(output);
         self.waits_for_person(Notice::Answer);
+        if enters { self.entered(false) } else { Vec::new() }
     }
 }
 
@@ -149,6 +164,24 @@ mod tests {
         scene.key(Key::Up);
         scene.key(Key::Up);
         assert_eq!(scene.state.editor.text(), "! ls -l");
+    }
+
+    #[test]
+    fn a_prompt_waits_for_the_output_of_the_command() {
+        let mut scene = Scene::new();
+        enter(&mut scene, "!make");
+        enter(&mut scene, "why?");
+        assert!(submitted(&scene).is_empty());
+        assert_eq!(scene.state.editor.text(), "why?");
+        scene.event(Event::CommandEnded(Ok(output("make", "no rule"))));
+        assert_eq!(submitted(&scene), [("why?", 1)]);
+        // What is changed meanwhile is entered anew.
+        enter(&mut scene, "!make");
+        enter(&mut scene, "so");
+        scene.write("?");
+        scene.event(Event::CommandEnded(Ok(output("make", ""))));
+        assert_eq!(scene.state.editor.text(), "so?");
+        assert_eq!(submitted(&scene).len(), 1);
     }
 
     #[test]

@@ -280,7 +280,8 @@ fn commands_are_completed_and_carried_out() {
     scene.write("gpt-9");
     scene.key(Key::Enter);
     let (profile, model) = (String::new(), "gpt-9".to_owned());
-    assert_eq!(scene.actions, [Action::Request(Outgoing::SwitchModel { profile, model })]);
+    let switch = Action::Request(Outgoing::SwitchModel { profile, model });
+    assert_eq!(scene.actions, [switch, Action::ListModels]);
     scene.write("/modle x");
     scene.key(Key::Enter);
     assert_eq!(scene.state.editor.text(), "/modle x", "a wrong command can be corrected");

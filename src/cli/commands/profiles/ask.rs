@@ -92,7 +92,11 @@ impl Person {
         Ok(typed.trim().to_owned())
     }
 
-    fn say(&mut self, text: &str) -> Result<()> {
+    /// Shows `text`.
+    ///
+    /// # Errors
+    /// If the terminal can't be used.
+    pub(super) fn say(&mut self, text: &str) -> Result<()> {
         let said = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
         said.context("the terminal can't be written")
     }

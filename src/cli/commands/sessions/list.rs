@@ -7,7 +7,9 @@ use crate::cli::commands::envelope::Envelope;
 use crate::store::{Listing, Summary};
 use crate::support::terminal::escape_control;
 use jiff::{Timestamp, Unit};
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
+use std::io;
 use unicode_width::UnicodeWidthStr;
 
 /// Characters of a title in the table.
@@ -15,6 +17,19 @@ const TITLE_CHARS_MAX: usize = 40;
 
 /// The names of the columns.
 const HEAD: [&str; 6] = ["ID", "LAST ACTIVITY", "TURNS", "SIZE", "TITLE", "FOLDER"];
+
+/// Columns that can be shortened.
+const TITLE: usize = 4;
+const FOLDER: usize = 5;
+
+/// Columns that a shortened cell has at least.
+const CELL_COLUMNS_MIN: usize = 12;
+
+/// Bytes of an id that are shown at least: of a generated one the first eight digits.
+const ID_BYTES_MIN: usize = 16;
+
+/// Bytes of a time up to the minute.
+const MINUTE_BYTES: usize = 16;
 
 /// A session as it is written in the envelope.
 #[derive(Serialize)]
@@ -44,7 +59,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
         envelope.finish(None, None, &mut out)?;
         return Ok(status);
     }
-    for line in table(&sessions) {
+    for line in table(&sessions, columns()) {
         out.line(&line)?;
     }
     out.flush()?;
@@ -71,21 +86,84 @@ fn time(ms: i64) -> String {
     time.round(Unit::Second).unwrap_or(time).to_string()
 }
 
-/// The lines of the table; none if there is no session.
-fn table(sessions: &[Summary]) -> Vec<String> {
-    let rows = sessions.iter().map(|session| {
-        let title: String = session.title.chars().take(TITLE_CHARS_MAX).collect();
-        let is_cut = session.title.chars().count() > TITLE_CHARS_MAX;
-        [
-            one_word(&session.id),
-            time(session.updated_ms),
-            session.turns.to_string(),
-            size(session.bytes),
-            escape_control(&title) + if is_cut { "…" } else { "" },
-            one_word(&session.folder),
-        ]
-    });
-    let rows: Vec<[String; 6]> = rows.collect();
+/// The columns of the terminal that shows standard output.
+fn columns() -> Option<usize> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// The lines of the table, on a terminal of so many columns; none if there is no session. What does not fit there
+/// is shortened: ids to a beginning that no other has, by which a session can be named as well.
+fn table(sessions: &[Summary], columns: Option<usize>) -> Vec<String> {
+    let whole = lines(sessions.iter().map(|session| row(session, session.id.len())).collect());
+    let Some(columns) = columns else { return whole };
+    if whole.iter().all(|line| line.width() <= columns) {
+        return whole;
+    }
+    let ids = distinct_beginnings(sessions);
+    let mut rows: Vec<_> =
+        sessions.iter().zip(ids).map(|(session, id)| short_row(row(session, id))).collect();
+    for column in [FOLDER, TITLE] {
+        let width = lines(rows.clone()).iter().map(|line| line.width()).max().unwrap_or(0);
+        let widest = rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+        let room = widest.saturating_sub(width.saturating_sub(columns)).max(CELL_COLUMNS_MIN);
+        for row in &mut rows {
+            row[column] = fitted(&row[column], room, column == FOLDER);
+        }
+    }
+    lines(rows)
+}
+
+fn row(session: &Summary, id_bytes: usize) -> [String; 6] {
+    let title: String = session.title.chars().take(TITLE_CHARS_MAX).collect();
+    let is_cut = session.title.chars().count() > TITLE_CHARS_MAX;
+    [
+        one_word(&session.id[..session.id.floor_char_boundary(id_bytes)]),
+        time(session.updated_ms),
+        session.turns.to_string(),
+        size(session.bytes),
+        escape_control(&title) + if is_cut { "…" } else { "" },
+        one_word(&session.folder),
+    ]
+}
+
+/// The time to the minute, and the folder from that of the user.
+fn short_row(mut row: [String; 6]) -> [String; 6] {
+    row[1].truncate(MINUTE_BYTES);
+    row[1] = row[1].replace('T', " ");
+    let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
+    let inside = home.and_then(|home| row[FOLDER].strip_prefix(&*home).map(str::to_owned));
+    if let Some(inside) = inside.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        row[FOLDER] = format!("~{inside}");
+    }
+    row
+}
+
+/// For each session how many bytes of its id no other id begins with; at least some.
+fn distinct_beginnings(sessions: &[Summary]) -> Vec<usize> {
+    let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let longest = |session: &Summary| {
+        let others = sessions.iter().filter(|other| other.id != session.id);
+        others.map(|other| shared(&session.id, &other.id)).max().unwrap_or(0)
+    };
+    let bytes = |session| (longest(session) + 1).max(ID_BYTES_MIN);
+    sessions.iter().map(bytes).collect()
+}
+
+/// `text` in so many columns; `keeps_end`: its beginning is left out.
+fn fitted(text: &str, columns: usize, keeps_end: bool) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut left: Vec<char> = text.chars().collect();
+    while left.iter().collect::<String>().width() + 1 > columns && !left.is_empty() {
+        left.remove(if keeps_end { 0 } else { left.len() - 1 });
+    }
+    let left: String = left.into_iter().collect();
+    if keeps_end { format!("…{left}") } else { format!("{}…", left.trim_end()) }
+}
+
+fn lines(rows: Vec<[String; 6]>) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
     }
@@ -145,12 +223,24 @@ mod tests {
             ..Summary::default()
         };
         let two = Summary { id: "longer".to_owned(), title: "t".to_owned(), ..Summary::default() };
-        let lines = table(&[one, two]);
+        let lines = table(&[one, two], None);
         assert_eq!(lines.len(), 3);
         assert!(lines[0].starts_with("ID      LAST ACTIVITY"), "{lines:?}");
         assert!(lines[1].starts_with("a\\x1b   1970-01-01T00:00:00Z  3      2 KiB"), "{lines:?}");
         assert!(lines[1].ends_with('…'), "{lines:?}");
-        assert!(table(&[]).is_empty());
+        assert!(table(&[], Some(80)).is_empty());
+        let long = |number: u32| Summary {
+            id: format!("session-{number:08x}-86c0-431b-a2c8-d2d1de09ec9b"),
+            title: "How do I list all the ports of a machine?".to_owned(),
+            folder: "/srv/data/projects/of-many/years/duologue".to_owned(),
+            bytes: 900 << 20,
+            turns: 120,
+            ..Summary::default()
+        };
+        let lines = table(&[long(1), long(2), long(0x8000_0000)], Some(80));
+        assert!(lines.iter().all(|line| line.width() <= 80), "{lines:?}");
+        assert!(lines[1].starts_with("session-00000001  1970-01-01 00:00  120 "), "{lines:?}");
+        assert!(lines[1].ends_with("/duologue") && lines[1].contains("How do I l"), "{lines:?}");
         assert_eq!(one_word("a\nb\u{2028}\u{1b}c"), "a\\nb\\u{2028}\\x1bc");
         assert_eq!([size(1023), size(3 << 20)], ["1023 B", "3 MiB"]);
     }

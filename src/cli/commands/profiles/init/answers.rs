@@ -223,17 +223,18 @@ impl Server<'_> {
         match (&args.model, person) {
             (Some(model), _) => Ok((Some(model.trim().to_owned()), None)),
             (None, Some(person)) if has_one => {
-                let (mut models, mut doubtful, mut refusal) = (None, String::new(), None);
+                let mut doubtful = String::new();
+                let (models, refusal) = match self.models(key) {
+                    Ok(models) => (models, None),
+                    Err(why) => (Vec::new(), Some(why)),
+                };
+                if !models.is_empty() {
+                    person.say(&format!("The server lists {}.\n", named(&models)))?;
+                }
                 let answer = person.ask_until("Model", default, |answer| {
                     if answer.is_empty() {
                         return Err("this server has no default model; name one".to_owned());
                     }
-                    let models: &Vec<_> = models.get_or_insert_with(|| {
-                        self.models(key).unwrap_or_else(|why| {
-                            refusal = Some(why);
-                            Vec::new()
-                        })
-                    });
                     if let Some(why) = refusal.as_ref().filter(|_| doubtful.is_empty()) {
                         answer.clone_into(&mut doubtful);
                         return Err(format!(
@@ -245,7 +246,7 @@ impl Server<'_> {
                         return Ok(answer.to_owned());
                     }
                     answer.clone_into(&mut doubtful);
-                    Err(unlisted(answer, models))
+                    Err(unlisted(answer, &models))
                 })?;
                 Ok((Some(answer), refusal))
             }
@@ -296,16 +297,21 @@ impl Server<'_> {
 
 /// Why a model is asked for again that is not among `models`.
 fn unlisted(model: &str, models: &[String]) -> String {
+    format!(
+        "the server lists no model {:?}, but {}; write it once more to take it all the same",
+        escape_control(model),
+        named(models)
+    )
+}
+
+/// Models for people: the first of them.
+fn named(models: &[String]) -> String {
     let shown: Vec<_> = models.iter().take(MODELS_SHOWN_MAX).map(|it| escape_control(it)).collect();
     let more = match models.len().saturating_sub(MODELS_SHOWN_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(
-        "the server lists no model {:?}, but {}{more}; write it once more to take it all the same",
-        escape_control(model),
-        shown.join(", ")
-    )
+    format!("{}{more}", shown.join(", "))
 }
 
 /// The name of an engine, as options have it.
