@@ -68,6 +68,7 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
             | Command::SwitchModel(_)
             | Command::Edit(_)
             | Command::Rename(_)
+            | Command::Compact(_)
             | Command::NoteApproval(_) => Ok(0),
         },
         Err(bad) => Err(io::Error::other(format!("{:?}", bad.fault))),

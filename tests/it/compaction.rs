@@ -39,13 +39,12 @@ fn enable(server: &mut Server, extension: &str) {
 fn texts(request: &Request) -> Vec<String> {
     let messages = request.body["messages"].as_array().expect("messages");
     let said = messages.iter().filter(|it| it["role"] != "system" && it["role"] != "developer");
-    let text = |content: &Value| match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
+    let text = |content: &Value| match content.as_array() {
+        Some(parts) => {
             let texts = parts.iter().filter_map(|part| part["text"].as_str());
             texts.collect::<Vec<_>>().join("\n\n")
         }
-        _ => String::new(),
+        None => content.as_str().unwrap_or_default().to_owned(),
     };
     said.map(|it| text(&it["content"])).collect()
 }
