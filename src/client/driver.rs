@@ -59,8 +59,8 @@ pub(super) struct Driver {
     abandoned: HashSet<String>,
     settling: Vec<oneshot::Sender<()>>,
     tasks: JoinSet<()>,
-    /// The tasks of tool calls and approvals, by their ids.
-    calls: HashMap<String, AbortHandle>,
+    /// The tasks of tool calls and approvals by their ids, each with the request of its run.
+    calls: HashMap<String, (String, AbortHandle)>,
     begun: Option<oneshot::Sender<Result<(), Error>>>,
     shared: Arc<Mutex<Shared>>,
     flow: Arc<Notify>,
@@ -253,6 +253,9 @@ impl Driver {
 
     fn done(&mut self, id: &str, status: String) {
         self.abandoned.remove(id);
+        for (_, (_, task)) in self.calls.extract_if(|_, (run, _)| run == id) {
+            task.abort();
+        }
         let Some(flight) = self.flights.remove(id) else { return };
         if flight.is_run() {
             lock(&self.shared).shown.clear();
@@ -262,7 +265,8 @@ impl Driver {
 
     fn event(&mut self, id: &str, text: String, event: UiEventFrame) {
         let UiEventFrame { ordinal, name, payload } = event;
-        lock(&self.shared).note(ordinal, payload.as_ref());
+        let is_shown = self.flights.get(id).is_some_and(Flight::is_streamed);
+        lock(&self.shared).note(ordinal, payload.as_ref(), is_shown);
         let bytes = text.len();
         let Some(flight) = self.flights.get_mut(id) else {
             if id.is_empty() {
@@ -281,32 +285,32 @@ impl Driver {
         if flight.has_failed() && !had_failed {
             self.abandon(id);
         }
-        self.answer(payload);
+        self.answer(id, payload);
     }
 
     /// Has a tool called or a decision made, and drops those that nobody waits for any more.
-    fn answer(&mut self, payload: Option<Any>) {
+    fn answer(&mut self, run: &str, payload: Option<Any>) {
         let Some(lines) = self.lines.clone() else { return };
         if let Some(Any::FrontendToolCallRequested(asked)) = payload {
             let tool = self.options.tools.iter().find(|it| it.name == asked.tool_name).cloned();
             let bytes_max = lock(&self.shared).request_bytes_max();
-            let id = asked.tool_call_id.clone();
+            let call = asked.tool_call_id.clone();
             let work = async move {
                 if let Some(line) = result_line(tools::call(tool, *asked).await, bytes_max) {
                     drop(lines.send(line).await);
                 }
             };
-            self.calls.insert(id, self.tasks.spawn(work));
+            self.calls.insert(call, (run.to_owned(), self.tasks.spawn(work)));
         } else if let Some(Any::ToolApprovalRequested(asked)) = payload {
             let (approve, time) = (self.options.approve.clone(), self.options.approve_time);
-            let id = approval_id(&asked.tool_call_id);
+            let call = approval_id(&asked.tool_call_id);
             let work = async move {
                 let decision = tools::decide(approve, *asked, time).await;
                 if let Ok(line) = line("rs-approval", Body::Approve(decision)) {
                     drop(lines.send(line).await);
                 }
             };
-            self.calls.insert(id, self.tasks.spawn(work));
+            self.calls.insert(call, (run.to_owned(), self.tasks.spawn(work)));
         } else if let Some(Any::ToolApprovalResolved(it)) = payload {
             self.stop(&approval_id(&it.tool_call_id));
         } else if let Some(Any::ChatToolResultReady(it)) = payload {
@@ -315,7 +319,7 @@ impl Driver {
     }
 
     fn stop(&mut self, call: &str) {
-        if let Some(task) = self.calls.remove(call) {
+        if let Some((_, task)) = self.calls.remove(call) {
             task.abort();
         }
     }
@@ -345,6 +349,14 @@ impl Driver {
         }
     }
 
+    /// Reads to the end of standard output, so that the process can write what it has, and end. After a close the runs
+    /// that it stops have their frames there.
+    async fn drain(&mut self, piece: &mut [u8], mut is_read: bool) {
+        while let Ok(bytes @ 1..) = self.process.stdout.read(piece).await {
+            is_read = is_read && self.bytes(&piece[..bytes]).is_ok();
+        }
+    }
+
     /// Ends the process, and everything that waits.
     async fn end(mut self, failure: Error, piece: &mut [u8]) {
         self.tasks.shutdown().await;
@@ -353,7 +365,7 @@ impl Driver {
         // After any other failure it writes what can't be read.
         let time = if is_closed || is_ended { self.options.close_time } else { Duration::ZERO };
         let goodbye = if is_closed { goodbye() } else { Vec::new() };
-        let (lines, stdout) = (self.lines.take(), &mut self.process.stdout);
+        let lines = self.lines.take();
         let writing = async {
             if let Some(lines) = lines {
                 // An empty line closes the pipe.
@@ -362,9 +374,8 @@ impl Driver {
                 }
             }
         };
-        // Read, so that the process can write what it has and end.
-        let reading = async { while let Ok(1..) = stdout.read(piece).await {} };
-        let is_drained = timeout(time, async { tokio::join!(writing, reading) }).await.is_ok();
+        let ending = async { tokio::join!(writing, self.drain(piece, is_closed)) };
+        let is_drained = timeout(time, ending).await.is_ok();
         let status = self.process.end(if is_drained { time } else { Duration::ZERO }).await;
         let failure = match is_ended {
             true => Error::ProcessEnded { status, stderr: self.process.last_words().await },

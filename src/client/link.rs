@@ -51,8 +51,8 @@ impl Shared {
         message.text.get(start..).unwrap_or_default().to_owned()
     }
 
-    /// Notes what was shown, for a client that goes on in another process.
-    pub(super) fn note(&mut self, ordinal: u64, payload: Option<&Any>) {
+    /// Notes an event for a client that goes on in another process, and its text if a stream shows it.
+    pub(super) fn note(&mut self, ordinal: u64, payload: Option<&Any>, is_shown: bool) {
         self.ordinal = self.ordinal.max(ordinal);
         let (id, offset, text) = if let Some(Any::ChatTextPatch(it)) = payload {
             (&it.message_id, it.offset, &it.text)
@@ -67,6 +67,9 @@ impl Shared {
             }
             return;
         };
+        if !is_shown {
+            return;
+        }
         let end = offset + text.len() as u64;
         match self.shown.get_mut(id) {
             Some(shown) => *shown = end,

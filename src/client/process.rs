@@ -120,8 +120,8 @@ fn command(program: &Path, options: &Builder) -> Command {
     if let Some(folder) = &options.folder {
         command.current_dir(folder);
     }
-    // Also with the runtime.
-    command.kill_on_drop(true);
+    // Also with the runtime. Ctrl-C at the terminal is for the program, which decides what stops.
+    command.kill_on_drop(true).process_group(0);
     command
 }
 

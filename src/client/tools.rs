@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt::{self, Debug, Display};
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long a tool may run, unless it says otherwise.
@@ -92,15 +92,35 @@ impl Tool {
 
     /// Calls it. What goes wrong is a result too.
     async fn call(&self, input: Value) -> Result<Value, String> {
-        let seconds = self.time_max.as_secs_f64();
-        // A panic ends the call, and not the conversation.
-        let running = std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(input)));
-        let running = running.map_err(|_| "the tool has a defect and panicked".to_owned())?;
-        match timeout(self.time_max, tokio::spawn(running)).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err("the tool has a defect and panicked".to_owned()),
-            Err(_) => Err(format!("the tool took longer than {seconds} s")),
+        let function = Arc::clone(&self.function);
+        match apart(async move { function(input).await }, self.time_max).await {
+            Ok(result) => result,
+            Err(Unfinished::Panicked) => Err("the tool has a defect and panicked".to_owned()),
+            Err(Unfinished::TooLong) => {
+                Err(format!("the tool took longer than {} s", self.time_max.as_secs_f64()))
+            }
         }
+    }
+}
+
+/// Why a function of the program has returned nothing.
+enum Unfinished {
+    Panicked,
+    TooLong,
+}
+
+/// Runs `work` in a task of its own, so that a panic ends that task alone. The task ends with the time, and with the
+/// future of this function.
+async fn apart<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+    time_max: Duration,
+) -> Result<T, Unfinished> {
+    let mut task = JoinSet::new();
+    task.spawn(work);
+    match timeout(time_max, task.join_next()).await {
+        Ok(Some(Ok(value))) => Ok(value),
+        Ok(Some(Err(_)) | None) => Err(Unfinished::Panicked),
+        Err(_) => Err(Unfinished::TooLong),
     }
 }
 
@@ -171,15 +191,13 @@ pub(super) async fn decide(
     let tool_call_id = asked.tool_call_id.clone();
     let approval = match approve {
         None => Approval::deny("this program approves no tool calls"),
-        Some(approve) => {
-            // Called within the task, so that a panic is of the task.
-            let asking = tokio::spawn(async move { approve(asked).await });
-            match timeout(time_max, asking).await {
-                Ok(Ok(approval)) => approval,
-                Ok(Err(_)) => Approval::deny("the program could not decide"),
-                Err(_) => Approval::deny(format!("nobody decided within {} s", time_max.as_secs())),
+        Some(approve) => match apart(async move { approve(asked).await }, time_max).await {
+            Ok(approval) => approval,
+            Err(Unfinished::Panicked) => Approval::deny("the program could not decide"),
+            Err(Unfinished::TooLong) => {
+                Approval::deny(format!("nobody decided within {} s", time_max.as_secs_f64()))
             }
-        }
+        },
     };
     let (decision, reason) = match approval {
         Approval::AllowOnce => (ApprovalDecision::AllowOnce, String::new()),

@@ -1,0 +1,197 @@
+//! How processes are found, and how they end.
+
+use super::{
+    BINARY, difficult, endless, kill, process_of, read_to, real, rest, run, start, unreachable,
+    wait_until_gone,
+};
+use crate::process::{Process, eventually};
+use duologue::client::{Answer, Builder, Duologue, Error};
+use rustix::process::{Pid, getpgid};
+use std::env;
+use std::io::{BufRead, BufReader, Write, stdout};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+
+/// Lines of a run of the difficult server.
+const RUN_LINES: usize = 10;
+
+/// Says what a program that a test starts does; without it the program does nothing.
+const PROGRAM_VARIABLE: &str = "DUOLOGUE_TEST_PROGRAM";
+
+/// What its lines begin with, among those of the harness.
+const PREFIX: &str = "program: ";
+
+/// A program with a conversation: this test binary, started again with this test.
+#[tokio::test]
+#[ignore = "a program that other tests start"]
+async fn program() {
+    let Ok(named) = env::var(PROGRAM_VARIABLE) else { return };
+    let builder = endless();
+    let builder = if named == "unnamed" { Duologue::builder().engine("echo") } else { builder };
+    let say = |text: &str| {
+        writeln!(stdout(), "\n{PREFIX}{text}").expect("standard output");
+    };
+    match builder.start().await {
+        Err(error) => say(&format!("{error:?}")),
+        Ok(chat) if named == "unnamed" => say(&run(&chat, "x").await.text),
+        Ok(chat) => {
+            let mut stream = chat.stream("x");
+            read_to(&mut stream, "ChatProviderCallStarted").await;
+            say(&process_of(&chat).to_string());
+            rest(&mut stream).await;
+        }
+    }
+}
+
+/// Starts it; gives what it says, too.
+fn start_program(named: &str, variables: &[(&str, &str)]) -> (Child, String) {
+    let mut command = Command::new(env::current_exe().expect("a path"));
+    command.args(["--exact", "rust_client::ends::program", "--ignored", "--nocapture"]);
+    command.env_remove("DUOLOGUE_BIN").env(PROGRAM_VARIABLE, named);
+    command.envs(variables.iter().copied()).stdout(Stdio::piped());
+    let mut program = command.spawn().expect("the tests run");
+    // The pipe stays open, for what the harness writes after it.
+    let lines = BufReader::new(program.stdout.as_mut().expect("a pipe")).lines();
+    let said = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix(PREFIX)?.to_owned()))
+        .expect("a line");
+    (program, said)
+}
+
+#[test]
+fn not_installed() {
+    let folder = Path::new(BINARY).parent().and_then(Path::to_str).expect("a folder");
+    let nowhere = ("PATH", "/nowhere");
+    let answer = "Turn 1. You said: x";
+    let cases = [
+        (vec![nowhere], "not on the PATH"),
+        (vec![nowhere, ("DUOLOGUE_BIN", "")], "not on the PATH"),
+        (vec![("DUOLOGUE_BIN", "/nowhere/duologue")], "which the variable DUOLOGUE_BIN names"),
+        (vec![nowhere, ("DUOLOGUE_BIN", BINARY)], answer),
+        (vec![("PATH", folder)], answer),
+    ];
+    for (variables, expected) in cases {
+        let (mut program, said) = start_program("unnamed", &variables);
+        assert!(program.wait().expect("an end").success());
+        assert!(said.contains(expected), "{variables:?}: {said}");
+        assert_eq!(said.starts_with("NotInstalled"), expected != answer, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_named_and_not_there() {
+    match Duologue::builder().binary("/nowhere/duologue").start().await {
+        Err(Error::NotInstalled(text)) => {
+            assert!(text.contains("which the option `binary` names"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_command_line_is_said() {
+    match real().args(["--nonsense"]).start().await {
+        Err(error @ (Error::ProcessEnded { .. } | Error::Config(_) | Error::Refused(_))) => {
+            assert!(error.to_string().contains("--nonsense"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_end_at_every_point() {
+    needs!(Python);
+    for lines in 0..RUN_LINES + 2 {
+        for how in ["die", "die-half"] {
+            let failure = failure_of(difficult(&format!("{how}:{lines}"))).await;
+            let Error::ProcessEnded { status, stderr } = &failure else {
+                panic!("{how}:{lines}: {failure:?}")
+            };
+            assert_eq!(status.and_then(|it| it.code()), Some(9), "{how}:{lines}");
+            assert_eq!(stderr, "the difficult server has died", "{how}:{lines}");
+            assert!(failure.to_string().contains("the difficult server has died"), "{failure}");
+        }
+    }
+}
+
+/// What goes wrong in two runs.
+async fn failure_of(builder: Builder) -> Error {
+    let two = async {
+        let chat = builder.start().await?;
+        chat.run("x").await?;
+        chat.run("y").await
+    };
+    two.await.expect_err("it ends")
+}
+
+#[tokio::test]
+async fn closing_goes_as_far_as_it_has_to() {
+    needs!(Python);
+    let chat = start(real()).await;
+    chat.clone().close().await;
+    assert!(matches!(chat.run("x").await, Err(Error::Closed)));
+    for how in ["normal", "endless", "stubborn", "deaf"] {
+        let (name, value) = ("DUOLOGUE_TEST_CLOSING", format!("{how}-{}", std::process::id()));
+        let builder = difficult(how).env(name, &value).close_time(Duration::from_millis(50));
+        match builder.start_time(Duration::from_millis(2000)).start().await {
+            Ok(chat) => {
+                let mut stream = chat.stream("x");
+                assert!(stream.next().await.is_some(), "{how}");
+                drop(stream);
+                match how {
+                    "endless" => drop(chat),
+                    _ => chat.close().await,
+                }
+            }
+            // It hears neither the shutdown, nor the end of its input, nor SIGTERM.
+            Err(error) => assert_eq!(how, "deaf", "{error}"),
+        }
+        let mark = format!("{name}={value}");
+        let is_gone = move || Process::marked(&mark).is_empty().then_some(());
+        let wait = move || eventually("nothing is left running", is_gone);
+        spawn_blocking(wait).await.expect("it ends");
+    }
+}
+
+#[tokio::test]
+async fn closing_stops_what_runs() {
+    let chat = start(endless()).await;
+    let process = process_of(&chat);
+    let mut stream = chat.stream("x");
+    read_to(&mut stream, "ChatProviderCallStarted").await;
+    chat.close().await;
+    assert_eq!(rest(&mut stream).await.1, None);
+    assert!(stream.answer().is_some_and(Answer::is_stopped));
+    wait_until_gone(process).await;
+}
+
+#[test]
+fn the_process_ends_with_a_program_that_is_killed() {
+    let (mut program, said) = start_program("held", &[]);
+    let process = Process(said.parse().expect("a process"));
+    assert!(!process.command_line().is_empty(), "it runs");
+    kill(program.id());
+    program.wait().expect("an end");
+    eventually("the process has ended", || process.command_line().is_empty().then_some(()));
+}
+
+#[test]
+fn the_process_ends_with_the_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let chat = runtime.block_on(start(unreachable()));
+    let process = Process(process_of(&chat));
+    drop(runtime);
+    eventually("the process has ended", || process.command_line().is_empty().then_some(()));
+}
+
+#[tokio::test]
+async fn a_signal_to_the_group_of_the_program_does_not_reach_the_process() {
+    let chat = start(real()).await;
+    let process = Pid::from_raw(process_of(&chat).cast_signed()).expect("a process");
+    let own = getpgid(None).expect("a group");
+    assert_ne!(getpgid(Some(process)).expect("a group"), own);
+}
