@@ -45,7 +45,7 @@ pub use crate::protocol::any::Any;
 pub use answer::{Answer, ToolCall, Typed};
 pub use builder::{Builder, OnBusy};
 pub use error::{Error, Refused};
-pub use event::Event;
+pub use event::{Entity, Event, Snapshot};
 pub use stream::Stream;
 pub use tools::{Approval, HasSchema, Tool};
 
@@ -55,8 +55,8 @@ use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::edit_request::Edit;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use crate::protocol::proto::rpc::{
-    CancelRequest, DropLastTurn, EditRequest, Regenerate, ReplacePrompt, SnapshotEntity,
-    SnapshotFrame, SnapshotRequest, SubmitPromptRequest, SwitchModelRequest,
+    CancelRequest, DropLastTurn, EditRequest, Regenerate, ReplacePrompt, SnapshotRequest,
+    SubmitPromptRequest, SwitchModelRequest,
 };
 use driver::Order;
 use link::Link;
@@ -121,7 +121,7 @@ impl Prompt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The entity, as it is now.
-    pub entity: SnapshotEntity,
+    pub entity: Entity,
     /// The part of its text that was not shown before.
     pub text: String,
 }
@@ -151,7 +151,7 @@ impl Duologue {
     }
 
     /// The conversation that the process began with, in a stored session.
-    pub fn initial(&self) -> Option<SnapshotFrame> {
+    pub fn initial(&self) -> Option<Snapshot> {
         self.link.shared().initial.clone()
     }
 
@@ -223,7 +223,7 @@ impl Duologue {
     ///
     /// # Errors
     /// If the process has ended.
-    pub async fn snapshot(&self, of: SnapshotRequest) -> Result<SnapshotFrame, Error> {
+    pub async fn snapshot(&self, of: SnapshotRequest) -> Result<Snapshot, Error> {
         let ended = self.request(Body::Snapshot(of)).await?;
         Ok(ended.snapshot.unwrap_or_default())
     }
@@ -232,7 +232,7 @@ impl Duologue {
     ///
     /// # Errors
     /// If the process has ended.
-    pub async fn history(&self) -> Result<Vec<SnapshotEntity>, Error> {
+    pub async fn history(&self) -> Result<Vec<Entity>, Error> {
         let mut pages = Vec::new();
         let mut before_ordinal = 0;
         loop {
@@ -293,7 +293,7 @@ impl Duologue {
         let since_ordinal = before.ordinal;
         let changed =
             self.snapshot(SnapshotRequest { since_ordinal, ..Default::default() }).await?;
-        let unseen = |entity: SnapshotEntity| Change { text: before.unseen(&entity), entity };
+        let unseen = |entity: Entity| Change { text: before.unseen(&entity), entity };
         Ok(changed.entities.into_iter().map(unseen).collect())
     }
 

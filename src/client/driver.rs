@@ -3,7 +3,7 @@
 
 use super::builder::Builder;
 use super::error::Error;
-use super::event::{Event, read_frame};
+use super::event::{Event, Snapshot, read_frame};
 use super::lines::{Line, Lines};
 use super::link::{Shared, goodbye, line, lock, result_line};
 use super::process::Process;
@@ -12,9 +12,7 @@ use super::tools;
 use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::rpc_line::Frame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
-use crate::protocol::proto::rpc::{
-    CancelRequest, ErrorFrame, HelloFrame, RpcLine, SnapshotFrame, UiEventFrame,
-};
+use crate::protocol::proto::rpc::{CancelRequest, ErrorFrame, HelloFrame, RpcLine, UiEventFrame};
 use crate::protocol::wire::PROTOCOL;
 use semver::Version;
 use std::collections::{HashMap, HashSet};
@@ -221,7 +219,9 @@ impl Driver {
         let RpcLine { request_id: id, frame, session_id, .. } = line;
         match frame {
             Some(Frame::UiEvent(event)) => self.event(&id, text, event),
-            Some(Frame::Snapshot(snapshot)) => self.snapshot(&id, session_id, snapshot),
+            Some(Frame::Snapshot(frame)) => {
+                self.snapshot(&id, session_id, Snapshot::new(frame, &text));
+            }
             Some(Frame::Error(error)) => self.error(&id, error),
             Some(Frame::Done(done)) => self.done(&id, done.status),
             // A frame of a later version, or one that was not asked for.
@@ -229,13 +229,13 @@ impl Driver {
         }
     }
 
-    fn snapshot(&mut self, id: &str, session: String, snapshot: SnapshotFrame) {
+    fn snapshot(&mut self, id: &str, session: String, snapshot: Snapshot) {
         if let Some(flight) = self.flights.get_mut(id) {
             flight.snapshot = Some(snapshot);
         } else if id.is_empty() {
             let mut shared = lock(&self.shared);
             shared.session = session;
-            shared.ordinal = shared.ordinal.max(snapshot.snapshot_ordinal);
+            shared.ordinal = shared.ordinal.max(snapshot.ordinal);
             shared.initial = Some(snapshot);
         }
     }

@@ -1,8 +1,9 @@
 //! Frames as a client reads them: those of a later version are kept, and not an error. Pure.
 
 use crate::protocol::any::{Any, message_from_value, read_message};
-use crate::protocol::proto::rpc::RpcLine;
+use crate::protocol::proto::rpc::{RpcLine, SnapshotEntity, SnapshotFrame};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -24,6 +25,77 @@ impl Event {
     pub fn raw(&self) -> Value {
         let frame: Value = serde_json::from_str(&self.line).unwrap_or_default();
         frame.pointer("/uiEvent/payload").cloned().unwrap_or_default()
+    }
+}
+
+/// A conversation, or the part of it that was asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The ordinal of the last event that it has.
+    pub ordinal: u64,
+    /// Messages, tool calls and results, oldest first.
+    pub entities: Vec<Entity>,
+}
+
+/// A message, a tool call or a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    /// `ChatMessage`, `ChatToolCall` or `ChatToolResult`, or what a later version calls it.
+    pub kind: String,
+    /// Its id, of which there is one in its kind.
+    pub id: String,
+    /// The ordinal of the event that made it.
+    pub created_ordinal: u64,
+    /// The ordinal of the last event that changed it.
+    pub last_event_ordinal: u64,
+    /// It was removed, and has no payload.
+    pub is_removed: bool,
+    /// What it says; `None` if this version of the library does not know its type. [`Self::json`] has all of it.
+    pub payload: Option<Any>,
+    /// The whole entity as JSON, with the fields that this version of the library does not know.
+    pub json: Arc<str>,
+}
+
+impl Entity {
+    /// The payload as JSON, with the fields that this version of the library does not know.
+    pub fn raw(&self) -> Value {
+        let entity: Value = serde_json::from_str(&self.json).unwrap_or_default();
+        entity.get("payload").cloned().unwrap_or_default()
+    }
+}
+
+/// The entities of a snapshot's line, as they are written there.
+#[derive(Deserialize)]
+struct WrittenLine<'a> {
+    #[serde(borrow)]
+    snapshot: WrittenSnapshot<'a>,
+}
+
+#[derive(Deserialize)]
+struct WrittenSnapshot<'a> {
+    #[serde(borrow, default)]
+    entities: Vec<&'a RawValue>,
+}
+
+impl Snapshot {
+    /// The snapshot of a frame that was read from this line.
+    pub(super) fn new(frame: SnapshotFrame, line: &str) -> Self {
+        let written = serde_json::from_str::<WrittenLine<'_>>(line);
+        let written = written.map(|it| it.snapshot.entities).unwrap_or_default();
+        let written = written.into_iter().map(RawValue::get).chain(std::iter::repeat(""));
+        let entities = frame.entities.into_iter().zip(written).map(|(entity, json)| {
+            let SnapshotEntity {
+                kind,
+                id,
+                created_ordinal,
+                last_event_ordinal,
+                tombstone,
+                payload,
+            } = entity;
+            let (is_removed, json) = (tombstone, json.into());
+            Entity { kind, id, created_ordinal, last_event_ordinal, is_removed, payload, json }
+        });
+        Self { ordinal: frame.snapshot_ordinal, entities: entities.collect() }
     }
 }
 
@@ -101,7 +173,9 @@ mod tests {
         let Some(Frame::Snapshot(snapshot)) = read_frame(text).expect("a frame").frame else {
             panic!()
         };
-        assert_eq!((snapshot.entities.len(), &snapshot.entities[0].payload), (1, &None));
+        let Snapshot { ordinal, entities } = Snapshot::new(snapshot, text);
+        assert_eq!((ordinal, entities.len(), &entities[0].payload), (3, 1, &None));
+        assert_eq!(entities[0].raw(), json!({"@type": "x/y.New"}));
         assert!(read_frame("no frame").is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::builder::{Builder, OnBusy};
 use super::driver::{Driver, Order};
 use super::error::Error;
-use super::event::Event;
+use super::event::{Entity, Event, Snapshot};
 use super::process::{Process, Tail};
 use super::request::{Ended, Events, Flight, Waiting};
 use super::tools::{Tool, failed};
@@ -15,8 +15,7 @@ use crate::protocol::proto::frontendtools::{
 };
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use crate::protocol::proto::rpc::{
-    CancelRequest, EnableRequest, ErrorFrame, RpcRequestLine, ShutdownRequest, SnapshotEntity,
-    SnapshotFrame,
+    CancelRequest, EnableRequest, ErrorFrame, RpcRequestLine, ShutdownRequest,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +32,7 @@ const REQUEST_BYTES_MAX: usize = 10 * 1024 * 1024;
 pub(super) struct Shared {
     pub(super) session: String,
     pub(super) capabilities: Vec<String>,
-    pub(super) initial: Option<SnapshotFrame>,
+    pub(super) initial: Option<Snapshot>,
     pub(super) ordinal: u64,
     /// Bytes of each text of the active run that were shown.
     pub(super) shown: HashMap<String, u64>,
@@ -44,7 +43,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// The part of an entity's text that was not shown.
-    pub(super) fn unseen(&self, entity: &SnapshotEntity) -> String {
+    pub(super) fn unseen(&self, entity: &Entity) -> String {
         let Some(Any::ChatMessageEntity(message)) = &entity.payload else { return String::new() };
         let shown = self.shown.get(&entity.id).copied().unwrap_or_default();
         let start = usize::try_from(shown).unwrap_or(usize::MAX);

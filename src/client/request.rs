@@ -2,9 +2,8 @@
 
 use super::answer::{Answer, Summary};
 use super::error::Error;
-use super::event::Event;
+use super::event::{Event, Snapshot};
 use crate::protocol::any::Any;
-use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +19,7 @@ const QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     pub(super) answer: Answer,
-    pub(super) snapshot: Option<SnapshotFrame>,
+    pub(super) snapshot: Option<Snapshot>,
 }
 
 /// Where the events of a request go, and how many bytes of them wait.
@@ -67,7 +66,7 @@ pub(super) struct Flight {
     /// `None` if nobody reads its events.
     events: Option<Events>,
     summary: Summary,
-    pub(super) snapshot: Option<SnapshotFrame>,
+    pub(super) snapshot: Option<Snapshot>,
     /// The first error is the cause of those that follow.
     error: Option<Error>,
     ended: oneshot::Sender<Result<Ended, Error>>,

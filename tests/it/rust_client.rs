@@ -8,8 +8,7 @@ mod ends;
 mod tools;
 
 use crate::process::{DEADLINE, Process, eventually};
-use duologue::client::{Answer, Any, Builder, Duologue, Error, Stream};
-use duologue::protocol::proto::rpc::SnapshotEntity;
+use duologue::client::{Answer, Any, Builder, Duologue, Entity, Error, Stream};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -79,7 +78,7 @@ async fn rest(stream: &mut Stream) -> (Vec<String>, Option<Error>) {
 }
 
 async fn texts_and_statuses(chat: &Duologue) -> Vec<(String, String)> {
-    let of = |entity: SnapshotEntity| match entity.payload {
+    let of = |entity: Entity| match entity.payload {
         Some(Any::ChatMessageEntity(message)) => (message.text, message.status),
         other => panic!("{other:?}"),
     };

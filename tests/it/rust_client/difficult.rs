@@ -68,6 +68,8 @@ async fn what_is_newer_than_the_client_is_kept() {
     let entities = chat.history().await.expect("a history");
     let are_known: Vec<_> = entities.iter().map(|it| (&*it.kind, it.payload.is_some())).collect();
     assert_eq!(are_known, [("ChatMessage", true), ("Mood", false)]);
+    let raw = (entities[0].raw()["novelty"].clone(), entities[1].raw()["mood"].clone());
+    assert_eq!(raw, (json!(1), json!("curious")));
     assert!(chat.capabilities().iter().any(|it| it == "telepathy"));
 }
 
