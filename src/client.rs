@@ -1,33 +1,54 @@
-//! A client of the program, for Rust programs that want a conversation in a process of its own: it starts `duologue
-//! rpc`, reads its frames and ends it.
+//! Conversations for Rust programs, each held by the program duologue in a process of its own:
 //!
 //! ```no_run
-//! use duologue::client::{Any, Duologue};
-//!
+//! # use duologue::client::{Any, Duologue};
 //! # async fn example() -> Result<(), duologue::client::Error> {
 //! let chat = Duologue::builder().store("chat.db").session("ada").start().await?;
 //! println!("{}", chat.run("What is a duologue?").await?.text);
 //! let mut events = chat.stream("Explain it to a child.");
 //! while let Some(event) = events.next().await {
-//!     if let Some(Any::ChatTextPatch(patch)) = event?.payload {
-//!         print!("{}", patch.text);
-//!     }
+//!     if let Some(Any::ChatTextPatch(patch)) = event?.payload { print!("{}", patch.text); }
 //! }
-//! chat.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! `clients/README.md` has the rules that the client libraries of all languages keep. In this one:
+//! | to | use |
+//! |---|---|
+//! | start a conversation, or go on with a stored one | [`Duologue::builder`], whose [`Builder`] has the options, and [`Builder::start`] |
+//! | get an answer: its text, calls of tools, usage, and whether it was stopped or cut off | [`Duologue::run`], an [`Answer`] |
+//! | get it as it is generated | [`Duologue::stream`], a [`Stream`] of [`Event`]s, each with its message as an [`Any`] |
+//! | get a value of a type | [`Duologue::ask`], a [`Typed`] value of a type that has a schema ([`HasSchema`]) |
+//! | send files, settings or a schema with a prompt | [`Prompt`] |
+//! | stop a run | drop its future or its [`Stream`]; [`Stream::cancel`], [`Duologue::cancel`] |
+//! | add a prompt to a run | [`Stream::steer`] |
+//! | have the model call functions | [`Tool`] and [`Builder::tool`]; their calls are [`ToolCall`]s of the [`Answer`] |
+//! | decide about tools of servers | [`Approval`] and [`Builder::approve`]; without it, calls are denied |
+//! | say what becomes of a prompt while a run is active | [`OnBusy`] |
+//! | read the conversation | [`Duologue::snapshot`], [`Duologue::history`]; a [`Snapshot`] has [`Entity`]s |
+//! | change its end, or copy it | [`Duologue::regenerate`], [`Duologue::replace`], [`Duologue::drop_last_turn`], [`Duologue::fork`] |
+//! | go on after a crash | [`Duologue::reconnect`], which returns each [`Change`] that was not shown |
+//! | hear what belongs to no request, as a store that fails | [`Builder::on_notice`] |
+//! | know what went wrong | [`Error`]; a [`Refused`] has the server's code and message |
+//! | end the process | [`Duologue::close`], or drop the last [`Duologue`] |
 //!
-//! - One task owns the process and reads its frames; a [`Duologue`] and a [`Stream`] only send to it and receive from it.
-//!   The process ends with the last [`Duologue`], and with the runtime.
+//! Everything needs a Tokio runtime with I/O and time; one thread is enough.
+//!
+//! - The program is the one of [`Builder::binary`], of the variable `DUOLOGUE_BIN`, or the one on the `PATH`.
 //! - A [`Stream`] that is dropped before its end stops its run; so does a future of [`Duologue::run`]. The next prompt
-//!   waits until that run has ended.
+//!   waits until that run has ended. A run that was stopped is an [`Answer`], not an error.
+//! - Any number of requests may be in flight, from clones of one [`Duologue`], and each gets its own frames.
 //! - A stream that is not read holds the process back, unless something else waits for frames.
+//! - The process ends with the last [`Duologue`], with the runtime, and with the program, also if that is killed. Ctrl-C at
+//!   a terminal does not reach it.
+//! - Events, fields and entities of a later version of the program are kept: [`Event::raw`] and [`Entity::raw`] have them.
 //!
-//! `process` is the program and its pipes, `lines` splits what it writes, `driver` is the task and `link` what sends to it, `request` what waits for
-//! a `done`, `answer` what a run came to, `tools` functions that the model may call.
+//! `clients/README.md` has the rules that the client libraries of all languages keep, and `examples/client.rs` a program.
+
+// One task owns the process and reads its frames; a `Duologue` and a `Stream` only send to it and receive from it.
+//
+// `process` is the program and its pipes, `lines` splits what it writes, `driver` is the task and `link` what sends to it,
+// `request` what waits for a `done`, `answer` what a run came to, `tools` functions that the model may call.
 
 mod answer;
 mod builder;
@@ -127,7 +148,7 @@ pub struct Change {
 }
 
 impl Duologue {
-    /// The options of a conversation.
+    /// The options of a conversation, each with a default.
     pub fn builder() -> Builder {
         Builder::default()
     }
