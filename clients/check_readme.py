@@ -5,16 +5,23 @@ import re
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-SOURCES = {"Python": "python/tests/*.py", "TypeScript": "typescript/tests/*.ts", "Go": "go/*_test.go"}
+HERE = Path(__file__).resolve().parent
+SOURCES = {
+    "Python": "clients/python/tests/*.py",
+    "TypeScript": "clients/typescript/tests/*.ts",
+    "Go": "clients/go/*_test.go",
+    "Rust": "tests/it/rust_client/*.rs",
+}
 
 
 def names(words):
     """How a test is called in each language."""
+    snake = re.sub(r"\W+", "_", words).lower()
     return {
-        "Python": "def test_" + re.sub(r"\W+", "_", words).lower() + "(",
+        "Python": f"def test_{snake}(",
         "TypeScript": words,
         "Go": "func Test" + "".join(word[0].upper() + word[1:] for word in words.split()) + "(",
+        "Rust": f"fn {snake}(",
     }
 
 
@@ -33,7 +40,7 @@ def rules():
 
 def main():
     sources = {
-        language: "".join(path.read_text() for path in HERE.glob(glob)).replace(",", "")
+        language: "".join(path.read_text() for path in HERE.parent.glob(glob)).replace(",", "")
         for language, glob in SOURCES.items()
     }
     found = list(rules())
