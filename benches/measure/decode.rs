@@ -67,6 +67,7 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
             | Command::Approve(_)
             | Command::SwitchModel(_)
             | Command::Edit(_)
+            | Command::Compact(_)
             | Command::Rename(_)
             | Command::Compact(_)
             | Command::NoteApproval(_) => Ok(0),

@@ -135,5 +135,5 @@ fn the_progress_line_of_a_person_says_it() {
     exec.env("DUOLOGUE_MODEL", "scripted");
     let seen = on_terminal(exec, true);
     assert!(seen.contains("waiting for the provider to respond"), "{seen:?}");
-    assert!(seen.ends_with("late\r\n"), "{seen:?}");
+    assert!(seen.contains("late\r\n"), "{seen:?}");
 }
