@@ -9,9 +9,11 @@
 //! | [`patch`], `ui` | patches; the conversation as a stream of changes |
 //! | `timeline`, [`transcript`] | the conversation as a person sees it, and as the model sees it |
 //! | `usage`, `summaries` | token counts and costs; what answered in each turn, and what it took |
+//! | `answered` | the requests that have started runs |
 //! | `endings` | how messages and runs ended, as their entities show it |
 //! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the log with which such a session begins |
 
+pub(crate) mod answered;
 pub(crate) mod attached;
 pub(crate) mod choices;
 pub(crate) mod compaction;

@@ -12,6 +12,7 @@ use crate::protocol::constants::role;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::ChatMessageEntity;
 use crate::protocol::proto::rpc::SnapshotEntity;
+use crate::support::text::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -77,9 +78,9 @@ impl CopiedTurns {
             }
             if let Event::TurnDropped { .. } = event {
                 copy.turns.retain(|turn| turn.number < number);
-            } else if let Event::RunStarted { choices, .. } = event {
-                // The session begins with what was chosen last.
-                *choices = None;
+            } else if let Event::RunStarted { choices, request, .. } = event {
+                // The session begins with what was chosen last, and has seen no request.
+                (*choices, *request) = (None, Text::default());
             } else if let Event::PromptAccepted { .. } = event {
                 // Events of an earlier run that was cut off are not copied.
                 open.clear();

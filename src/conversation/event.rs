@@ -81,6 +81,8 @@ pub(crate) enum Event {
         choices: Option<Arc<Choices>>,
         /// What answers.
         answerer: Answerer,
+        /// The request that started it, where clients may send a request again; empty elsewhere.
+        request: Text,
     },
     /// A call to the provider began.
     CallStarted,

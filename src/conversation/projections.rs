@@ -1,6 +1,7 @@
 //! Everything that is known of a conversation: folds of its log. Each event is applied in the same way as it
 //! happens and when a stored session is resumed. Pure.
 
+use super::answered::Answered;
 use super::choices::Choices;
 use super::event::{Event, Recorded};
 use super::log::SessionStart;
@@ -31,6 +32,8 @@ pub(crate) struct Projections {
     pub choices: Arc<Choices>,
     /// The ids of the session's tool calls.
     pub tool_calls: ToolCallIds,
+    /// The requests that have started runs.
+    pub answered: Answered,
     /// What answered in each turn, if that is wanted.
     pub summaries: Option<Summaries>,
 }
@@ -68,6 +71,7 @@ impl Projections {
         }
         self.transcript.apply(recorded);
         self.usage.apply(&recorded.event);
+        self.answered.apply(&recorded.event);
         if let Some(summaries) = &mut self.summaries {
             summaries.apply(recorded, &self.usage);
         }

@@ -47,6 +47,7 @@ impl Recorder {
             prompt: prompt.into(),
             choices: None,
             answerer: Answerer::default(),
+            request: Text::default(),
         });
         self.scope.call = 1;
         self.event(Event::CallStarted);

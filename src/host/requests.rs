@@ -49,8 +49,20 @@ impl Host {
     pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
         let id = self.ids.request();
         let request = Request { session: None, id: id.clone(), command };
+        (id, self.decoded(Ok(request)))
+    }
+
+    /// An id for a request of the front end.
+    #[cfg(feature = "serve")]
+    pub(crate) fn fresh_id(&mut self) -> RequestId {
+        self.ids.request()
+    }
+
+    /// Handles a request that was decoded elsewhere, or what came in the place of one.
+    pub(crate) fn decoded(&mut self, request: Result<Request, BadLine>) -> Effects {
+        let id = request.as_ref().ok().map(|request| request.id.clone());
         let (policy, held_bytes) = (self.file_reads.policy(), || self.supervisor.attached_bytes());
-        let checking = AssertUnwindSafe(|| attachments::check(request, policy, held_bytes));
+        let checking = AssertUnwindSafe(|| attachments::check(request?, policy, held_bytes));
         let input = match catch_unwind(checking) {
             Ok(Ok(request)) => {
                 self.prepare_engine(&request);
@@ -59,10 +71,10 @@ impl Host {
             Ok(Err(bad)) => Input::BadLine(bad),
             Err(panic) => {
                 let fault = RequestFault::Internal { detail: panic_text(panic.as_ref()) };
-                Input::BadLine(BadLine { id: Some(id.clone()), fault })
+                Input::BadLine(BadLine { id, fault })
             }
         };
-        (id, self.handle(input))
+        self.handle(input)
     }
 
     /// Reports members of a submit that look like settings and are ignored.

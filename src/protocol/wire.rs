@@ -124,7 +124,14 @@ pub(crate) fn unreadable(line: &[u8], detail: String) -> BadLine {
     BadLine { id: name_in(line), fault: RequestFault::Internal { detail } }
 }
 
-fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
+/// Reads a request from its message. `fresh` makes an id for one that has none.
+///
+/// # Errors
+/// If it is not valid; the error has the request id.
+pub fn request(
+    line: RpcRequestLine,
+    fresh: impl FnOnce() -> RequestId,
+) -> Result<Request, BadLine> {
     let too_long = |field, error| RequestFault::IdTooLong { field, error };
     let id = RequestId::parse(&line.request_id)
         // An id that is too long to be repeated counts as none.

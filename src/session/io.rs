@@ -230,6 +230,8 @@ pub struct LogRules {
     pub may_resume: bool,
     /// Each event is also shown as it is recorded.
     pub backend_events: bool,
+    /// A client may send a request again: one that has started a run starts no other, also in a later process.
+    pub has_request_ids: bool,
 }
 
 /// Which tool calls may run, and how much a run may do with tools.

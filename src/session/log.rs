@@ -7,7 +7,8 @@ use crate::conversation::event::Event;
 use crate::conversation::log::{Record, SessionStart};
 use crate::conversation::projections::Projections;
 use crate::conversation::timeline::Span;
-use crate::protocol::id::SessionId;
+use crate::protocol::id::{RequestId, SessionId};
+use crate::support::text::Text;
 use std::sync::Arc;
 
 /// The state of a session's log.
@@ -44,11 +45,14 @@ impl Log {
         self.rules
     }
 
-    /// The event with what is chosen, if it is the start of a run and the log has other choices so far.
-    pub(super) fn complete(&mut self, event: Event) -> Event {
-        if let Event::RunStarted { prompt, choices: None, answerer } = event {
+    /// The event with what is chosen, if it is the start of a run and the log has other choices so far, and
+    /// with its request, if a client may send that again.
+    pub(super) fn complete(&mut self, event: Event, request: Option<&RequestId>) -> Event {
+        if let Event::RunStarted { prompt, choices: None, answerer, .. } = event {
             let choices = self.next_choices.take().filter(|_| self.rules.is_stored);
-            return Event::RunStarted { prompt, choices, answerer };
+            let request = request.filter(|_| self.rules.has_request_ids);
+            let request = request.map_or_else(Text::default, |id| id.as_str().to_owned().into());
+            return Event::RunStarted { prompt, choices, answerer, request };
         }
         if event.choices().is_some() {
             self.next_choices = None;

@@ -186,7 +186,7 @@ impl Recorder {
     fn apply(&mut self, request: Option<&RequestId>, scope: Scope, event: Event) {
         let ordinal = self.projections.ordinal.next();
         self.fault.step();
-        let event = self.log.complete(event);
+        let event = self.log.complete(event, request);
         let recorded = Recorded { ordinal, scope, event };
         let keeps = self.keeps();
         self.projections.apply(&recorded, keeps);

@@ -19,6 +19,10 @@ impl Session {
         if let Err(client_error) = self.bind(request.session) {
             return self.recorder.refuse(Some(&id), client_error);
         }
+        if let Some(how) = self.answered(&id, &request.command) {
+            self.recorder.snapshot(&id, Span::Conversation);
+            return self.recorder.done(Some(&id), how);
+        }
         match request.command {
             Command::Submit(submit) => self.submitted(now, id, submit),
             Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
@@ -75,6 +79,17 @@ impl Session {
                 self.answer(now, &id, &call, |run, context| run.approve(context, approve));
             }
         }
+    }
+
+    /// How the run of a request has ended that is sent again; `None` for any other.
+    fn answered(&self, id: &RequestId, command: &Command) -> Option<Done> {
+        let may_run = matches!(command, Command::Submit(_) | Command::Edit(_));
+        let may_be_again = self.recorder.log.rules().has_request_ids && may_run;
+        let is_active = self.phase.active().is_some_and(|active| active.run.request() == id);
+        if !may_be_again || is_active {
+            return None;
+        }
+        self.recorder.projections.answered.status(id.as_str())
     }
 
     fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {

@@ -170,7 +170,9 @@ impl Run {
         let CallModel { engine, name, .. } = &self.model;
         let answerer =
             Answerer { engine: Arc::clone(engine), model: name.clone(), started_ms: None };
-        self.record(context.recorder, Event::RunStarted { prompt, choices: None, answerer });
+        let (choices, request) = Default::default();
+        let started = Event::RunStarted { prompt, choices, answerer, request };
+        self.record(context.recorder, started);
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.stage = RunStage::Preparing { deadline },
             None => self.start_answer(context),

@@ -122,7 +122,7 @@ impl RowWriter {
         } else if let Event::PromptJoined { prompt, attachments, number } = event {
             add_prompt(&mut pieces, prompt, attachments, *number);
             tag::PROMPT_JOINED
-        } else if let Event::RunStarted { prompt, choices, answerer } = event {
+        } else if let Event::RunStarted { prompt, choices, answerer, request } = event {
             pieces.message(tag::PROMPT_OF_RUN, self.repeat(prompt));
             pieces.fields(&stored::StoredRunStarted {
                 prompt: None,
@@ -132,6 +132,7 @@ impl RowWriter {
                     model: answerer.model.clone(),
                     started_ms: answerer.started_ms,
                 }),
+                request: request.as_str().to_owned(),
             });
             tag::RUN_STARTED
         } else if let Event::SegmentStarted { segment, prompt } = event {
@@ -421,12 +422,13 @@ impl<'a> RowReader<'a> {
             Kind::RepairRequested(stored::StoredRepair { reason, number, max }) => {
                 Event::RepairRequested { reason, number, max }
             }
-            Kind::RunStarted(stored::StoredRunStarted { prompt, choices: chosen, answerer }) => {
-                let chosen = chosen.map(|chosen| choices(chosen).into());
+            Kind::RunStarted(it) => {
+                let chosen = it.choices.map(|chosen| choices(chosen).into());
                 let stored::StoredAnswerer { engine, model, started_ms } =
-                    answerer.unwrap_or_default();
+                    it.answerer.unwrap_or_default();
                 let answerer = Answerer { engine: engine.into(), model, started_ms };
-                Event::RunStarted { prompt: self.repeated(prompt), choices: chosen, answerer }
+                let (prompt, request) = (self.repeated(it.prompt), it.request.into());
+                Event::RunStarted { prompt, choices: chosen, answerer, request }
             }
             Kind::CallStarted(stored::StoredNothing {}) => Event::CallStarted,
             Kind::SegmentStarted(it) => {

@@ -160,10 +160,10 @@ fn of_prompts() -> impl Strategy<Value = Event> {
         }),
         (text(), any::<u32>(), any::<u32>())
             .prop_map(|(reason, number, max)| Event::RepairRequested { reason, number, max }),
-        (shared(), chosen(), text(), any::<Option<i64>>()).prop_map(
-            |(prompt, choices, model, started_ms)| {
+        (shared(), chosen(), text(), any::<Option<i64>>(), text()).prop_map(
+            |(prompt, choices, model, started_ms, request)| {
                 let answerer = Answerer { engine: model.as_str().into(), model, started_ms };
-                Event::RunStarted { prompt, choices, answerer }
+                Event::RunStarted { prompt, choices, answerer, request: request.into() }
             }
         ),
         (segment(), shared())
@@ -419,7 +419,12 @@ fn a_prompt_is_in_a_row_once() {
     };
     let events = [
         Event::PromptAccepted { prompt: prompt(), attachments: Attachments::default() },
-        Event::RunStarted { prompt: prompt(), choices: None, answerer: Answerer::default() },
+        Event::RunStarted {
+            prompt: prompt(),
+            choices: None,
+            answerer: Answerer::default(),
+            request: Text::default(),
+        },
         Event::SegmentStarted { segment, prompt: prompt() },
         finished,
     ];
