@@ -29,13 +29,17 @@ mod writer;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use error::LOCKED_ADVICE;
+#[cfg(feature = "serve")]
+pub(crate) use error::{EXISTS, HELD_BY};
 pub(crate) use inspection::{Inspected, Inspection, Tables};
 pub(crate) use library::{
     Conversation, Deleted, GENERATED_PREFIX, Library, Listing, Summary, ambiguous, shown_ids,
 };
 pub(crate) use opening::{latest_session, stored_choices};
-pub use place::{OpenMode, StorePlace, StoreSettings};
+pub use place::{Namespace, OpenMode, StorePlace, StoreSettings};
 pub use postgres::Dsn;
+#[cfg(feature = "serve")]
+pub(crate) use postgres::{HEARTBEAT_MAX, advertise};
 pub(crate) use search::Hit;
 pub(crate) use session_store::{Report, Request, SessionStore};
 pub(crate) use sqlite::now_ms;

@@ -2,7 +2,7 @@
 
 use super::SessionArgs;
 use super::numbers::whole;
-use crate::store::{OpenMode, StorePlace};
+use crate::store::{Namespace, OpenMode, StorePlace};
 use crate::support::files::user_folder;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -64,6 +64,10 @@ pub struct StoreArgs {
     /// The store is the default one.
     #[arg(skip)]
     pub is_default: bool,
+
+    /// Whose sessions these are, of the tenants of a node.
+    #[arg(skip)]
+    pub namespace: Namespace,
 }
 
 /// Which conversations of a command are stored in the default store, if no store is named.

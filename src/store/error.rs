@@ -12,11 +12,21 @@ use std::path::PathBuf;
 pub(crate) const LOCKED_ADVICE: &str =
     "; try again once that process has ended, or name another session";
 
+/// What the error of a session says that is to begin and is stored already.
+pub(crate) const EXISTS: &str = "is in the store already";
+
+/// What the detail of the error about a session begins with that a node of a fleet holds; its address follows.
+pub(crate) const HELD_BY: &str = "held by the node ";
+
 /// Why a store can't do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    #[error("another process holds the session: {0}{advice}", advice = LOCKED_ADVICE)]
-    Locked(String),
+    #[error("another process holds the session: {holder}{advice}", advice = LOCKED_ADVICE)]
+    Locked {
+        holder: String,
+        /// Where the session is reached; empty if it is not.
+        address: String,
+    },
     #[error(
         "the session {0} is not in the store, so there is nothing to resume; check --session-id, or \
          leave --resume out to begin it, or name it with --session, which does either"
@@ -38,8 +48,8 @@ pub(super) enum StoreError {
     )]
     Gone(PathBuf),
     #[error(
-        "the session {0} is in the store already; name it with --session to go on with it, or choose \
-         another --session-id"
+        "the session {0} {exists}; name it with --session to go on with it, or choose another --session-id",
+        exists = EXISTS
     )]
     Exists(String),
     #[error(
@@ -72,15 +82,22 @@ pub(super) enum StoreError {
 impl StoreError {
     /// The error of a client whose session can't begin because of this.
     pub(super) fn client_error(&self) -> ClientError {
-        let code = if let Self::Locked(_) = self {
+        let code = if let Self::Locked { .. } = self {
             Code::SessionLocked
         } else if let Self::Defect = self {
             Code::Internal
         } else {
             Code::StoreFailed
         };
-        let detail =
-            if let Self::Missing(_) = self { SESSION_NOT_FOUND.to_owned() } else { String::new() };
+        let detail = if let Self::Missing(_) = self {
+            SESSION_NOT_FOUND.to_owned()
+        } else if let Self::Locked { address, .. } = self
+            && !address.is_empty()
+        {
+            format!("{HELD_BY}{address}")
+        } else {
+            String::new()
+        };
         ClientError { code, message: self.to_string(), detail, terminal: true }
     }
 

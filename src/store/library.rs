@@ -3,7 +3,7 @@
 
 use super::error::StoreError;
 use super::inspection::{Inspected, inspect};
-use super::place::StorePlace;
+use super::place::{Namespace, StorePlace};
 use super::postgres::OwnProcess;
 use super::reading::{Reading, Sink};
 use super::search::{Hit, Search};
@@ -24,6 +24,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
     places: Vec<StorePlace>,
+    /// Whose sessions they are; `None`: all.
+    namespace: Option<Namespace>,
 }
 
 /// What a list says of a session.
@@ -123,7 +125,17 @@ pub(crate) fn shown_ids(ids: &[String]) -> String {
 impl Library {
     /// The sessions in these places, which hold the same logs. Nothing is opened yet.
     pub(crate) fn new(places: Vec<StorePlace>) -> Self {
-        Self { places }
+        Self { places, namespace: None }
+    }
+
+    /// The sessions of a tenant alone, by the ids that the tenant knows.
+    #[cfg(feature = "serve")]
+    pub(crate) fn within(self, namespace: Namespace) -> Self {
+        Self { namespace: Some(namespace), ..self }
+    }
+
+    fn stored(&self, session: &SessionId) -> SessionId {
+        self.namespace.as_ref().map_or_else(|| session.clone(), |it| it.stored(session))
     }
 
     /// Looks at each store, without changing it; at one on a server only if `connects`.
@@ -145,7 +157,12 @@ impl Library {
             let read = Store::look(place).and_then(|mut store| store.summaries());
             let (summaries, loss) = read.map_err(|error| error.to_string())?;
             for summary in summaries {
-                let summary = Summary { store: number, ..summary };
+                let shown = match &self.namespace {
+                    None => Some(summary.id.as_str()),
+                    Some(namespace) => namespace.shown(&summary.id),
+                };
+                let Some(id) = shown.map(str::to_owned) else { continue };
+                let summary = Summary { id, store: number, ..summary };
                 all.entry(summary.id.clone()).or_default().add(summary);
             }
             losses.extend(loss);
@@ -248,6 +265,7 @@ impl Library {
     ) -> Result<Reading, StoreError> {
         let mut best: Option<Reading> = None;
         let mut absent = None;
+        let session = &self.stored(session);
         for place in &self.places {
             match Store::look(place).and_then(|mut store| store.load(session, sink())) {
                 Ok(reading) => {
@@ -278,9 +296,22 @@ impl Library {
         self.try_delete(session).map_err(|error| error.to_string())
     }
 
+    /// The same; the error also has the address of the node that holds the session, if there is one.
+    #[cfg(feature = "serve")]
+    pub(crate) fn delete_here(&self, session: &SessionId) -> Result<Deleted, (String, String)> {
+        self.try_delete(session).map_err(|error| {
+            let address = if let StoreError::Locked { address, .. } = &error {
+                address.clone()
+            } else {
+                String::new()
+            };
+            (error.to_string(), address)
+        })
+    }
+
     fn try_delete(&self, session: &SessionId) -> Result<Deleted, StoreError> {
         let mut open = Vec::new();
-        let deleted = self.delete_claimed(session, &mut open);
+        let deleted = self.delete_claimed(&self.stored(session), &mut open);
         open.iter_mut().for_each(Store::leave);
         deleted
     }

@@ -3,9 +3,11 @@
 use super::file_url;
 use super::postgres::Dsn;
 use super::sqlite::path;
+use crate::protocol::id::SessionId;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Schemes that are taken for those of an address also without `//` behind them.
@@ -23,6 +25,43 @@ pub struct StoreSettings {
     pub folder: String,
     /// How long a session that another process holds is waited for.
     pub lock_wait: Duration,
+    /// Whose session it is, where tenants share the stores.
+    pub namespace: Namespace,
+}
+
+/// The sessions of a tenant in stores that several share. Their ids in the store begin with the tenant, so that
+/// no other one finds them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Namespace(Option<Arc<str>>);
+
+/// What the stored ids of tenants begin with.
+const OF_TENANTS: &str = "tenant:";
+
+impl Namespace {
+    /// The sessions of the tenant of this name, which has no slash.
+    pub fn of_tenant(name: &str) -> Self {
+        Self((!name.is_empty()).then(|| name.into()))
+    }
+
+    /// The name of the tenant; empty for the sessions that belong to none.
+    pub fn tenant(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The id under which a session is stored.
+    pub(crate) fn stored(&self, session: &SessionId) -> SessionId {
+        let Some(tenant) = &self.0 else { return session.clone() };
+        let stored = format!("{OF_TENANTS}{tenant}/{}", session.as_str());
+        SessionId::new(&stored).unwrap_or_else(|| session.clone())
+    }
+
+    /// The id of a stored session as its tenant knows it; `None` if it belongs to another one.
+    pub(crate) fn shown<'a>(&self, stored: &'a str) -> Option<&'a str> {
+        let Some(tenant) = &self.0 else {
+            return (!stored.starts_with(OF_TENANTS)).then_some(stored);
+        };
+        stored.strip_prefix(OF_TENANTS)?.strip_prefix(&**tenant)?.strip_prefix('/')
+    }
 }
 
 /// How a session is opened.

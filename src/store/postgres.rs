@@ -37,6 +37,8 @@ pub(super) use lease::LeasedSession;
 use lease::Leases;
 use link::{Link, Reactor};
 pub(super) use process::OwnProcess;
+#[cfg(feature = "serve")]
+pub(crate) use process::{HEARTBEAT_MAX, advertise};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

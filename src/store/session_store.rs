@@ -139,7 +139,11 @@ impl SessionStore {
         self.waiting = Waiting::Opening(opened);
         let (opening, statements) = (self.opening(), self.statements.clone());
         let load = move |connections: &mut Connections| -> Done {
-            let opened = open(&opening, &session, statements, connections);
+            let stored = opening.settings.namespace.stored(&session);
+            let mut opened = open(&opening, &stored, statements, connections);
+            if let Ok(Opened { restored: Some(restored), .. }) = &mut opened {
+                restored.session = session;
+            }
             Box::new(move || drop(reply.send(opened)))
         };
         loader::spawn(self.settings.clone(), Box::new(load))
@@ -239,6 +243,7 @@ impl SessionStore {
     ) -> Result<(), StoreError> {
         let mut store = Self::new(settings, &Plan::default());
         let mut connections = Connections::default();
+        let session = &store.settings.namespace.stored(session);
         let opened = open(&store.opening(), session, FailPoint::default(), &mut connections)?;
         drop(connections);
         let (reply, written) = oneshot::channel();
@@ -302,7 +307,7 @@ fn first_write(
 ) -> Result<Vec<Arc<Database>>, String> {
     // The first record of a session is what it begins with.
     let Some(Record::Start(start)) = records.first() else { return Err(defect()) };
-    let session = start.session.clone();
+    let session = opening.settings.namespace.stored(&start.session);
     let opened = opening.open(&session, prepared, connections);
     let databases = opened.map_err(|error| error.to_string())?.databases;
     let (reply, written) = oneshot::channel();

@@ -10,7 +10,7 @@ use duologue::protocol::command::Command;
 use duologue::protocol::id::SessionId;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::session::Rules;
-use duologue::store::{OpenMode, StorePlace, StoreSettings};
+use duologue::store::{Namespace, OpenMode, StorePlace, StoreSettings};
 use futures_util::future::join_all;
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -37,7 +37,8 @@ fn raise_limit() {
 fn started(place: &StorePlace, session: &str, mode: OpenMode) -> Conversation {
     let (places, folder) = (vec![place.clone()], String::new());
     let rules = Rules { session: SessionId::new(session), ..Rules::default() };
-    let store = Some(StoreSettings { places, mode, folder, lock_wait: Duration::ZERO });
+    let (lock_wait, namespace) = (Duration::ZERO, Namespace::default());
+    let store = Some(StoreSettings { places, mode, folder, lock_wait, namespace });
     Conversation::start(HostSettings { rules, store, ..HostSettings::new(Echo::default()) })
 }
 

@@ -40,7 +40,8 @@ pub(super) fn go_on(
 ) -> Result<()> {
     let resumed = store.filter(|store| store.mode != OpenMode::New && !args.provider.has_stored);
     let Some((store, session)) = resumed.zip(session) else { return Ok(()) };
-    let of_place = |place: &_| stored_choices(place, session).and_then(|choices| choices.origin);
+    let stored = store.namespace.stored(session);
+    let of_place = |place: &_| stored_choices(place, &stored).and_then(|choices| choices.origin);
     let found = store.places.iter().find_map(|place| Some((place, of_place(place)?)));
     let Some((place, origin)) = found else { return Ok(()) };
     args.provider.has_stored = true;

@@ -26,7 +26,8 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
         OpenMode::New if places.is_empty() => return Ok((None, named)),
         OpenMode::New => {
             let folder = folder(args)?;
-            return Ok((Some(StoreSettings { places, mode, folder, lock_wait }), named));
+            let namespace = options.namespace.clone();
+            return Ok((Some(StoreSettings { places, mode, folder, lock_wait, namespace }), named));
         }
         OpenMode::Either => "--session",
         OpenMode::Resume if options.resume => "--resume",
@@ -60,7 +61,8 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
             ),
         },
     };
-    Ok((Some(StoreSettings { places, mode, folder, lock_wait }), Some(session)))
+    let namespace = options.namespace.clone();
+    Ok((Some(StoreSettings { places, mode, folder, lock_wait, namespace }), Some(session)))
 }
 
 /// The default store, if the conversation is stored there and it is not made yet.
@@ -164,7 +166,10 @@ pub(super) fn goes_on(store: Option<&StoreSettings>, session: Option<&SessionId>
     match store.mode {
         OpenMode::New => false,
         OpenMode::Resume => true,
-        OpenMode::Either => Library::new(store.places.clone()).has(session) == Some(true),
+        OpenMode::Either => {
+            let stored = store.namespace.stored(session);
+            Library::new(store.places.clone()).has(&stored) == Some(true)
+        }
     }
 }
 

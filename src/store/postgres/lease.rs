@@ -26,7 +26,7 @@ const ACQUIRE: &str = "INSERT INTO duologue.leases AS held (session, fence, toke
 /// How long a lease is waited for that a transaction of its holder has locked.
 const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = 2000; ";
 
-const HOLDER: &str = "SELECT coalesce(p.holder, ''), coalesce(p.machine, ''), l.process \
+const HOLDER: &str = "SELECT coalesce(p.holder, ''), coalesce(p.machine, ''), l.process, coalesce(p.address, '') \
      FROM duologue.leases l LEFT JOIN duologue.processes p ON p.id = l.process WHERE l.session = $1";
 
 const RELEASE: &str = "DELETE FROM duologue.leases l \
@@ -104,6 +104,8 @@ struct Held {
     holder: String,
     machine: String,
     process: String,
+    /// Where it is reached; empty if it is not.
+    address: String,
 }
 
 impl Held {
@@ -113,7 +115,10 @@ impl Held {
             "" => "it has just ended",
             holder => holder,
         };
-        StoreError::Locked(format!("{holder} (freed {seconds} seconds after its process ends)"))
+        StoreError::Locked {
+            holder: format!("{holder} (freed {seconds} seconds after its process ends)"),
+            address: self.address,
+        }
     }
 }
 
@@ -139,6 +144,7 @@ async fn attempt(
         holder: row.get(0),
         machine: row.get(1),
         process: row.get(2),
+        address: row.get(3),
     })))
 }
 

@@ -14,13 +14,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 /// How long the leases of a process are valid after its last heartbeat.
-pub(super) const HEARTBEAT_MAX: Duration = Duration::from_secs(10);
+pub(crate) const HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 
 /// Time between two heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
@@ -33,7 +33,7 @@ const BEAT: &str = "UPDATE duologue.processes SET heartbeat_at = clock_timestamp
 /// Also where the row is gone. The generation is greater than that of any process before.
 const JOIN: &str = "INSERT INTO duologue.processes \
      (id, generation, address, holder, machine, started_at, heartbeat_at) \
-     VALUES ($1, nextval('duologue.fences'), '', $2, $3, clock_timestamp(), clock_timestamp()) \
+     VALUES ($1, nextval('duologue.fences'), $4, $2, $3, clock_timestamp(), clock_timestamp()) \
      ON CONFLICT (id) DO NOTHING";
 
 /// The rows of processes that have ended and hold nothing.
@@ -45,6 +45,16 @@ const LEAVE: [&str; 2] = [
     "DELETE FROM duologue.leases WHERE process = $1",
     "DELETE FROM duologue.processes WHERE id = $1",
 ];
+
+/// Where other processes reach this one, if they can.
+static ADDRESS: OnceLock<String> = OnceLock::new();
+
+/// Has the leases of this process say where its conversations are reached. Before the first lease.
+#[cfg(feature = "serve")]
+pub(crate) fn advertise(address: String) {
+    // A process has one address.
+    ADDRESS.set(address).ok();
+}
 
 /// This process in a database. It has a row, and a heartbeat, once it has acquired a lease.
 #[derive(Clone, Debug)]
@@ -102,8 +112,13 @@ async fn beat(link: &Link, id: &str) -> Result<(), PostgresError> {
     link.run(&format!("{BEGIN}SET LOCAL synchronous_commit = off")).await?;
     if link.execute(BEAT, &[(&id, Type::TEXT)]).await? == 0 {
         let (holder, machine) = (own_name(), own());
-        let values: [Value<'_>; 3] =
-            [(&id, Type::TEXT), (&holder, Type::TEXT), (&machine, Type::TEXT)];
+        let address = ADDRESS.get().map(String::as_str).unwrap_or_default();
+        let values: [Value<'_>; 4] = [
+            (&id, Type::TEXT),
+            (&holder, Type::TEXT),
+            (&machine, Type::TEXT),
+            (&address, Type::TEXT),
+        ];
         link.execute(JOIN, &values).await?;
     }
     link.run("COMMIT").await

@@ -39,7 +39,10 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
         match file.try_lock() {
             Ok(()) => break,
             Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOCK_POLL_INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(holder(&file))),
+            Err(TryLockError::WouldBlock) => {
+                let (holder, address) = (holder(&file), String::new());
+                return Err(StoreError::Locked { holder, address });
+            }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
     }

@@ -16,7 +16,13 @@ impl Forker {
     pub(crate) fn new(places: Vec<StorePlace>, folder: String) -> Self {
         let library = Library::new(places.clone());
         let settings =
-            StoreSettings { places, mode: OpenMode::New, folder, lock_wait: Duration::ZERO };
+            StoreSettings {
+                places,
+                mode: OpenMode::New,
+                folder,
+                lock_wait: Duration::ZERO,
+                namespace: Default::default(),
+            };
         Self { library, settings }
     }
 

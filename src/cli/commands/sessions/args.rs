@@ -2,7 +2,7 @@
 
 use crate::cli::commands::args::TextOutputArgs;
 use crate::cli::store::{chosen, default_place, dsn, place};
-use crate::store::{Library, OpenMode, StorePlace, StoreSettings};
+use crate::store::{Library, Namespace, OpenMode, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -245,8 +245,8 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
-        let (places, mode) = (self.stores()?, OpenMode::New);
-        Ok(StoreSettings { places, mode, folder, lock_wait: Duration::ZERO })
+        let (places, mode, namespace) = (self.stores()?, OpenMode::New, Namespace::default());
+        Ok(StoreSettings { places, mode, folder, lock_wait: Duration::ZERO, namespace })
     }
 
     /// The stores that are named.
