@@ -81,6 +81,7 @@ fn main() -> Result<()> {
     std::fs::write(out.join("payloads.rs"), payloads(&files)?)?;
     std::fs::write(out.join("fields.rs"), fields(&files)?)?;
     messages(files)?;
+    fleet(&out)?;
     pbjson_build::Builder::new()
         .register_descriptors(&descriptors)?
         .btree_map(["."])
@@ -111,6 +112,29 @@ fn messages(files: FileDescriptorSet) -> Result<()> {
     tonic_prost_build::configure()
         .build_client(false)
         .build_server(false)
+        .compile_fds_with_config(files, config)?;
+    Ok(())
+}
+
+/// The service of a node and its messages, if the program has the front end for fleets.
+fn fleet(out: &Path) -> Result<()> {
+    if std::env::var_os("CARGO_FEATURE_SERVE").is_none() {
+        return Ok(());
+    }
+    let files = protox::compile(["duologue/fleet/v1/fleet.proto"], ["proto"])?;
+    std::fs::write(out.join("fleet.bin"), prost::Message::encode_to_vec(&files))?;
+    let out = out.join("fleet");
+    std::fs::create_dir_all(&out)?;
+    let mut config = prost_build::Config::new();
+    config.extern_path(".pinocchio", "crate::protocol::proto::pinocchio");
+    config.extern_path(".duologue.tools", "crate::protocol::proto::duologue::tools");
+    config.extern_path(".google.protobuf.Any", "crate::protocol::any::Any");
+    config.extern_path(".google.protobuf.Struct", "crate::protocol::any::Struct");
+    config.extern_path(".google.protobuf.Value", "crate::protocol::any::Value");
+    // Which transport a client has is for the program that has one.
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .out_dir(out)
         .compile_fds_with_config(files, config)?;
     Ok(())
 }

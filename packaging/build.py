@@ -39,7 +39,7 @@ def build(target: Target, tools: Path, source: Path, into: Path) -> Path:
         "CFLAGS": f"-ffile-prefix-map={_registry()}=/cargo",
         "SOURCE_DATE_EPOCH": str(commit_time()),
     }
-    options = ("--locked", "--release", "--bin", NAME, "--target", target.triple)
+    options = ("--locked", "--release", "--features", "serve", "--bin", NAME, "--target", target.triple)
     run("cargo", "zigbuild", *options, cwd=source, env=environment)
     return into / target.triple / "release" / NAME
 

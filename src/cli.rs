@@ -19,6 +19,8 @@ mod plain;
 pub mod prepare;
 pub(crate) mod prompts;
 mod provider;
+#[cfg(feature = "serve")]
+mod serve;
 mod session;
 pub mod shell;
 mod store;
@@ -33,6 +35,8 @@ pub use chat::{
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
 pub use prompts::RunArgs;
 pub(crate) use provider::{ModelOfFile, ModelOption, ProfileFiles, ProviderArgs, TlsRoots};
+#[cfg(feature = "serve")]
+pub use serve::ServeArgs;
 pub(crate) use session::{
     EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
@@ -120,6 +124,10 @@ pub enum Command {
     /// Hold conversations for an editor.
     #[command(about = help::ACP_ABOUT, long_about = help::ACP_LONG_ABOUT, after_help = help::after("acp"))]
     Acp(AcpArgs),
+    /// Hold the conversations of many clients, over gRPC and HTTP.
+    #[cfg(feature = "serve")]
+    #[command(about = help::SERVE_ABOUT, long_about = help::SERVE_LONG_ABOUT, after_help = help::after("serve"))]
+    Serve(ServeArgs),
     /// Check a stream of the protocol against its contract.
     #[command(long_about = args::CHECK_LONG_ABOUT, after_help = help::after_examples("check", args::CHECK_EXAMPLES))]
     Check(CheckArgs),
@@ -456,13 +464,15 @@ impl Cli {
 
 /// The command of this name, if it has output formats other than text.
 fn named(word: &str) -> Option<&'static str> {
-    let names = [
+    let names: &[&'static str] = &[
         "rpc",
         "exec",
         RUN_COMMAND,
         RUN,
         "chat",
         "acp",
+        #[cfg(feature = "serve")]
+        "serve",
         "check",
         "list-events",
         "tools",
@@ -475,7 +485,7 @@ fn named(word: &str) -> Option<&'static str> {
         "completions",
         "man",
     ];
-    names.into_iter().find(|name| *name == word)
+    names.iter().copied().find(|name| *name == word)
 }
 
 impl Command {
@@ -489,6 +499,8 @@ impl Command {
             }
             Self::Chat(args) => args.session.note_typed(typed),
             Self::Acp(args) => args.session.note_typed(typed),
+            #[cfg(feature = "serve")]
+            Self::Serve(args) => args.session.note_typed(typed),
             Self::Models(args) => args.provider.note_typed(typed),
             Self::Doctor(args) => args.provider.note_typed(typed),
             // Its options are known once its file was read.

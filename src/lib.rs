@@ -80,6 +80,9 @@ pub(crate) mod stdio;
 
 pub(crate) mod acp;
 
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
+
 pub mod tui;
 
 pub mod command_file;

@@ -65,6 +65,8 @@ fn read(words: Vec<OsString>) -> u8 {
         Command::Exec(args) => shell::run(Job::Exec(Box::new(args))),
         Command::Chat(args) => shell::run(Job::Chat(Box::new(args))),
         Command::Acp(args) => shell::run(Job::Acp(Box::new(args))),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => shell::run(Job::Serve(Box::new(args))),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
         Command::Run(args) => tool(|| commands::prompts(&args)),
         Command::Check(args) => tool(|| commands::check(&args)),

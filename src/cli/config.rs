@@ -11,6 +11,8 @@ mod plan;
 pub(crate) mod profile;
 mod request;
 mod resume;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 mod store;
 mod system;
 mod typed;

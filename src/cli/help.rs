@@ -26,8 +26,8 @@ One process is one conversation. It reads one JSON request per line on standard 
 JSON frame per line on standard output. Without a command it does what `duologue rpc` does.
 
 `duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files,
-cookbook, editors, guarantees, options, outputs, profile-guide, protocol, providers, session-guide or
-tool-guide.";
+cookbook, editors, fleet, guarantees, options, outputs, profile-guide, protocol, providers,
+session-guide or tool-guide.";
 
 pub(super) const RPC_ABOUT: &str =
     "Hold one conversation over standard input and output; streams JSON Lines";
@@ -92,6 +92,21 @@ Editors that speak this protocol (ACP) start the command and show its conversati
 JetBrains, plugins of Neovim and Emacs, and others. One process holds any number of conversations, each in
 a folder of its own. `duologue help editors` says how each editor is set up.";
 
+#[cfg(feature = "serve")]
+const SERVE_EXAMPLES: &str = "  duologue serve
+  duologue serve --listen 127.0.0.1:0 --store sessions.db";
+
+#[cfg(feature = "serve")]
+pub(super) const SERVE_ABOUT: &str = "Hold the conversations of many clients, over gRPC and HTTP";
+
+#[cfg(feature = "serve")]
+pub(super) const SERVE_LONG_ABOUT: &str = "\
+Hold the conversations of many clients, over gRPC and HTTP.
+
+Clients attach to conversations by their ids, and a conversation outlives its connections: a run goes on
+without a client for a while, and one that attaches again is shown what it has missed. The address that is
+listened on is printed. `duologue help fleet` describes the interface, and what is guaranteed.";
+
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
   OPENAI_API_KEY         key for the openai and responses engines, if DUOLOGUE_API_KEY is not set
   OPENAI_BASE_URL        their base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
@@ -115,6 +130,8 @@ pub(super) fn after(command: &str) -> String {
         "run-command" => RUN_EXAMPLES,
         "chat" => CHAT_EXAMPLES,
         "acp" => ACP_EXAMPLES,
+        #[cfg(feature = "serve")]
+        "serve" => SERVE_EXAMPLES,
         _ => RPC_EXAMPLES,
     };
     let statuses = statuses(command);

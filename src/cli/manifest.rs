@@ -69,6 +69,22 @@ const ACP: Facts = Facts {
     exit_codes: RPC.exit_codes,
 };
 
+#[cfg(feature = "serve")]
+const SERVE: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text"],
+    exit_codes: &[
+        (0, "ended by SIGTERM or SIGINT, once the runs had ended or their time was over"),
+        (
+            2,
+            "the command line, or a file named on it, is wrong, or the address can't be listened on",
+        ),
+        DEFECT,
+        (129, "ended by SIGHUP"),
+    ],
+};
+
 const RUN: Facts = Facts {
     streaming_default: false,
     supports_streaming: true,
@@ -217,6 +233,8 @@ pub(crate) fn facts(command: &str) -> Facts {
         "exec" | "run-command" | "run" => RUN,
         "chat" => CHAT,
         "acp" => ACP,
+        #[cfg(feature = "serve")]
+        "serve" => SERVE,
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
         "tools" => TOOLS,

@@ -11,11 +11,15 @@ mod inputs;
 mod person;
 mod piped;
 mod prompt;
+#[cfg(feature = "serve")]
+mod serve;
 mod shown;
 mod system;
 mod text;
 
 use crate::acp::Services;
+#[cfg(feature = "serve")]
+use crate::cli::ServeArgs;
 use crate::cli::answer_options::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
@@ -68,6 +72,9 @@ pub enum Job {
     Chat(Box<ChatArgs>),
     /// `acp`.
     Acp(Box<AcpArgs>),
+    /// `serve`.
+    #[cfg(feature = "serve")]
+    Serve(Box<ServeArgs>),
     /// `run-command`, whose words can be parsed once its file has been read.
     RunCommand(Vec<OsString>),
     /// Words that can't be parsed, and the output that they seem to select.
@@ -109,6 +116,9 @@ pub(crate) enum Prepared {
     Chat(Box<ReadyChat>),
     /// Hold conversations for an editor.
     Acp(Box<Services>, Option<Flush>),
+    /// Hold the conversations of a fleet's node.
+    #[cfg(feature = "serve")]
+    Fleet(Box<crate::serve::Services>, Option<Flush>),
     /// Print this and exit.
     Print(String),
 }
@@ -138,6 +148,15 @@ pub(crate) enum Reason {
 }
 
 impl Job {
+    /// Whether it is worth more than one thread.
+    pub(crate) fn is_parallel(&self) -> bool {
+        #[cfg(feature = "serve")]
+        if let Self::Serve(_) = self {
+            return true;
+        }
+        false
+    }
+
     /// The command and its output mode, as far as they are known before any file is read.
     pub(crate) fn command_mode(&self) -> CommandMode {
         match self {
@@ -145,6 +164,8 @@ impl Job {
             Self::Exec(args) => CommandMode { command: "exec", mode: args.output.mode_of_errors() },
             Self::Chat(_) => CommandMode { command: "chat", mode: Mode::Text },
             Self::Acp(_) => CommandMode { command: "acp", mode: Mode::Text },
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => CommandMode { command: "serve", mode: Mode::Text },
             Self::RunCommand(words) => Cli::guess(words, None),
             Self::Wrong(command_mode, _) => *command_mode,
         }
@@ -205,6 +226,11 @@ pub(crate) async fn prepare(
             let reads = args.session.system_file.is_some();
             let work = move || acp::run(*args).map_err(|reason| Refusal { command_mode, reason });
             if reads { in_thread(waits, command_mode, work).await } else { work() }
+        }
+        #[cfg(feature = "serve")]
+        Job::Serve(args) => {
+            let work = move || serve::run(*args).map_err(|reason| Refusal { command_mode, reason });
+            in_thread(waits, command_mode, work).await
         }
         Job::RunCommand(words) => {
             let output = waits.output.try_clone();

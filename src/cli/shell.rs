@@ -6,6 +6,8 @@ use crate::cli::CommandMode;
 use crate::cli::config;
 use crate::cli::log::Flush;
 use crate::cli::prepare::{Job, Prepared, ReadyChat, Reason, Refusal, Terminal, Waits, prepare};
+#[cfg(feature = "serve")]
+use crate::serve;
 use crate::session::ExitCode;
 use crate::stdio::{self, Requests};
 use crate::support::files;
@@ -43,7 +45,7 @@ pub fn run(job: Job) -> u8 {
             return unable(command_mode, rustix::stdio::stdout(), &error);
         }
     };
-    let (runtime, signals, terminal) = match resources(&stdio) {
+    let (runtime, signals, terminal) = match resources(&job, &stdio) {
         Ok(resources) => resources,
         Err(error) => return unable(command_mode, &stdio.output, &error),
     };
@@ -74,8 +76,9 @@ pub fn help(help: &clap::Error) -> u8 {
 }
 
 /// Resources needed by every command that holds a conversation or reads a prompt.
-fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
-    let runtime = runtime().context("events can't be waited for")?;
+fn resources(job: &Job, stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
+    let runtime = if job.is_parallel() { parallel_runtime() } else { runtime() };
+    let runtime = runtime.context("events can't be waited for")?;
     let inside = runtime.enter();
     let signals = Signals::listen().context("signals can't be heard")?;
     drop(inside);
@@ -85,6 +88,17 @@ fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
         is_shown: stdio.output.is_terminal(),
     };
     Ok((runtime, signals, terminal))
+}
+
+/// The runtime of many conversations, with a thread for each processor.
+#[cfg(feature = "serve")]
+fn parallel_runtime() -> io::Result<Runtime> {
+    runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+#[cfg(not(feature = "serve"))]
+fn parallel_runtime() -> io::Result<Runtime> {
+    runtime()
 }
 
 /// The runtime that waits for I/O. The library panics if some of its descriptors can't be opened.
@@ -127,6 +141,11 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
         Ok(Prepared::Acp(services, flush)) => {
             log = flush;
             editor(stdio, &mut signals, services).await?
+        }
+        #[cfg(feature = "serve")]
+        Ok(Prepared::Fleet(services, flush)) => {
+            log = flush;
+            Box::pin(serve::serve(stdio, &mut signals, *services)).await
         }
         Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await?,
         Err(refusal) => refused(refusal, stdio, &mut signals).await?,

@@ -62,6 +62,8 @@ constants! {
         SESSION_EXISTS = "session_exists",
         NO_SUCH_TURN = "no_such_turn",
         NOT_DELETED = "not_deleted",
+        REQUEST_ID_REUSED = "request_id_reused",
+        RESOURCE_EXHAUSTED = "resource_exhausted",
     }
 }
 

@@ -25,9 +25,12 @@ pub use duologue::{
 };
 pub use pinocchio::chatapp::{frontendtools::v1 as frontendtools, rpc::v1 as rpc, v1 as chat};
 
+#[cfg(feature = "serve")]
+pub use duologue::fleet::v1 as fleet;
+
 /// As deep as the packages' names, because the generated code refers to other packages by such paths.
-mod pinocchio {
-    pub(super) mod chatapp {
+pub(crate) mod pinocchio {
+    pub(crate) mod chatapp {
         package! {
             /// `pinocchio.chatapp.v1`: events of a run, and the entities of a conversation.
             v1 = "pinocchio.chatapp.v1"
@@ -48,14 +51,23 @@ mod pinocchio {
 }
 
 /// As [`pinocchio`].
-mod duologue {
+pub(crate) mod duologue {
+    #[cfg(feature = "serve")]
+    pub(crate) mod fleet {
+        /// `duologue.fleet.v1`: the service of a node that holds many conversations.
+        pub mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/fleet/duologue.fleet.v1.rs"));
+            /// The protobuf descriptors of the service, as a serialized `FileDescriptorSet`.
+            pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fleet.bin"));
+        }
+    }
     pub(super) mod extract {
         package! {
             /// `duologue.extract.v1`: JSON values extracted from an answer; an extension.
             v1 = "duologue.extract.v1"
         }
     }
-    pub(super) mod tools {
+    pub(crate) mod tools {
         package! {
             /// `duologue.tools.v1`: approval of tool calls, state of tool servers; an extension.
             v1 = "duologue.tools.v1"

@@ -55,6 +55,18 @@ mod acp_sessions;
 mod acp_slow;
 mod acp_tools;
 
+// A node of a fleet, and its clients.
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "serve")]
+mod serve_fleet;
+#[cfg(feature = "serve")]
+mod serve_http;
+#[cfg(feature = "serve")]
+mod serve_node;
+#[cfg(feature = "serve")]
+mod serve_tenants;
+
 // Runs, requests and their ends, one process long.
 mod compaction;
 mod event_lists;

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 
 /// Topics and their pages. The last three have Pinocchio's names. Where a command has the name of a
 /// page, `help` is about the command.
-const TOPICS: [(&str, &str); 16] = [
+const TOPICS: [(&str, &str); 17] = [
     ("chat-guide", include_str!("../../../docs/chat.md")),
     ("clients", include_str!("../../../docs/clients.md")),
     ("command-files", include_str!("../../../docs/command-files.md")),
     ("cookbook", include_str!("../../../docs/cookbook.md")),
     ("editors", include_str!("../../../docs/editors.md")),
+    ("fleet", include_str!("../../../docs/fleet.md")),
     ("guarantees", include_str!("../../../docs/guarantees.md")),
     ("options", include_str!("../../../docs/options.md")),
     ("outputs", include_str!("../../../docs/outputs.md")),
@@ -55,7 +56,7 @@ mod tests {
         for (name, _) in TOPICS {
             assert!(command.find_subcommand(name).is_none(), "{name}");
         }
-        let (own, others) = TOPICS.split_at(13);
+        let (own, others) = TOPICS.split_at(14);
         let help = command.get_long_about().expect("a text").to_string();
         assert!(own.iter().all(|(name, _)| help.contains(name)));
         assert!(others.iter().all(|(name, _)| !help.contains(name)));

@@ -62,6 +62,10 @@ named_enum! {
         CompactionFailed = code::COMPACTION_FAILED,
         /// The budget does not allow another provider call.
         BudgetExhausted = code::BUDGET_EXHAUSTED,
+        /// Another request of the conversation had the same id.
+        RequestIdReused = code::REQUEST_ID_REUSED,
+        /// A limit on what may go on at once is reached.
+        ResourceExhausted = code::RESOURCE_EXHAUSTED,
     }
 }
 

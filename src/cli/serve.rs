@@ -1,0 +1,155 @@
+//! Options of the front end for fleets.
+
+use super::SessionArgs;
+use super::numbers::whole;
+use clap::builder::BoolishValueParser;
+use clap::{Args, ValueHint};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Default time for clients of a conversation that nobody uses.
+const IDLE_MS: u64 = 10 * 60 * 1000;
+
+/// Default time for clients of a run.
+const DETACHED_MS: u64 = 10 * 60 * 1000;
+
+/// Default time for runs when the node ends.
+const DRAIN_MS: u64 = 25 * 1000;
+
+/// Default number of conversations in memory.
+const CONVERSATIONS: u32 = 10_000;
+
+/// Default number of runs at once.
+const RUNS: u32 = 2_000;
+
+/// The largest of these numbers that can be set.
+const COUNT_MAX: u32 = 10_000_000;
+
+/// Options of `serve`.
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    /// Address and port to listen on; with port 0 the system chooses one. The address is printed
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:8642"
+    )]
+    pub listen: SocketAddr,
+
+    /// How long a conversation that nobody uses stays in memory. Without a store it is lost then
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_IDLE_MS",
+        value_name = "MS",
+        default_value_t = IDLE_MS,
+        value_parser = whole::<u64>(0..=u64::MAX)
+    )]
+    pub idle_ms: u64,
+
+    /// How long a run goes on without any client
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_DETACHED_MS",
+        value_name = "MS",
+        default_value_t = DETACHED_MS,
+        value_parser = whole::<u64>(0..=u64::MAX)
+    )]
+    pub detached_ms: u64,
+
+    /// How long runs may go on once a signal asks the node to end
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_DRAIN_MS",
+        value_name = "MS",
+        default_value_t = DRAIN_MS,
+        value_parser = whole::<u64>(0..=u64::MAX)
+    )]
+    pub drain_ms: u64,
+
+    /// Serve the tenants in this file alone: a line for each token or certificate, with the name of its tenant and
+    /// its SHA-256 in hexadecimal digits. SIGHUP has it read again
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TENANTS", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tenants: Option<PathBuf>,
+
+    /// Serve whoever can connect also at an address that other machines reach
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_INSECURE", value_parser = BoolishValueParser::new())]
+    pub insecure: bool,
+
+    /// Certificate chain of the node (PEM); clients connect by TLS then. SIGHUP has it read again
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TLS_CERT", value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of --tls-cert (PEM)
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TLS_KEY", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+
+    /// Authorities (PEM) of certificates that clients may show, each of which is in --tenants
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_CLIENT_CA", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub client_ca: Option<PathBuf>,
+
+    /// Address at which the other nodes of the fleet reach this one, as http://10.0.0.1:8642. The nodes share a
+    /// database of PostgreSQL
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_ADVERTISE", value_name = "URL")]
+    pub advertise: Option<String>,
+
+    /// File with the token by which the nodes know each other: that of the tenant @nodes in --tenants
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_NODE_TOKEN_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub node_token_file: Option<PathBuf>,
+
+    /// Authorities (PEM) of the other nodes' certificates
+    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_NODE_CA", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub node_ca: Option<PathBuf>,
+
+    /// Most runs at once
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_MAX_RUNS",
+        value_name = "N",
+        default_value_t = RUNS,
+        value_parser = whole::<u32>(1..=u64::from(COUNT_MAX))
+    )]
+    pub max_runs: u32,
+
+    /// Most runs of a tenant at once
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_TENANT_RUNS",
+        value_name = "N",
+        default_value_t = RUNS,
+        value_parser = whole::<u32>(1..=u64::from(COUNT_MAX))
+    )]
+    pub tenant_runs: u32,
+
+    /// Most conversations of a tenant in memory
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_TENANT_CONVERSATIONS",
+        value_name = "N",
+        default_value_t = CONVERSATIONS,
+        value_parser = whole::<u32>(1..=u64::from(COUNT_MAX))
+    )]
+    pub tenant_conversations: u32,
+
+    /// Most conversations in memory
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_MAX_CONVERSATIONS",
+        value_name = "N",
+        default_value_t = CONVERSATIONS,
+        value_parser = whole::<u32>(1..=u64::from(COUNT_MAX))
+    )]
+    pub max_conversations: u32,
+
+    /// Options of every conversation.
+    #[command(flatten)]
+    pub session: SessionArgs,
+}

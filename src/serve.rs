@@ -1,0 +1,32 @@
+//! The front end for fleets: many conversations in one process, over gRPC and HTTP.
+//!
+//! `conversation` is the task that owns the host of one conversation. It appends what the host shows to a
+//! `frame_log`, from which each client gets its frames at its own pace: `client` is one of them, and
+//! `requests` are those that were seen, so that one that is sent again is not run again. `visible` is what a
+//! client may see of a frame. These four are pure. `node` has the conversations that are open; `rpc`
+//! and `http` bring clients to them; `listener` accepts connections and ends the node. `services` is what the
+//! command line gives, `auth` and `tls` say whom a node serves, `peers` reaches the
+//! other nodes, and `metrics` counts.
+
+mod attached;
+mod auth;
+mod client;
+mod conversation;
+mod frame_log;
+mod http;
+mod listener;
+mod metrics;
+mod node;
+mod peers;
+mod requests;
+mod rpc;
+mod services;
+mod stored;
+mod tls;
+mod visible;
+
+pub(crate) use auth::Authority;
+pub(crate) use listener::serve;
+pub(crate) use peers::PeerRules;
+pub(crate) use services::{Limits, Opening, Services, Times};
+pub(crate) use tls::Certificates;

@@ -1,0 +1,252 @@
+//! Who a client is: by a token, or by the certificate of its connection, each of which belongs to a tenant. A node
+//! without a list of them serves one tenant without a name, and takes only requests that no page of a browser
+//! can make.
+
+use crate::store::Namespace;
+use anyhow::{Context, Result, bail, ensure};
+use data_encoding::HEXLOWER_PERMISSIVE;
+use http::{HeaderMap, Uri, header};
+use ring::digest::{SHA256, digest};
+use std::collections::HashMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The tenant of nodes, which act for others.
+const NODES: &str = "@nodes";
+
+/// The header by which a node says for which tenant it acts.
+pub(super) const TENANT_HEADER: &str = "x-duologue-tenant";
+
+/// Characters of a tenant's name.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Hash of a token or of a certificate.
+pub(super) type Fingerprint = [u8; 32];
+
+/// Who a request is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) tenant: Namespace,
+    /// It is a node that passes a client's request on.
+    pub(super) is_node: bool,
+}
+
+/// Whom the node serves.
+#[derive(Debug)]
+pub(crate) struct Authority {
+    /// `None`: everybody who can connect.
+    accounts: Option<(PathBuf, Mutex<Arc<Accounts>>)>,
+}
+
+/// The tenants, by the hashes of their tokens and certificates.
+#[derive(Debug, Default)]
+struct Accounts(HashMap<Fingerprint, String>);
+
+impl Authority {
+    /// Serves those in the file, or all.
+    ///
+    /// # Errors
+    /// If the file can't be used.
+    pub(crate) fn new(file: Option<PathBuf>) -> Result<Self> {
+        let accounts = file.map(|file| {
+            let accounts = Accounts::read(&file)?;
+            Ok::<_, anyhow::Error>((file, Mutex::new(Arc::new(accounts))))
+        });
+        Ok(Self { accounts: accounts.transpose()? })
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.accounts.is_none()
+    }
+
+    /// Reads the file again; the list stays as it was if it can't be used.
+    pub(super) fn reload(&self) -> Result<()> {
+        let Some((file, accounts)) = &self.accounts else { return Ok(()) };
+        let read = Arc::new(Accounts::read(file)?);
+        *accounts.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
+    /// Who has sent a request, over a connection with this certificate.
+    ///
+    /// # Errors
+    /// Why nobody is served, for people.
+    pub(super) fn caller(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+        certificate: Option<Fingerprint>,
+    ) -> Result<Caller, &'static str> {
+        let Some((_, accounts)) = &self.accounts else {
+            check_origin(headers, uri)?;
+            let is_node = headers.contains_key(TENANT_HEADER);
+            return Ok(Caller { tenant: Namespace::default(), is_node });
+        };
+        let accounts = Arc::clone(&accounts.lock().unwrap_or_else(PoisonError::into_inner));
+        let token = match headers.get(header::AUTHORIZATION) {
+            None => None,
+            Some(value) => {
+                let words = value.to_str().ok().and_then(|text| text.split_once(' '));
+                let (_, token) = words
+                    .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+                    .ok_or("the authorization header must be: Bearer TOKEN")?;
+                Some(fingerprint(token.trim().as_bytes()))
+            }
+        };
+        let found = token.or(certificate).ok_or(
+            "this node serves tenants with a token alone; send the header authorization: Bearer TOKEN",
+        )?;
+        let tenant = accounts.0.get(&found).ok_or("the token or certificate is not known here")?;
+        if tenant != NODES {
+            return Ok(Caller { tenant: Namespace::of_tenant(tenant), is_node: false });
+        }
+        let acted_for = headers.get(TENANT_HEADER).and_then(|value| value.to_str().ok());
+        let acted_for = acted_for.filter(|name| is_name(name));
+        let acted_for = acted_for.ok_or("a node must name the tenant for which it acts")?;
+        Ok(Caller { tenant: Namespace::of_tenant(acted_for), is_node: true })
+    }
+}
+
+/// The hash of a token, or of a certificate in DER.
+pub(super) fn fingerprint(bytes: &[u8]) -> Fingerprint {
+    let mut hash = Fingerprint::default();
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
+}
+
+impl Accounts {
+    fn read(file: &Path) -> Result<Self> {
+        let shown = file.display();
+        let text = fs::read_to_string(file)
+            .with_context(|| format!("--tenants: {shown} can't be read"))?;
+        Self::parse(&text).with_context(|| format!("--tenants: {shown} can't be used"))
+    }
+
+    /// A line for each token or certificate: the name of its tenant, and its hash.
+    fn parse(text: &str) -> Result<Self> {
+        let mut accounts = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<_> = line.split_whitespace().collect();
+            let at = number + 1;
+            let (tenant, hash) = match words[..] {
+                [] => continue,
+                [tenant, hash] => (tenant, hash),
+                // What it has may be a token.
+                _ => bail!("line {at} must have the name of a tenant and a SHA-256"),
+            };
+            ensure!(
+                tenant == NODES || is_name(tenant),
+                "line {at}: the name of a tenant has up to {NAME_CHARS_MAX} letters, digits, -, _ and ."
+            );
+            let hash = HEXLOWER_PERMISSIVE.decode(hash.replace(':', "").as_bytes());
+            let hash = hash.ok().and_then(|hash| Fingerprint::try_from(hash).ok());
+            let hash = hash.with_context(|| {
+                format!(
+                    "line {at}: the SHA-256 of a token or a certificate has 64 hexadecimal digits"
+                )
+            })?;
+            let known = accounts.0.insert(hash, tenant.to_owned());
+            ensure!(known.is_none(), "line {at}: this token or certificate is in the file already");
+        }
+        ensure!(!accounts.0.is_empty(), "it names no tenant, so nobody would be served");
+        Ok(accounts)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_allowed)
+}
+
+/// Refuses what a page in a browser of this machine may send: a request of another origin, or one for a name
+/// that only claims to be this machine.
+fn check_origin(headers: &HeaderMap, uri: &Uri) -> Result<(), &'static str> {
+    if headers.contains_key(header::ORIGIN) {
+        return Err("a page of another origin may not use a node without tenants (--tenants)");
+    }
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let host = uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    let is_meant = name.is_empty() || name == "localhost" || name.parse::<IpAddr>().is_ok();
+    if is_meant {
+        return Ok(());
+    }
+    Err("a node without tenants (--tenants) is called by its IP address, or localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    const TOKEN: &str = "a token";
+
+    fn hex(token: &str) -> String {
+        HEXLOWER_PERMISSIVE.encode(&fingerprint(token.as_bytes()))
+    }
+
+    fn with(lines: &str) -> Authority {
+        let accounts = Accounts::parse(lines).expect("accounts");
+        Authority { accounts: Some((PathBuf::new(), Mutex::new(Arc::new(accounts)))) }
+    }
+
+    fn headers(of: &[(&'static str, &str)]) -> HeaderMap {
+        let value = |text: &str| HeaderValue::from_str(text).expect("a value");
+        of.iter().map(|(name, text)| ((*name).parse().expect("a name"), value(text))).collect()
+    }
+
+    #[test]
+    fn a_token_or_a_certificate_is_of_a_tenant() {
+        let lines =
+            format!("# people\nann {}\n@nodes {}\nbob {}\n", hex(TOKEN), hex("n"), hex("der"));
+        let authority = with(&lines);
+        let uri = Uri::default();
+        let caller = |of: &[(&'static str, &str)], certificate: Option<&str>| {
+            let certificate = certificate.map(|der| fingerprint(der.as_bytes()));
+            authority.caller(&headers(of), &uri, certificate)
+        };
+        let ann = Caller { tenant: Namespace::of_tenant("ann"), is_node: false };
+        assert_eq!(caller(&[("authorization", "Bearer a token")], None), Ok(ann.clone()));
+        let bob = Caller { tenant: Namespace::of_tenant("bob"), is_node: false };
+        assert_eq!(caller(&[], Some("der")), Ok(bob));
+        for wrong in ["Bearer another", "Basic a token", "Bearer", ""] {
+            assert!(caller(&[("authorization", wrong)], Some("der")).is_err(), "{wrong:?}");
+        }
+        assert!(caller(&[], None).is_err() && caller(&[], Some("other")).is_err());
+        // A tenant acts for nobody else, and a node for a tenant that it names.
+        let claims = [("authorization", "Bearer a token"), (TENANT_HEADER, "bob")];
+        assert_eq!(caller(&claims, None), Ok(ann));
+        let node = Caller { tenant: Namespace::of_tenant("bob"), is_node: true };
+        assert_eq!(
+            caller(&[("authorization", "Bearer n"), (TENANT_HEADER, "bob")], None),
+            Ok(node)
+        );
+        assert!(caller(&[("authorization", "Bearer n")], None).is_err());
+    }
+
+    #[test]
+    fn a_wrong_list_is_refused_and_not_repeated() {
+        for wrong in ["", "ann", "ann x", "a/b 00", "ann secret token"] {
+            let why = Accounts::parse(wrong).expect_err(wrong);
+            assert!(!format!("{why:#}").contains("secret"), "{why:#}");
+        }
+        let twice = format!("ann {}\nbob {}", hex(TOKEN), hex(TOKEN));
+        assert!(Accounts::parse(&twice).is_err());
+    }
+
+    #[test]
+    fn pages_of_a_browser_can_not_use_an_open_node() {
+        let open = Authority { accounts: None };
+        let call = |of: &[(&'static str, &str)]| open.caller(&headers(of), &Uri::default(), None);
+        for host in ["127.0.0.1:8642", "localhost:8642", "[::1]:8642", "localhost", "::1"] {
+            assert!(call(&[("host", host)]).is_ok(), "{host}");
+        }
+        assert!(call(&[("host", "evil.example:8642")]).is_err());
+        let other = [("host", "127.0.0.1:8642"), ("origin", "http://evil.example")];
+        assert!(call(&other).is_err());
+    }
+}

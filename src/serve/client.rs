@@ -1,0 +1,492 @@
+//! A client of a conversation: what it has been shown, and what it is owed. It is given frames as far as its
+//! stream takes them, and waits for nobody. Pure, but for the channel to its stream.
+
+use super::frame_log::{FrameLog, Position};
+use super::requests::Requests;
+use super::visible::visible;
+use crate::protocol::command::Extension;
+use crate::protocol::id::{Ordinal, RequestId, SessionId};
+use crate::protocol::proto::rpc::HelloFrame;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, Done, Frame};
+use futures_util::Stream;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+/// Frames that wait in the stream of a client.
+pub(super) const STREAM_FRAMES_MAX: usize = 32;
+
+/// Frames that a client may be behind before the engine waits for it, if no other client keeps up.
+const LAG_FRAMES_MAX: u64 = 128;
+
+/// Requests of a client without a done; from there on no more of them are read.
+pub(super) const OPEN_MAX: usize = 64;
+
+/// A client of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ClientId(pub(super) u64);
+
+impl ClientId {
+    /// Another one than all before.
+    pub(super) fn fresh() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Why a client is not served, or not any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) kind: RefusalKind,
+    /// For people: what happened, and what to do.
+    pub(super) message: String,
+    /// The address of the node that holds the conversation, if that is known.
+    pub(super) holder: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusalKind {
+    /// What was asked for can't be meant so.
+    Invalid,
+    /// There is no such conversation.
+    NotFound,
+    /// There is one of this id already.
+    Exists,
+    /// Another process holds it.
+    Locked,
+    /// A limit is reached.
+    Exhausted,
+    /// It may be tried again at once, also at another node.
+    Unavailable,
+    /// The conversation has just left memory; it comes back when it is asked for again.
+    Ending,
+    /// The store can't be used.
+    Failed,
+    /// A defect of this program.
+    Internal,
+}
+
+impl Refusal {
+    pub(super) fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), holder: None }
+    }
+
+    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(RefusalKind::Unavailable, message)
+    }
+}
+
+/// What a client wants to see of what was said before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Past {
+    /// The whole conversation, as a snapshot.
+    Snapshot,
+    /// The events after this one, or else the snapshot.
+    Since(Ordinal),
+    Nothing,
+}
+
+/// What a client is when it attaches.
+#[derive(Debug)]
+pub(super) struct Attach {
+    pub(super) client: ClientId,
+    pub(super) extensions: BTreeSet<Extension>,
+    pub(super) past: Past,
+    /// It is shown hello, and then the frames of its own requests alone.
+    pub(super) is_own_only: bool,
+    pub(super) to: mpsc::Sender<Arc<Frame>>,
+    pub(super) link: Arc<Link>,
+    /// Has a permit for each request that the client may still send.
+    pub(super) room: Arc<Semaphore>,
+    /// An error if there is a conversation of this id.
+    pub(super) creates: bool,
+}
+
+/// What a conversation and the stream of a client know of each other.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The conversation waits for room in the stream.
+    is_awaited: AtomicBool,
+    /// Wakes it, also when the stream has ended.
+    room: Arc<Notify>,
+    /// Why the stream ends.
+    outcome: OnceLock<Result<(), Refusal>>,
+}
+
+/// The frames of a client.
+#[derive(Debug)]
+pub(super) struct Frames {
+    from: mpsc::Receiver<Arc<Frame>>,
+    link: Arc<Link>,
+    is_over: bool,
+}
+
+impl Frames {
+    /// A stream, and what fills it. `room` wakes the conversation.
+    pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
+        let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
+        let (is_awaited, outcome) = Default::default();
+        let link = Arc::new(Link { is_awaited, room, outcome });
+        (to, Self { from, link, is_over: false })
+    }
+
+    pub(super) fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link)
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<Arc<Frame>, Refusal>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Arc<Frame>, Refusal>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(given) = self.from.poll_recv(context) else { return Poll::Pending };
+        if self.link.is_awaited.swap(false, Ordering::AcqRel) {
+            self.link.room.notify_one();
+        }
+        if let Some(frame) = given {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        self.is_over = true;
+        let why = "the conversation met a defect of this program and was ended; attach again, and please \
+                   report it";
+        let defect = || Err(Refusal::new(RefusalKind::Internal, why));
+        let outcome = self.link.outcome.get_or_init(defect).clone();
+        Poll::Ready(outcome.err().map(Err))
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.from.close();
+        self.link.room.notify_one();
+    }
+}
+
+impl Link {
+    /// Notes why the stream ends, once it has all frames that it was given.
+    pub(super) fn end(&self, outcome: Result<(), Refusal>) {
+        // The first reason counts.
+        self.outcome.set(outcome).ok();
+    }
+}
+
+/// Where a client is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// It waits for a snapshot, which this request has asked the session for.
+    Awaits(RequestId),
+    /// It is shown this frame next.
+    At(Position),
+}
+
+/// How a client ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Closing {
+    /// Once each of its requests has its done.
+    HalfClosed,
+    /// The same, and then these shutdowns have theirs.
+    Shutdown(Vec<RequestId>),
+}
+
+/// What became of a client that was given frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// It waits for more.
+    Yes,
+    /// It was too slow for the frames that are kept, and needs a snapshot.
+    NeedsSnapshot,
+    /// It has all that it wanted, or has gone.
+    Over,
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    id: ClientId,
+    extensions: BTreeSet<Extension>,
+    is_own_only: bool,
+    to: mpsc::Sender<Arc<Frame>>,
+    link: Arc<Link>,
+    room: Arc<Semaphore>,
+    /// Frames before that of its place.
+    first: VecDeque<Arc<Frame>>,
+    place: Place,
+    /// Its requests that it was shown no done of.
+    open: HashSet<RequestId>,
+    /// Those that it was shown the done of.
+    ended: HashSet<String>,
+    closing: Option<Closing>,
+    is_behind: bool,
+}
+
+impl Client {
+    /// A client that is shown hello first, and then what follows a place or a snapshot.
+    pub(super) fn new(attach: Attach, hello: &Frame, place: Result<Position, RequestId>) -> Self {
+        let Attach { client, extensions, is_own_only, to, link, room, .. } = attach;
+        let hello = Arc::new(hello_for(hello, &extensions));
+        Self {
+            id: client,
+            is_own_only,
+            to,
+            link,
+            room,
+            first: VecDeque::from([hello]),
+            place: place.map_or_else(Place::Awaits, Place::At),
+            extensions,
+            open: HashSet::new(),
+            ended: HashSet::new(),
+            closing: None,
+            is_behind: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// Whether it waits for the snapshot that this request asked for.
+    pub(super) fn awaits(&self, request: &str) -> bool {
+        matches!(&self.place, Place::Awaits(id) if id.as_str() == request)
+    }
+
+    /// Its stream does not take the frames as fast as they come.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Whether the engine need not wait for it.
+    pub(super) fn keeps_up(&self, end: Position) -> bool {
+        match &self.place {
+            Place::Awaits(_) => !self.is_behind,
+            Place::At(at) => end.0.saturating_sub(at.0) < LAG_FRAMES_MAX,
+        }
+    }
+
+    /// It will send no more requests.
+    pub(super) fn half_close(&mut self) {
+        self.closing.get_or_insert(Closing::HalfClosed);
+    }
+
+    /// It wants to end as soon as its requests have ended.
+    pub(super) fn shut_down(&mut self, request: RequestId) {
+        self.open.remove(&request);
+        match &mut self.closing {
+            Some(Closing::Shutdown(requests)) => requests.push(request),
+            closing @ (None | Some(Closing::HalfClosed)) => {
+                *closing = Some(Closing::Shutdown(vec![request]));
+            }
+        }
+    }
+
+    /// Whether it has said that it ends, so that prompts are refused.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        matches!(self.closing, Some(Closing::Shutdown(_)))
+    }
+
+    /// It has sent a request, whose done it is owed.
+    pub(super) fn asked(&mut self, request: &RequestId, extensions: BTreeSet<Extension>) {
+        self.extensions.extend(extensions);
+        if !self.open.insert(request.clone()) {
+            // One done answers both.
+            self.room.add_permits(1);
+        }
+    }
+
+    /// It has sent a request again that has no done yet, and whose first frame stands there.
+    pub(super) fn asked_while_open(
+        &mut self,
+        request: &RequestId,
+        first: Position,
+        log: &FrameLog,
+    ) {
+        let is_new = !self.open.contains(request);
+        self.asked(request, BTreeSet::new());
+        if self.is_own_only && is_new && log.has(first) {
+            self.place = Place::At(first);
+        }
+    }
+
+    /// It has sent a request again that has ended.
+    pub(super) fn asked_again(
+        &mut self,
+        request: &RequestId,
+        (first, last): (Position, &[Arc<Frame>]),
+        log: &FrameLog,
+    ) {
+        if self.ended.contains(request.as_str()) {
+            self.room.add_permits(1);
+            return;
+        }
+        self.open.insert(request.clone());
+        if self.is_own_only && log.has(first) {
+            self.place = Place::At(first);
+            return;
+        }
+        let is_coming = match &self.place {
+            Place::At(at) => log.has_done(*at, request.as_str(), self.id),
+            Place::Awaits(_) => false,
+        };
+        if !is_coming {
+            self.first.extend(last.iter().cloned());
+        }
+    }
+
+    /// It is told this, and nothing else of it.
+    pub(super) fn tell(&mut self, frame: Frame) {
+        self.first.push_back(Arc::new(frame));
+    }
+
+    /// The snapshot that it waits for, after which frames follow from `next` on.
+    pub(super) fn snapshot(&mut self, mut frame: Frame, next: Position, requests: &Requests) {
+        frame.request_id.clear();
+        self.first.push_back(Arc::new(frame));
+        self.place = Place::At(next);
+        // What it has missed while it was too slow.
+        let missed = self.open.iter().filter_map(|id| requests.last(id.as_str()));
+        self.first.extend(missed.flatten().cloned());
+    }
+
+    /// It waits for the snapshot of this request.
+    pub(super) fn await_snapshot(&mut self, request: RequestId) {
+        self.place = Place::Awaits(request);
+    }
+
+    /// Gives it what its stream takes.
+    pub(super) fn serve(&mut self, log: &FrameLog, session: &SessionId) -> Served {
+        self.is_behind = false;
+        loop {
+            if let Some(frame) = self.first.front().map(Arc::clone) {
+                match self.give(&frame) {
+                    Some(true) => drop(self.first.pop_front()),
+                    Some(false) => return Served::Yes,
+                    None => return Served::Over,
+                }
+                continue;
+            }
+            let Place::At(at) = self.place else { return self.rest() };
+            if !log.has(at) {
+                return Served::NeedsSnapshot;
+            }
+            let Some(logged) = log.get(at) else { return self.end(session) };
+            if logged.is_for(self.id) {
+                match self.give(&logged.frame) {
+                    Some(true) => {}
+                    Some(false) => return Served::Yes,
+                    None => return Served::Over,
+                }
+            }
+            self.place = Place::At(Position(at.0 + 1));
+        }
+    }
+
+    /// Nothing is left to show: it ends if it wanted that.
+    fn end(&mut self, session: &SessionId) -> Served {
+        if self.to.is_closed() {
+            return Served::Over;
+        }
+        if !self.open.is_empty() {
+            return Served::Yes;
+        }
+        match self.closing.take() {
+            None => Served::Yes,
+            Some(Closing::HalfClosed) => Served::Over,
+            Some(Closing::Shutdown(requests)) => {
+                self.closing = Some(Closing::HalfClosed);
+                let done = |id| wire::frame(session, Some(id), wire::done(Done::Shutdown));
+                self.first.extend(requests.iter().map(|id| Arc::new(done(id))));
+                // A client that has waited for a shutdown reads.
+                while let Some(frame) = self.first.front().map(Arc::clone) {
+                    match self.give(&frame) {
+                        Some(true) => drop(self.first.pop_front()),
+                        Some(false) => return Served::Yes,
+                        None => return Served::Over,
+                    }
+                }
+                Served::Over
+            }
+        }
+    }
+
+    fn rest(&self) -> Served {
+        if self.to.is_closed() { Served::Over } else { Served::Yes }
+    }
+
+    /// Gives a frame, as far as the client may see it; false if its stream is full, `None` if it has gone.
+    fn give(&mut self, frame: &Arc<Frame>) -> Option<bool> {
+        let is_hello = matches!(frame.frame, Some(Body::Hello(_)));
+        if self.is_own_only && !is_hello && !self.is_own(frame) {
+            return Some(true);
+        }
+        let Some(shown) = visible(frame, &self.extensions) else { return Some(true) };
+        let shown = match shown {
+            std::borrow::Cow::Borrowed(_) => Arc::clone(frame),
+            std::borrow::Cow::Owned(shown) => Arc::new(shown),
+        };
+        let sent = self.to.try_send(shown).or_else(|error| match error {
+            TrySendError::Full(shown) => {
+                // It may have been emptied before that was noted.
+                self.link.is_awaited.store(true, Ordering::Release);
+                self.to.try_send(shown)
+            }
+            TrySendError::Closed(shown) => Err(TrySendError::Closed(shown)),
+        });
+        match sent {
+            Ok(()) => {
+                self.given(frame);
+                Some(true)
+            }
+            Err(TrySendError::Full(_)) => {
+                self.is_behind = true;
+                Some(false)
+            }
+            Err(TrySendError::Closed(_)) => None,
+        }
+    }
+
+    fn is_own(&self, frame: &Frame) -> bool {
+        self.open.iter().any(|id| id.as_str() == frame.request_id)
+    }
+
+    fn given(&mut self, frame: &Frame) {
+        if let Some(Body::Done(_)) = frame.frame {
+            let is_own = |id: &RequestId| id.as_str() == frame.request_id;
+            if let Some(id) = self.open.iter().find(|id| is_own(id)).cloned() {
+                self.open.remove(&id);
+                self.room.add_permits(1);
+            }
+            if self.ended.len() >= OPEN_MAX * 4 {
+                self.ended.clear();
+            }
+            self.ended.insert(frame.request_id.clone());
+        }
+    }
+
+    /// Ends its stream.
+    pub(super) fn end_with(&self, outcome: Result<(), Refusal>) {
+        self.link.end(outcome);
+    }
+}
+
+/// `hello`, with the extensions of the client.
+fn hello_for(hello: &Frame, extensions: &BTreeSet<Extension>) -> Frame {
+    let mut hello = hello.clone();
+    if let Some(Body::Hello(HelloFrame { capabilities, .. })) = &mut hello.frame {
+        for extension in extensions {
+            let word = extension.as_str();
+            if !capabilities.iter().any(|it| it == word) {
+                capabilities.push(word.to_owned());
+            }
+        }
+    }
+    hello
+}

@@ -1,0 +1,332 @@
+//! The same conversations over plain HTTP, for scripts and browsers: request lines in, frames out, as JSON
+//! Lines or as server-sent events.
+
+use super::attached::{Attached, Shown};
+use super::auth::Caller;
+use super::client::{Past, Refusal, RefusalKind};
+use super::metrics;
+use super::node::{Key, Node, Wanted};
+use super::rpc::{extensions, info};
+use super::stored;
+use crate::protocol::any::read_message;
+use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::json;
+use crate::protocol::proto::fleet::{ListRequest, Session};
+use crate::protocol::proto::rpc::RpcRequestLine;
+use crate::protocol::wire::Frame;
+use crate::store::OpenMode;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// The type of a stream of JSON Lines.
+const LINES: &str = "application/x-ndjson";
+
+/// The type of server-sent events.
+const EVENTS: &str = "text/event-stream";
+
+/// The routes.
+pub(super) fn router(node: &Arc<Node>) -> Router {
+    Router::new()
+        .route("/v1/sessions", get(list))
+        .route("/v1/sessions/{id}", get(one).delete(delete))
+        .route("/v1/sessions/{id}/requests", post(requests))
+        .route("/v1/sessions/{id}/events", get(events))
+        .route("/v1/sessions/{id}/export", get(export))
+        .route("/v1/info", get(about))
+        .route("/metrics", get(async |State(node): OfNode| metrics::text(&node)))
+        .with_state(Arc::clone(node))
+}
+
+/// Whether a load balancer may bring new clients: the route for that.
+pub(super) fn readiness(node: &Arc<Node>) -> Router {
+    Router::new().route("/health/ready", get(ready)).with_state(Arc::clone(node))
+}
+
+type OfNode = State<Arc<Node>>;
+
+/// What an address may say of a client.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    /// Show the events after this one.
+    since: Option<u64>,
+    /// Names of extensions, with commas between them.
+    extensions: String,
+    /// `either`, `create` or `resume`.
+    opening: Option<String>,
+    /// `lines` or `sse`.
+    format: Option<String>,
+    page_size: u32,
+    page_token: String,
+}
+
+impl Options {
+    fn wanted(&self, id: &str, past: Past, is_own_only: bool) -> Result<Wanted, Refusal> {
+        let invalid = |why: String| Refusal::new(RefusalKind::Invalid, why);
+        let mode = match self.opening.as_deref() {
+            None | Some("either") => OpenMode::Either,
+            Some("create") => OpenMode::New,
+            Some("resume") => OpenMode::Resume,
+            Some(other) => {
+                let why = format!("opening={other:?}: write either, create or resume");
+                return Err(invalid(why));
+            }
+        };
+        let names = self.extensions.split(',').map(str::trim).filter(|it| !it.is_empty());
+        let extensions = extensions(names)?;
+        Ok(Wanted { session: Some(session(id)?), mode, extensions, past, is_own_only })
+    }
+}
+
+fn session(id: &str) -> Result<SessionId, Refusal> {
+    let invalid = |why: String| Refusal::new(RefusalKind::Invalid, why);
+    let id = SessionId::parse(id).map_err(|error| invalid(format!("the id: {error}")))?;
+    id.ok_or_else(|| invalid("the id of the conversation is blank; name one".to_owned()))
+}
+
+fn key(caller: &Caller, id: &str) -> Result<Key, Refusal> {
+    Ok(Key { namespace: caller.tenant.clone(), session: session(id)? })
+}
+
+/// Answers the request lines of a body with the frames of these requests.
+async fn requests(
+    State(node): OfNode,
+    caller: Extension<Caller>,
+    Path(id): Path<String>,
+    Query(options): Query<Options>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let Ok(body) = to_bytes(body, node.services.request_bytes_max).await else {
+        let why = format!(
+            "the body was cut off, or has more than {} bytes (--max-request-bytes); send less",
+            node.services.request_bytes_max
+        );
+        return Err(Refusal::new(RefusalKind::Exhausted, why));
+    };
+    let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let lines: Vec<RpcRequestLine> = lines.map(request).collect::<Result<_, _>>()?;
+    if lines.is_empty() {
+        let why = "the body has no request; send one JSON object a line, as in {\"submit\":{\"prompt\":\"hello\"}}";
+        return Err(Refusal::new(RefusalKind::Invalid, why));
+    }
+    let wanted = options.wanted(&id, Past::Nothing, true)?;
+    let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    tokio::spawn(async move {
+        for line in lines {
+            asker.send(line).await;
+        }
+        asker.close().await;
+    });
+    Ok(Form::of(&options, &headers)?.response(None, frames))
+}
+
+/// Reads a request line. Of a body with one that is none nothing is run.
+fn request(line: &[u8]) -> Result<RpcRequestLine, Refusal> {
+    let text = std::str::from_utf8(line).map_err(|error| error.to_string());
+    let read = text.and_then(|text| read_message(text).map_err(|error| error.to_string()));
+    read.map_err(|why| {
+        let why = format!(
+            "a line of the body is not a request in protobuf JSON, so nothing was run: {why}"
+        );
+        Refusal::new(RefusalKind::Invalid, why)
+    })
+}
+
+/// Shows a conversation to a client that only reads.
+async fn events(
+    State(node): OfNode,
+    caller: Extension<Caller>,
+    Path(id): Path<String>,
+    Query(options): Query<Options>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    // What a browser sends when it connects again.
+    let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
+    let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
+    let form = Form::of(&options, &headers)?;
+    let Attached { hello, frames, .. } =
+        node.attach(&caller, options.wanted(&id, past, false)?).await?;
+    Ok(form.response(Some(hello), frames))
+}
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Lines,
+    Events,
+}
+
+impl Form {
+    fn of(options: &Options, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let accepted = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
+        match options.format.as_deref() {
+            Some("lines") => Ok(Self::Lines),
+            Some("sse") => Ok(Self::Events),
+            None if accepted.is_some_and(|it| it.contains(EVENTS)) => Ok(Self::Events),
+            None => Ok(Self::Lines),
+            Some(other) => {
+                let why = format!("format={other:?}: write lines or sse");
+                Err(Refusal::new(RefusalKind::Invalid, why))
+            }
+        }
+    }
+
+    fn response(self, hello: Option<Arc<Frame>>, frames: Shown) -> Response {
+        let content = match self {
+            Self::Lines => LINES,
+            Self::Events => EVENTS,
+        };
+        let first = stream::iter(hello.into_iter().map(Ok));
+        let body = first.chain(frames).map(move |given| {
+            Ok::<_, Infallible>(match given {
+                Ok(frame) => self.frame(&frame),
+                Err(refusal) => self.refusal(&refusal),
+            })
+        });
+        let headers = [(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, "no-store")];
+        (headers, Body::from_stream(body)).into_response()
+    }
+
+    fn frame(self, frame: &Frame) -> Bytes {
+        let mut line = Vec::new();
+        if self == Self::Events {
+            if let Some(at) = super::frame_log::ordinal(frame) {
+                line.extend_from_slice(format!("id: {}\n", at.0).as_bytes());
+            }
+            line.extend_from_slice(b"data: ");
+        }
+        if let Err(error) = json::write_line(frame, &mut line) {
+            tracing::error!(%error, "a frame has no JSON; please report it");
+            return Bytes::new();
+        }
+        if self == Self::Events {
+            line.push(b'\n');
+        }
+        line.into()
+    }
+
+    /// Why a stream ends, as its last line: no frame has that.
+    fn refusal(self, refusal: &Refusal) -> Bytes {
+        let error = error(refusal);
+        match self {
+            Self::Lines => format!("{error}\n"),
+            Self::Events => format!("event: end\ndata: {error}\n\n"),
+        }
+        .into()
+    }
+}
+
+async fn list(
+    State(node): OfNode,
+    caller: Extension<Caller>,
+    Query(options): Query<Options>,
+) -> Result<Response, Refusal> {
+    let Options { page_size, page_token, .. } = options;
+    let page = stored::list(&node, &caller, ListRequest { page_size, page_token }).await?;
+    let sessions: Vec<_> = page.sessions.iter().map(shown).collect();
+    let mut answer = json!({ "sessions": sessions });
+    if !page.next_page_token.is_empty() {
+        answer["nextPageToken"] = json!(page.next_page_token);
+    }
+    Ok(document(&answer))
+}
+
+async fn one(
+    State(node): OfNode,
+    caller: Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    Ok(document(&shown(&stored::get(&node, key(&caller, &id)?).await?)))
+}
+
+async fn delete(
+    State(node): OfNode,
+    caller: Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    stored::delete(&node, key(&caller, &id)?, false).await?;
+    Ok(document(&json!({})))
+}
+
+async fn export(
+    State(node): OfNode,
+    caller: Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let frames = stored::export(&node, key(&caller, &id)?).await?;
+    let lines: Vec<u8> = frames.iter().flat_map(|frame| Form::Lines.frame(frame)).collect();
+    Ok(([(header::CONTENT_TYPE, LINES)], lines).into_response())
+}
+
+async fn ready(State(node): OfNode) -> Response {
+    match node.is_draining() {
+        false => "ok\n".into_response(),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
+    }
+}
+
+async fn about(State(node): OfNode) -> Response {
+    let info = info(&node);
+    document(&json!({
+        "server": info.server, "version": info.version, "protocol": info.protocol,
+        "conversations": info.conversations, "runs": info.runs, "clients": info.clients,
+        "draining": info.draining,
+    }))
+}
+
+fn shown(session: &Session) -> Value {
+    json!({
+        "sessionId": session.session_id, "title": session.title, "turns": session.turns,
+        // 64-bit integers are strings in protobuf's JSON.
+        "bytes": session.bytes.to_string(), "createdMs": session.created_ms.to_string(),
+        "updatedMs": session.updated_ms.to_string(),
+    })
+}
+
+fn document(value: &Value) -> Response {
+    let text = format!("{value}\n");
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn error(refusal: &Refusal) -> Value {
+    json!({ "refused": { "code": word(refusal.kind), "message": refusal.message } })
+}
+
+fn word(kind: RefusalKind) -> &'static str {
+    match kind {
+        RefusalKind::Invalid => "invalid_argument",
+        RefusalKind::NotFound => "not_found",
+        RefusalKind::Exists => "already_exists",
+        RefusalKind::Locked => "locked",
+        RefusalKind::Exhausted => "resource_exhausted",
+        RefusalKind::Unavailable | RefusalKind::Ending => "unavailable",
+        RefusalKind::Failed => "failed",
+        RefusalKind::Internal => "internal",
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = match self.kind {
+            RefusalKind::Invalid => StatusCode::BAD_REQUEST,
+            RefusalKind::NotFound => StatusCode::NOT_FOUND,
+            RefusalKind::Exists | RefusalKind::Locked => StatusCode::CONFLICT,
+            RefusalKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
+            RefusalKind::Unavailable | RefusalKind::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            RefusalKind::Failed | RefusalKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        (status, document(&error(&self))).into_response()
+    }
+}

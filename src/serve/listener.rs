@@ -1,0 +1,285 @@
+//! Accepts the connections of a node, serves gRPC and HTTP on them, and ends the node: first it takes no new
+//! conversations, then the runs have their time, and then it ends whatever is left.
+
+use super::auth::{Fingerprint, fingerprint};
+use super::http;
+use super::node::Node;
+use super::rpc::Rpc;
+use super::services::Services;
+use super::tls::Certificates;
+use crate::protocol::proto::fleet::DESCRIPTORS;
+use crate::protocol::proto::fleet::fleet_server::FleetServer;
+use crate::session::{ExitCode, Signal};
+use crate::store::{HEARTBEAT_MAX, StorePlace, advertise};
+use crate::transport::{Finish, Signals, Stdio};
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tonic::Status;
+use tonic::service::Routes;
+use tonic_health::ServingStatus;
+use tonic_health::server::{HealthReporter, health_reporter};
+
+/// Time after which a silent client is asked whether it is there, and for its answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_MAX: Duration = Duration::from_secs(10);
+
+/// Time for the head of a request.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// Streams of a connection.
+const STREAMS_MAX: u32 = 1024;
+
+/// Time before the next attempt to accept a connection after the system had no room for one.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Time between two looks at the clock, and between two that are a pause: the leases of a process are valid for
+/// longer.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = HEARTBEAT_MAX.saturating_sub(Duration::from_secs(3));
+
+/// The service of a node in health checks; the empty name is the node as a whole.
+const SERVICE: &str = "duologue.fleet.v1.Fleet";
+
+/// Serves clients until a signal ends the process.
+pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Services) -> Finish {
+    let address = services.listen;
+    let finish = |code: ExitCode, complaint| Finish { status: code.number(), complaint };
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            let why = format!(
+                "--listen: {address} can't be listened on: {error}; name another address, or end what uses it"
+            );
+            return finish(ExitCode::Usage, Some(why));
+        }
+    };
+    let is_tls = services.certificates.is_some();
+    let address = match announce(&listener, is_tls, stdio.output) {
+        Ok(address) => address,
+        Err(error) => return finish(ExitCode::Internal, Some(error.to_string())),
+    };
+    if let Some(own) = &mut services.peers.own {
+        // The port that the system has chosen.
+        if let Some(host) = own.strip_suffix(":0") {
+            *own = format!("{host}:{}", address.port());
+        }
+        advertise(own.clone());
+    }
+    let node = Node::new(services);
+    let pauses = tokio::spawn(watch_pauses(Arc::clone(&node)));
+    let (health, router) = match router(&node).await {
+        Ok(made) => made,
+        Err(why) => return finish(ExitCode::Internal, Some(why)),
+    };
+    let (ending, is_ending) = watch::channel(false);
+    let (open, mut closed) = mpsc::channel::<Infallible>(1);
+    let connections = Connections { node: Arc::clone(&node), is_ending, _open: open };
+    let accepting = tokio::spawn(accept(listener, router, connections));
+    let signal = loop {
+        match signals.next().await {
+            Signal::Hangup => reload(&node),
+            signal => break signal,
+        }
+    };
+    tracing::info!(%signal, "the node takes no more conversations and ends after its runs");
+    tokio::select! {
+        biased;
+        // A second one does not wait for anything.
+        _ = signals.next() => {}
+        () = async {
+            set_not_ready(&health).await;
+            ending.send_replace(true);
+            node.drain().await;
+            accepting.abort();
+            // The last frames of the streams: no connection is left once this channel is closed.
+            timeout(node.services.times.flush, closed.recv()).await.ok();
+        } => {}
+    }
+    pauses.abort();
+    finish(ExitCode::Ok, None)
+}
+
+/// Reads what may have been renewed: the tenants, and the certificates. What can't be read stays as it was.
+fn reload(node: &Node) {
+    let Services { authority, certificates, .. } = &node.services;
+    let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
+    match authority.reload().and(certificates) {
+        Ok(()) => tracing::info!("the tenants and certificates were read again"),
+        Err(error) => {
+            tracing::error!("not all was read again, and the node goes on as before: {error:#}")
+        }
+    }
+}
+
+/// Notices that the process did not run for so long that other nodes may have taken its conversations.
+async fn watch_pauses(node: Arc<Node>) {
+    let is_shared = |place: &StorePlace| matches!(place, StorePlace::Postgres(_));
+    if !node.services.places.iter().any(is_shared) {
+        return;
+    }
+    loop {
+        let before = Instant::now();
+        sleep(LOOK_INTERVAL).await;
+        if before.elapsed() > PAUSE_MAX {
+            tracing::warn!("the process was stopped for a while, and lets go of its conversations");
+            node.was_paused().await;
+        }
+    }
+}
+
+/// Writes the address that is listened on to standard output, for whoever has started the process.
+fn announce(listener: &TcpListener, is_tls: bool, mut output: File) -> io::Result<SocketAddr> {
+    let address = listener.local_addr()?;
+    let scheme = if is_tls { "https" } else { "http" };
+    if let Err(error) = output.write_all(format!("listening on {scheme}://{address}\n").as_bytes())
+    {
+        tracing::debug!(%error, "nobody reads the address that is listened on");
+    }
+    Ok(address)
+}
+
+async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
+    let (health, checked) = health_reporter();
+    health.set_service_status(SERVICE, ServingStatus::Serving).await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|error| error.to_string())?;
+    let fleet = FleetServer::new(Rpc { node: Arc::clone(node) })
+        .max_decoding_message_size(node.services.request_bytes_max);
+    let routes = Routes::new(fleet).add_service(checked).add_service(reflection);
+    let router = routes.into_axum_router().merge(http::router(node));
+    let router = router.layer(middleware::from_fn_with_state(Arc::clone(node), authenticate));
+    // Whoever watches a node has no token.
+    let watched = Router::new().route("/health/live", get(async || "ok\n"));
+    Ok((health, router.merge(watched).merge(http::readiness(node))))
+}
+
+/// Lets through who is served.
+async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next: Next) -> Response {
+    let certificate = request.extensions().get::<Certificate>().map(|it| it.0);
+    let caller = node.services.authority.caller(request.headers(), request.uri(), certificate);
+    match caller {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(why) => {
+            let kind = request.headers().get(header::CONTENT_TYPE);
+            let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+            match is_grpc {
+                true => Status::unauthenticated(why).into_http(),
+                false => (StatusCode::UNAUTHORIZED, format!("{why}\n")).into_response(),
+            }
+        }
+    }
+}
+
+/// The hash of the certificate that a client has shown.
+#[derive(Clone, Copy)]
+struct Certificate(Fingerprint);
+
+/// What the connections of a node have in common.
+#[derive(Clone)]
+struct Connections {
+    node: Arc<Node>,
+    /// The node is about to end.
+    is_ending: watch::Receiver<bool>,
+    /// Dropped with each of them.
+    _open: mpsc::Sender<Infallible>,
+}
+
+async fn accept(listener: TcpListener, router: Router, connections: Connections) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(connect(stream, router.clone(), connections.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection, over TLS if the node has certificates.
+async fn connect(stream: TcpStream, router: Router, connections: Connections) {
+    // Frames are small, and each is to arrive at once.
+    stream.set_nodelay(true).ok();
+    let Some(certificates) = &connections.node.services.certificates else {
+        return speak(stream, router, connections).await;
+    };
+    match timeout(HEAD_MAX, certificates.acceptor().accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let shown = shown.map(|certificate| Certificate(fingerprint(certificate)));
+            let router = match shown {
+                None => router,
+                Some(certificate) => router.layer(Extension(certificate)),
+            };
+            speak(stream, router, connections).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS that can be used"),
+        Err(_) => tracing::debug!("a connection without TLS that can be used: it took too long"),
+    }
+}
+
+/// One that is open when the node is about to end is told to make no more requests here.
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static + Send,
+    router: Router,
+    mut connections: Connections,
+) {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_MAX)
+        .max_concurrent_streams(STREAMS_MAX);
+    let service = TowerToHyperService::new(router);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = ending(&mut connections.is_ending) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection was lost");
+    }
+}
+
+/// Waits until the node is about to end.
+async fn ending(is_ending: &mut watch::Receiver<bool>) {
+    // It has ended if nobody can say so any more.
+    is_ending.wait_for(|is_ending| *is_ending).await.map(drop).ok();
+}
+
+async fn set_not_ready(health: &HealthReporter) {
+    health.set_service_status(SERVICE, ServingStatus::NotServing).await;
+    health.set_service_status("", ServingStatus::NotServing).await;
+}

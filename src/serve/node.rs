@@ -1,0 +1,405 @@
+//! The conversations that are open in this process, and how clients come to them: to one that is in memory, to one
+//! that is opened for them, or to one that another node of the fleet holds.
+
+use super::attached::{Asker, Attached, Shown};
+use super::auth::Caller;
+use super::client::{Attach, ClientId, Frames, OPEN_MAX, Past, Refusal, RefusalKind};
+use super::conversation::{Conversation, Counts, Mail, Opened};
+use super::peers::Peers;
+use super::services::{Opening, Services};
+use crate::host::HostSettings;
+use crate::protocol::command::Extension;
+use crate::protocol::id::{Ids, SessionId};
+use crate::store::{Namespace, OpenMode};
+use crate::support::threads;
+use futures_util::StreamExt;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+/// Messages that wait for a conversation.
+const MAIL_MAX: usize = 64;
+
+/// How long a conversation is asked for that is leaving memory, or whose node does not answer: longer than the
+/// leases of a node that has died are valid.
+const TAKE_OVER_MAX: Duration = Duration::from_secs(15);
+
+/// Time between two attempts.
+const ATTEMPT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The conversations of this process.
+pub(super) struct Node {
+    pub(super) services: Services,
+    pub(super) counts: Arc<Counts>,
+    pub(super) peers: Peers,
+    held: Mutex<All>,
+    /// Runs that the node may still begin.
+    runs: Arc<Semaphore>,
+    is_draining: AtomicBool,
+    /// Notified when a conversation has ended.
+    ended: Notify,
+}
+
+/// A conversation of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) namespace: Namespace,
+    pub(super) session: SessionId,
+}
+
+/// The conversations, and what tenants have of them.
+#[derive(Debug, Default)]
+struct All {
+    held: HashMap<Key, Held>,
+    tenants: HashMap<Namespace, Tenant>,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    conversations: usize,
+    /// Runs that it may still begin.
+    runs: Arc<Semaphore>,
+}
+
+/// The way to a conversation.
+#[derive(Clone, Debug)]
+struct Held {
+    mail: mpsc::Sender<Mail>,
+    room: Arc<Notify>,
+    /// Closed once it has ended and is not held any more.
+    ended: watch::Receiver<()>,
+}
+
+/// What a client wants.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// `None`: a new conversation.
+    pub(super) session: Option<SessionId>,
+    pub(super) mode: OpenMode,
+    pub(super) extensions: BTreeSet<Extension>,
+    pub(super) past: Past,
+    pub(super) is_own_only: bool,
+}
+
+impl Node {
+    pub(super) fn new(services: Services) -> Arc<Self> {
+        let (counts, held, is_draining, ended) = Default::default();
+        let peers = Peers::new(services.peers.clone());
+        let runs = Arc::new(Semaphore::new(services.limits.runs));
+        Arc::new(Self { services, counts, peers, held, runs, is_draining, ended })
+    }
+
+    /// Attaches a client to a conversation, which is opened if it is not in memory, here or at another node.
+    pub(super) async fn attach(
+        self: &Arc<Self>,
+        caller: &Caller,
+        mut wanted: Wanted,
+    ) -> Result<Attached, Refusal> {
+        if wanted.session.is_none() && wanted.mode == OpenMode::Resume {
+            let why = "a conversation that goes on needs its id; name it, or begin one";
+            return Err(Refusal::new(RefusalKind::Invalid, why));
+        }
+        let session = wanted.session.take();
+        let session = session.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
+        let key = Key { namespace: caller.tenant.clone(), session };
+        self.check(&key)?;
+        let attached = self.attach_to(key, caller.is_node, &wanted).await;
+        match &attached {
+            Ok(_) => &self.counts.attached_total,
+            Err(_) => &self.counts.refused_total,
+        }
+        .fetch_add(1, Ordering::Relaxed);
+        attached
+    }
+
+    /// Checks that an id is none that only the store has.
+    pub(super) fn check(&self, key: &Key) -> Result<(), Refusal> {
+        if key.namespace.shown(key.namespace.stored(&key.session).as_str()).is_some() {
+            return Ok(());
+        }
+        let why = "the id of a conversation does not begin with \"tenant:\"; choose another one";
+        Err(Refusal::new(RefusalKind::Invalid, why))
+    }
+
+    async fn attach_to(
+        self: &Arc<Self>,
+        key: Key,
+        is_forwarded: bool,
+        wanted: &Wanted,
+    ) -> Result<Attached, Refusal> {
+        let until = Instant::now() + TAKE_OVER_MAX;
+        loop {
+            let refusal = match self.attach_here(&key, is_forwarded, wanted).await {
+                Err(refusal) if is_forwarded => return Err(refusal),
+                Err(refusal) => refusal,
+                attached => return attached,
+            };
+            let refusal = match (refusal.kind, refusal.holder.as_deref()) {
+                (RefusalKind::Locked, Some(holder)) if self.peers.is_fleet() => {
+                    match self.attach_there(holder, &key, wanted).await {
+                        // It has just let go of it, or is gone.
+                        Err(there)
+                            if matches!(
+                                there.kind,
+                                RefusalKind::Locked | RefusalKind::Unavailable
+                            ) =>
+                        {
+                            there
+                        }
+                        attached => return attached,
+                    }
+                }
+                (RefusalKind::Ending, _) => Refusal::unavailable(refusal.message),
+                (_, _) => return Err(refusal),
+            };
+            if Instant::now() >= until {
+                return Err(refusal);
+            }
+            sleep(ATTEMPT_INTERVAL).await;
+        }
+    }
+
+    /// Attaches a client to a conversation that another node holds.
+    async fn attach_there(
+        &self,
+        holder: &str,
+        key: &Key,
+        wanted: &Wanted,
+    ) -> Result<Attached, Refusal> {
+        if self.peers.is_own(holder) {
+            return Err(Refusal::unavailable("the conversation leaves memory; attach again"));
+        }
+        let remote = self.peers.attach(holder, &key.namespace, (&key.session, wanted)).await?;
+        self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
+        let (hello, frames, requests) = remote.into_parts();
+        let frames = Shown::There(Box::new(frames));
+        Ok(Attached { hello, frames, asker: Asker::there(requests) })
+    }
+
+    /// Attaches a client to a conversation in this process; one that another node has passed on is not opened.
+    async fn attach_here(
+        self: &Arc<Self>,
+        key: &Key,
+        is_forwarded: bool,
+        wanted: &Wanted,
+    ) -> Result<Attached, Refusal> {
+        let mut held = self.hold(key, wanted.mode, is_forwarded)?;
+        let (client, (to, mut frames)) = (ClientId::fresh(), Frames::new(Arc::clone(&held.room)));
+        let room = Arc::new(Semaphore::new(OPEN_MAX));
+        let attach = Attach {
+            client,
+            extensions: wanted.extensions.clone(),
+            past: wanted.past,
+            is_own_only: wanted.is_own_only,
+            to,
+            link: frames.link(),
+            room: Arc::clone(&room),
+            creates: wanted.mode == OpenMode::New,
+        };
+        let first = match held.mail.send(Mail::Attach(Box::new(attach))).await {
+            Ok(()) => frames.next().await,
+            Err(_) => None,
+        };
+        match first {
+            Some(Ok(hello)) => {
+                let asker = Asker::here(client, held.mail, room);
+                Ok(Attached { hello, frames: Shown::Here(frames), asker })
+            }
+            Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
+            Some(Err(_)) | None => {
+                // Until it has released the session in the store.
+                held.ended.changed().await.ok();
+                let why = "the conversation leaves memory; attach again";
+                Err(Refusal::new(RefusalKind::Ending, why))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to a conversation, which is opened if it is not.
+    fn hold(
+        self: &Arc<Self>,
+        key: &Key,
+        mode: OpenMode,
+        is_forwarded: bool,
+    ) -> Result<Held, Refusal> {
+        let mut all = self.lock();
+        if let Some(held) = all.held.get(key) {
+            return Ok(held.clone());
+        }
+        if is_forwarded {
+            return Err(Refusal::new(
+                RefusalKind::Locked,
+                "this node does not hold the conversation",
+            ));
+        }
+        self.check_room(&all, key, mode)?;
+        let (mail, to_read) = mpsc::channel(MAIL_MAX);
+        let (ending, ended) = watch::channel(());
+        let held = Held { mail, room: Arc::default(), ended };
+        all.held.insert(key.clone(), held.clone());
+        let tenant = all.tenants.entry(key.namespace.clone()).or_insert_with(|| Tenant {
+            conversations: 0,
+            runs: Arc::new(Semaphore::new(self.services.limits.tenant_runs)),
+        });
+        tenant.conversations += 1;
+        let runs = [Arc::clone(&self.runs), Arc::clone(&tenant.runs)];
+        drop(all);
+        let holding = Holding { node: Arc::clone(self), key: key.clone(), _ending: ending };
+        tokio::spawn(hold(holding, mode, to_read, (Arc::clone(&held.room), runs)));
+        Ok(held)
+    }
+
+    fn check_room(&self, all: &All, key: &Key, mode: OpenMode) -> Result<(), Refusal> {
+        let limits = &self.services.limits;
+        let own = all.tenants.get(&key.namespace).map_or(0, |tenant| tenant.conversations);
+        let (kind, why) = if self.is_draining() {
+            let why = "the node is about to end and takes no more conversations; attach again, at another node";
+            (RefusalKind::Unavailable, why)
+        } else if self.services.places.is_empty() && mode == OpenMode::Resume {
+            let why = "there is no such conversation in memory, and this node stores none (--store); begin one";
+            (RefusalKind::NotFound, why)
+        } else if all.held.len() >= limits.conversations {
+            let why = "the node holds as many conversations as it may (--max-conversations); try again later, or \
+                       at another node";
+            (RefusalKind::Exhausted, why)
+        } else if own >= limits.tenant_conversations {
+            let why = "the tenant has as many conversations open as it may (--tenant-conversations); leave some, \
+                       and try again later";
+            (RefusalKind::Exhausted, why)
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::new(kind, why))
+    }
+
+    /// Ends the conversations that other processes can take: this one was stopped for so long that they may
+    /// have.
+    pub(super) async fn was_paused(&self) {
+        let why =
+            "the node was stopped for a while and has let go of its conversations; attach again";
+        self.tell_all(|| Mail::Fail(Refusal::unavailable(why))).await;
+    }
+
+    pub(super) fn conversations(&self) -> usize {
+        self.lock().held.len()
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Ends all conversations: each after its run, and those that have not ended by then at once.
+    pub(super) async fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+        self.tell_all(|| Mail::HandOver).await;
+        let times = self.services.times;
+        if timeout(times.drain, self.emptied()).await.is_err() {
+            self.tell_all(|| Mail::Stop).await;
+            // What a store or a client takes.
+            timeout(times.flush, self.emptied()).await.ok();
+        }
+    }
+
+    async fn emptied(&self) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.conversations() == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    async fn tell_all(&self, mail: impl Fn() -> Mail) {
+        let all: Vec<_> = self.lock().held.values().map(|held| held.mail.clone()).collect();
+        for to in all {
+            // One whose mailbox is full is told when it has read what is in it.
+            let mail = mail();
+            if let Err(mpsc::error::TrySendError::Full(mail)) = to.try_send(mail) {
+                tokio::spawn(async move { to.send(mail).await.ok() });
+            }
+        }
+    }
+
+    /// Ends a conversation, if it is open, and waits until it has released its session.
+    pub(super) async fn end(&self, key: &Key, refusal: Refusal) {
+        let held = self.lock().held.get(key).cloned();
+        if let Some(mut held) = held {
+            held.mail.send(Mail::Fail(refusal)).await.ok();
+            held.ended.changed().await.ok();
+        }
+    }
+}
+
+/// A conversation that is held; not any more once this is dropped, also by a panic.
+struct Holding {
+    node: Arc<Node>,
+    key: Key,
+    _ending: watch::Sender<()>,
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        let mut all = self.node.lock();
+        all.held.remove(&self.key);
+        if let Some(tenant) = all.tenants.get_mut(&self.key.namespace) {
+            tenant.conversations -= 1;
+            if tenant.conversations == 0 {
+                all.tenants.remove(&self.key.namespace);
+            }
+        }
+        drop(all);
+        self.node.ended.notify_waiters();
+    }
+}
+
+/// Opens a conversation, and holds it to its end.
+async fn hold(
+    holding: Holding,
+    mode: OpenMode,
+    mut mail: mpsc::Receiver<Mail>,
+    (room, runs): (Arc<Notify>, [Arc<Semaphore>; 2]),
+) {
+    let Key { namespace, session } = holding.key.clone();
+    let opening = Opening { namespace, session: session.clone(), mode };
+    match settings(&holding.node, opening).await {
+        Ok(settings) => {
+            let node = &holding.node;
+            let (times, counts) = (node.services.times, Arc::clone(&node.counts));
+            let opened = Opened { session, settings, mail, room, runs, times, counts };
+            Box::pin(Conversation::new(opened).hold()).await;
+        }
+        Err(refusal) => {
+            mail.close();
+            while let Ok(mail) = mail.try_recv() {
+                if let Mail::Attach(attach) = mail {
+                    attach.link.end(Err(refusal.clone()));
+                }
+            }
+        }
+    }
+    drop(holding);
+}
+
+/// Makes the settings of a conversation in a thread, which may wait for a slow disk.
+async fn settings(node: &Node, opening: Opening) -> Result<HostSettings, Refusal> {
+    let (opener, (to, made)) = (Arc::clone(&node.services.opener), oneshot::channel());
+    let work = move || drop(to.send(opener(opening)));
+    let failed = |why: String| Refusal::new(RefusalKind::Failed, why);
+    threads::spawn("serve-open", work).map_err(|error| failed(error.to_string()))?;
+    let defect = || {
+        Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
+    };
+    let settings = made.await.map_err(|_| defect())?;
+    settings.map_err(|error| failed(format!("the conversation can't be opened: {error:#}")))
+}

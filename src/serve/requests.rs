@@ -1,0 +1,212 @@
+//! The requests that a conversation has seen since it is in memory, by which one that is sent again is not
+//! run again, and by which frames go to those whom they are for. Pure.
+
+use super::client::ClientId;
+use super::frame_log::{Audience, Position};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::Frame;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Requests that have ended and are remembered, the newest ones.
+const ENDED_MAX: usize = 256;
+
+/// Bytes of their errors that are remembered.
+const ENDED_BYTES_MAX: usize = 256 * 1024;
+
+/// What is known of a request that arrives.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// Nothing: it is to be handled.
+    No,
+    /// It has this id, and asks for something else.
+    Other,
+    /// It has no done yet. Its frames go to who has sent it last.
+    Open {
+        /// Where its first frame stands.
+        first: Position,
+    },
+    /// It has ended.
+    Ended {
+        /// Where its first frame stands.
+        first: Position,
+        /// Its error, if it had one, and its done.
+        last: Vec<Arc<Frame>>,
+    },
+}
+
+/// The requests of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    known: HashMap<String, Known>,
+    ended: VecDeque<String>,
+    ended_bytes: usize,
+    open: usize,
+    runs: usize,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Hash of what it asks for.
+    content: u64,
+    first: Position,
+    client: ClientId,
+    /// It has started a run, which all clients see.
+    has_run: bool,
+    /// Its error and its done.
+    last: Vec<Arc<Frame>>,
+    is_open: bool,
+}
+
+impl Requests {
+    /// Notes a request of a client, whose first frame will stand at `at` if it is new.
+    pub(super) fn arrived(
+        &mut self,
+        client: ClientId,
+        id: &str,
+        content: u64,
+        at: Position,
+    ) -> Seen {
+        if let Some(known) = self.known.get_mut(id) {
+            if known.content != content {
+                return Seen::Other;
+            }
+            if known.is_open {
+                known.client = client;
+                return Seen::Open { first: known.first };
+            }
+            return Seen::Ended { first: known.first, last: known.last.clone() };
+        }
+        let (has_run, last) = Default::default();
+        let known = Known { content, first: at, client, has_run, last, is_open: true };
+        self.known.insert(id.to_owned(), known);
+        self.open += 1;
+        Seen::No
+    }
+
+    /// Has a request that has ended be handled once more: it is open again.
+    pub(super) fn reopen(&mut self, client: ClientId, id: &str, at: Position) {
+        let Some(known) = self.known.get_mut(id).filter(|known| !known.is_open) else { return };
+        (known.client, known.first, known.is_open) = (client, at, true);
+        known.has_run = false;
+        self.ended_bytes -= bytes(&std::mem::take(&mut known.last));
+        self.ended.retain(|ended| ended != id);
+        self.open += 1;
+    }
+
+    /// Notes a frame; says whom it is for.
+    pub(super) fn frame(&mut self, frame: &Arc<Frame>) -> Audience {
+        let Some(known) = self.known.get_mut(&frame.request_id) else { return Audience::All };
+        match &frame.frame {
+            Some(Body::UiEvent(_) | Body::BackendEvent(_)) => {
+                if known.is_open && !std::mem::replace(&mut known.has_run, true) {
+                    self.runs += 1;
+                }
+                return Audience::All;
+            }
+            Some(Body::Error(_)) => known.last.push(Arc::clone(frame)),
+            Some(Body::Done(_)) => known.last.push(Arc::clone(frame)),
+            Some(Body::Hello(_) | Body::Snapshot(_)) | None => {}
+        }
+        let audience = if known.has_run { Audience::All } else { Audience::One(known.client) };
+        if known.is_open && matches!(frame.frame, Some(Body::Done(_))) {
+            known.is_open = false;
+            self.open -= 1;
+            self.runs -= usize::from(known.has_run);
+            let is_refused = !known.has_run && known.last.len() > 1;
+            if is_refused {
+                // Nothing came of it, so that it may be sent again.
+                self.known.remove(&frame.request_id);
+                return audience;
+            }
+            self.ended_bytes += bytes(&known.last);
+            self.ended.push_back(frame.request_id.clone());
+            self.forget();
+        }
+        audience
+    }
+
+    /// The error and the done of a request that has ended.
+    pub(super) fn last(&self, id: &str) -> Option<&[Arc<Frame>]> {
+        self.known.get(id).filter(|known| !known.is_open).map(|known| &known.last[..])
+    }
+
+    /// Requests without a done.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Those of them that have started a run.
+    pub(super) fn runs(&self) -> usize {
+        self.runs
+    }
+
+    fn forget(&mut self) {
+        while self.ended.len() > ENDED_MAX || self.ended_bytes > ENDED_BYTES_MAX {
+            let Some(oldest) = self.ended.pop_front() else { return };
+            if let Some(known) = self.known.remove(&oldest) {
+                self.ended_bytes -= bytes(&known.last);
+            }
+        }
+    }
+}
+
+fn bytes(frames: &[Arc<Frame>]) -> usize {
+    use prost::Message;
+    frames.iter().map(|frame| frame.encoded_len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::rpc::{DoneFrame, UiEventFrame};
+
+    fn frame(request: &str, body: Body) -> Arc<Frame> {
+        Arc::new(Frame { request_id: request.to_owned(), frame: Some(body), ..Default::default() })
+    }
+
+    fn done(request: &str) -> Arc<Frame> {
+        frame(request, Body::Done(DoneFrame::default()))
+    }
+
+    #[test]
+    fn a_request_is_handled_once() {
+        let (one, other) = (ClientId(1), ClientId(2));
+        let mut requests = Requests::default();
+        let at = Position::default();
+        assert!(matches!(requests.arrived(one, "r", 7, at), Seen::No));
+        assert!(matches!(requests.arrived(other, "r", 8, at), Seen::Other));
+        assert!(matches!(requests.arrived(other, "r", 7, at), Seen::Open { .. }));
+        assert_eq!(requests.open(), 1);
+        assert_eq!(requests.frame(&done("r")), Audience::One(other), "who has sent it last");
+        assert_eq!(requests.open(), 0);
+        let Seen::Ended { last, .. } = requests.arrived(one, "r", 7, at) else { panic!("ended") };
+        assert_eq!(last, [done("r")]);
+        requests.reopen(one, "r", Position(9));
+        assert_eq!(requests.frame(&done("r")), Audience::One(one));
+    }
+
+    #[test]
+    fn all_see_a_run_and_one_an_answer() {
+        let mut requests = Requests::default();
+        let at = Position::default();
+        requests.arrived(ClientId(1), "run", 1, at);
+        requests.arrived(ClientId(1), "refused", 1, at);
+        let event = frame("run", Body::UiEvent(UiEventFrame::default()));
+        assert_eq!(requests.frame(&event), Audience::All);
+        assert_eq!(requests.frame(&done("run")), Audience::All);
+        assert_eq!(requests.frame(&done("refused")), Audience::One(ClientId(1)));
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let mut requests = Requests::default();
+        for number in 0..=ENDED_MAX {
+            let id = format!("r{number}");
+            requests.arrived(ClientId(1), &id, 1, Position::default());
+            requests.frame(&done(&id));
+        }
+        assert!(matches!(requests.arrived(ClientId(1), "r0", 1, Position::default()), Seen::No));
+        assert!(requests.last("r1").is_some());
+    }
+}

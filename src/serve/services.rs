@@ -1,0 +1,63 @@
+//! What the command line gives this front end: the settings of each conversation, and the rules of the node.
+
+use super::auth::Authority;
+use super::peers::PeerRules;
+use super::tls::Certificates;
+use crate::host::HostSettings;
+use crate::protocol::id::SessionId;
+use crate::store::Namespace;
+use crate::store::{Library, OpenMode, StorePlace};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes the settings of a conversation. May read files and stores.
+pub(crate) type Opener = Arc<dyn Fn(Opening) -> anyhow::Result<HostSettings> + Send + Sync>;
+
+/// What this front end needs of the others.
+pub(crate) struct Services {
+    pub(crate) listen: SocketAddr,
+    pub(crate) opener: Opener,
+    /// The stored conversations, if they are stored.
+    pub(crate) library: Option<Library>,
+    /// Where they are stored.
+    pub(crate) places: Vec<StorePlace>,
+    pub(crate) times: Times,
+    /// Bytes that a request may have.
+    pub(crate) request_bytes_max: usize,
+    pub(crate) limits: Limits,
+    pub(crate) authority: Authority,
+    /// `None`: without TLS.
+    pub(crate) certificates: Option<Certificates>,
+    pub(crate) peers: PeerRules,
+}
+
+/// How much a node, and each tenant of it, may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) conversations: usize,
+    pub(crate) runs: usize,
+    pub(crate) tenant_conversations: usize,
+    pub(crate) tenant_runs: usize,
+}
+
+/// A conversation that is to be opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) namespace: Namespace,
+    pub(crate) session: SessionId,
+    pub(crate) mode: OpenMode,
+}
+
+/// How long a node waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// For clients of a conversation that nobody uses, before it leaves memory.
+    pub(crate) idle: Duration,
+    /// For clients of a run, before that is stopped.
+    pub(crate) detached: Duration,
+    /// For runs when the node ends.
+    pub(crate) drain: Duration,
+    /// For clients that are given their last frames.
+    pub(crate) flush: Duration,
+}

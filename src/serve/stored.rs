@@ -1,0 +1,201 @@
+//! The stored conversations, for lists, exports, copies and deletions. In threads, as a store may be slow.
+
+use super::auth::Caller;
+use super::client::{Refusal, RefusalKind};
+use super::node::{Key, Node};
+use crate::protocol::id::{Ids, SessionId};
+use crate::protocol::proto::fleet::{ForkResponse, ListRequest, ListResponse, Session};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, Frame};
+use crate::store::{
+    Deleted, Library, Namespace, NotAdded, OpenMode, StoreSettings, Summary, add_session,
+};
+use crate::support::terminal::escape_control;
+use crate::support::threads;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+/// Sessions of a page of the list, and of one without a size.
+const PAGE_MAX: usize = 1000;
+const PAGE: usize = 100;
+
+/// Does `work` in a thread.
+async fn find<T: Send + 'static>(
+    node: &Node,
+    namespace: &Namespace,
+    work: impl FnOnce(Library) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let library = node.services.library.clone().ok_or_else(|| {
+        let why = "this node stores no conversations; start it with --store";
+        Refusal::new(RefusalKind::Failed, why)
+    })?;
+    let library = library.within(namespace.clone());
+    let (to, found) = oneshot::channel();
+    let work = move || drop(to.send(work(library)));
+    threads::spawn("serve-store", work).map_err(|error| failed(error.to_string()))?;
+    let defect = |_| {
+        Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
+    };
+    found.await.map_err(defect)?
+}
+
+fn failed(why: String) -> Refusal {
+    Refusal::new(RefusalKind::Failed, why)
+}
+
+fn not_found(session: &SessionId) -> Refusal {
+    let id = escape_control(session.as_str());
+    Refusal::new(
+        RefusalKind::NotFound,
+        format!("the session {id} is not in the store; list the sessions"),
+    )
+}
+
+/// A page of the list.
+pub(super) async fn list(
+    node: &Node,
+    caller: &Caller,
+    request: ListRequest,
+) -> Result<ListResponse, Refusal> {
+    let size = match usize::try_from(request.page_size).unwrap_or(PAGE_MAX) {
+        0 => PAGE,
+        size => size.min(PAGE_MAX),
+    };
+    find(node, &caller.tenant, move |library| {
+        let listing = library.sessions().map_err(failed)?;
+        for loss in &listing.losses {
+            tracing::warn!("not all sessions can be listed: {}", escape_control(loss));
+        }
+        page(listing.sessions, size, &request.page_token)
+    })
+    .await
+}
+
+fn page(mut all: Vec<Summary>, size: usize, token: &str) -> Result<ListResponse, Refusal> {
+    let key = |it: &Summary| (it.updated_ms, it.id.clone());
+    all.sort_by_key(|it| std::cmp::Reverse(key(it)));
+    if !token.is_empty() {
+        let after =
+            token.split_once(':').and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
+        let why = "page_token is none that this node has given; leave it out for the first page";
+        let after: (i64, String) = after.ok_or_else(|| Refusal::new(RefusalKind::Invalid, why))?;
+        all.retain(|it| key(it) < after);
+    }
+    let is_more = all.len() > size;
+    all.truncate(size);
+    let last = all.last().filter(|_| is_more);
+    let next_page_token =
+        last.map_or_else(String::new, |it| format!("{}:{}", it.updated_ms, it.id));
+    Ok(ListResponse { sessions: all.into_iter().map(session).collect(), next_page_token })
+}
+
+fn session(summary: Summary) -> Session {
+    let Summary { id, title, turns, bytes, created_ms, updated_ms, .. } = summary;
+    Session { session_id: id, title, turns, bytes, created_ms, updated_ms }
+}
+
+/// One of the list.
+pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
+    let Key { namespace, session: wanted } = key;
+    find(node, &namespace, move |library| {
+        let all = library.sessions().map_err(failed)?.sessions;
+        let found = all.into_iter().find(|it| it.id == wanted.as_str());
+        found.map(session).ok_or_else(|| not_found(&wanted))
+    })
+    .await
+}
+
+/// Deletes a conversation. One that is open is ended first, here or at the node that holds it.
+pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<(), Refusal> {
+    let why = "the conversation was deleted";
+    node.end(&key, Refusal::new(RefusalKind::NotFound, why)).await;
+    let session = key.session.clone();
+    let deleted = find(node, &key.namespace, move |library| match library.delete_here(&session) {
+        Ok(Deleted::Whole | Deleted::ButLog) => Ok(()),
+        Ok(Deleted::Missing) => Err(not_found(&session)),
+        Err((message, holder)) if !holder.is_empty() => {
+            Err(Refusal { kind: RefusalKind::Locked, message, holder: Some(holder) })
+        }
+        Err((why, _)) => Err(failed(why)),
+    })
+    .await;
+    match deleted {
+        Err(Refusal { holder: Some(holder), .. })
+            if !is_forwarded && node.peers.is_fleet() && !node.peers.is_own(&holder) =>
+        {
+            node.peers.delete(&holder, &key.namespace, &key.session).await
+        }
+        deleted => deleted,
+    }
+}
+
+/// The frames of an export: hello, and what was said.
+pub(super) async fn export(node: &Node, key: Key) -> Result<Vec<Frame>, Refusal> {
+    let Key { namespace, session } = key;
+    find(node, &namespace, move |library| {
+        let conversation = library.conversation(&session).map_err(failed)?;
+        let conversation = conversation.ok_or_else(|| not_found(&session))?;
+        if let Some(loss) = &conversation.loss {
+            tracing::warn!("not all of a session can be exported: {}", escape_control(loss));
+        }
+        let words = ["ui-events", "snapshot", "done"].map(str::to_owned);
+        let frame = |body: Body| wire::frame(&session, None, body);
+        Ok(vec![frame(wire::hello(words.to_vec())), frame(wire::snapshot(conversation.state))])
+    })
+    .await
+}
+
+/// Copies the turns of a conversation that have ended.
+pub(super) async fn fork(
+    node: &Node,
+    from: Key,
+    to: Option<SessionId>,
+) -> Result<ForkResponse, Refusal> {
+    let Key { namespace, session: from } = from;
+    let session = to.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
+    node.check(&Key { namespace: namespace.clone(), session: session.clone() })?;
+    let tenant = namespace.clone();
+    let (places, folder) = (node.services.places.clone(), String::new());
+    find(node, &tenant, move |library| {
+        let ended = library.ended_turns(&from).map_err(failed)?.ok_or_else(|| not_found(&from))?;
+        let mut ids = Ids::new(Uuid::new_v4().as_u128());
+        let turns = u32::try_from(ended.copy.turns.len()).unwrap_or(u32::MAX);
+        let settings = StoreSettings { places, mode: OpenMode::New, folder, namespace };
+        match add_session(settings, &session, ended.copy, &mut ids) {
+            Ok(()) => Ok(ForkResponse { session_id: session.as_str().to_owned(), turns }),
+            Err(NotAdded::Exists) => {
+                let why = "there is a conversation of this id already; choose another id";
+                Err(Refusal::new(RefusalKind::Exists, why))
+            }
+            Err(NotAdded::Failed(why)) => Err(failed(why)),
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(number: i64) -> Summary {
+        Summary { id: format!("s{number}"), updated_ms: number / 7, ..Summary::default() }
+    }
+
+    #[test]
+    fn pages_have_each_session_once() {
+        let (mut found, mut token) = (Vec::new(), String::new());
+        loop {
+            let page = page((0..250).map(summary).collect(), 100, &token).expect("a page");
+            found.extend(page.sessions.into_iter().map(|it| it.session_id));
+            token = page.next_page_token;
+            if token.is_empty() {
+                break;
+            }
+        }
+        let mut unique = found.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!((found.len(), unique.len()), (250, 250));
+        assert!(page(Vec::new(), 1, "x").is_err());
+    }
+}

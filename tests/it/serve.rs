@@ -1,0 +1,334 @@
+//! Conversations of a node, as clients of it meet them.
+
+use crate::frames::{Frame, finished_text, submit};
+use crate::process::eventually;
+use crate::provider::{Provider, Step, says};
+use crate::serve_node::{LISTEN, Node, Talk, attach, wait};
+use crate::server::{Folder, KEY, Launch, Server};
+use duologue::protocol::proto::fleet::{Attach, Opening};
+use rustix::process::Signal;
+use tonic::Code;
+
+/// A node whose conversations are answered by `provider`.
+fn with_provider(provider: &Provider, args: &[&str]) -> Node {
+    let base_url = provider.base_url();
+    let engine = ["serve", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    Node::launch(Launch::new(&[&engine, LISTEN, args].concat()).secret("DUOLOGUE_API_KEY", KEY))
+}
+
+fn names(frames: &[Frame], id: &str) -> Vec<String> {
+    let of_request = frames.iter().filter(|frame| frame.id() == id);
+    let name = |frame: &Frame| match frame.event() {
+        Some(name) => name.to_owned(),
+        None => frame.0.as_object().expect("an object").keys().last().expect("a member").clone(),
+    };
+    of_request.map(name).collect()
+}
+
+fn code<T>(refused: Result<T, tonic::Status>) -> Code {
+    refused.err().map_or(Code::Ok, |status| status.code())
+}
+
+#[test]
+fn a_conversation_is_that_of_standard_input() {
+    let mut stdin = Server::start(&["--session-id", "s"]);
+    assert_eq!(stdin.turn("r", "hello there"), "ok");
+    let expected = stdin.finish().frames;
+
+    let node = Node::start(&[]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello there"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.send(r#"{"requestId":"q","sessionId":"other","snapshot":{}}"#);
+    assert_eq!(talk.wait_done("q"), "failed");
+    let frames = talk.finish();
+    assert_eq!(names(&frames, "r"), names(&expected, "r"));
+    assert_eq!(finished_text(&frames, "r"), finished_text(&expected, "r"));
+    assert!(frames.iter().any(|frame| frame.error() == Some("session_mismatch")));
+    assert_eq!(frames[0].text("/sessionId"), "s");
+}
+
+#[test]
+fn clients_of_one_conversation_see_its_events_and_the_answers_to_their_own_requests() {
+    let node = Node::start(&[]);
+    let (mut one, mut other) = (node.attach("s"), node.attach("s"));
+    one.send(submit("r", "hello"));
+    assert_eq!(one.wait_done("r"), "ok");
+    assert_eq!(other.wait_done("r"), "ok");
+    assert_eq!(finished_text(&other.frames(), "r"), "Turn 1. You said: hello");
+    other.send(r#"{"requestId":"mine","snapshot":{}}"#);
+    assert_eq!(other.wait_done("mine"), "ok");
+    one.send(submit("r2", "again"));
+    assert_eq!(one.wait_done("r2"), "ok");
+    assert!(!one.frames().iter().any(|frame| frame.id() == "mine"));
+    one.finish();
+}
+
+#[test]
+fn an_extension_is_seen_by_those_who_asked_for_it() {
+    let node = Node::start(&[]);
+    let mut strict = node.attach("s");
+    let extensions = vec!["usage".to_owned()];
+    let mut other = node.try_attach(Attach { extensions, ..attach("s") }).expect("attached");
+    assert!(other.next().expect("hello").expect("hello").0.to_string().contains("usage"));
+    other.send(submit("r", "hello"));
+    assert_eq!(other.wait_done("r"), "ok");
+    assert!(other.frames().iter().any(|frame| frame.is_event("UsageTotals")));
+    strict.send(submit("r2", "hello"));
+    assert_eq!(strict.wait_done("r2"), "ok");
+    let frames = strict.finish();
+    assert!(!frames.iter().any(|frame| frame.0.to_string().contains("duologue.session")));
+    let unknown = Attach { extensions: vec!["no-such".to_owned()], ..attach("s") };
+    assert_eq!(code(node.try_attach(unknown)), Code::InvalidArgument);
+}
+
+#[test]
+fn a_run_outlives_its_client_and_is_shown_from_where_it_left() {
+    let provider = Provider::start(vec![vec![
+        Step::Text("first ".to_owned()),
+        Step::Gate,
+        Step::Text("second".to_owned()),
+        Step::Finish("stop", None),
+        Step::Done,
+    ]]);
+    let node = with_provider(&provider, &[]);
+    let mut gone = node.attach("s");
+    gone.send(submit("r", "hello"));
+    let last = gone.wait_event("ChatTextPatch").ordinal().expect("an event");
+    drop(gone);
+    eventually("the client has gone", || (node.info().clients == 0).then_some(()));
+    assert_eq!(node.info().runs, 1);
+    provider.open_gate();
+    let since = Attach { since_ordinal: Some(last), ..attach("s") };
+    let mut back = node.try_attach(since).expect("attached");
+    // A client that does not know whether its request arrived sends it again.
+    back.send(submit("r", "hello"));
+    assert_eq!(back.wait_done("r"), "ok");
+    let frames = back.frames();
+    assert!(!frames.iter().any(|frame| frame.ordinal().is_some_and(|at| at <= last)));
+    assert!(frames.iter().any(|frame| frame.payload("text") == "second"));
+    assert_eq!(finished_text(&frames, "r"), "first second");
+    let ordinals: Vec<_> = frames.iter().filter_map(Frame::ordinal).collect();
+    assert!(ordinals.windows(2).all(|pair| pair[1] == pair[0] + 1), "{ordinals:?}");
+    assert_eq!(ordinals.first(), Some(&(last + 1)), "nothing is missing");
+    assert_eq!(frames.iter().filter(|frame| frame.ends("r")).count(), 1);
+    assert_eq!(provider.requests(), 1);
+}
+
+#[test]
+fn a_request_is_run_once_also_after_a_restart() {
+    let provider = Provider::start(vec![says("the answer")]);
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let again = |node: &Node| {
+        let mut talk = node.attach("s");
+        talk.send(submit("r", "hello"));
+        assert_eq!(talk.wait_done("r"), "ok");
+        let frames = talk.finish();
+        let shows = |frame: &Frame| frame.messages().iter().any(|it| it.1 == "the answer");
+        assert!(frames.iter().any(shows));
+        assert_eq!(frames.iter().filter(|frame| frame.ends("r")).count(), 1);
+    };
+    let mut node = with_provider(&provider, &["--store", &store]);
+    again(&node);
+    again(&node);
+    let mut other = node.attach("s");
+    other.send(submit("r", "something else"));
+    assert_eq!(other.wait_done("r"), "failed");
+    assert!(other.frames().iter().any(|frame| frame.error() == Some("request_id_reused")));
+    drop(other);
+    node.server.signal(Signal::TERM);
+    node.server.wait_end();
+    again(&with_provider(&provider, &["--store", &store]));
+    assert_eq!(provider.requests(), 1);
+}
+
+#[test]
+fn an_idle_conversation_leaves_memory_and_comes_back() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db"), "--idle-ms", "1"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.finish();
+    eventually("it left memory", || (node.info().conversations == 0).then_some(()));
+    let resume = Attach { opening: Opening::Resume.into(), ..attach("s") };
+    let mut talk = node.try_attach(resume).expect("attached");
+    let snapshot = talk.wait("a snapshot", Frame::is_snapshot);
+    assert_eq!(snapshot.messages()[1], ("assistant", "Turn 1. You said: hello"));
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    assert!(finished_text(&talk.frames(), "r2").contains("Turn 2"));
+    talk.finish();
+    // The past is not in memory any more: it is shown as a whole.
+    eventually("it left memory", || (node.info().conversations == 0).then_some(()));
+    let since = Attach { since_ordinal: Some(1), ..attach("s") };
+    let mut talk = node.try_attach(since).expect("attached");
+    assert_eq!(talk.wait("a snapshot", Frame::is_snapshot).messages().len(), 4);
+}
+
+#[test]
+fn a_run_without_clients_is_stopped_after_a_while() {
+    let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
+    let node = with_provider(&provider, &["--detached-ms", "1"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    talk.wait_event("ChatTextPatch");
+    assert_eq!(node.info().runs, 1);
+    drop(talk);
+    eventually("the run was stopped", || (node.info().runs == 0).then_some(()));
+    let mut talk = node.attach("s");
+    let snapshot = talk.wait("a snapshot", Frame::is_snapshot);
+    assert_eq!(snapshot.messages()[1].1, "a part");
+    assert!(snapshot.0.to_string().contains("stopped"));
+}
+
+#[test]
+fn a_client_that_does_not_read_slows_nobody_else() {
+    let flood = vec![Step::Flood(1024 * 1024), Step::Finish("stop", None), Step::Done];
+    let provider = Provider::start(vec![flood, says("short")]);
+    let node = with_provider(&provider, &["--final-snapshot", "none"]);
+    let unread = node.attach("s");
+    let mut reader = node.attach("s");
+    reader.send(submit("r", "hello"));
+    assert_eq!(reader.wait_done("r"), "ok");
+    let mut other = node.attach("t");
+    other.send(submit("r", "hello"));
+    assert_eq!(other.wait_done("r"), "ok");
+    // It was too slow for what is kept, and gets the whole instead.
+    let mut late = unread;
+    late.send(r#"{"requestId":"q","snapshot":{}}"#);
+    assert_eq!(late.wait_done("q"), "ok");
+    let snapshots = late.frames().into_iter().filter(Frame::is_snapshot).count();
+    assert!(snapshots >= 3, "at first, as it was too slow, and the one it asked for: {snapshots}");
+}
+
+#[test]
+fn a_client_that_is_alone_slows_its_provider() {
+    let provider = Provider::start(vec![vec![Step::Flood(64 * 1024 * 1024), Step::Done]]);
+    let node = with_provider(&provider, &[]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    provider.wait_blocked();
+    let text = |talk: &mut Talk| talk.wait_event("ChatTextPatch").payload("offset").to_owned();
+    assert_ne!(text(&mut talk), text(&mut talk), "it goes on where it was");
+}
+
+#[test]
+fn a_stream_ends_with_the_requests_of_its_client() {
+    let node = Node::start(&[]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    // Its side is closed while the run goes on.
+    assert!(talk.finish().iter().any(|frame| frame.ends("r")));
+    let mut talk = node.attach("s");
+    talk.send(submit("r2", "hello"));
+    talk.send(r#"{"requestId":"end","shutdown":{}}"#);
+    talk.send(submit("late", "hello"));
+    talk.wait_end().expect("the stream ends");
+    let frames = talk.frames();
+    assert_eq!(frames.last().expect("a frame").done(), Some("shutdown"));
+    assert!(
+        frames.iter().any(|frame| frame.id() == "late" && frame.error() == Some("shutting_down"))
+    );
+    // The conversation goes on for others.
+    let mut talk = node.attach("s");
+    talk.send(submit("r3", "hello"));
+    assert_eq!(talk.wait_done("r3"), "ok");
+}
+
+#[test]
+fn a_conversation_begins_or_goes_on_as_the_client_says() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db"), "--idle-ms", "1"]);
+    let with = |opening: Opening| Attach { opening: opening.into(), ..attach("s") };
+    assert_eq!(code(node.try_attach(with(Opening::Resume))), Code::NotFound);
+    let mut talk = node.try_attach(with(Opening::Create)).expect("attached");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    assert_eq!(code(node.try_attach(with(Opening::Create))), Code::AlreadyExists, "in memory");
+    drop(talk);
+    eventually("it left memory", || (node.info().conversations == 0).then_some(()));
+    assert_eq!(code(node.try_attach(with(Opening::Create))), Code::AlreadyExists, "in the store");
+    let mut new = node.attach("");
+    let hello = new.next().expect("hello").expect("hello");
+    assert!(hello.text("/sessionId").starts_with("session-"));
+}
+
+#[test]
+fn a_session_that_another_process_holds_is_refused() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let mut holder = Server::start(&["--store", &store, "--session-id", "s"]);
+    assert_eq!(holder.turn("r", "hello"), "ok");
+    let node = Node::start(&["--store", &store]);
+    let refused = node.try_attach(attach("s")).err().expect("refused");
+    assert_eq!(refused.code(), Code::Aborted);
+    assert!(refused.message().contains("another process holds the session"), "{refused}");
+    holder.finish();
+    node.attach("s");
+}
+
+#[test]
+fn the_node_is_left_in_order() {
+    let provider = Provider::start(vec![vec![
+        Step::Text("a part".to_owned()),
+        Step::Gate,
+        Step::Finish("stop", None),
+        Step::Done,
+    ]]);
+    let mut node = with_provider(&provider, &[]);
+    let mut idle = node.attach("idle");
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    talk.wait_event("ChatTextPatch");
+    node.server.signal(Signal::TERM);
+    assert_eq!(code(idle.wait_end()), Code::Unavailable);
+    provider.open_gate();
+    assert_eq!(talk.wait_done("r"), "ok");
+    assert_eq!(code(talk.wait_end()), Code::Unavailable);
+    assert_eq!(node.server.exit_status().code(), Some(0));
+}
+
+#[test]
+fn a_run_that_outlasts_the_drain_is_stopped() {
+    let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
+    let mut node = with_provider(&provider, &["--drain-ms", "1"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    talk.wait_event("ChatTextPatch");
+    node.server.signal(Signal::TERM);
+    assert_eq!(talk.wait_done("r"), "stopped");
+    assert_eq!(node.server.exit_status().code(), Some(0));
+}
+
+#[test]
+fn no_path_and_no_key_of_a_client_reaches_the_node() {
+    let node = Node::start(&[]);
+    let mut talk = node.attach("s");
+    talk.send(
+        r#"{"requestId":"p","submit":{"prompt":"read","attachments":[{"url":"/etc/hostname"}]}}"#,
+    );
+    assert_eq!(talk.wait_done("p"), "failed");
+    talk.send(
+        r#"{"requestId":"h","submit":{"prompt":"hi","settings":{"extra_headers":{"authorization":"x"}}}}"#,
+    );
+    assert_eq!(talk.wait_done("h"), "failed");
+    let errors: Vec<_> =
+        talk.frames().iter().filter_map(|it| it.error().map(str::to_owned)).collect();
+    assert_eq!(errors, ["invalid_attachment", "invalid_settings"]);
+}
+
+#[test]
+fn a_node_says_that_it_is_well() {
+    use tonic_health::pb::health_check_response::ServingStatus;
+    use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+    let node = Node::start(&[]);
+    let mut health = HealthClient::new(node.channel());
+    let request = HealthCheckRequest { service: "duologue.fleet.v1.Fleet".to_owned() };
+    let answer = wait(async move { health.check(request).await }).expect("an answer");
+    assert_eq!(answer.into_inner().status(), ServingStatus::Serving);
+    let info = node.info();
+    assert_eq!((info.server.as_str(), info.draining), ("duologue", false));
+    assert_eq!(info.protocol, "pinocchio.chatapp.rpc.v1");
+}

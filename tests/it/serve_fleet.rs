@@ -1,0 +1,222 @@
+//! Several nodes that share a database: one holds each conversation, and any of them takes any call.
+
+use crate::frames::{Frame, finished_text, submit};
+use crate::postgres_server::{Database, PASSWORD, PostgresServer};
+use crate::process::eventually;
+use crate::provider::{Provider, Step, says};
+use crate::serve_node::{LISTEN, Node, Talk, attach, wait};
+use crate::server::{KEY, Launch};
+use duologue::protocol::proto::fleet::{Attach, DeleteRequest, GetRequest};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use tonic::Code;
+
+/// A node of the fleet that stores in `database`.
+fn node(database: &Database, engine: &[&str]) -> Node {
+    let dsn = database.bare_dsn();
+    let store = ["--store", &dsn, "--advertise", "http://127.0.0.1:0"];
+    let launch = Launch::new(&[&["serve"], engine, LISTEN, &store].concat());
+    Node::launch(launch.secret("PGPASSWORD", PASSWORD).secret("DUOLOGUE_API_KEY", KEY))
+}
+
+const ECHO: &[&str] = &["--engine", "echo"];
+
+fn since(session: &str, ordinal: u64) -> Attach {
+    Attach { since_ordinal: Some(ordinal), ..attach(session) }
+}
+
+/// Attaches as often as the fleet asks for it.
+#[track_caller]
+fn attached(node: &Node, session: &str) -> Talk {
+    eventually("a node takes the conversation", || match node.try_attach(attach(session)) {
+        Ok(talk) => Some(talk),
+        Err(status) => {
+            assert_eq!(status.code(), Code::Unavailable, "{status}");
+            None
+        }
+    })
+}
+
+/// The ordinals in the log of the only session: each once, without a gap but where patches were coalesced.
+fn check_log(database: &Database) {
+    let ordinals: Vec<_> = database.events().iter().map(|event| event.0).collect();
+    assert!(ordinals.windows(2).all(|pair| pair[0] < pair[1]), "{ordinals:?}");
+}
+
+#[test]
+fn any_node_takes_any_call() {
+    needs!(Postgres);
+    let database = Database::new();
+    let (one, other) = (node(&database, ECHO), node(&database, ECHO));
+    let mut here = one.attach("s");
+    here.send(submit("r", "hello"));
+    assert_eq!(here.wait_done("r"), "ok");
+    // The other one does not hold it, and passes the client on.
+    let mut there = other.attach("s");
+    let snapshot = there.wait("a snapshot", Frame::is_snapshot);
+    assert_eq!(snapshot.messages()[1].1, "Turn 1. You said: hello");
+    there.send(submit("r2", "from elsewhere"));
+    assert_eq!(there.wait_done("r2"), "ok");
+    assert_eq!(here.wait_done("r2"), "ok");
+    assert!(finished_text(&here.frames(), "r2").starts_with("Turn 2"));
+    assert_eq!((one.info().conversations, other.info().conversations), (1, 0));
+    there.finish();
+    // Also what was missed, and deletions.
+    let mut back = other.try_attach(since("s", 1)).expect("attached");
+    assert_eq!(back.wait("an event", |frame| frame.ordinal().is_some()).ordinal(), Some(2));
+    drop(back);
+    let mut client = other.client();
+    wait(async move {
+        let session_id = "s".to_owned();
+        client.get(GetRequest { session_id: session_id.clone() }).await.expect("it is there");
+        client.delete(DeleteRequest { session_id: session_id.clone() }).await.expect("deleted");
+        client.get(GetRequest { session_id }).await.expect_err("it is gone");
+    });
+    assert_eq!(here.wait_end().expect_err("it has ended").code(), Code::NotFound);
+}
+
+#[test]
+fn the_conversation_of_a_node_that_dies_goes_on_at_another_one() {
+    needs!(Postgres);
+    let database = Database::new();
+    let answer = vec![Step::Text("a part".to_owned()), Step::Stall];
+    let provider = Provider::start(vec![answer, says("the second answer")]);
+    let base_url = provider.base_url();
+    let engine = ["--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let (one, other) = (node(&database, &engine), node(&database, &engine));
+    let mut talk = one.attach("s");
+    talk.send(submit("r", "hello"));
+    let shown = talk.wait_event("ChatTextPatch").ordinal().expect("an event");
+    one.server.signal(Signal::KILL);
+    talk.wait_end().expect_err("it was cut");
+    let mut talk = attached(&other, "s");
+    let snapshot = talk.wait("a snapshot", Frame::is_snapshot);
+    assert_eq!(snapshot.messages()[1].1, "a part", "nothing that was shown is lost");
+    let at: u64 = snapshot.text("/snapshot/snapshotOrdinal").parse().expect("a number");
+    assert!(at > shown, "the end of the run that was cut off is an event");
+    // The request is known to have run.
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "stopped");
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    assert_eq!(provider.requests(), 2);
+    check_log(&database);
+}
+
+#[test]
+fn a_node_that_was_stopped_writes_nothing_more() {
+    needs!(Postgres);
+    let database = Database::new();
+    let first = vec![
+        Step::Text("before ".to_owned()),
+        Step::Gate,
+        Step::Text("after".to_owned()),
+        Step::Finish("stop", None),
+        Step::Done,
+    ];
+    let provider = Provider::start(vec![first, says("the second answer")]);
+    let base_url = provider.base_url();
+    let engine = ["--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let (one, other) = (node(&database, &engine), node(&database, &engine));
+    let mut old = one.attach("s");
+    old.send(submit("r", "hello"));
+    old.wait_event("ChatTextPatch");
+    one.server.signal(Signal::STOP);
+    let mut new = attached(&other, "s");
+    new.send(submit("r2", "again"));
+    assert_eq!(new.wait_done("r2"), "ok");
+    let log = database.query("SELECT count(*) FROM duologue.log");
+    one.server.signal(Signal::CONT);
+    provider.open_gate();
+    let ended = old.wait_end().expect_err("it holds nothing any more");
+    assert_eq!(ended.code(), Code::Unavailable, "{ended}");
+    assert!(
+        !old.frames().iter().any(|frame| frame.ends("r")),
+        "nothing is shown that is not stored"
+    );
+    assert_eq!(database.query("SELECT count(*) FROM duologue.log"), log);
+    // It passes on what it is asked for.
+    let mut passed_on = attached(&one, "s");
+    passed_on.send(submit("r3", "and again"));
+    new.wait("the request of the other node's client", |frame| frame.id() == "r3");
+    check_log(&database);
+}
+
+#[test]
+fn nodes_that_are_restarted_in_turn_lose_nothing() {
+    needs!(Postgres);
+    const ROUNDS: usize = 3;
+    let database = Database::new();
+    let mut nodes: Vec<_> = (0..3).map(|_| node(&database, ECHO)).collect();
+    let sessions = ["a", "b", "c"];
+    let mut asked = 0;
+    for round in 0..ROUNDS {
+        for session in sessions {
+            let mut talk = attached(&nodes[asked % nodes.len()], session);
+            let id = format!("r{round}");
+            talk.send(submit(&id, "hello"));
+            assert_eq!(talk.wait_done(&id), "ok");
+            talk.finish();
+            asked += 1;
+        }
+        let mut old = std::mem::replace(&mut nodes[round], node(&database, ECHO));
+        old.server.signal(Signal::TERM);
+        assert_eq!(old.server.exit_status().code(), Some(0));
+    }
+    for session in sessions {
+        let mut talk = attached(&nodes[0], session);
+        let messages = talk.wait("a snapshot", Frame::is_snapshot);
+        let answers: Vec<_> =
+            messages.messages().into_iter().filter(|it| it.0 == "assistant").collect();
+        assert_eq!(answers.len(), ROUNDS);
+        talk.send(submit("r0", "hello"));
+        assert_eq!(talk.wait_done("r0"), "ok", "it is known, and not run again");
+    }
+    let turns = database.query("SELECT sum(turns) FROM duologue.sessions");
+    assert_eq!(turns, (sessions.len() * ROUNDS).to_string());
+}
+
+#[test]
+fn nodes_that_are_asked_at_the_same_moment_run_one_conversation() {
+    needs!(Postgres);
+    let database = Database::new();
+    let nodes: Vec<_> = (0..3).map(|_| node(&database, ECHO)).collect();
+    for round in 0..4 {
+        let session = format!("s{round}");
+        let mut talks: Vec<_> = std::thread::scope(|scope| {
+            let ask = |node| {
+                let session = &session;
+                scope.spawn(move || attached(node, session))
+            };
+            let asking: Vec<_> = nodes.iter().map(ask).collect();
+            asking.into_iter().map(|it| it.join().expect("attached")).collect()
+        });
+        for (number, talk) in talks.iter_mut().enumerate() {
+            let id = format!("r{number}");
+            talk.send(submit(&id, "hello"));
+            assert_eq!(talk.wait_done(&id), "ok");
+        }
+        let turns: BTreeSet<_> =
+            (0..3).map(|it| finished_text(&talks[2].frames(), &format!("r{it}"))).collect();
+        assert_eq!(turns.len(), 3, "{turns:?}");
+    }
+    let held: u64 = nodes.iter().map(|node| node.info().conversations).sum();
+    assert_eq!(held, 4);
+}
+
+#[test]
+fn a_restart_of_the_database_costs_no_conversation() {
+    needs!(Postgres);
+    let mut server = PostgresServer::start();
+    let database = server.database();
+    let node = node(&database, ECHO);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    server.restart("INT");
+    eventually("the database answers", || database.try_query("SELECT 1"));
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    talk.finish();
+    check_log(&database);
+}

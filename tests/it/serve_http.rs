@@ -1,0 +1,190 @@
+//! A node over plain HTTP, as scripts and browsers use it, and what it has stored.
+
+use crate::frames::{Frame, finished_text, submit};
+use crate::process::eventually;
+use crate::serve_node::{Node, http, wait};
+use crate::server::Folder;
+use duologue::protocol::proto::fleet::{
+    DeleteRequest, ExportRequest, ForkRequest, GetRequest, ListRequest,
+};
+use reqwest::{Method, Response};
+use serde_json::Value;
+use tonic::Code;
+
+/// Sends a request; gives the status and the body.
+fn call(node: &Node, method: Method, path: &str, body: &str) -> (u16, String) {
+    let url = format!("http://{}{path}", node.address);
+    wait(async {
+        let client = http();
+        let sent = client.request(method, url).body(body.to_owned()).send().await;
+        let response = sent.expect("an answer");
+        (response.status().as_u16(), response.text().await.expect("a body"))
+    })
+}
+
+fn frames(body: &str) -> Vec<Frame> {
+    body.lines().map(|line| Frame::parse(line.as_bytes())).collect()
+}
+
+fn document(body: &str) -> Value {
+    serde_json::from_str(body).expect("JSON")
+}
+
+/// Reads a stream until it has `text`.
+async fn read_until(response: &mut Response, text: &str) -> String {
+    let mut read = String::new();
+    while !read.contains(text) || !read.ends_with('\n') {
+        let chunk = response.chunk().await.expect("bytes").expect("it goes on");
+        read.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    read
+}
+
+#[test]
+fn a_request_line_is_answered_with_its_frames() {
+    let node = Node::start(&[]);
+    let path = "/v1/sessions/s/requests";
+    let (status, body) = call(&node, Method::POST, path, &submit("r", "hello"));
+    assert_eq!(status, 200);
+    let answer = frames(&body);
+    assert!(answer.iter().all(|frame| frame.id() == "r"), "{body}");
+    assert_eq!(finished_text(&answer, "r"), "Turn 1. You said: hello");
+    assert!(answer.last().expect("a frame").ends("r"));
+    // Sent again, it has the frames of the first.
+    assert_eq!(call(&node, Method::POST, path, &submit("r", "hello")).1, body);
+    let several = format!("{}\n{}\n", submit("r2", "more"), r#"{"requestId":"q","snapshot":{}}"#);
+    let (_, body) = call(&node, Method::POST, path, &several);
+    assert_eq!(frames(&body).iter().filter(|frame| frame.done().is_some()).count(), 2);
+    let (status, body) = call(&node, Method::POST, path, "{\"requestId\":\"bad\",");
+    assert_eq!(status, 400, "{body}");
+    assert_eq!(call(&node, Method::POST, path, " \n").0, 400);
+    assert_eq!(call(&node, Method::POST, "/v1/sessions/s/requests?opening=x", "{}").0, 400);
+}
+
+#[test]
+fn events_are_json_lines_or_server_sent_events() {
+    let node = Node::start(&[]);
+    call(&node, Method::POST, "/v1/sessions/s/requests", &submit("r", "hello"));
+    let read = |path: &str, accept: Option<&str>, last: Option<&str>, until: &str| {
+        let url = format!("http://{}{path}", node.address);
+        wait(async {
+            let mut request = http().get(url);
+            for (name, value) in [("accept", accept), ("last-event-id", last)] {
+                if let Some(value) = value {
+                    request = request.header(name, value);
+                }
+            }
+            let mut response = request.send().await.expect("an answer");
+            read_until(&mut response, until).await
+        })
+    };
+    let all = frames(&read("/v1/sessions/s/events?since=0", None, None, "\"done\":{"));
+    assert!(all[0].0.get("hello").is_some());
+    assert_eq!(all[1].ordinal(), Some(1));
+    assert_eq!(finished_text(&all, "r"), "Turn 1. You said: hello");
+    let last = all.iter().filter_map(Frame::ordinal).max().expect("events");
+    let accept = Some("text/event-stream");
+    let events = read("/v1/sessions/s/events?since=0", accept, None, "\"done\":{");
+    assert!(events.contains(&format!("\nid: {last}\ndata: {{")), "{events}");
+    // A browser that connects again says what it has.
+    let missed = read("/v1/sessions/s/events", accept, Some(&(last - 1).to_string()), "\"done\":{");
+    assert!(missed.contains(&format!("id: {last}\n")) && !missed.contains("id: 1\n"), "{missed}");
+    let whole = read("/v1/sessions/s/events", None, None, "\"snapshot\":{");
+    assert!(frames(whole.trim_end())[1].is_snapshot());
+}
+
+#[test]
+fn stored_conversations_are_listed_exported_copied_and_deleted() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db")]);
+    for session in ["one", "two"] {
+        let mut talk = node.attach(session);
+        talk.send(submit("r", &format!("hello from {session}")));
+        assert_eq!(talk.wait_done("r"), "ok");
+        talk.finish();
+    }
+    let mut client = node.client();
+    wait(async {
+        let list = client.list(ListRequest::default()).await.expect("a list").into_inner();
+        let ids: Vec<_> = list.sessions.iter().map(|it| it.session_id.as_str()).collect();
+        assert_eq!(ids, ["two", "one"]);
+        let get = GetRequest { session_id: "one".to_owned() };
+        let one = client.get(get).await.expect("it is there").into_inner();
+        assert_eq!((one.title.as_str(), one.turns), ("hello from one", 1));
+
+        let export = ExportRequest { session_id: "one".to_owned() };
+        let mut frames = client.export(export).await.expect("an export").into_inner();
+        let mut lines = Vec::new();
+        while let Some(frame) = frames.message().await.expect("a frame") {
+            lines.push(frame);
+        }
+        assert_eq!(lines.len(), 2);
+
+        let fork = ForkRequest { session_id: "one".to_owned(), new_session_id: "copy".to_owned() };
+        let copy = client.fork(fork.clone()).await.expect("a copy").into_inner();
+        assert_eq!((copy.session_id.as_str(), copy.turns), ("copy", 1));
+        let again = client.fork(fork).await.expect_err("it is there");
+        assert_eq!(again.code(), Code::AlreadyExists);
+        let missing = client.get(GetRequest { session_id: "none".to_owned() }).await;
+        assert_eq!(missing.expect_err("it is not there").code(), Code::NotFound);
+    });
+    // One that is open is ended first.
+    let mut held = node.attach("one");
+    held.wait("a snapshot", Frame::is_snapshot);
+    let delete = DeleteRequest { session_id: "one".to_owned() };
+    wait(async { client.delete(delete.clone()).await }).expect("deleted");
+    assert_eq!(held.wait_end().expect_err("it has ended").code(), Code::NotFound);
+    let again = wait(async { client.delete(delete).await });
+    assert_eq!(again.expect_err("it is gone").code(), Code::NotFound);
+
+    let listed = document(&call(&node, Method::GET, "/v1/sessions?page_size=1", "").1);
+    assert_eq!(listed["sessions"][0]["sessionId"], "copy");
+    let token = listed["nextPageToken"].as_str().expect("more");
+    let next = format!("/v1/sessions?page_size=1&page_token={token}");
+    assert_eq!(document(&call(&node, Method::GET, &next, "").1)["sessions"][0]["sessionId"], "two");
+    // The copy has seen none of the requests of the first.
+    let mut copy = node.attach("copy");
+    copy.send(submit("r", "hello from one"));
+    assert_eq!(copy.wait_done("r"), "ok");
+    assert!(finished_text(&copy.frames(), "r").starts_with("Turn 2"));
+    assert_eq!(call(&node, Method::GET, "/v1/sessions/none", "").0, 404);
+    let export = call(&node, Method::GET, "/v1/sessions/two/export", "").1;
+    assert_eq!(frames(&export)[1].messages()[0], ("user", "hello from two"));
+    assert_eq!(call(&node, Method::DELETE, "/v1/sessions/two", "").0, 200);
+    assert_eq!(call(&node, Method::GET, "/v1/sessions/two", "").0, 404);
+}
+
+#[test]
+fn a_node_without_a_store_has_no_list() {
+    let node = Node::start(&[]);
+    let (status, body) = call(&node, Method::GET, "/v1/sessions", "");
+    assert_eq!(status, 500);
+    assert!(body.contains("--store"), "{body}");
+    assert_eq!(call(&node, Method::GET, "/health/ready", ""), (200, "ok\n".to_owned()));
+    node.attach("s");
+    let info = || document(&call(&node, Method::GET, "/v1/info", "").1);
+    assert_eq!(info()["conversations"], 1);
+    eventually("the client has gone", || (info()["clients"] == 0).then_some(()));
+}
+
+#[test]
+fn the_service_describes_itself() {
+    use tonic_reflection::pb::v1::ServerReflectionRequest;
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+    let node = Node::start(&[]);
+    let channel = node.channel();
+    let message_request = Some(MessageRequest::ListServices(String::new()));
+    let request = ServerReflectionRequest { host: String::new(), message_request };
+    let answer = wait(async move {
+        let mut client = ServerReflectionClient::new(channel);
+        let requests = tokio_stream::once(request);
+        let mut answers =
+            client.server_reflection_info(requests).await.expect("answers").into_inner();
+        answers.message().await.expect("an answer").expect("one").message_response
+    });
+    let Some(MessageResponse::ListServicesResponse(list)) = answer else { panic!("{answer:?}") };
+    let names: Vec<_> = list.service.iter().map(|it| it.name.as_str()).collect();
+    assert!(names.contains(&"duologue.fleet.v1.Fleet"), "{names:?}");
+}
