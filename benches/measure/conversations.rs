@@ -9,7 +9,7 @@ use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
 use duologue::protocol::any::Any;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
-use duologue::store::{OpenMode, StorePlace, StoreSettings};
+use duologue::store::{Namespace, OpenMode, StorePlace, StoreSettings};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ fn settings(delay: Duration, store: Option<&PathBuf>) -> HostSettings {
         mode: OpenMode::New,
         folder: String::new(),
         lock_wait: Duration::ZERO,
+        namespace: Namespace::default(),
     });
     HostSettings { store, ..HostSettings::new(Echo { delay, ..Echo::default() }) }
 }

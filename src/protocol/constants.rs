@@ -43,6 +43,8 @@ constants! {
         NOTHING_TO_COMPACT = "nothing_to_compact",
         COMPACTION_FAILED = "compaction_failed",
         BUDGET_EXHAUSTED = "budget_exhausted",
+        REQUEST_ID_REUSED = "request_id_reused",
+        RESOURCE_EXHAUSTED = "resource_exhausted",
     }
 }
 
@@ -62,8 +64,6 @@ constants! {
         SESSION_EXISTS = "session_exists",
         NO_SUCH_TURN = "no_such_turn",
         NOT_DELETED = "not_deleted",
-        REQUEST_ID_REUSED = "request_id_reused",
-        RESOURCE_EXHAUSTED = "resource_exhausted",
     }
 }
 

@@ -55,6 +55,7 @@ pub(crate) mod duologue {
     #[cfg(feature = "serve")]
     pub(crate) mod fleet {
         /// `duologue.fleet.v1`: the service of a node that holds many conversations.
+        #[expect(clippy::missing_errors_doc, reason = "generated")]
         pub mod v1 {
             include!(concat!(env!("OUT_DIR"), "/fleet/duologue.fleet.v1.rs"));
             /// The protobuf descriptors of the service, as a serialized `FileDescriptorSet`.

@@ -5,6 +5,7 @@ use super::frame_log::{FrameLog, Position};
 use super::requests::Requests;
 use super::visible::visible;
 use crate::protocol::command::Extension;
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -214,6 +215,8 @@ pub(super) enum Served {
 pub(super) struct Client {
     id: ClientId,
     extensions: BTreeSet<Extension>,
+    /// Which events it wants; `None`: all.
+    events: Option<EventFilter>,
     is_own_only: bool,
     to: mpsc::Sender<Arc<Frame>>,
     link: Arc<Link>,
@@ -243,6 +246,7 @@ impl Client {
             first: VecDeque::from([hello]),
             place: place.map_or_else(Place::Awaits, Place::At),
             extensions,
+            events: None,
             open: HashSet::new(),
             ended: HashSet::new(),
             closing: None,
@@ -270,6 +274,22 @@ impl Client {
             Place::Awaits(_) => !self.is_behind,
             Place::At(at) => end.0.saturating_sub(at.0) < LAG_FRAMES_MAX,
         }
+    }
+
+    /// It is shown these events alone from here on.
+    pub(super) fn show_events(&mut self, events: EventFilter) {
+        self.events = Some(events);
+    }
+
+    fn wants(&self, frame: &Frame) -> bool {
+        let name = match &frame.frame {
+            Some(Body::UiEvent(event)) => &event.name,
+            Some(Body::BackendEvent(event)) => &event.name,
+            Some(Body::Hello(_) | Body::Snapshot(_) | Body::Error(_) | Body::Done(_)) | None => {
+                return true;
+            }
+        };
+        self.events.as_ref().is_none_or(|events| events.shows(name))
     }
 
     /// It will send no more requests.
@@ -424,7 +444,7 @@ impl Client {
     /// Gives a frame, as far as the client may see it; false if its stream is full, `None` if it has gone.
     fn give(&mut self, frame: &Arc<Frame>) -> Option<bool> {
         let is_hello = matches!(frame.frame, Some(Body::Hello(_)));
-        if self.is_own_only && !is_hello && !self.is_own(frame) {
+        if !self.wants(frame) || self.is_own_only && !is_hello && !self.is_own(frame) {
             return Some(true);
         }
         let Some(shown) = visible(frame, &self.extensions) else { return Some(true) };

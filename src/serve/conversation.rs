@@ -8,7 +8,7 @@ use super::requests::{Requests, Seen};
 use super::services::Times;
 use super::visible::extensions_of;
 use crate::host::{Effect, Effects, Host, HostSettings};
-use crate::protocol::command::{Cancel, Command, Page};
+use crate::protocol::command::{Cancel, Command, Enable, Page};
 use crate::protocol::constants::{SESSION_NOT_FOUND, code};
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::ErrorFrame;
@@ -247,7 +247,8 @@ impl Conversation {
         }
         self.has_begun = true;
         if !attach.extensions.is_empty() {
-            self.ask_own(Command::Enable(attach.extensions.clone()));
+            let extensions = attach.extensions.clone();
+            self.ask_own(Command::Enable(Enable { extensions, events: None }));
         }
         let place = match attach.past {
             Past::Nothing => Some(self.log.end()),
@@ -262,8 +263,15 @@ impl Conversation {
         }
     }
 
-    fn asked(&mut self, client: ClientId, request: Result<Request, BadLine>, content: u64) {
+    fn asked(&mut self, client: ClientId, mut request: Result<Request, BadLine>, content: u64) {
         self.idle_since = Instant::now();
+        if let Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) = &mut request
+            && let Some(events) = events.take()
+            && let Some(client) = self.client(client)
+        {
+            // Which events are written is for this client alone.
+            client.show_events(events);
+        }
         let id = match &request {
             Ok(request) => Some(request.id.clone()),
             Err(bad) => bad.id.clone(),
@@ -278,7 +286,8 @@ impl Conversation {
         let is =
             |wanted: fn(&Command) -> bool| request.as_ref().is_ok_and(|it| wanted(&it.command));
         let is_prompt = is(|it| matches!(it, Command::Submit(_)));
-        let may_run = is(|it| matches!(it, Command::Submit(_) | Command::Edit(_)));
+        let may_run =
+            is(|it| matches!(it, Command::Submit(_) | Command::Edit(_) | Command::Compact(_)));
         match (seen, asker) {
             // Who has gone meanwhile may come back for it.
             (Seen::No, asker) => {
@@ -372,7 +381,7 @@ impl Conversation {
             }
             match effect {
                 Effect::Frame(frame) => self.show(frame, false),
-                Effect::Usage(_) | Effect::Warning(_) => {}
+                Effect::Usage(_) | Effect::ToolImages(_) | Effect::Warning(_) => {}
                 Effect::Exit(_) | Effect::Abort(_) => self.has_exited = true,
             }
         }

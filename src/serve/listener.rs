@@ -93,12 +93,11 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Ser
     let (open, mut closed) = mpsc::channel::<Infallible>(1);
     let connections = Connections { node: Arc::clone(&node), is_ending, _open: open };
     let accepting = tokio::spawn(accept(listener, router, connections));
-    let signal = loop {
-        match signals.next().await {
-            Signal::Hangup => reload(&node),
-            signal => break signal,
-        }
-    };
+    let mut signal = signals.next().await;
+    while signal == Signal::Hangup {
+        reload(&node);
+        signal = signals.next().await;
+    }
     tracing::info!(%signal, "the node takes no more conversations and ends after its runs");
     tokio::select! {
         biased;

@@ -12,6 +12,7 @@ use crate::store::{
 };
 use crate::support::terminal::escape_control;
 use crate::support::threads;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -160,7 +161,13 @@ pub(super) async fn fork(
         let ended = library.ended_turns(&from).map_err(failed)?.ok_or_else(|| not_found(&from))?;
         let mut ids = Ids::new(Uuid::new_v4().as_u128());
         let turns = u32::try_from(ended.copy.turns.len()).unwrap_or(u32::MAX);
-        let settings = StoreSettings { places, mode: OpenMode::New, folder, namespace };
+        let settings = StoreSettings {
+            places,
+            mode: OpenMode::New,
+            folder,
+            lock_wait: Duration::ZERO,
+            namespace,
+        };
         match add_session(settings, &session, ended.copy, &mut ids) {
             Ok(()) => Ok(ForkResponse { session_id: session.as_str().to_owned(), turns }),
             Err(NotAdded::Exists) => {

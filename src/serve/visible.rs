@@ -44,7 +44,7 @@ pub(super) fn visible<'a>(
 /// The extensions that a command belongs to: who uses a member of one has asked for it.
 pub(super) fn extensions_of(command: &Command) -> BTreeSet<Extension> {
     let used: Vec<Extension> = match command {
-        Command::Enable(extensions) => return extensions.clone(),
+        Command::Enable(enable) => return enable.extensions.clone(),
         Command::Submit(submit) => [
             (submit.joins.is_some(), Extension::Steer),
             (!submit.attachments.is_empty(), Extension::Attachments),
@@ -69,6 +69,7 @@ pub(super) fn extensions_of(command: &Command) -> BTreeSet<Extension> {
             vec![Extension::Edit, Extension::Attachments]
         }
         Command::Edit(_) => vec![Extension::Edit],
+        Command::Compact(_) => vec![Extension::Compaction],
         Command::Shutdown | Command::Rename(_) | Command::NoteApproval(_) => Vec::new(),
     };
     used.into_iter().collect()

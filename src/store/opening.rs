@@ -107,7 +107,7 @@ impl Opening {
         let until = Instant::now() + self.settings.lock_wait;
         loop {
             match store.claim(session) {
-                Err(StoreError::Locked(_))
+                Err(StoreError::Locked { .. })
                     if Instant::now() < until && self.conversation.strong_count() > 0 =>
                 {
                     sleep(LOCK_POLL_INTERVAL);

@@ -15,14 +15,13 @@ impl Forker {
     /// Copies sessions of these stores, which are not opened yet. The copies belong to `folder`.
     pub(crate) fn new(places: Vec<StorePlace>, folder: String) -> Self {
         let library = Library::new(places.clone());
-        let settings =
-            StoreSettings {
-                places,
-                mode: OpenMode::New,
-                folder,
-                lock_wait: Duration::ZERO,
-                namespace: Default::default(),
-            };
+        let settings = StoreSettings {
+            places,
+            mode: OpenMode::New,
+            folder,
+            lock_wait: Duration::ZERO,
+            namespace: Default::default(),
+        };
         Self { library, settings }
     }
 
