@@ -7,7 +7,7 @@ import platform
 import shutil
 from pathlib import Path
 
-from targets import NAME, ROOT, SILENT, Target, commit_time, output, run
+from targets import FEATURES, NAME, ROOT, SILENT, Target, commit_time, output, run
 
 TARGET_FOLDER = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
@@ -39,7 +39,7 @@ def build(target: Target, tools: Path, source: Path, into: Path) -> Path:
         "CFLAGS": f"-ffile-prefix-map={_registry()}=/cargo",
         "SOURCE_DATE_EPOCH": str(commit_time()),
     }
-    options = ("--locked", "--release", "--features", "serve", "--bin", NAME, "--target", target.triple)
+    options = ("--locked", "--release", *FEATURES, "--bin", NAME, "--target", target.triple)
     run("cargo", "zigbuild", *options, cwd=source, env=environment)
     return into / target.triple / "release" / NAME
 

@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from targets import ROOT, output
+from targets import FEATURES, ROOT, output
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Crate:
 def root_crate(triples: list[str]) -> tuple[Crate, list[Crate]]:
     """This package, and all crates that it needs on these platforms, for its build and its tests, too."""
     filters = [f"--filter-platform={triple}" for triple in triples]
-    text = output("cargo", "metadata", "--locked", "--format-version", "1", *filters, cwd=ROOT)
+    text = output("cargo", "metadata", "--locked", *FEATURES, "--format-version", "1", *filters, cwd=ROOT)
     metadata = json.loads(text)
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     checksums = {(each["name"], each["version"]): each.get("checksum", "") for each in lock}

@@ -38,6 +38,9 @@ def _linux(machine: str, debian: str, npm: str) -> Target:
     return Target(f"{machine}-unknown-linux-musl", machine, debian, wheel, npm)
 
 
+# What released programs have beside the default.
+FEATURES = ("--features", "serve")
+
 TARGETS = {
     target.triple: target for target in (_linux("x86_64", "amd64", "x64"), _linux("aarch64", "arm64", "arm64"))
 }
