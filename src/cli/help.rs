@@ -88,9 +88,10 @@ pub(super) const ACP_ABOUT: &str = "Hold conversations for an editor, by the Age
 pub(super) const ACP_LONG_ABOUT: &str = "\
 Hold conversations for an editor, by the Agent Client Protocol.
 
-Editors that speak this protocol (ACP) start the command and show its conversations: Zed, the IDEs of
-JetBrains, plugins of Neovim and Emacs, and others. One process holds any number of conversations, each in
-a folder of its own. `duologue help editors` says how each editor is set up.";
+Editors that speak this protocol (ACP) start the command and show its conversations: Zed, the IDEs
+of JetBrains, plugins of Neovim and Emacs, and others. One process holds any number of
+conversations, each in a folder of its own. `duologue help editors` says how each editor is set
+up.";
 
 #[cfg(feature = "serve")]
 const SERVE_EXAMPLES: &str = "  duologue serve
@@ -103,9 +104,10 @@ pub(super) const SERVE_ABOUT: &str = "Hold the conversations of many clients, ov
 pub(super) const SERVE_LONG_ABOUT: &str = "\
 Hold the conversations of many clients, over gRPC and HTTP.
 
-Clients attach to conversations by their ids, and a conversation outlives its connections: a run goes on
-without a client for a while, and one that attaches again is shown what it has missed. The address that is
-listened on is printed. `duologue help fleet` describes the interface, and what is guaranteed.";
+Clients attach to conversations by their ids, and a conversation outlives its connections: a run
+goes on without a client for a while, and one that attaches again is shown what it has missed. The
+address that is listened on is printed. `duologue help fleet` describes the interface, and what is
+guaranteed.";
 
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
   OPENAI_API_KEY         key for the openai and responses engines, if DUOLOGUE_API_KEY is not set

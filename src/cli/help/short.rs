@@ -5,7 +5,8 @@ use clap::{Arg, Command};
 use std::ffi::OsString;
 
 /// Commands that have many options. The program has those of `rpc`, and lists its commands.
-const LONG: [&str; 8] = ["rpc", "exec", "run-command", "chat", "acp", "tools", "models", "doctor"];
+const LONG: [&str; 9] =
+    ["rpc", "exec", "run-command", "chat", "acp", "serve", "tools", "models", "doctor"];
 
 /// Lines of examples, with their title.
 const EXAMPLE_LINES: usize = 5;
@@ -27,7 +28,13 @@ const fn of(commands: &'static [&'static str], id: &'static str, text: &'static 
     Common { id, text, commands }
 }
 
-const COMMON: [Common; 36] = [
+const COMMON: [Common; 42] = [
+    of(&["serve"], "listen", "Address and port to listen on"),
+    of(&["serve"], "tenants", "Serve the tenants in this file alone"),
+    of(&["serve"], "tls_cert", "Certificate chain of the node (PEM)"),
+    of(&["serve"], "tls_key", "Private key of --tls-cert (PEM)"),
+    of(&["serve"], "advertise", "Address for the other nodes of the fleet"),
+    of(&["serve"], "drain_ms", "How long runs may go on once the node is to end"),
     common("prompt", ""),
     common("piped", ""),
     common("file", "Add this file to the prompt"),
@@ -56,16 +63,20 @@ const COMMON: [Common; 36] = [
     common("continues", "Go on with the last session of this folder"),
     common("mcp", "Start this MCP server, or connect to this URL"),
     of(
-        &["rpc", "chat", "acp", "tools", "doctor"],
+        &["rpc", "chat", "acp", "serve", "tools", "doctor"],
         "mcp_config",
         "Start the MCP servers of this file",
     ),
-    of(&["rpc", "exec", "run-command", "chat", "acp", "tools"], "approval", "Other tool calls"),
+    of(
+        &["rpc", "exec", "run-command", "chat", "acp", "serve", "tools"],
+        "approval",
+        "Other tool calls",
+    ),
     of(&["rpc", "exec", "run-command", "chat", "tools"], "allow", "Run these tools without asking"),
     of(&["rpc", "chat", "tools"], "deny", "Never run these tools"),
     of(&["rpc"], "on_busy", "Prompts during a run"),
     of(&["rpc"], "extensions", "Turn on extensions of the protocol"),
-    of(&["rpc", "acp"], "log_level", "What is logged"),
+    of(&["rpc", "acp", "serve"], "log_level", "What is logged"),
     common("offline", ""),
     common("help", ""),
 ];
