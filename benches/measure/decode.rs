@@ -69,7 +69,6 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
             | Command::Edit(_)
             | Command::Compact(_)
             | Command::Rename(_)
-            | Command::Compact(_)
             | Command::NoteApproval(_) => Ok(0),
         },
         Err(bad) => Err(io::Error::other(format!("{:?}", bad.fault))),

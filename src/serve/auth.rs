@@ -242,7 +242,7 @@ mod tests {
     fn pages_of_a_browser_can_not_use_an_open_node() {
         let open = Authority { accounts: None };
         let call = |of: &[(&'static str, &str)]| open.caller(&headers(of), &Uri::default(), None);
-        for host in ["127.0.0.1:8642", "localhost:8642", "[::1]:8642", "localhost", "::1"] {
+        for host in ["127.0.0.1:8642", "localhost:8642", "[::1]:8642", "localhost", "[::1]"] {
             assert!(call(&[("host", host)]).is_ok(), "{host}");
         }
         assert!(call(&[("host", "evil.example:8642")]).is_err());

@@ -9,6 +9,7 @@ use super::node::{Key, Node, Wanted};
 use super::rpc::{extensions, info};
 use super::stored;
 use crate::protocol::any::read_message;
+use crate::protocol::constants::code;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::json;
 use crate::protocol::proto::fleet::{ListRequest, Session};
@@ -310,7 +311,7 @@ fn word(kind: RefusalKind) -> &'static str {
         RefusalKind::NotFound => "not_found",
         RefusalKind::Exists => "already_exists",
         RefusalKind::Locked => "locked",
-        RefusalKind::Exhausted => "resource_exhausted",
+        RefusalKind::Exhausted => code::RESOURCE_EXHAUSTED,
         RefusalKind::Unavailable | RefusalKind::Ending => "unavailable",
         RefusalKind::Failed => "failed",
         RefusalKind::Internal => "internal",

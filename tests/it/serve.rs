@@ -20,7 +20,9 @@ fn names(frames: &[Frame], id: &str) -> Vec<String> {
     let of_request = frames.iter().filter(|frame| frame.id() == id);
     let name = |frame: &Frame| match frame.event() {
         Some(name) => name.to_owned(),
-        None => frame.0.as_object().expect("an object").keys().last().expect("a member").clone(),
+        None => {
+            frame.0.as_object().expect("an object").keys().next_back().expect("a member").clone()
+        }
     };
     of_request.map(name).collect()
 }
