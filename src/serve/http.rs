@@ -314,7 +314,7 @@ fn word(kind: RefusalKind) -> &'static str {
         RefusalKind::Exhausted => code::RESOURCE_EXHAUSTED,
         RefusalKind::Unavailable | RefusalKind::Ending => "unavailable",
         RefusalKind::Failed => "failed",
-        RefusalKind::Internal => "internal",
+        RefusalKind::Internal => code::INTERNAL,
     }
 }
 
