@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	stderrBytes  = 16 * 1024
-	termTime     = 2 * time.Second
+	stderrBytes = 16 * 1024
+	termTime    = 2 * time.Second
+	// How long the rest of standard error is waited for once standard output has ended.
+	stderrTime   = time.Second
 	queuedWrites = 64
 )
 
@@ -55,6 +57,9 @@ type process struct {
 	// ended is closed when the process has ended and its pipes are read.
 	ended chan struct{}
 
+	// stderrRead is closed when standard error has been read to its end.
+	stderrRead chan struct{}
+
 	mu     sync.Mutex
 	stderr []byte
 
@@ -77,6 +82,7 @@ func startProcess(command []string, env []string, dir string) (*process, error) 
 		return nil, fmt.Errorf("%w: %s can't be run: %w", ErrNotInstalled, command[0], err)
 	}
 	p := &process{cmd: cmd, stdout: stdout, writes: make(chan []byte, queuedWrites), ended: make(chan struct{})}
+	p.stderrRead = make(chan struct{})
 	p.closeStdin = sync.OnceValue(stdin.Close)
 	go p.keepTail(stderr)
 	go func() {
@@ -94,6 +100,7 @@ func startProcess(command []string, env []string, dir string) (*process, error) 
 }
 
 func (p *process) keepTail(stderr io.Reader) {
+	defer close(p.stderrRead)
 	chunk := make([]byte, stderrBytes)
 	for {
 		n, err := stderr.Read(chunk)
@@ -117,6 +124,13 @@ func (p *process) tail() string {
 
 // wait waits for the end of a process whose output has been read. It is called once.
 func (p *process) wait() *ProcessEnded {
+	// Wait closes the pipe, with what was not read from it. A child of the process may hold it open.
+	timer := time.NewTimer(stderrTime)
+	defer timer.Stop()
+	select {
+	case <-p.stderrRead:
+	case <-timer.C:
+	}
 	_ = p.cmd.Wait()
 	close(p.ended)
 	state := p.cmd.ProcessState
