@@ -218,7 +218,10 @@ fn a_client_that_is_alone_slows_its_provider() {
 
 #[test]
 fn a_stream_ends_with_the_requests_of_its_client() {
-    let node = Node::start(&[]);
+    let gated =
+        vec![Step::Gate, Step::Text("hello".into()), Step::Finish("stop", None), Step::Done];
+    let provider = Provider::start(vec![says("hello"), gated, says("hello")]);
+    let node = with_provider(&provider, &[]);
     let mut talk = node.attach("s");
     talk.send(submit("r", "hello"));
     // Its side is closed while the run goes on.
@@ -227,12 +230,11 @@ fn a_stream_ends_with_the_requests_of_its_client() {
     talk.send(submit("r2", "hello"));
     talk.send(r#"{"requestId":"end","shutdown":{}}"#);
     talk.send(submit("late", "hello"));
+    // The run ends once it was refused.
+    talk.wait("a refusal", |it| it.id() == "late" && it.error() == Some("shutting_down"));
+    provider.open_gate();
     talk.wait_end().expect("the stream ends");
-    let frames = talk.frames();
-    assert_eq!(frames.last().expect("a frame").done(), Some("shutdown"));
-    assert!(
-        frames.iter().any(|frame| frame.id() == "late" && frame.error() == Some("shutting_down"))
-    );
+    assert_eq!(talk.frames().last().expect("a frame").done(), Some("shutdown"));
     // The conversation goes on for others.
     let mut talk = node.attach("s");
     talk.send(submit("r3", "hello"));
