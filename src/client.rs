@@ -48,7 +48,7 @@
 // One task owns the process and reads its frames; a `Duologue` and a `Stream` only send to it and receive from it.
 //
 // `process` is the program and its pipes, `lines` splits what it writes, `driver` is the task and `link` what sends to it,
-// `request` what waits for a `done`, `answer` what a run came to, `tools` functions that the model may call.
+// `request` what waits for a `done`, `answer` the result of a run, `tools` functions that the model may call.
 
 mod answer;
 mod builder;

@@ -7,7 +7,7 @@ import (
 	"duologue/clients/go/messages"
 )
 
-// A Result is what a run came to.
+// A Result is the outcome of a run.
 type Result struct {
 	// Status is "ok", or "stopped" where the run was cancelled.
 	Status string

@@ -165,7 +165,7 @@ pub(super) struct Dialog {
     /// What the person is to be told, and was not yet.
     notices: Vec<String>,
     notices_told: usize,
-    /// The wait that the person was told of, since something happened.
+    /// The wait that was reported to the editor since the last event.
     waits_for: Option<WaitingFor>,
     /// How many compactions have begun.
     compactions: usize,

@@ -76,7 +76,7 @@ pub struct ServeArgs {
     #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TENANTS", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tenants: Option<PathBuf>,
 
-    /// Serve whoever can connect also at an address that other machines reach
+    /// Accept clients without authentication also at an address that other machines can reach
     #[arg(help_heading = "Node options", long, env = "DUOLOGUE_INSECURE", value_parser = BoolishValueParser::new())]
     pub insecure: bool,
 

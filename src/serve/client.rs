@@ -361,7 +361,7 @@ impl Client {
         }
     }
 
-    /// It is told this, and nothing else of it.
+    /// Queues a frame for this client.
     pub(super) fn tell(&mut self, frame: Frame) {
         self.first.push_back(Arc::new(frame));
     }

@@ -39,7 +39,7 @@ pub(super) enum Mail {
     HandOver,
     /// It is to end now: the run is stopped.
     Stop,
-    /// Its clients are told this, and it ends without a word of the host.
+    /// Its clients get this error, and it ends without frames of the host.
     Fail(Refusal),
 }
 
