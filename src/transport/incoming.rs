@@ -1,23 +1,27 @@
-//! Lines that are read: a thread frames them, and the loop takes them in their order, with a turn for the
-//! engine in between.
+//! Lines that are read: a task or a thread frames them, and the loop takes them in their order, with a turn
+//! for the engine in between.
 
 use super::framer::{Framer, RawLine};
-use super::streams::can_be_read;
+use super::streams::{can_be_read, is_pipe_or_socket, read_without_waiting};
 use crate::protocol::id::TaskId;
 use crate::support::files::wait_for;
 use crate::support::threads::{self, NoThread};
-use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::future::pending;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 /// Bytes of one read.
 const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The same before a read has found more: requests of usual length need no more memory.
+const FIRST_CHUNK_BYTES: usize = 4 * 1024;
 
 /// Chunks read ahead of the loop.
 const CHUNKS_AHEAD_MAX: usize = 2;
@@ -49,7 +53,8 @@ struct Chunk {
     comes_more: bool,
 }
 
-/// Receives lines from a thread. A thread and not a future: a read that is dropped halfway would lose
+/// Receives lines from a task that the runtime wakes when there is something to read or, where a read may wait
+/// (a file, a terminal), from a thread. Not from a future of the loop: a read that is dropped halfway would lose
 /// what it had read.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
@@ -67,14 +72,17 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Begins to read lines of up to `line_bytes_max` bytes from `input`.
+    /// Begins to read lines of up to `line_bytes_max` bytes from `input`. Needs a runtime.
     ///
     /// # Errors
-    /// If the system has no thread for that.
+    /// If it takes a thread, and the system has none.
     pub(crate) fn start(input: File, line_bytes_max: usize) -> Result<Self, NoThread> {
         let (chunks, received) = mpsc::channel(CHUNKS_AHEAD_MAX);
-        let read = move || read(input, Framer::new(line_bytes_max), &chunks);
-        threads::spawn("stdin", read)?;
+        let mut reading = Reading::new(line_bytes_max);
+        match reading.first(&input) {
+            Some(first) => drop(tokio::spawn(read_when_ready(input, first, reading, chunks))),
+            None => threads::spawn("stdin", move || read(&input, reading, &chunks))?,
+        }
         Ok(Self { chunks_read: Some(received), ..Self::default() })
     }
 
@@ -94,13 +102,13 @@ impl Incoming {
     /// Cancel-safe.
     pub(crate) async fn read(&mut self, call: Option<TaskId>) {
         let Some(chunks) = &mut self.chunks_read else { return pending().await };
-        // A thread that ends without `Ended` has panicked; the loop must not wait for it for ever.
+        // One that ends without `Ended` has panicked; the loop must not wait for it for ever.
         let panicked = || Chunk {
-            lines: vec![Received::Failed(io::Error::other("the thread that reads has ended"))],
+            lines: vec![Received::Failed(io::Error::other("what reads has ended"))],
             comes_more: false,
         };
         let chunk = chunks.recv().await.unwrap_or_else(panicked);
-        if let Some(Received::Ended | Received::Failed(_)) = chunk.lines.last() {
+        if chunk.is_last() {
             self.chunks_read = None;
         }
         self.waiting.extend(chunk.lines);
@@ -129,33 +137,107 @@ impl Incoming {
     }
 }
 
-fn read(input: File, mut framer: Framer, to: &mpsc::Sender<Chunk>) {
-    // Never filled with zeros: most of it is not used by requests of usual length.
-    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-    loop {
-        chunk.clear();
+/// The lines of what was read so far.
+struct Reading {
+    framer: Framer,
+    buffer: Vec<u8>,
+}
+
+impl Reading {
+    fn new(line_bytes_max: usize) -> Self {
+        Self { framer: Framer::new(line_bytes_max), buffer: vec![0; FIRST_CHUNK_BYTES] }
+    }
+
+    /// The result of a first read; `None` if the system can't read `input` without waiting.
+    fn first(&mut self, input: &File) -> Option<rustix::io::Result<usize>> {
+        if !is_pipe_or_socket(input) {
+            return None;
+        }
+        match read_without_waiting(input, &mut self.buffer) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => None,
+            read => Some(read),
+        }
+    }
+
+    /// What a read has brought; `None` if it is to be repeated.
+    fn chunk(&mut self, input: impl AsFd, read: rustix::io::Result<usize>) -> Option<Chunk> {
         let mut lines = Vec::new();
-        let end = match rustix::io::read(&input, spare_capacity(&mut chunk)) {
+        let end = match read {
             Ok(0) => Some(Received::Ended),
-            Ok(_) => {
-                framer.push(&chunk, &mut lines);
+            Ok(bytes) => {
+                self.framer.push(&self.buffer[..bytes], &mut lines);
+                if bytes == self.buffer.len() {
+                    self.buffer.resize(CHUNK_BYTES, 0);
+                }
                 None
             }
-            Err(Errno::INTR) => continue,
-            // Another process that shares the pipe has made it non-blocking.
-            Err(Errno::AGAIN) => {
-                wait_for(&input, PollFlags::IN);
-                continue;
-            }
+            Err(Errno::INTR | Errno::AGAIN) => return None,
             Err(error) => Some(Received::Failed(error.into())),
         };
         if end.is_some() {
-            lines.extend(framer.finish());
+            lines.extend(self.framer.finish());
         }
-        let is_last = end.is_some();
+        let comes_more = end.is_none() && can_be_read(input);
         let lines = lines.into_iter().map(Received::Line).chain(end).collect();
-        let comes_more = !is_last && can_be_read(&input);
-        if to.blocking_send(Chunk { lines, comes_more }).is_err() || is_last {
+        Some(Chunk { lines, comes_more })
+    }
+}
+
+impl Chunk {
+    fn is_last(&self) -> bool {
+        matches!(self.lines.last(), Some(Received::Ended | Received::Failed(_)))
+    }
+}
+
+/// Reads until the end, whenever the runtime says that there is something.
+async fn read_when_ready(
+    input: File,
+    first: rustix::io::Result<usize>,
+    mut reading: Reading,
+    to: mpsc::Sender<Chunk>,
+) {
+    // Sockets too, of which nothing but their readiness is asked.
+    let input = match pipe::Receiver::from_file_unchecked(input) {
+        Ok(input) => input,
+        Err(error) => {
+            let lines = vec![Received::Failed(error)];
+            to.send(Chunk { lines, comes_more: false }).await.ok();
+            return;
+        }
+    };
+    let mut read = first;
+    loop {
+        if let Some(chunk) = reading.chunk(&input, read) {
+            let is_last = chunk.is_last();
+            if to.send(chunk).await.is_err() || is_last {
+                return;
+            }
+        }
+        // An error is that of a runtime that ends.
+        if input.readable().await.is_err() {
+            return;
+        }
+        let buffer = &mut reading.buffer;
+        // Where there is nothing, the runtime waits for more.
+        let ready = input.try_io(|| match read_without_waiting(&input, buffer) {
+            Err(Errno::AGAIN) => Err(io::ErrorKind::WouldBlock.into()),
+            read => Ok(read),
+        });
+        read = ready.unwrap_or(Err(Errno::AGAIN));
+    }
+}
+
+/// Reads until the end in a thread.
+fn read(input: &File, mut reading: Reading, to: &mpsc::Sender<Chunk>) {
+    loop {
+        let read = rustix::io::read(input, &mut reading.buffer[..]);
+        // Another process that shares the pipe has made it non-blocking.
+        if read == Err(Errno::AGAIN) {
+            wait_for(input, PollFlags::IN);
+        }
+        let Some(chunk) = reading.chunk(input, read) else { continue };
+        let is_last = chunk.is_last();
+        if to.blocking_send(chunk).is_err() || is_last {
             return;
         }
     }

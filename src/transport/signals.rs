@@ -1,8 +1,9 @@
 //! The signals that ask the process to end.
 
 use crate::session::Signal;
+use std::fs::File;
 use std::future::pending;
-use std::io;
+use std::io::{self, Read};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -31,8 +32,9 @@ impl Signals {
     pub(crate) fn listen() -> io::Result<Self> {
         let (to, received) = mpsc::channel(WAITING_MAX);
         let signals = Self { received, to };
-        take_unless_ignored(Ignored::now())?;
-        signals.listen_to(&ENDING)?;
+        let ignored = Ignored::now();
+        take_unless_ignored(ignored)?;
+        signals.listen_unless_ignored(&ENDING, ignored)?;
         Ok(signals)
     }
 
@@ -41,7 +43,10 @@ impl Signals {
     /// # Errors
     /// If a handler can't be installed.
     pub(crate) fn listen_to(&self, signals: &[Signal]) -> io::Result<()> {
-        let ignored = Ignored::now();
+        self.listen_unless_ignored(signals, Ignored::now())
+    }
+
+    fn listen_unless_ignored(&self, signals: &[Signal], ignored: Ignored) -> io::Result<()> {
         for signal in signals {
             if !ignored.has(signal.number()) {
                 let kind = SignalKind::from_raw(signal.number().into());
@@ -96,7 +101,12 @@ struct Ignored(u64);
 impl Ignored {
     /// As the process is now. Without /proc no signal counts as ignored.
     fn now() -> Self {
-        Self::of(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+        /// More than such a file has, so that one read is enough.
+        const STATUS_BYTES: usize = 4096;
+        let mut status = String::with_capacity(STATUS_BYTES);
+        let read =
+            File::open("/proc/self/status").and_then(|mut it| it.read_to_string(&mut status));
+        Self::of(if read.is_ok() { &status } else { "" })
     }
 
     /// Those that `status`, the text of `/proc/pid/status` (proc(5)), lists.

@@ -6,15 +6,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 #[cfg(target_os = "linux")]
-use rustix::io::{ReadWriteFlags, pwritev2};
+use rustix::io::{ReadWriteFlags, preadv2, pwritev2};
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::fs::File;
 use std::future::pending;
-#[cfg(target_os = "linux")]
-use std::io::IoSlice;
 use std::io::{self, Write};
+#[cfg(target_os = "linux")]
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use tokio::io::Interest;
+use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 /// Descriptors below this are the standard ones.
@@ -90,11 +93,13 @@ impl AtOnce {
     }
 }
 
+/// `preadv2`, `pwritev2`: at the place where `read` and `write` would.
+#[cfg(target_os = "linux")]
+const CURRENT_POSITION: u64 = u64::MAX;
+
 /// Writes what a pipe has room for (`RWF_NOWAIT`, for pipes since Linux 6.4).
 #[cfg(target_os = "linux")]
 fn write_without_waiting(pipe: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
-    /// `pwritev2`: at the place where `write` would.
-    const CURRENT_POSITION: u64 = u64::MAX;
     pwritev2(pipe, &[IoSlice::new(bytes)], CURRENT_POSITION, ReadWriteFlags::NOWAIT)
 }
 
@@ -103,9 +108,31 @@ fn write_without_waiting(_pipe: &File, _bytes: &[u8]) -> rustix::io::Result<usiz
     Err(Errno::NOSYS)
 }
 
+pub(super) fn is_pipe_or_socket(file: &File) -> bool {
+    let kind = fstat(file).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+}
+
+/// Reads what a pipe or socket has now; `AGAIN` if that is nothing.
+///
+/// # Errors
+/// Also if the system can't do that, as before Linux 6.4.
+#[cfg(target_os = "linux")]
+pub(super) fn read_without_waiting(input: impl AsFd, into: &mut [u8]) -> rustix::io::Result<usize> {
+    preadv2(input, &mut [IoSliceMut::new(into)], CURRENT_POSITION, ReadWriteFlags::NOWAIT)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn read_without_waiting(
+    _input: impl AsFd,
+    _into: &mut [u8],
+) -> rustix::io::Result<usize> {
+    Err(Errno::NOSYS)
+}
+
 /// Whether a read of `input` would not wait: there is something, or the end.
-pub(super) fn can_be_read(input: &File) -> bool {
-    let mut files = [PollFd::new(input, PollFlags::IN)];
+pub(super) fn can_be_read(input: impl AsFd) -> bool {
+    let mut files = [PollFd::new(&input, PollFlags::IN)];
     poll(&mut files, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
@@ -126,12 +153,21 @@ pub(crate) async fn reader_gone(output: &File) {
     pending().await
 }
 
-/// Resolves when the reader of `output` has closed it, even while nothing is being written.
+/// Resolves when the reader of `output` has closed it, even while nothing is being written. Needs a runtime.
 ///
 /// # Errors
-/// If the system has no thread for that.
+/// If it takes a thread, and the system has none.
 pub(super) fn watch(output: Arc<File>) -> Result<oneshot::Receiver<()>, NoThread> {
     let (gone, is_gone) = oneshot::channel();
+    if let Some(watched) = watched_by_runtime(&output) {
+        tokio::spawn(async move {
+            // An error is that of a runtime that ends.
+            if watched.ready(Interest::ERROR).await.is_ok() {
+                gone.send(()).ok();
+            }
+        });
+        return Ok(is_gone);
+    }
     let watch = move || {
         let mut files = [PollFd::new(&output, PollFlags::empty())];
         // Without events to wait for, poll returns when the other end is closed: ERR for pipes, HUP
@@ -142,6 +178,14 @@ pub(super) fn watch(output: Arc<File>) -> Result<oneshot::Receiver<()>, NoThread
     };
     threads::spawn("stdout-watch", watch)?;
     Ok(is_gone)
+}
+
+/// A pipe whose errors the runtime reports: the only one is that its reader is gone.
+fn watched_by_runtime(output: &File) -> Option<pipe::Sender> {
+    // Sockets report a reader that is gone together with each room for more.
+    let is_pipe = matches!(AtOnce::of(output), AtOnce::Pipe);
+    let own = (cfg!(target_os = "linux") && is_pipe).then(|| output.try_clone())?.ok()?;
+    pipe::Sender::from_file_unchecked(own).ok()
 }
 
 /// The reader of standard output, and whether it is still there.
