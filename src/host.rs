@@ -27,7 +27,7 @@ mod tasks;
 
 use crate::conversation::event::ToolResult;
 use crate::engine::{EngineEvent, Engines};
-use crate::protocol::id::{Ids, TaskId};
+use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::wire::Frame;
 use crate::session::{
     Input, Output, Retention, Rules, Session, Signal, TaskEvent, Uptime, Warning,
@@ -45,7 +45,7 @@ use files::FileReads;
 use heartbeats::Heartbeats;
 pub(crate) use input_log::input as log_input;
 use persist_gate::PersistGate;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{poll_fn, ready};
 use std::sync::Arc;
 use std::time::Duration;
@@ -350,6 +350,11 @@ impl Host {
         }
         let step = self.tasks.try_next()?;
         Some(self.step(step))
+    }
+
+    /// The results of tools that have images, by their calls: no frame has those.
+    pub(crate) fn results_with_images(&self) -> BTreeMap<ToolCallId, Arc<ToolResult>> {
+        self.supervisor.results_with_images()
     }
 
     /// Cancels all tasks without reporting it: for a front end that can't give

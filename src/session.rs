@@ -91,10 +91,10 @@ pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED, as_if_ended};
 
 use crate::conversation::choices::Choices;
-use crate::conversation::event::SessionEvent;
+use crate::conversation::event::{SessionEvent, ToolResult};
 use crate::conversation::timeline::Span;
 use crate::protocol::command::Extension;
-use crate::protocol::id::{Ids, SessionId, TaskId};
+use crate::protocol::id::{Ids, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::wire::{self, BadLine, Frame};
 use crate::support::fail_point::FailPoint;
@@ -311,6 +311,11 @@ impl Session {
     pub(crate) fn attached_bytes(&self) -> u64 {
         let waiting = self.phase.active().map_or(0, ActiveRun::attached_bytes);
         self.recorder.attached_bytes() + waiting
+    }
+
+    /// The results of tools that have images, by their calls: no frame has those.
+    pub(crate) fn results_with_images(&self) -> BTreeMap<ToolCallId, Arc<ToolResult>> {
+        self.recorder.results_with_images()
     }
 
     fn task_event(&mut self, now: Uptime, task: TaskId, event: TaskEvent) {

@@ -6,7 +6,7 @@ use super::schema::{
     CancelRequestParams, ClientCapabilities, ListParams, McpServer, OpenParams, PROTOCOL_VERSION,
     Pairs,
 };
-use super::session::Mail;
+use super::session::{Mail, Request};
 use crate::protocol::id::SessionId;
 use crate::task::server::ServerName;
 use crate::tool::config::{Protected, START_LIMIT, ServerConfig, Transport};
@@ -120,7 +120,7 @@ impl Connection {
 
     fn pass(&mut self, number: i64, id: Id, method: &str, params: Value) -> Action {
         self.owed.insert((number, id.clone()));
-        Action::Pass(number, Mail::Request { id, method: method.to_owned(), params })
+        Action::Pass(number, Mail::Request(Request { id, method: method.to_owned(), params }))
     }
 
     fn number(&self, session: &str) -> Result<i64, RpcError> {
@@ -216,7 +216,7 @@ impl Connection {
     }
 
     /// A session has answered these requests.
-    pub(super) fn answered(&mut self, number: i64, ids: Vec<Id>) {
+    pub(super) fn answered(&mut self, number: i64, ids: impl IntoIterator<Item = Id>) {
         for id in ids {
             self.owed.remove(&(number, id));
         }
@@ -317,7 +317,7 @@ mod tests {
         let params = json!({ "sessionId": "fresh", "cwd": "/p" });
         for method in ["session/prompt", "session/load"] {
             let passed = handled(&mut connection, request(2, method, params.clone()));
-            assert!(matches!(&passed[..], [Action::Pass(1, Mail::Request { .. })]), "{passed:?}");
+            assert!(matches!(&passed[..], [Action::Pass(1, Mail::Request(_))]), "{passed:?}");
         }
         connection.answered(1, vec![Id::Number(1)]);
         assert_eq!(connection.ended(1), [Id::Number(2)]);

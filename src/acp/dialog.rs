@@ -20,6 +20,7 @@ use super::schema::{
 };
 use super::services::CommandFile;
 use super::updates::Updates;
+use crate::conversation::event::ToolResult;
 use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::rpc::ErrorFrame;
@@ -28,6 +29,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Prompts that may wait for their turn.
 const WAITING_MAX: usize = 256;
@@ -158,6 +160,8 @@ pub(super) struct Dialog {
     changes: Vec<ModelChoice>,
     asked: BTreeMap<i64, Asked>,
     requests: i64,
+    /// The addresses that the client was asked to open, by the ids of their servers; the last one first.
+    elicitations: VecDeque<String>,
     /// Tools that the person does not want to be asked about again.
     rejected: BTreeSet<Tool>,
     /// The last error of each request.
@@ -165,6 +169,8 @@ pub(super) struct Dialog {
     /// What the person is to be told, and was not yet.
     notices: Vec<String>,
     notices_told: usize,
+    /// Results that are shown with their images when the past is.
+    with_images: BTreeMap<ToolCallId, Arc<ToolResult>>,
     /// The wait that was reported to the editor since the last event.
     waits_for: Option<WaitingFor>,
     /// How many compactions have begun.
@@ -212,10 +218,12 @@ impl Dialog {
             changes: Vec::new(),
             asked: BTreeMap::new(),
             requests: 0,
+            elicitations: VecDeque::new(),
             rejected: BTreeSet::new(),
             errors: BTreeMap::new(),
             notices,
             notices_told: 0,
+            with_images: BTreeMap::new(),
             waits_for: None,
             compactions: 0,
             closers: Vec::new(),
@@ -235,6 +243,11 @@ impl Dialog {
     /// Whether nothing more comes of it but the answers to those who have closed it.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Whether the session ends, or has ended.
+    pub(super) fn is_ending(&self) -> bool {
+        self.stage == Stage::Ending
     }
 
     /// Handles a request of the client.

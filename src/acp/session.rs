@@ -11,7 +11,7 @@ use crate::protocol::command::Submit;
 use crate::session::{Input, Signal, panic_text};
 use crate::support::sleep_until;
 use crate::support::threads;
-use crate::tool::asking::{Askable, Question, Questions};
+use crate::tool::asking::{Askable, Asking, Question, Questions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 /// Bytes of a session that wait to be written; from there on its engine is not polled.
@@ -39,11 +40,7 @@ const BUFFERS_MAX: Duration = Duration::from_secs(10);
 /// A message for a session.
 #[derive(Clone, Debug)]
 pub(super) enum Mail {
-    Request {
-        id: Id,
-        method: String,
-        params: Value,
-    },
+    Request(Request),
     /// The response to a request to the client.
     Response(i64, Result<Value, RpcError>),
     Cancel,
@@ -52,13 +49,34 @@ pub(super) enum Mail {
     End(Option<Signal>),
 }
 
+impl Request {
+    fn is_opening(&self) -> bool {
+        ["session/load", "session/resume"].contains(&self.method.as_str())
+    }
+}
+
 /// What a session writes.
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) number: i64,
     pub(super) batch: Batch,
-    /// Nothing follows.
-    pub(super) is_last: bool,
+    pub(super) rest: Rest,
+}
+
+/// What follows a packet of a session.
+#[derive(Debug)]
+pub(super) enum Rest {
+    More,
+    /// Nothing. These requests for the session came while it ended, and are for the next one of its id.
+    Nothing(Vec<Request>),
+}
+
+/// A request of the client for a session.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) id: Id,
+    pub(super) method: String,
+    pub(super) params: Value,
 }
 
 /// The way out for the messages of a session.
@@ -81,7 +99,7 @@ enum Event {
     /// A thread has ended; `None` if it has panicked.
     Found(Option<Found>),
     Clock,
-    Asked(Question),
+    Asked(Asking),
     Effects(Effects),
 }
 
@@ -95,13 +113,15 @@ pub(super) struct Session {
     outlet: Outlet,
     /// Bytes that the backlog has of this session.
     counted: usize,
+    /// Requests to open the session that came while it ended.
+    late: Vec<Request>,
     found: Option<oneshot::Receiver<Found>>,
     /// When `session/new` is answered whatever is known.
     answer_at: Option<Instant>,
     buffers_until: Option<Instant>,
     /// What the client can ask for MCP servers, and their questions.
     askable: Askable,
-    questions: Option<mpsc::Receiver<Question>>,
+    questions: Option<mpsc::Receiver<Asking>>,
     /// The servers that wait for an answer, by the numbers of their questions.
     answers: BTreeMap<u64, oneshot::Sender<Value>>,
     questions_asked: u64,
@@ -126,6 +146,7 @@ impl Session {
             mail,
             outlet,
             counted: 0,
+            late: Vec::new(),
             found: None,
             answer_at: Some(Instant::now() + ANSWER_MAX),
             buffers_until: None,
@@ -171,7 +192,7 @@ impl Session {
                 let batch = dialog.queue.take();
                 // Without a permit nobody reads any more.
                 if let Ok(permit) = permit {
-                    permit.send(Packet { number: *number, batch, is_last: false });
+                    permit.send(Packet { number: *number, batch, rest: Rest::More });
                 }
                 return;
             }
@@ -184,21 +205,42 @@ impl Session {
             Event::Mail(mail) => self.received(mail),
             Event::Found(found) => self.take(found),
             Event::Clock => self.look_at_clock(),
-            Event::Asked(Question { server, params, answer }) => {
+            Event::Asked(Asking::Completed { elicitation }) => {
+                self.dialog.completed(&elicitation);
+            }
+            Event::Asked(Asking::Question(Question { server, params, answer })) => {
                 self.questions_asked += 1;
                 self.answers.insert(self.questions_asked, answer);
                 self.dialog.question(self.questions_asked, server.as_str(), params);
             }
-            Event::Effects(effects) => self.went_on(effects),
+            Event::Effects(effects) => {
+                // Sessions whose engines never wait take turns.
+                if self.went_on(effects) {
+                    yield_now().await;
+                }
+            }
         }
     }
 
-    fn went_on(&mut self, effects: Effects) {
-        self.dialog.effects(effects);
+    /// Returns whether the engine may have more at once.
+    fn went_on(&mut self, effects: Effects) -> bool {
+        self.show(effects);
         for _ in 0..EVENTS_AT_ONCE_MAX {
-            let Some(effects) = self.host.as_mut().and_then(|host| host.try_next()) else { return };
-            self.dialog.effects(effects);
+            let Some(effects) = self.host.as_mut().and_then(|host| host.try_next()) else {
+                return false;
+            };
+            self.show(effects);
         }
+        true
+    }
+
+    fn show(&mut self, effects: Effects) {
+        if self.dialog.shows_past()
+            && let Some(host) = &self.host
+        {
+            self.dialog.note_images(host.results_with_images());
+        }
+        self.dialog.effects(effects);
     }
 
     fn look_at_clock(&mut self) {
@@ -213,7 +255,12 @@ impl Session {
 
     fn received(&mut self, mail: Mail) {
         match mail {
-            Mail::Request { id, method, params } => self.dialog.request(id, &method, params),
+            Mail::Request(request) if self.dialog.is_ending() && request.is_opening() => {
+                self.late.push(request);
+            }
+            Mail::Request(Request { id, method, params }) => {
+                self.dialog.request(id, &method, params);
+            }
             Mail::Response(id, response) => self.dialog.response(id, response),
             Mail::Cancel => self.dialog.cancel(),
             Mail::CancelRequest(id) => self.dialog.cancel_request(&id),
@@ -233,7 +280,7 @@ impl Session {
     fn input(&mut self, input: Input) {
         if let Some(host) = &mut self.host {
             let effects = host.handle(input);
-            self.dialog.effects(effects);
+            self.show(effects);
         }
     }
 
@@ -243,7 +290,7 @@ impl Session {
                 if let Some(host) = &mut self.host {
                     let (id, effects) = host.request(command);
                     self.dialog.issued(purpose, id);
-                    self.dialog.effects(effects);
+                    self.show(effects);
                 }
             }
             Order::Prepare(draft, command) => self.prepare(draft, command),
@@ -350,11 +397,12 @@ impl Session {
             }
             let Ok(permit) = self.outlet.packets.reserve().await else { return };
             let batch = self.dialog.queue.take();
-            let is_last = is_last && self.dialog.queue.is_empty();
-            permit.send(Packet { number: self.number, batch, is_last });
-            if is_last {
+            if is_last && self.dialog.queue.is_empty() {
+                let rest = Rest::Nothing(std::mem::take(&mut self.late));
+                permit.send(Packet { number: self.number, batch, rest });
                 return;
             }
+            permit.send(Packet { number: self.number, batch, rest: Rest::More });
         }
     }
 }
@@ -368,7 +416,7 @@ async fn finding(found: &mut Option<oneshot::Receiver<Found>>) -> Option<Found> 
 }
 
 /// Waits for a question of a server; for ever if none can be asked. Cancel-safe.
-async fn next_question(questions: &mut Option<mpsc::Receiver<Question>>) -> Question {
+async fn next_question(questions: &mut Option<mpsc::Receiver<Asking>>) -> Asking {
     let question = match questions {
         Some(questions) => questions.recv().await,
         None => None,

@@ -3,10 +3,10 @@
 
 use super::connection::{Action, Connection, ToOpen};
 use super::dialog::{Beginning, How};
-use super::jsonrpc::{self, BadMessage, Id, RpcError};
+use super::jsonrpc::{self, BadMessage, Id, Message, RpcError};
 use super::schema::ListParams;
 use super::services::{Opening, Services};
-use super::session::{Mail, Outlet, Packet, Session};
+use super::session::{Mail, Outlet, Packet, Request, Rest, Session};
 use super::sessions;
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::Frame;
@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::SendError};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::Instant;
 
@@ -65,6 +65,7 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, services: Service
         backlog: Arc::default(),
         replies: mpsc::unbounded_channel(),
         awaited_replies: 0,
+        late: BTreeMap::new(),
         deletions: BTreeMap::new(),
         ending: None,
     });
@@ -110,6 +111,8 @@ struct Shell<'a> {
     replies: (mpsc::UnboundedSender<Reply>, mpsc::UnboundedReceiver<Reply>),
     /// Threads that have not replied yet.
     awaited_replies: usize,
+    /// Requests for sessions whose end is not reported yet.
+    late: BTreeMap<i64, Vec<Request>>,
     /// Sessions that are deleted once they have ended.
     deletions: BTreeMap<i64, (Id, SessionId)>,
     ending: Option<Ending>,
@@ -197,11 +200,7 @@ impl Shell<'_> {
             }
         };
         match read {
-            Ok(message) => {
-                for action in self.connection.message(message, sessions::fresh_id) {
-                    self.act(action);
-                }
-            }
+            Ok(message) => self.message(message),
             Err(BadMessage { id, error }) => self.respond(&id, Err(error)),
         }
     }
@@ -228,10 +227,10 @@ impl Shell<'_> {
         }
     }
 
-    fn pass(&self, number: i64, mail: Mail) {
-        // The requests of a session that has ended are answered when that is reported.
-        if let Some(mailbox) = self.mailboxes.get(&number) {
-            mailbox.send(mail).ok();
+    fn pass(&mut self, number: i64, mail: Mail) {
+        let Some(mailbox) = self.mailboxes.get(&number) else { return };
+        if let Err(SendError(Mail::Request(request))) = mailbox.send(mail) {
+            self.late.entry(number).or_default().push(request);
         }
     }
 
@@ -254,15 +253,18 @@ impl Shell<'_> {
         let session = Session::new(beginning, opening, Arc::clone(&self.services), mail, outlet);
         let task = self.tasks.spawn(session.hold());
         self.numbers.insert(task.id(), number);
+        if self.ending.is_some() {
+            mailbox.send(Mail::End(None)).ok();
+        }
         self.mailboxes.insert(number, mailbox);
     }
 
     fn packet(&mut self, packet: Packet) {
-        let Packet { number, batch, is_last } = packet;
+        let Packet { number, batch, rest } = packet;
         self.append(&batch.lines);
         self.connection.answered(number, batch.answered);
-        if is_last {
-            self.forget(number);
+        if let Rest::Nothing(late) = rest {
+            self.forget(number, late);
         }
     }
 
@@ -270,19 +272,31 @@ impl Shell<'_> {
     fn ended(&mut self, task: tokio::task::Id, is_defect: bool) {
         let Some(number) = self.numbers.remove(&task) else { return };
         if is_defect {
-            self.forget(number);
+            self.forget(number, Vec::new());
         }
     }
 
-    /// The session is not open any more; what it has not answered has an error.
-    fn forget(&mut self, number: i64) {
+    /// The session is not open any more; what it has not answered has an error, but for the requests that
+    /// came too `late` for it.
+    fn forget(&mut self, number: i64, mut late: Vec<Request>) {
         self.mailboxes.remove(&number);
+        late.extend(self.late.remove(&number).unwrap_or_default());
+        self.connection.answered(number, late.iter().map(|request| request.id.clone()));
         for id in self.connection.ended(number) {
             let why = "the session met a defect of this program and was ended; please report it";
             self.respond(&id, Err(RpcError::failed(why)));
         }
         if let Some((id, session)) = self.deletions.remove(&number) {
             self.delete(id, session);
+        }
+        for Request { id, method, params } in late {
+            self.message(Message::Request { id, method, params });
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        for action in self.connection.message(message, sessions::fresh_id) {
+            self.act(action);
         }
     }
 

@@ -4,9 +4,11 @@
 use super::queue::{Chunk, ChunkKind, Item, Queue};
 use super::schema::{Cost, ToolCall, ToolContent, ToolStatus, Update};
 use super::tool_calls::{begun, requested, result};
+use crate::conversation::event::ToolResult;
 use crate::protocol::any::Any;
 use crate::protocol::attachment::{Attachment, IMAGE};
 use crate::protocol::constants::{finish, role, tool_call, tool_result};
+use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::{ChatAttachment, ChatMessageEntity, ToolCallEntity};
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::protocol::proto::session::UsageTotals;
@@ -14,7 +16,7 @@ use crate::protocol::proto::tools::{ToolCallProgressed, ToolServerChanged, ToolS
 use crate::stdio::how_far;
 use crate::store::title_of;
 use crate::support::terminal::escape_control;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,8 +151,13 @@ impl Updates {
         Some(Item::Update(Update::Usage { used, size, cost: None }))
     }
 
-    /// Adds a conversation, message for message.
-    pub(super) fn replay(&mut self, conversation: SnapshotFrame, to: &mut Queue) {
+    /// Adds a conversation, message for message, with the images that are in the results of tools.
+    pub(super) fn replay(
+        &mut self,
+        conversation: SnapshotFrame,
+        mut with_images: BTreeMap<ToolCallId, Arc<ToolResult>>,
+        to: &mut Queue,
+    ) {
         let payloads = conversation.entities.into_iter().filter_map(|entity| entity.payload);
         let payloads: Vec<_> = payloads.map(Any::into_whole).collect();
         let returned: BTreeSet<_> = payloads.iter().filter_map(returned_call).collect();
@@ -163,7 +170,9 @@ impl Updates {
                 to.update(Update::ToolCall(self.stored_call(call, is_returned)));
             } else if let Any::ToolResultEntity(it) = payload {
                 let (id, status) = (it.tool_call_id.clone(), status_of(&it.status));
-                to.update(returned_with(id, status, &it.result, Vec::new()));
+                let result = with_images.remove(&ToolCallId(id.clone()));
+                let images = result.map(|result| pictures(result.images())).unwrap_or_default();
+                to.update(returned_with(id, status, &it.result, images));
             }
         }
     }

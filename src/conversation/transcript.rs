@@ -16,6 +16,7 @@ use super::event::{
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::ToolCallId;
 use crate::support::text::Text;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A conversation as it is sent to the model. Cheap to clone: turns are shared.
@@ -169,6 +170,21 @@ impl Transcript {
     pub(crate) fn numbers_from(&self, first: u32) -> impl Iterator<Item = u32> {
         let turns = self.turns.iter().chain(&self.failed).map(|turn| turn.number);
         turns.filter(move |number| *number >= first)
+    }
+
+    /// The results of tools that have images, by their calls.
+    pub(crate) fn results_with_images(&self) -> BTreeMap<ToolCallId, Arc<ToolResult>> {
+        let items = self.turns.iter().flat_map(|turn| &turn.items);
+        let with_images = items.filter_map(|item| match item {
+            TurnItem::Called { tool, result: Some(result), .. } if !result.images().is_empty() => {
+                Some((tool.id.clone(), Arc::clone(result)))
+            }
+            TurnItem::Called { .. }
+            | TurnItem::Text { .. }
+            | TurnItem::Prompt(..)
+            | TurnItem::ProviderData(_) => None,
+        });
+        with_images.collect()
     }
 
     /// Bytes of what goes with the prompts and is in the results of tools, beside texts.

@@ -4,15 +4,17 @@
 //! returned are dropped. The supervisor answers the requests that are open. What it knows of them comes
 //! from the inputs, and from outputs that the session has returned whole.
 
-use crate::protocol::id::{RequestId, SessionId};
+use crate::conversation::event::ToolResult;
+use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
 use crate::session::{
     ExitCode, Input, Output, Session, SessionMode, Uptime, Warning, conversation_ended, panic_text,
     request_ended, run_ended, store_closed,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// The first event of each run, which names the request of the run.
 const RUN_BEGINS: &str = "ChatUserMessageAccepted";
@@ -55,6 +57,11 @@ impl Supervisor {
     /// Bytes of the attachments that the conversation holds.
     pub(super) fn attached_bytes(&self) -> u64 {
         self.session().map_or(0, Session::attached_bytes)
+    }
+
+    /// The results of tools that have images, by their calls.
+    pub(super) fn results_with_images(&self) -> BTreeMap<ToolCallId, Arc<ToolResult>> {
+        self.session().map(Session::results_with_images).unwrap_or_default()
     }
 
     /// The id of the session.

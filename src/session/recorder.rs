@@ -11,7 +11,7 @@ use super::exit::Verdict;
 use super::log::Log;
 use super::prices::PriceList;
 use super::{FinalSnapshot, Hints, Output, Retention, Rules, SessionMode};
-use crate::conversation::event::{Event, Recorded, Scope, Segment, SessionEvent};
+use crate::conversation::event::{Event, Recorded, Scope, Segment, SessionEvent, ToolResult};
 use crate::conversation::log::Record;
 use crate::conversation::patch::{PatchFields, Patches};
 use crate::conversation::projections::Projections;
@@ -21,11 +21,12 @@ use crate::conversation::ui::Ui;
 use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::event_filter::EventFilter;
-use crate::protocol::id::{Ids, RequestId, RunId, SessionId, TaskId};
+use crate::protocol::id::{Ids, RequestId, RunId, SessionId, TaskId, ToolCallId};
 use crate::protocol::wire::{self, ClientError};
 use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
@@ -272,6 +273,11 @@ impl Recorder {
     /// Bytes of the attachments in the transcript.
     pub(super) fn attached_bytes(&self) -> u64 {
         self.projections.transcript.attached_bytes()
+    }
+
+    /// The results of tools that have images, by their calls.
+    pub(super) fn results_with_images(&self) -> BTreeMap<ToolCallId, Arc<ToolResult>> {
+        self.projections.transcript.results_with_images()
     }
 
     /// Like `record`, for an event outside of runs, which may have no request.

@@ -18,6 +18,16 @@ pub(crate) struct Question {
     pub(crate) answer: oneshot::Sender<Value>,
 }
 
+/// What a server has for the person.
+#[derive(Debug)]
+pub(crate) enum Asking {
+    Question(Question),
+    /// What the address of this question was opened for is done.
+    Completed {
+        elicitation: String,
+    },
+}
+
 /// What the front end can ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Askable {
@@ -31,7 +41,7 @@ pub(crate) struct Askable {
 #[derive(Clone, Debug)]
 pub(crate) struct Questions {
     pub(super) askable: Askable,
-    to: mpsc::Sender<Question>,
+    to: mpsc::Sender<Asking>,
 }
 
 /// The way of the questions of one server.
@@ -43,7 +53,7 @@ pub(super) struct Asker {
 
 impl Questions {
     /// The way, and its end.
-    pub(crate) fn new(askable: Askable) -> (Self, mpsc::Receiver<Question>) {
+    pub(crate) fn new(askable: Askable) -> (Self, mpsc::Receiver<Asking>) {
         let (to, questions) = mpsc::channel(QUESTIONS_MAX);
         (Self { askable, to }, questions)
     }
@@ -55,9 +65,15 @@ impl Asker {
         let (answer, answered) = oneshot::channel();
         let question = Question { server: self.server, params, answer };
         let cancelled = || json!({ "action": "cancel" });
-        match self.questions.to.send(question).await {
+        match self.questions.to.send(Asking::Question(question)).await {
             Ok(()) => answered.await.unwrap_or_else(|_| cancelled()),
             Err(_) => cancelled(),
         }
+    }
+
+    /// Passes on that what an address was opened for is done. While too much waits for the front end it is not:
+    /// it is for the eye alone.
+    pub(super) fn completed(&self, elicitation: String) {
+        self.questions.to.try_send(Asking::Completed { elicitation }).ok();
     }
 }

@@ -29,6 +29,9 @@ const REQUESTS_MAX: u32 = 1000;
 /// In which requests are counted.
 const PERIOD: Duration = Duration::from_secs(60);
 
+/// What an address was opened for is done (MCP 2025-11-25, elicitation).
+const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
 /// Longest id of a request that is answered, in bytes: replies repeat it.
 const ID_BYTES_MAX: usize = 256;
 
@@ -86,6 +89,22 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
         Some(())
     }
 
+    /// Takes a notification that the SDK has no use for.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "servers may send anything")]
+    fn note(&mut self, notification: ServerNotification) {
+        match notification {
+            ServerNotification::ProgressNotification(report) => self.reports.add(report.params),
+            ServerNotification::CustomNotification(it) if it.method == ELICITATION_COMPLETE => {
+                let elicitation = it.params.as_ref().and_then(|it| it["elicitationId"].as_str());
+                let short = elicitation.filter(|id| id.len() <= ID_BYTES_MAX);
+                if let (Some(asker), Some(id)) = (&self.asker, short) {
+                    asker.completed(id.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn send_reply(&mut self, reply: TxJsonRpcMessage<RoleClient>) {
         let sent = self.inner.send(reply);
         self.replies.spawn(async move {
@@ -131,9 +150,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
             match message {
                 JsonRpcMessage::Request(request) => self.answer(request)?,
                 JsonRpcMessage::Notification(it) if !is_of_use(&it.notification) => {
-                    if let ServerNotification::ProgressNotification(report) = it.notification {
-                        self.reports.add(report.params);
-                    }
+                    self.note(it.notification);
                 }
                 JsonRpcMessage::Notification(_)
                 | JsonRpcMessage::Response(_)

@@ -68,20 +68,27 @@ fn a_permission_says_what_is_called_and_with_what() {
     assert_eq!(said(&seen, &session, "agent_message_chunk"), "Let me see. Done.");
 }
 
-/// What a tool shows is shown.
+/// What a tool shows is shown, also when the session is loaded, or shown again.
 #[test]
 fn an_image_in_a_result_is_shown() {
     let folder = Folder::new();
+    let images = |seen: &[Value], session: &str| {
+        let changes = updates(seen, session, "tool_call_update").into_iter();
+        let contents = changes.filter_map(|it| it["content"].as_array().cloned()).flatten();
+        let contents = contents.map(|it| it["content"].clone());
+        contents.filter(|it| it["type"] == "image").collect::<Vec<_>>()
+    };
+    let image = json!({ "type": "image", "mimeType": "image/png", "data": BASE64.encode(PNG) });
     let (mut client, session) = asked(&folder, "image", &["--allow", "*"]);
-    let id = client.prompt(&session, "go");
-    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
-    let seen = client.finish().seen;
-    let changes = updates(&seen, &session, "tool_call_update");
-    let ended = changes.iter().find(|it| it["status"] == "completed").expect("an end");
-    let content = ended["content"].as_array().expect("a list");
-    let image = content.iter().find(|it| it["content"]["type"] == "image").expect("an image");
-    assert_eq!(image["content"]["mimeType"], "image/png");
-    assert_eq!(image["content"]["data"], BASE64.encode(PNG));
+    client.turn(&session, "go");
+    assert_eq!(images(&client.finish().seen, &session), [image.clone()]);
+    let mut client = Client::start(&folder, &[]);
+    for shown in 1..=2 {
+        let params = json!({ "sessionId": session, "cwd": folder.path(""), "mcpServers": [] });
+        client.call("session/load", params);
+        assert_eq!(images(&client.seen, &session), vec![image.clone(); shown]);
+    }
+    client.finish();
 }
 
 /// How far a call is stands in the place of its result, until that comes.
@@ -100,6 +107,21 @@ fn the_progress_of_a_call_is_shown() {
     client.cancel(&session);
     assert_eq!(client.answer(id).expect("an answer")["stopReason"], "cancelled");
     client.finish();
+}
+
+/// Also where the tool returns nothing.
+#[test]
+fn the_result_takes_the_place_of_the_progress() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "progress-silent", &["--allow", "*"]);
+    client.turn(&session, "go");
+    let seen = client.finish().seen;
+    let last = updates(&seen, &session, "tool_call_update").pop().expect("a result");
+    let text = &last["content"][0]["content"]["text"];
+    assert_eq!(
+        (&last["status"], text),
+        (&json!("completed"), &json!("[the tool returned nothing]"))
+    );
 }
 
 #[test]
@@ -314,6 +336,26 @@ fn a_question_of_a_server_is_asked_where_the_client_can() {
     let (mut client, session) = start(json!({}));
     client.turn(&session, "go");
     assert_eq!(results(client, &session), [r#"{"action":"decline"}"#]);
+}
+
+#[test]
+fn an_address_of_a_server_is_opened_and_its_end_is_told_once() {
+    let folder = Folder::new();
+    let script = script(&folder, &[call("act", "open")]);
+    let command = command(&folder, &["--echo-script", &script, "--approval", "auto"]);
+    let mut client = Client::start_with(command, json!({ "elicitation": { "url": {} } }));
+    let session = client.session_with(&folder.path(""), json!([server("fixture", "none")]));
+    let id = client.prompt(&session, "go");
+    let question = client.wait("a question", |it| it["method"] == "elicitation/create");
+    assert_eq!(question["params"]["message"], "fixture: Sign in");
+    assert_eq!(question["params"]["url"], "http://127.0.0.1/sign-in");
+    client.reply(&question, json!({ "action": "accept" }));
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    let seen = client.finish().seen;
+    // Not of one that the client was not asked to open, and not twice.
+    let completed = seen.iter().filter(|it| it["method"] == "elicitation/complete");
+    let completed: Vec<_> = completed.map(|it| &it["params"]).collect();
+    assert_eq!(completed, [&json!({ "elicitationId": "e-1" })]);
 }
 
 #[test]

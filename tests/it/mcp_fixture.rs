@@ -116,10 +116,16 @@ impl Fixture {
             {
                 send(&json!({"result": result, "jsonrpc": "2.0", "id": id}));
             }
-            if message["params"]["arguments"]["text"] == "ask" {
+            let text = &message["params"]["arguments"]["text"];
+            if text == "ask" || text == "open" {
                 self.asking = message.get("id").cloned();
             }
             if message["id"] == "question" {
+                for id in ["another", "e-1", "e-1"] {
+                    let params = json!({"elicitationId": id});
+                    let method = "notifications/elicitation/complete";
+                    send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+                }
                 let text = message["result"].to_string();
                 let result = json!({"content": [{"type": "text", "text": text}]});
                 send(&json!({"result": result, "jsonrpc": "2.0", "id": self.asking.take()}));
@@ -245,6 +251,10 @@ impl Fixture {
                 }
                 answer("done")
             }
+            "progress-silent" => {
+                report(params, &json!(1));
+                Some(json!({"content": []}))
+            }
             "progress-flood" => {
                 for done in 0..20_000 {
                     report(params, &json!(f64::from(done) / 2.0));
@@ -264,6 +274,15 @@ impl Fixture {
                 let properties = json!({"name": {"type": "string"}});
                 let schema = json!({"type": "object", "properties": properties});
                 let params = json!({"message": "Your name?", "requestedSchema": schema});
+                send(&json!({"jsonrpc": "2.0", "id": "question", "method": "elicitation/create",
+                    "params": params}));
+                None
+            }
+            "open" => {
+                let params = json!({
+                    "mode": "url", "message": "Sign in", "elicitationId": "e-1",
+                    "url": "http://127.0.0.1/sign-in",
+                });
                 send(&json!({"jsonrpc": "2.0", "id": "question", "method": "elicitation/create",
                     "params": params}));
                 None

@@ -5,9 +5,11 @@ use crate::acp::jsonrpc::RpcError;
 use crate::acp::queue::{Chunk, ChunkKind, Item};
 use crate::acp::schema::{ContentBlock, StopReason, Update};
 use crate::acp::updates::missing_server;
+use crate::conversation::event::ToolResult;
 use crate::host::{CodedWarning, Effect, Effects};
 use crate::protocol::any::Any;
 use crate::protocol::constants::{SESSION_NOT_FOUND, class, code, done};
+use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{ErrorFrame, SnapshotFrame};
 use crate::protocol::proto::session::WaitingFor;
@@ -16,6 +18,7 @@ use crate::session::{PROVIDER_CHANGED, is_too_many_rounds};
 use crate::stdio::waiting_text;
 use crate::support::terminal::escape_control;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Dialog {
@@ -58,14 +61,30 @@ impl Dialog {
         false
     }
 
+    /// Whether the past is about to be shown, for which the images are needed.
+    pub(in crate::acp) fn shows_past(&self) -> bool {
+        let loads = matches!(self.opening, Some((_, How::Load))) && self.stage == Stage::Loading;
+        loads || !self.replays.is_empty()
+    }
+
+    /// Notes the images that no frame has.
+    pub(in crate::acp) fn note_images(&mut self, of: BTreeMap<ToolCallId, Arc<ToolResult>>) {
+        self.with_images = of;
+    }
+
+    fn replay(&mut self, conversation: SnapshotFrame) {
+        let with_images = std::mem::take(&mut self.with_images);
+        self.updates.replay(conversation, with_images, &mut self.queue);
+    }
+
     fn snapshot(&mut self, request: &str, conversation: SnapshotFrame) -> bool {
         if self.replays.iter().any(|(replay, _)| replay.as_str() == request) {
-            self.updates.replay(conversation, &mut self.queue);
+            self.replay(conversation);
             return false;
         }
         let is_loading = self.stage == Stage::Loading && request.is_empty();
         if is_loading && matches!(self.opening, Some((_, How::Load))) {
-            self.updates.replay(conversation, &mut self.queue);
+            self.replay(conversation);
         }
         if is_loading {
             self.updates.goes_on();

@@ -13,6 +13,9 @@ use crate::session::approval::ApprovalMode;
 use crate::support::terminal::escape_control;
 use serde_json::{Value, json};
 
+/// Addresses that the client was asked to open, of which it is told that what they are for is done.
+const ELICITATIONS_MAX: usize = 16;
+
 impl Dialog {
     /// Asks the client.
     pub(super) fn ask(&mut self, method: &'static str, params: Value, asked: Asked) {
@@ -53,7 +56,20 @@ impl Dialog {
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
         let message = format!("{}: {message}", escape_control(server));
         params.insert("message".to_owned(), json!(message));
+        if let Some(elicitation) = params.get("elicitationId").and_then(Value::as_str) {
+            self.elicitations.truncate(ELICITATIONS_MAX - 1);
+            self.elicitations.push_front(elicitation.to_owned());
+        }
         self.ask("elicitation/create", Value::Object(params), Asked::Question(number));
+    }
+
+    /// What the address of a question was opened for is done.
+    pub(in crate::acp) fn completed(&mut self, elicitation: &str) {
+        if let Some(at) = self.elicitations.iter().position(|asked| asked == elicitation) {
+            self.elicitations.remove(at);
+            let params = json!({ "elicitationId": elicitation });
+            self.queue.push(Item::Notification { method: "elicitation/complete", params });
+        }
     }
 
     /// Takes the questions of servers back, which the turn that is cancelled has led to.
