@@ -1,7 +1,8 @@
 //! What the front end for editors costs, against the same conversation over `rpc`.
 
 use crate::child::{Child, Program, submit};
-use crate::table::{Aim, Unit, least, median, row};
+use crate::table::{Aim, Unit, least, median, quantile, row};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
 
@@ -12,6 +13,10 @@ const TURNS: usize = 200;
 const DELTAS: usize = 20_000;
 const ROUNDS: usize = 15;
 
+/// Sessions of one process that all stream, and the words of each answer.
+const SESSIONS: usize = 100;
+const WORDS: usize = 200;
+
 const ACP: &[&str] = &["acp", "--engine", "echo", "--no-store"];
 const RPC: &[&str] = &["rpc", "--engine", "echo", "--final-snapshot", "none"];
 
@@ -21,7 +26,7 @@ const INITIALIZE: &str =
 pub(crate) fn measure() -> io::Result<()> {
     let (mut acp, mut rpc) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
-        acp.push(seconds(initialized)? * 1e3);
+        acp.push(seconds(|| initialized(ACP))? * 1e3);
         rpc.push(seconds(|| Child::greeted(Program::Duologue, RPC))? * 1e3);
     }
     let (acp, rpc) = (median(&acp), median(&rpc));
@@ -33,7 +38,7 @@ pub(crate) fn measure() -> io::Result<()> {
         Aim::Ratio(1.5),
     );
 
-    let (mut editor, session) = open()?;
+    let (mut editor, session) = open(ACP)?;
     let mut client = Child::greeted(Program::Duologue, RPC)?;
     let (mut acp, mut rpc) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
@@ -52,13 +57,45 @@ pub(crate) fn measure() -> io::Result<()> {
     let (mut acp, mut rpc) = (Vec::new(), Vec::new());
     let words = "model ".repeat(DELTAS);
     for _ in 0..ROUNDS {
-        let (mut editor, session) = open()?;
+        let (mut editor, session) = open(ACP)?;
         acp.push(per_delta(&mut editor, &prompt(&session, &words), "stopReason")?);
         let mut client = Child::greeted(Program::Duologue, RPC)?;
         rpc.push(per_delta(&mut client, &submit(&words), "\"done\":")?);
     }
     let what = format!("acp: per delta of {DELTAS}, against rpc");
     row(&what, Unit::Micros, least(&acp), Some(least(&rpc)), Aim::Ratio(1.2));
+    shares("at full speed", ACP)?;
+    shares("at a 5 ms pace", &[ACP, &["--echo-delay-ms", "5"]].concat())
+}
+
+/// How far the other sessions are when the first one has its whole answer.
+fn shares(pace: &str, args: &[&str]) -> io::Result<()> {
+    let (mut child, first) = open(args)?;
+    let mut sessions = vec![first];
+    while sessions.len() < SESSIONS {
+        sessions.push(session(&mut child)?);
+    }
+    let words = "model ".repeat(WORDS);
+    let prompts: String = sessions.iter().map(|session| prompt(session, &words)).collect();
+    child.send(&prompts)?;
+    let mut taken: BTreeMap<&str, usize> = sessions.iter().map(|id| (id.as_str(), 0)).collect();
+    loop {
+        let line = child.line()?;
+        if line.contains("stopReason") {
+            break;
+        }
+        if line.contains("agent_message_chunk")
+            && let Some(taken) = session_in(line).and_then(|id| taken.get_mut(id))
+        {
+            *taken += line.matches("model").count();
+        }
+    }
+    let taken: Vec<_> = taken.values().map(|&words| words as f64).collect();
+    for (name, part) in [("fewest", 0.0), ("median", 0.5)] {
+        let what =
+            format!("acp: words of {SESSIONS} sessions when the first has {WORDS} {pace}, {name}");
+        row(&what, Unit::Count, quantile(&taken, part), Some(WORDS as f64), Aim::None);
+    }
     Ok(())
 }
 
@@ -71,25 +108,38 @@ fn seconds<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<f64> {
     Ok(time.as_secs_f64())
 }
 
-fn initialized() -> io::Result<Child> {
-    let mut child = Child::start(Program::Duologue, ACP)?;
+fn initialized(args: &[&str]) -> io::Result<Child> {
+    let mut child = Child::start(Program::Duologue, args)?;
     child.send(INITIALIZE)?;
     child.line()?;
     Ok(child)
 }
 
-/// An editor with a session, and the id of that.
-fn open() -> io::Result<(Child, String)> {
-    let mut child = initialized()?;
-    child.send(
-        "{\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/\",\"mcpServers\":[]}}\n",
-    )?;
-    let answer = child.line()?;
-    let id = answer.split("\"sessionId\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    let session = id.ok_or(io::ErrorKind::InvalidData)?.to_owned();
+/// An editor with a session that has answered once, and the id of that.
+fn open(args: &[&str]) -> io::Result<(Child, String)> {
+    let mut child = initialized(args)?;
+    let session = session(&mut child)?;
     child.send(&prompt(&session, "hi"))?;
     child.line_with("stopReason")?;
     Ok((child, session))
+}
+
+/// The id of a new session.
+fn session(child: &mut Child) -> io::Result<String> {
+    child.send(
+        "{\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/\",\"mcpServers\":[]}}\n",
+    )?;
+    loop {
+        let line = child.line()?;
+        if line.contains("\"result\"") {
+            return session_in(line).map(str::to_owned).ok_or(io::ErrorKind::InvalidData.into());
+        }
+    }
+}
+
+/// The session that a line is about.
+fn session_in(line: &str) -> Option<&str> {
+    line.split("\"sessionId\":\"").nth(1)?.split('"').next()
 }
 
 fn prompt(session: &str, text: &str) -> String {
