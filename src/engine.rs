@@ -48,7 +48,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 pub type Running = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
 
 /// A running query for a list of models. Dropping it cancels the query.
-pub type Listing<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, RunError>> + Send + 'a>>;
+pub type Listing<'a> =
+    Pin<Box<dyn Future<Output = Result<Vec<ListedModel>, RunError>> + Send + 'a>>;
+
+/// A model in a provider's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListedModel {
+    /// The name, as requests have it.
+    pub name: String,
+    /// Tokens of the most that it can be sent, if the list says that.
+    pub context_tokens: Option<u64>,
+}
 
 /// Takes the events of an engine. Bounded in events and in bytes: an engine that is faster than the
 /// reader waits here.
@@ -176,7 +186,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// The models that the provider lists, in its order; of `settings`, the headers count. Fails if
     /// the provider can't be asked, or has no list.
     fn models<'a>(&'a self, _settings: &'a CallSettings) -> Listing<'a> {
-        Box::pin(ready(Ok(vec![self.model().to_owned()])))
+        let name = self.model().to_owned();
+        Box::pin(ready(Ok(vec![ListedModel { name, context_tokens: None }])))
     }
 }
 

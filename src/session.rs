@@ -99,6 +99,7 @@ use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::wire::{self, BadLine, Frame};
 use crate::support::fail_point::FailPoint;
 use crate::task::call::{EngineFacts, EngineRef};
+use crate::task::report::EngineEvent;
 use client_error::interrupted;
 use closing::{Drain, ExitCause};
 use file_reads::FileReads;
@@ -322,11 +323,19 @@ impl Session {
         if !self.recorder.is_live(task) {
             return;
         }
-        match event {
+        match &event {
+            TaskEvent::Engine(EngineEvent::ContextTokens(tokens)) => self.learn_context(*tokens),
             TaskEvent::Engine(_) | TaskEvent::ToolProgressed(_) => {}
             TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => self.recorder.task_ended(task),
         }
         self.advance(now, |run, context| run.task_event(context, task, event));
+    }
+
+    /// Notes for later runs how much the model of the active one can be sent.
+    fn learn_context(&mut self, tokens: u64) {
+        if let Some(selection) = self.phase.active().map(|live| live.run.selection()) {
+            self.models.learn(&selection.clone(), tokens);
+        }
     }
 
     /// Advances the active run, and closes it if that ended it.

@@ -85,6 +85,7 @@ fn kind(event: &EngineEvent) -> &'static str {
         EngineEvent::ToolArguments { .. } => "tool arguments",
         EngineEvent::ToolCallRequested { .. } => "tool call requested",
         EngineEvent::Usage(_) => "usage",
+        EngineEvent::ContextTokens(_) => "context tokens",
         EngineEvent::RetryScheduled(_) => "retry scheduled",
         EngineEvent::RetryStarted(_) => "retry started",
         EngineEvent::CallFinished { .. } => "call finished",

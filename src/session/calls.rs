@@ -16,6 +16,8 @@ pub(super) struct Available<'a> {
     pub(super) schema: Option<Arc<ResponseSchema>>,
     /// What a summary is to be of.
     pub(super) summary: Option<&'a SummaryWanted>,
+    /// What can be made of it if it is known how much the model can be sent.
+    pub(super) asks_for_context: bool,
 }
 
 /// A summary that the model is asked for.
@@ -47,7 +49,7 @@ impl CallModel {
 
 /// Builds the call for `purpose`, made by the engine and model of `selection`.
 pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selection) -> CallSpec {
-    let Available { transcript, tools, schema, summary } = available;
+    let Available { transcript, tools, schema, summary, asks_for_context } = available;
     let (transcript, tools, schema) = match purpose {
         // The whole conversation: its last turn is the one to answer.
         Purpose::Answer => (transcript.clone(), tools, schema),
@@ -59,7 +61,7 @@ pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selec
         }
     };
     let Selection { engine, model, settings } = selection.clone();
-    CallSpec { purpose, transcript, tools, engine, model, settings, schema }
+    CallSpec { purpose, transcript, tools, engine, model, settings, schema, asks_for_context }
 }
 
 #[cfg(test)]
@@ -84,6 +86,7 @@ mod tests {
             tools: Arc::new([tool.clone()]),
             schema: Some(Arc::new(schema.clone())),
             summary: None,
+            asks_for_context: false,
         };
         let (engine, model) = (EngineRef::Named("gemini".to_owned()), Some("m".to_owned()));
         let selection = Selection { engine: engine.clone(), model, settings: Arc::default() };

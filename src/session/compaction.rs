@@ -71,9 +71,12 @@ pub struct CompactionRules {
 /// How the conversation of a run is compacted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallCompaction {
-    pub(super) mode: CompactMode,
+    /// `None`: automatic once it is known how much the model can be sent.
+    chosen: Option<CompactMode>,
     /// Tokens of the most that the model can be sent, if that is known.
     pub(super) context_tokens: Option<u64>,
+    /// The provider was asked for that.
+    has_asked: bool,
     /// The engine and model of the summary.
     pub(super) selection: Selection,
     prompt: String,
@@ -106,22 +109,43 @@ impl CompactionRules {
     /// Those of a call with `selection`, which can be sent `known` tokens.
     pub(super) fn of_call(&self, known: Option<u64>, selection: &Selection) -> CallCompaction {
         let context_tokens = self.context_tokens.or(known);
-        let default = if context_tokens.is_some() { CompactMode::Auto } else { CompactMode::Off };
         let mut selection = selection.clone();
         if let Some(model) = &self.model {
             selection.model = Some(model.clone());
         }
         let prompt = self.prompt.clone().unwrap_or_else(|| SUMMARY_PROMPT.to_owned());
-        CallCompaction { mode: self.mode.unwrap_or(default), context_tokens, selection, prompt }
+        let has_asked = false;
+        CallCompaction { chosen: self.mode, context_tokens, has_asked, selection, prompt }
     }
 }
 
 impl CallCompaction {
+    pub(super) fn mode(&self) -> CompactMode {
+        let known = self.context_tokens.map(|_| CompactMode::Auto);
+        self.chosen.or(known).unwrap_or_default()
+    }
+
+    /// Whether to find out how much the model can be sent, if the conversation is too long for it.
+    pub(super) fn asks_for_context(&self) -> bool {
+        let may_compact = self.chosen != Some(CompactMode::Off);
+        may_compact && !self.has_asked && self.context_tokens.is_none()
+    }
+
+    /// A call was too long, and the provider was asked, if it was to be.
+    pub(super) fn note_asked(&mut self) {
+        self.has_asked = true;
+    }
+
+    /// The provider says how much the model can be sent.
+    pub(super) fn learn(&mut self, context_tokens: u64) {
+        self.context_tokens.get_or_insert(context_tokens);
+    }
+
     /// What is to be left out of the next call; `None` if nothing needs or can be.
     pub(super) fn plan(&self, transcript: &Transcript, cause: CompactionCause) -> Option<Plan> {
         let tokens = transcript.tokens();
         let target = |context: u64| context.saturating_mul(TARGET_PERCENT) / 100;
-        let target = match (self.mode, cause, self.context_tokens) {
+        let target = match (self.mode(), cause, self.context_tokens) {
             (CompactMode::Off, _, _) => return None,
             (_, CompactionCause::Overflow, known) => target(known.unwrap_or(tokens).min(tokens)),
             (_, _, None) => return None,

@@ -24,6 +24,8 @@ pub(super) struct Models {
     current: Selection,
     /// The last switch, as it is stored.
     chosen: Option<ChosenModel>,
+    /// Tokens of the most that models can be sent, as their providers have said.
+    learned: BTreeMap<(EngineRef, String), u64>,
 }
 
 impl Models {
@@ -32,7 +34,7 @@ impl Models {
         let settings = facts.get(&EngineRef::Initial).map(|facts| Arc::clone(&facts.settings));
         let settings = settings.unwrap_or_default();
         let current = Selection { engine: EngineRef::Initial, model: None, settings };
-        Self { facts, current, chosen: None }
+        Self { facts, current, chosen: None, learned: BTreeMap::new() }
     }
 
     /// Replaces the known engines by those of `facts`; the choice stays.
@@ -151,6 +153,18 @@ impl Models {
     pub(super) fn model<'a>(&'a self, selection: &'a Selection) -> &'a str {
         let own = || self.facts.get(&selection.engine).map_or("", |facts| facts.model.as_str());
         selection.model.as_deref().unwrap_or_else(own)
+    }
+
+    /// Notes what the provider of `selection` says of the most that the model can be sent.
+    pub(super) fn learn(&mut self, selection: &Selection, context_tokens: u64) {
+        let model = self.model(selection).to_owned();
+        self.learned.insert((selection.engine.clone(), model), context_tokens);
+    }
+
+    /// The same, as it was noted.
+    pub(super) fn learned(&self, selection: &Selection) -> Option<u64> {
+        let model = self.model(selection).to_owned();
+        self.learned.get(&(selection.engine.clone(), model)).copied()
     }
 
     /// Tokens of the most that the model can be sent, if the settings of its engine say so.

@@ -15,6 +15,7 @@ use super::answer_extraction::RejectedAnswer;
 use super::calls::CallModel;
 use super::client_error::missing_servers;
 use super::limits::{AnswerCount, AnswerLimits};
+use super::model::Selection;
 use super::recorder::Recorder;
 use super::server_states::UNAVAILABLE;
 use super::toolbox::Toolbox;
@@ -144,6 +145,11 @@ impl Run {
         }
     }
 
+    /// What makes its calls.
+    pub(super) fn selection(&self) -> &Selection {
+        &self.model.selection
+    }
+
     pub(super) fn with_model(self, model: CallModel) -> Self {
         Self { model, ..self }
     }
@@ -196,7 +202,8 @@ impl Run {
             (Purpose::Summary, Some(it)) => (&self.model.compaction.selection, Some(&it.wanted)),
             (Purpose::Answer | Purpose::Summary, _) => (&self.model.selection, None),
         };
-        let task = context.recorder.start_call(purpose, tools, (selection, summary));
+        let asks = purpose == Purpose::Answer && self.model.compaction.asks_for_context();
+        let task = context.recorder.start_call(purpose, tools, (selection, summary), asks);
         self.stage = RunStage::Calling(task, purpose);
         self.has_begun_call = false;
     }

@@ -119,7 +119,8 @@ impl Session {
         let listed = self.recorder.prices().prices().and_then(|prices| prices.price(priced));
         let window = listed.and_then(|price| price.context_window).map(u64::from);
         let own = self.models.context_tokens(&selection);
-        let compaction = self.rules.compaction.of_call(own.or(window), &selection);
+        let known = own.or(window).or_else(|| self.models.learned(&selection));
+        let compaction = self.rules.compaction.of_call(known, &selection);
         CallModel { engine, host, name, compaction, selection }
     }
 

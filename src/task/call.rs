@@ -24,6 +24,9 @@ pub struct CallSpec {
     pub settings: Arc<CallSettings>,
     /// The schema of the answer, if there is one.
     pub schema: Option<Arc<ResponseSchema>>,
+    /// It is not known how much the model can be sent. If the conversation is too long for it, the engine finds
+    /// that out, if it can, before it reports the failure.
+    pub asks_for_context: bool,
 }
 
 /// The purpose of a provider call, by which the session builds the call and handles its end.

@@ -37,6 +37,11 @@ pub enum EngineEvent {
     },
     /// The provider reported its token counts.
     Usage(Usage),
+    /// So many tokens are the most that the model can be sent, as the provider says. Asked for where the
+    /// conversation is too long and [`CallSpec::asks_for_context`] is set.
+    ///
+    /// [`CallSpec::asks_for_context`]: crate::task::call::CallSpec::asks_for_context
+    ContextTokens(u64),
     /// The request failed and will be sent again.
     RetryScheduled(Retry),
     /// The request is sent again, as the last `RetryScheduled` said.

@@ -25,6 +25,11 @@ fn too_long() -> Vec<Step> {
     vec![Step::Status(400, Vec::new(), body.to_string())]
 }
 
+/// The provider is asked how much the model can be sent, and does not say.
+fn no_list() -> Vec<Step> {
+    vec![Step::Status(404, Vec::new(), String::new())]
+}
+
 fn compact(id: &str, members: Value) -> String {
     json!({ "requestId": id, "compact": members }).to_string()
 }
@@ -111,7 +116,8 @@ fn a_refused_call_is_made_again_once_after_a_compaction() {
     for (last, done, codes) in
         [(says("two"), "ok", &[][..]), (too_long(), "failed", &["run_failed"])]
     {
-        let provider = Provider::start(vec![says("one"), too_long(), says("SUMMARY"), last]);
+        let script = vec![says("one"), too_long(), no_list(), says("SUMMARY"), last];
+        let provider = Provider::start(script);
         let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
         enable(&mut server, "compaction");
         assert_eq!(server.turn("r1", "first prompt"), "ok");
@@ -119,8 +125,8 @@ fn a_refused_call_is_made_again_once_after_a_compaction() {
         let frames = server.finish().frames;
         assert_eq!(errors(&frames, "r2"), codes);
         assert_eq!(compactions(&frames), [("r2", "CompactionStarted"), ("r2", "Compacted")]);
-        assert_eq!(provider.requests(), 4);
-        let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
+        assert_eq!(provider.requests(), 5);
+        let [sent] = &texts(&provider.wait_request(5))[..] else { panic!("one message") };
         assert!(sent.contains("SUMMARY") && sent.ends_with("second prompt"), "{sent}");
     }
 }
@@ -131,15 +137,42 @@ fn without_a_known_limit_and_where_it_is_off_nothing_is_compacted() {
         &["--retries", "0"][..],
         &["--retries", "0", "--compact", "off", "--context-tokens", "140"],
     ] {
-        let provider = Provider::start(vec![says("one"), too_long()]);
+        let other = r#"{"data":[{"id":"another","context_length":9}]}"#.to_owned();
+        let list = vec![Step::Status(200, Vec::new(), other)];
+        let provider = Provider::start(vec![says("one"), too_long(), list]);
         let mut server = openai(&provider, options).start();
         assert_eq!(server.turn("r1", "first prompt"), "ok");
         assert_eq!(server.turn("r2", "second prompt"), "failed");
         let frames = server.finish().frames;
         let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
         assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
-        assert_eq!(provider.requests(), 2);
+        // Where it may be compacted, the provider's list was asked in vain.
+        assert_eq!(provider.requests(), if options.len() > 2 { 2 } else { 3 });
     }
+}
+
+/// A provider that says in its list how much the model can be sent is asked for that when it refuses a call.
+#[test]
+fn what_the_provider_lists_is_a_known_limit() {
+    let listed = r#"{"data":[{"id":"another"},{"id":"scripted","max_model_len":140}]}"#;
+    let list = vec![Step::Status(200, Vec::new(), listed.to_owned())];
+    let first = [says("one"), too_long(), list, says("SUMMARY"), says("two")];
+    // From then on it is compacted before a call is refused.
+    let provider = Provider::start([first.to_vec(), ["NEXT", "three"].map(says).to_vec()].concat());
+    let mut server = openai(&provider, &["--retries", "0"]).start();
+    enable(&mut server, "compaction");
+    for (turn, prompt) in [("r1", "first"), ("r2", "second"), ("r3", "third")] {
+        assert_eq!(server.turn(turn, prompt), "ok", "{turn}");
+    }
+    let frames = server.finish().frames;
+    assert_eq!(finished_text(&frames, "r3"), "three");
+    let begun = frames.iter().filter(|frame| frame.event() == Some("CompactionStarted"));
+    let causes: Vec<_> = begun
+        .map(|it| (it.text("/uiEvent/payload/cause"), it.text("/uiEvent/payload/contextTokens")))
+        .collect();
+    assert_eq!(causes, [("OVERFLOW", "140"), ("LIMIT", "140")]);
+    assert_eq!(provider.wait_request(3).path, "/v1/models");
+    assert_eq!(provider.requests(), 7);
 }
 
 #[test]
@@ -147,6 +180,7 @@ fn a_cancelled_compaction_leaves_the_conversation_as_it_was() {
     let script = vec![
         says("one"),
         too_long(),
+        no_list(),
         vec![Step::Text("half a".into()), Step::Stall],
         says("three"),
     ];
@@ -156,14 +190,14 @@ fn a_cancelled_compaction_leaves_the_conversation_as_it_was() {
     assert_eq!(server.turn("r1", "first prompt"), "ok");
     server.send(submit("r2", "second prompt"));
     server.wait_event("CompactionStarted");
-    provider.wait_request(3);
+    provider.wait_request(4);
     server.send(cancel("c"));
     assert_eq!(server.wait_done("r2"), "stopped");
     provider.wait_disconnect();
     assert_eq!(server.turn("r3", "third prompt"), "ok");
     let frames = server.finish().frames;
     assert_eq!(compactions(&frames), [("r2", "CompactionStarted"), ("r2", "CompactionFailed")]);
-    let sent = texts(&provider.wait_request(4));
+    let sent = texts(&provider.wait_request(5));
     assert_eq!(
         (&*sent[0], &*sent[1], sent.last().map(|it| &**it)),
         ("first prompt", "one", Some("third prompt"))
@@ -186,7 +220,7 @@ fn a_failing_summary_leaves_the_conversation_as_it_was() {
     // After one that was too long, the run fails as it would have without.
     let empty = vec![Step::Finish("stop", Some((9, 0))), Step::Done];
     for summary in [broken(), empty] {
-        let provider = Provider::start(vec![says("one"), too_long(), summary]);
+        let provider = Provider::start(vec![says("one"), too_long(), no_list(), summary]);
         let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
         assert_eq!(server.turn("r1", "first prompt"), "ok");
         assert_eq!(server.turn("r2", "second prompt"), "failed");

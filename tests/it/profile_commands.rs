@@ -4,6 +4,7 @@ use crate::once::Once;
 use crate::profiles::{KEY, Scene, with_command};
 use crate::provider::{Provider, Step};
 use crate::server::Folder;
+use serde_json::{Value, json};
 use std::fs;
 
 #[test]
@@ -30,7 +31,7 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     assert_eq!(words(lines[4])[..5], ["work", "openai", "other", "project", "yes:"]);
     assert!(lines[4].ends_with("the key comes from a command"), "{lines:?}");
     let json = scene.run(&["profiles", "--output", "json"]).stdout;
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["data"][2]["canAnswer"], false);
     assert_eq!(json["data"][3]["model"], "other");
 
@@ -47,7 +48,7 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     }
     assert!(!shown.contains("blue"), "{shown}");
     let json = scene.run(&["profiles", "show", "work", "--output", "json"]).stdout;
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
     let values = json["data"]["values"].as_array().expect("a list");
     let model = values.iter().find(|value| value["field"] == "model").expect("a model");
     assert_eq!((&model["value"], &model["layer"]), (&"other".into(), &"project".into()));
@@ -79,6 +80,7 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
         answers(anthropic),
         answers(last),
         redirect,
+        answers(r#"{"data":[{"id":"b","context_length":8192},{"id":"a"}]}"#),
     ];
     let provider = Provider::start(script);
     let scene = Scene::new(&with_command(&provider), "");
@@ -111,6 +113,10 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
         redirected.status == 1 && redirected.stderr.contains("other.example"),
         "{redirected:?}"
     );
+    // What the list says besides.
+    let whole = scene.run(&[&words[..], &["--output", "json"]].concat());
+    let whole: Value = serde_json::from_str(&whole.stdout).expect("a document");
+    assert_eq!(whole["data"], json!([{ "id": "a" }, { "id": "b", "contextTokens": 8192 }]));
 }
 
 /// Models that nobody named a provider for are those of the built-in engine, and a line says so.

@@ -8,11 +8,11 @@ use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::{self, ProfileValues};
 use crate::cli::session::EngineArgs;
 use crate::cli::{LogLevel, ProviderArgs, SessionArgs, log, shell};
-use crate::engine::{CallSettings, Engine, RunError};
+use crate::engine::{CallSettings, Engine, ListedModel, RunError};
 use crate::protocol::command::ModelChoice;
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Prints the models of the provider that `args` choose; returns the exit status.
@@ -25,8 +25,8 @@ pub fn models(args: ModelsArgs) -> u8 {
         let mut models =
             listed(&*engine, &settings).map_err(wrong)?.map_err(Failure::Unanswered)?;
         models.sort_unstable();
-        let text: String = models.iter().map(|model| escape_control(model) + "\n").collect();
-        let data = models.iter().map(|model| json!({ "id": model })).collect();
+        let text: String = models.iter().map(|it| escape_control(&it.name) + "\n").collect();
+        let data = models.iter().map(document_of).collect();
         Ok(Document { text: text.into_bytes(), data })
     })
 }
@@ -51,7 +51,14 @@ pub(crate) fn names(
         let models = listed(&*engine, &settings).map_err(shown)?;
         let mut models = models.map_err(|error| error.message)?;
         models.sort_unstable();
-        Ok(models)
+        Ok(models.into_iter().map(|it| it.name).collect())
+    }
+}
+
+fn document_of(model: &ListedModel) -> Value {
+    match model.context_tokens {
+        Some(tokens) => json!({ "id": model.name, "contextTokens": tokens }),
+        None => json!({ "id": model.name }),
     }
 }
 
@@ -96,7 +103,7 @@ pub(super) fn settings(
 pub(super) fn listed(
     engine: &dyn Engine,
     settings: &CallSettings,
-) -> Result<Result<Vec<String>, RunError>> {
+) -> Result<Result<Vec<ListedModel>, RunError>> {
     let runtime = shell::runtime().context("events can't be waited for")?;
     let models = runtime.block_on(engine.models(settings));
     // A pending name look-up must not delay the exit.

@@ -97,6 +97,7 @@ fn text(events: &[EngineEvent]) -> String {
         | EngineEvent::ToolArguments { .. }
         | EngineEvent::ToolCallRequested { .. }
         | EngineEvent::Usage(_)
+        | EngineEvent::ContextTokens(_)
         | EngineEvent::RetryScheduled(_)
         | EngineEvent::ResponseStarted
         | EngineEvent::RetryStarted(_)

@@ -1,11 +1,24 @@
 //! The list of a provider's models: its address, and its responses. Pure.
 
 use super::address;
+use crate::engine::ListedModel;
 use reqwest::Url;
 use serde_json::Value;
 
 /// Models on a page, as many as providers allow.
 const PAGE_MODELS: &str = "1000";
+
+/// Where lists have the tokens of the most that a model can be sent: Gemini, Anthropic, OpenRouter and Together,
+/// Groq, vLLM, Mistral and LM Studio, llama.cpp.
+const CONTEXT_TOKENS: [&str; 7] = [
+    "/inputTokenLimit",
+    "/max_input_tokens",
+    "/context_length",
+    "/context_window",
+    "/max_model_len",
+    "/max_context_length",
+    "/meta/n_ctx",
+];
 
 /// How providers list their models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +36,7 @@ pub(in crate::engine) enum ModelList {
 /// A page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Page {
-    /// The names, as requests have them.
-    pub(in crate::engine) models: Vec<String>,
+    pub(in crate::engine) models: Vec<ListedModel>,
     /// The token of the next page, if there is one.
     pub(in crate::engine) next: Option<String>,
 }
@@ -99,9 +111,13 @@ impl ModelList {
             Self::Gemini => ("models", "name", body.get("nextPageToken")),
             Self::Ollama => ("models", "name", None),
         };
-        let names = body.get(list)?.as_array()?.iter();
-        let names = names.filter_map(|model| model.get(name)?.as_str());
-        let models = names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned());
+        let models = body.get(list)?.as_array()?.iter().filter_map(|model| {
+            let name = model.get(name)?.as_str()?;
+            let name = name.strip_prefix("models/").unwrap_or(name).to_owned();
+            let tokens = CONTEXT_TOKENS.iter().find_map(|place| model.pointer(place)?.as_u64());
+            let context_tokens = tokens.filter(|tokens| *tokens > 0);
+            Some(ListedModel { name, context_tokens })
+        });
         let next = next.and_then(Value::as_str).filter(|next| !next.is_empty());
         Some(Page { models: models.collect(), next: next.map(str::to_owned) })
     }
@@ -139,7 +155,8 @@ mod tests {
     fn every_form_is_read() {
         let check = |list: ModelList, body: Value, models: &[&str], next: Option<&str>| {
             let page = list.read(&body).expect("a page");
-            assert_eq!(page.models, models, "{list:?}");
+            let names: Vec<_> = page.models.iter().map(|model| model.name.as_str()).collect();
+            assert_eq!(names, models, "{list:?}");
             assert_eq!(page.next.as_deref(), next, "{list:?}");
         };
         use ModelList::{Anthropic, Gemini, Ollama, OpenAi};
@@ -157,5 +174,27 @@ mod tests {
         check(Ollama, json!({ "models": [{ "name": "llama3.2:1b" }] }), &["llama3.2:1b"], None);
         assert_eq!(OpenAi.read(&json!({ "models": [] })), None);
         assert_eq!(OpenAi.read(&json!([])), None);
+    }
+
+    #[test]
+    fn what_a_model_can_be_sent_is_read_where_the_list_has_it() {
+        let check = |list: ModelList, body: Value, expected: Option<u64>| {
+            let page = list.read(&body).expect("a page");
+            assert_eq!(page.models[0].context_tokens, expected, "{body}");
+        };
+        use ModelList::{Anthropic, Gemini, OpenAi};
+        check(OpenAi, json!({ "data": [{ "id": "a", "context_length": 8192 }] }), Some(8192));
+        check(OpenAi, json!({ "data": [{ "id": "a", "context_window": 131072 }] }), Some(131_072));
+        check(OpenAi, json!({ "data": [{ "id": "a", "max_model_len": 4096 }] }), Some(4096));
+        check(OpenAi, json!({ "data": [{ "id": "a", "meta": { "n_ctx": 2048 } }] }), Some(2048));
+        check(OpenAi, json!({ "data": [{ "id": "a", "context_length": 0 }] }), None);
+        check(OpenAi, json!({ "data": [{ "id": "a", "context_length": "long" }] }), None);
+        check(OpenAi, json!({ "data": [{ "id": "a" }] }), None);
+        check(
+            Anthropic,
+            json!({ "data": [{ "id": "a", "max_input_tokens": 200_000 }] }),
+            Some(200_000),
+        );
+        check(Gemini, json!({ "models": [{ "name": "models/g", "inputTokenLimit": 7 }] }), Some(7));
     }
 }

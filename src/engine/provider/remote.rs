@@ -13,7 +13,7 @@ use super::optional::OptionalParts;
 use super::post::{Post, Target};
 use super::retry::Retry;
 use super::settings::Settings;
-use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
+use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, ErrorClass, RunError, Sink};
 use crate::support::secret::Secret;
 use crate::task::settings::merge;
 use reqwest::Url;
@@ -149,10 +149,14 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) async fn answer(self, mut spec: CallSpec, sink: Sink) -> CallEnd {
         let host = address::host(self.base_url()).unwrap_or_default();
         spec.transcript.leave_out_data_of_others(&host);
-        match self.run(&spec, &sink).await {
-            Ok(()) => CallEnd::Finished,
-            Err(error) => CallEnd::Failed(error),
+        let Err(error) = self.run(&spec, &sink).await else { return CallEnd::Finished };
+        if error.class == ErrorClass::ContextOverflow && spec.asks_for_context {
+            let model = spec.model.as_deref().unwrap_or_else(|| self.model());
+            if let Some(tokens) = self.context_tokens(model, &spec.settings).await {
+                sink.send(EngineEvent::ContextTokens(tokens)).await;
+            }
         }
+        CallEnd::Failed(error)
     }
 
     /// The client has been built.

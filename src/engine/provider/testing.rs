@@ -224,6 +224,7 @@ fn word(event: &EngineEvent) -> (String, String) {
         }
         EngineEvent::CallStarted => ("CALL".into(), String::new()),
         EngineEvent::ResponseStarted => ("RESPONSE".into(), String::new()),
+        EngineEvent::ContextTokens(tokens) => (format!("CONTEXT {tokens}"), String::new()),
         EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {
             ("RETRY".into(), String::new())
         }
@@ -241,6 +242,7 @@ fn texts(events: &[EngineEvent]) -> String {
         | EngineEvent::ToolCallStarted(_)
         | EngineEvent::ToolCallRequested { .. }
         | EngineEvent::Usage(_)
+        | EngineEvent::ContextTokens(_)
         | EngineEvent::RetryScheduled(_)
         | EngineEvent::RetryStarted(_)
         | EngineEvent::CallFinished { .. } => None,

@@ -19,11 +19,12 @@ impl Recorder {
         purpose: Purpose,
         tools: Arc<[ToolSpec]>,
         (selection, summary): (&Selection, Option<&SummaryWanted>),
+        asks_for_context: bool,
     ) -> TaskId {
         let task = self.new_task();
         let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
         let transcript = &self.projections.transcript;
-        let available = Available { transcript, tools, schema, summary };
+        let available = Available { transcript, tools, schema, summary, asks_for_context };
         self.push(Output::StartCall(task, calls::spec(purpose, available, selection)));
         task
     }

@@ -52,6 +52,7 @@ impl Run {
                     call.usage = Some(usage);
                 }
             }
+            EngineEvent::ContextTokens(tokens) => self.model.compaction.learn(tokens),
             EngineEvent::RetryScheduled(retry) => self.retry_scheduled(recorder, retry),
             EngineEvent::RetryStarted(_) => self.retry_started(recorder, now),
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {

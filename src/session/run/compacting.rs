@@ -50,6 +50,9 @@ impl Run {
     ) -> Option<Outcome> {
         let is_answered = self.segment.is_some() || !self.tools.is_empty();
         let is_it = error.class == ErrorClass::ContextOverflow && !is_answered;
+        if is_it {
+            self.model.compaction.note_asked();
+        }
         if !is_it || !self.compacts(context, CompactionCause::Overflow, Some(error.clone())) {
             return Some(Outcome::Failed(error));
         }
@@ -67,7 +70,7 @@ impl Run {
             return false;
         }
         let rules = &self.model.compaction;
-        let is_asked = rules.mode == CompactMode::Ask;
+        let is_asked = rules.mode() == CompactMode::Ask;
         if is_asked && !context.can_propose {
             return false;
         }
@@ -192,6 +195,7 @@ impl Run {
             event @ (EngineEvent::CallStarted
             | EngineEvent::ResponseStarted
             | EngineEvent::Usage(_)
+            | EngineEvent::ContextTokens(_)
             | EngineEvent::RetryScheduled(_)
             | EngineEvent::RetryStarted(_)) => {
                 self.engine_event(context.recorder, context.now, event);

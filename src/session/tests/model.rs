@@ -143,6 +143,7 @@ impl Answers {
             | EngineEvent::ToolCallStarted(_)
             | EngineEvent::ToolArguments { .. }
             | EngineEvent::Usage(_)
+            | EngineEvent::ContextTokens(_)
             | EngineEvent::RetryScheduled(_)
             | EngineEvent::ResponseStarted
             | EngineEvent::RetryStarted(_) => {}

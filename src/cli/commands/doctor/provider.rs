@@ -199,7 +199,7 @@ fn source(
 fn answer(engine: &dyn Engine, settings: &CallSettings) -> Check {
     let model = engine.model();
     match listed(engine, settings) {
-        Ok(Ok(models)) if models.iter().any(|listed| listed == model) => Check::fine(
+        Ok(Ok(models)) if models.iter().any(|listed| listed.name == model) => Check::fine(
             "answer",
             format!("the provider lists the model {model}; no prompt was sent"),
         ),

@@ -56,6 +56,7 @@ fn described(event: &EngineEvent) -> (String, String) {
             (format!("END {stop_reason:?} {}", class.as_str()), String::new())
         }
         EngineEvent::CallStarted
+        | EngineEvent::ContextTokens(_)
         | EngineEvent::RetryScheduled(_)
         | EngineEvent::ResponseStarted
         | EngineEvent::RetryStarted(_) => (format!("{event:?}"), String::new()),
@@ -472,6 +473,7 @@ fn data_of(pieces: &[&[u8]]) -> Option<String> {
             | EngineEvent::ToolArguments { .. }
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
+            | EngineEvent::ContextTokens(_)
             | EngineEvent::RetryScheduled(_)
             | EngineEvent::ResponseStarted
             | EngineEvent::RetryStarted(_) => None,

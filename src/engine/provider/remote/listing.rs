@@ -4,12 +4,23 @@ use super::{Interface, Remote, Shared, headers};
 use crate::engine::provider::clock::Clock;
 use crate::engine::provider::failure::Failure;
 use crate::engine::provider::post::get;
-use crate::engine::{CallSettings, RunError};
+use crate::engine::{CallSettings, ListedModel, RunError};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Pages of a list of models that are asked for.
 const LIST_PAGES_MAX: usize = 10;
 
+/// How long a call that has failed waits for what the list says of its model.
+const CONTEXT_MAX: Duration = Duration::from_secs(5);
+
 impl<I: Interface> Remote<I> {
+    /// Tokens of the most that `model` can be sent, if the provider's list says that.
+    pub(super) async fn context_tokens(&self, model: &str, of_calls: &CallSettings) -> Option<u64> {
+        let listed = timeout(CONTEXT_MAX, self.models(of_calls)).await.ok()?.ok()?;
+        listed.into_iter().find(|listed| listed.name == model)?.context_tokens
+    }
+
     /// The models that the provider lists, asked for with the headers of `of_calls`.
     ///
     /// # Errors
@@ -17,7 +28,7 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) async fn models(
         &self,
         of_calls: &CallSettings,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Vec<ListedModel>, RunError> {
         let Shared { settings, key, connection, .. } = &*self.shared;
         let unkeyed = self.failures(key.known().as_ref(), "", of_calls);
         self.ensure_key(&unkeyed).map_err(Failure::into_error)?;

@@ -273,11 +273,12 @@ impl Server<'_> {
             let engine = engine(&choice, &hurried, &mut Vec::new())?;
             listed(&*engine, &CallSettings::default())
         });
-        let mut models = match asked {
+        let listed = match asked {
             Ok(Err(error)) if error.class == ErrorClass::Auth => return Err(error.message),
             Ok(listed) => listed.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
+        let mut models: Vec<_> = listed.into_iter().map(|it| it.name).collect();
         models.sort_unstable();
         Ok(models)
     }
