@@ -1,12 +1,12 @@
 //! The front end for fleets: many conversations in one process, over gRPC and HTTP.
 //!
 //! `conversation` is the task that owns the host of one conversation. It appends what the host shows to a
-//! `frame_log`, from which each client gets its frames at its own pace: `client` is one of them, and
-//! `requests` are those that were seen, so that one that is sent again is not run again. `visible` is what a
-//! client may see of a frame. These four are pure. `node` has the conversations that are open; `rpc`
-//! and `http` bring clients to them; `listener` accepts connections and ends the node. `services` is what the
-//! command line gives, `auth` and `tls` say whom a node serves, `peers` reaches the
-//! other nodes, and `metrics` counts.
+//! `frame_log`, from which each client gets its frames at its own pace: `client` is one of them, and `stream` the
+//! way to its connection. `requests` are those that were seen, so that one that is sent again is not run again;
+//! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `client`,
+//! `requests` and `visible` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
+//! them; `listener` accepts connections and ends the node. `services` is what the command line gives, `auth` and
+//! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` counts.
 
 mod attached;
 mod auth;
@@ -18,10 +18,12 @@ mod listener;
 mod metrics;
 mod node;
 mod peers;
+mod refusal;
 mod requests;
 mod rpc;
 mod services;
 mod stored;
+mod stream;
 mod tls;
 mod visible;
 

@@ -8,6 +8,7 @@ mod chat;
 mod command;
 mod history;
 mod inputs;
+mod many;
 mod person;
 mod piped;
 mod prompt;

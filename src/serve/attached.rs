@@ -1,8 +1,10 @@
 //! A client that is attached to a conversation, here or at another node: its frames, and the way of its requests.
 
-use super::client::{ClientId, Frames, Refusal};
+use super::client::ClientId;
 use super::conversation::Mail;
 use super::peers::refusal;
+use super::refusal::Refusal;
+use super::stream::Frames;
 use crate::protocol::command::CommandFault;
 use crate::protocol::id::{Ids, RequestId};
 use crate::protocol::proto::fleet::ConverseRequest;

@@ -2,7 +2,9 @@
 //! stream takes them, and waits for nobody. Pure, but for the channel to its stream.
 
 use super::frame_log::{FrameLog, Position};
+use super::refusal::Refusal;
 use super::requests::Requests;
+use super::stream::Link;
 use super::visible::visible;
 use crate::protocol::command::Extension;
 use crate::protocol::event_filter::EventFilter;
@@ -10,17 +12,11 @@ use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Done, Frame};
-use futures_util::Stream;
 use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Notify, Semaphore, mpsc};
-
-/// Frames that wait in the stream of a client.
-pub(super) const STREAM_FRAMES_MAX: usize = 32;
+use tokio::sync::{Semaphore, mpsc};
 
 /// Frames that a client may be behind before the engine waits for it, if no other client keeps up.
 const LAG_FRAMES_MAX: u64 = 128;
@@ -37,48 +33,6 @@ impl ClientId {
     pub(super) fn fresh() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// Why a client is not served, or not any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) kind: RefusalKind,
-    /// For people: what happened, and what to do.
-    pub(super) message: String,
-    /// The address of the node that holds the conversation, if that is known.
-    pub(super) holder: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RefusalKind {
-    /// What was asked for can't be meant so.
-    Invalid,
-    /// There is no such conversation.
-    NotFound,
-    /// There is one of this id already.
-    Exists,
-    /// Another process holds it.
-    Locked,
-    /// A limit is reached.
-    Exhausted,
-    /// It may be tried again at once, also at another node.
-    Unavailable,
-    /// The conversation has just left memory; it comes back when it is asked for again.
-    Ending,
-    /// The store can't be used.
-    Failed,
-    /// A defect of this program.
-    Internal,
-}
-
-impl Refusal {
-    pub(super) fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), holder: None }
-    }
-
-    pub(super) fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(RefusalKind::Unavailable, message)
     }
 }
 
@@ -106,80 +60,6 @@ pub(super) struct Attach {
     pub(super) room: Arc<Semaphore>,
     /// An error if there is a conversation of this id.
     pub(super) creates: bool,
-}
-
-/// What a conversation and the stream of a client know of each other.
-#[derive(Debug)]
-pub(super) struct Link {
-    /// The conversation waits for room in the stream.
-    is_awaited: AtomicBool,
-    /// Wakes it, also when the stream has ended.
-    room: Arc<Notify>,
-    /// Why the stream ends.
-    outcome: OnceLock<Result<(), Refusal>>,
-}
-
-/// The frames of a client.
-#[derive(Debug)]
-pub(super) struct Frames {
-    from: mpsc::Receiver<Arc<Frame>>,
-    link: Arc<Link>,
-    is_over: bool,
-}
-
-impl Frames {
-    /// A stream, and what fills it. `room` wakes the conversation.
-    pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
-        let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
-        let (is_awaited, outcome) = Default::default();
-        let link = Arc::new(Link { is_awaited, room, outcome });
-        (to, Self { from, link, is_over: false })
-    }
-
-    pub(super) fn link(&self) -> Arc<Link> {
-        Arc::clone(&self.link)
-    }
-}
-
-impl Stream for Frames {
-    type Item = Result<Arc<Frame>, Refusal>;
-
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Arc<Frame>, Refusal>>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        let Poll::Ready(given) = self.from.poll_recv(context) else { return Poll::Pending };
-        if self.link.is_awaited.swap(false, Ordering::AcqRel) {
-            self.link.room.notify_one();
-        }
-        if let Some(frame) = given {
-            return Poll::Ready(Some(Ok(frame)));
-        }
-        self.is_over = true;
-        let why = "the conversation met a defect of this program and was ended; attach again, and please \
-                   report it";
-        let defect = || Err(Refusal::new(RefusalKind::Internal, why));
-        let outcome = self.link.outcome.get_or_init(defect).clone();
-        Poll::Ready(outcome.err().map(Err))
-    }
-}
-
-impl Drop for Frames {
-    fn drop(&mut self) {
-        self.from.close();
-        self.link.room.notify_one();
-    }
-}
-
-impl Link {
-    /// Notes why the stream ends, once it has all frames that it was given.
-    pub(super) fn end(&self, outcome: Result<(), Refusal>) {
-        // The first reason counts.
-        self.outcome.set(outcome).ok();
-    }
 }
 
 /// Where a client is.
@@ -455,7 +335,7 @@ impl Client {
         let sent = self.to.try_send(shown).or_else(|error| match error {
             TrySendError::Full(shown) => {
                 // It may have been emptied before that was noted.
-                self.link.is_awaited.store(true, Ordering::Release);
+                self.link.await_room();
                 self.to.try_send(shown)
             }
             TrySendError::Closed(shown) => Err(TrySendError::Closed(shown)),

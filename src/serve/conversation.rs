@@ -1,25 +1,25 @@
 //! The task of one conversation: owns its host, and gives its clients what the host shows. The conversation
 //! outlives its clients: a run goes on without them for a while, and the task ends once nobody has
-//! asked for anything for longer. It ends alone: whatever happens in it touches no other conversation.
+//! asked for anything for longer. It ends alone: whatever happens in it touches no other conversation. `asking`
+//! takes the requests of its clients, and `showing` gives them what the host shows.
 
-use super::client::{Attach, Client, ClientId, Past, Refusal, RefusalKind, Served};
-use super::frame_log::{Audience, FrameLog};
-use super::requests::{Requests, Seen};
+mod asking;
+mod showing;
+
+use super::client::{Attach, Client, ClientId, Past};
+use super::frame_log::FrameLog;
+use super::refusal::{Refusal, RefusalKind};
+use super::requests::Requests;
 use super::services::Times;
-use super::visible::extensions_of;
-use crate::host::{Effect, Effects, Host, HostSettings};
+use crate::host::{Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Enable, Page};
-use crate::protocol::constants::{SESSION_NOT_FOUND, code};
-use crate::protocol::id::{Ordinal, RequestId, SessionId};
-use crate::protocol::proto::rpc::ErrorFrame;
-use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
+use crate::protocol::id::SessionId;
+use crate::protocol::wire::{BadLine, Frame, Request};
 use crate::session::{Input, Signal};
-use crate::store::{EXISTS, HELD_BY};
 use crate::support::sleep_until;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::consume_budget;
 use tokio::time::Instant;
@@ -263,245 +263,12 @@ impl Conversation {
         }
     }
 
-    fn asked(&mut self, client: ClientId, mut request: Result<Request, BadLine>, content: u64) {
-        self.idle_since = Instant::now();
-        if let Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) = &mut request
-            && let Some(events) = events.take()
-            && let Some(client) = self.client(client)
-        {
-            // Which events are written is for this client alone.
-            client.show_events(events);
-        }
-        let id = match &request {
-            Ok(request) => Some(request.id.clone()),
-            Err(bad) => bad.id.clone(),
-        };
-        let Some(id) = id else { return };
-        let at = self.log.end();
-        let seen = self.requests.arrived(client, id.as_str(), content, at);
-        let used = request.as_ref().map(|it| extensions_of(&it.command)).unwrap_or_default();
-        let session = self.session.clone();
-        let Self { clients, log, requests, .. } = self;
-        let asker = clients.iter_mut().find(|it| it.id() == client);
-        let is =
-            |wanted: fn(&Command) -> bool| request.as_ref().is_ok_and(|it| wanted(&it.command));
-        let is_prompt = is(|it| matches!(it, Command::Submit(_)));
-        let may_run =
-            is(|it| matches!(it, Command::Submit(_) | Command::Edit(_) | Command::Compact(_)));
-        match (seen, asker) {
-            // Who has gone meanwhile may come back for it.
-            (Seen::No, asker) => {
-                if let Some(asker) = asker {
-                    asker.asked(&id, used);
-                }
-            }
-            (_, None) => return,
-            (Seen::Other, Some(asker)) => {
-                for body in [wire::error(reused(&id)), wire::done(Done::Failed)] {
-                    asker.tell(wire::frame(&session, Some(&id), body));
-                }
-                return;
-            }
-            (Seen::Open { first }, Some(asker)) => return asker.asked_while_open(&id, first, log),
-            // What only reads is asked for again.
-            (Seen::Ended { .. }, Some(asker)) if is(|it| matches!(it, Command::Snapshot(_))) => {
-                asker.asked(&id, used);
-                requests.reopen(client, id.as_str(), at);
-            }
-            (Seen::Ended { first, last }, Some(asker)) => {
-                return asker.asked_again(&id, (first, &last), log);
-            }
-        }
-        if let Ok(Request { command: Command::Shutdown, session: named, .. }) = &request
-            && named.as_ref().is_none_or(|it| *it == self.session)
-        {
-            return self.shut_down(client, id);
-        }
-        let is_leaving = self.client(client).is_some_and(|it| it.is_shutting_down());
-        if is_prompt && is_leaving {
-            let message =
-                "the client has asked for a shutdown and can't submit any more; attach again";
-            return self.refuse(&id, Code::ShuttingDown, message);
-        }
-        if may_run && !self.takes_permits() {
-            let message = "as many runs go on as the node, or the tenant, may have at once (--max-runs, \
-                           --tenant-runs); nothing was run: send the request again a little later";
-            return self.refuse(&id, Code::ResourceExhausted, message);
-        }
-        let effects = self.host.decoded(request);
-        self.perform(effects);
-    }
-
-    /// A client wants to end. The conversation goes on for the others.
-    fn shut_down(&mut self, client: ClientId, id: RequestId) {
-        // It is answered by the client's end.
-        self.show(wire::frame(&self.session, Some(&id), wire::done(Done::Shutdown)), true);
-        if let Some(client) = self.client(client) {
-            client.shut_down(id);
-        }
-    }
-
-    /// Answers a request that the session does not get.
-    fn refuse(&mut self, id: &RequestId, code: Code, message: &str) {
-        let (message, detail) = (message.to_owned(), String::new());
-        let error = ClientError { code, message, detail, terminal: false };
-        for body in [wire::error(error), wire::done(Done::Failed)] {
-            self.show(wire::frame(&self.session, Some(id), body), false);
-        }
-    }
-
-    fn next_own(&mut self) -> RequestId {
-        let id = self.host.fresh_id();
-        self.own.insert(id.as_str().to_owned());
-        id
-    }
-
-    fn ask_own(&mut self, command: Command) {
-        let id = self.next_own();
-        self.ask(id, command);
-    }
-
-    fn ask(&mut self, id: RequestId, command: Command) {
-        let effects = self.host.decoded(Ok(Request { session: None, id, command }));
-        self.perform(effects);
-    }
-
     /// Leaves memory after the run that goes on, and tells the clients why.
     fn leave(&mut self, refusal: Refusal) {
         if self.ending.is_none() {
             self.ending = Some(Ending::Leaving(refusal));
             self.ask_own(Command::Shutdown);
         }
-    }
-
-    fn perform(&mut self, effects: Effects) {
-        for effect in effects.list {
-            if matches!(self.ending, Some(Ending::Now(_))) {
-                return;
-            }
-            match effect {
-                Effect::Frame(frame) => self.show(frame, false),
-                Effect::Usage(_) | Effect::ToolImages(_) | Effect::Warning(_) => {}
-                Effect::Exit(_) | Effect::Abort(_) => self.has_exited = true,
-            }
-        }
-        self.open();
-    }
-
-    /// Takes a frame of the host; `is_silent`: it is noted, and shown to nobody.
-    fn show(&mut self, frame: Frame, is_silent: bool) {
-        if frame.request_id.is_empty() {
-            return self.show_nameless(frame);
-        }
-        if self.own.contains(&frame.request_id) {
-            return self.answered_own(frame);
-        }
-        self.counts.frames_total.fetch_add(1, Ordering::Relaxed);
-        let frame = Arc::new(frame);
-        let audience = self.requests.frame(&frame);
-        if !is_silent {
-            self.log.push(frame, audience);
-        }
-    }
-
-    fn show_nameless(&mut self, frame: Frame) {
-        match &frame.frame {
-            // What a stored conversation goes on from.
-            Some(Body::Snapshot(snapshot)) => self.log.begin(Ordinal(snapshot.snapshot_ordinal)),
-            Some(Body::Error(error)) if error.terminal => {
-                let refusal = refusal(error);
-                self.ending.get_or_insert(Ending::Now(refusal));
-            }
-            // Nothing is shown that is not stored: another node may go on from what is.
-            Some(Body::Error(error)) if error.code == code::STORE_FAILED => {
-                let why = format!(
-                    "the conversation can't be stored here any more; attach again ({})",
-                    error.message
-                );
-                self.ending = Some(Ending::Now(Refusal::unavailable(why)));
-            }
-            Some(Body::Done(_)) | None => {}
-            Some(Body::Hello(_) | Body::UiEvent(_) | Body::BackendEvent(_) | Body::Error(_)) => {
-                self.log.push(Arc::new(frame), Audience::All);
-            }
-        }
-    }
-
-    fn answered_own(&mut self, frame: Frame) {
-        match &frame.frame {
-            Some(Body::Done(_)) => drop(self.own.remove(&frame.request_id)),
-            Some(Body::Snapshot(_)) => {
-                let next = self.log.end();
-                let Self { clients, requests, .. } = self;
-                if let Some(client) = clients.iter_mut().find(|it| it.awaits(&frame.request_id)) {
-                    client.snapshot(frame, next, requests);
-                }
-            }
-            // What an extension shows belongs to all who have it.
-            Some(Body::UiEvent(_) | Body::BackendEvent(_)) => {
-                self.log.push(Arc::new(frame), Audience::All);
-            }
-            Some(Body::Hello(_) | Body::Error(_)) | None => {}
-        }
-    }
-
-    /// Gives all clients what they take; lets those go that have all.
-    fn serve(&mut self) {
-        // Who was too slow for the log is given a snapshot, and then what follows it.
-        while let Some(id) = self.serve_once() {
-            let request = self.next_own();
-            if let Some(client) = self.client(id) {
-                client.await_snapshot(request.clone());
-            }
-            self.ask(request, Command::Snapshot(Page::default()));
-        }
-        let is_alone = self.clients.is_empty();
-        match (is_alone, self.alone_since) {
-            (true, None) => self.alone_since = Some(Instant::now()),
-            (false, Some(_)) => self.alone_since = None,
-            (true, Some(_)) | (false, None) => {}
-        }
-        if self.requests.open() == 0 {
-            self.permits.clear();
-        }
-        self.count();
-    }
-
-    /// Whether a run may begin, beside the others of the node and of its tenant.
-    fn takes_permits(&mut self) -> bool {
-        if self.permits.is_empty() {
-            let acquire = |runs: &Arc<Semaphore>| Arc::clone(runs).try_acquire_owned();
-            let acquired: Result<Vec<_>, _> = self.runs.iter().map(acquire).collect();
-            self.permits = acquired.unwrap_or_default();
-        }
-        !self.permits.is_empty()
-    }
-
-    /// The same; gives a client that needs a snapshot.
-    fn serve_once(&mut self) -> Option<ClientId> {
-        let mut slow = None;
-        let Self { clients, log, session, .. } = self;
-        clients.retain_mut(|client| match client.serve(log, session) {
-            Served::Yes => true,
-            Served::NeedsSnapshot => {
-                slow = Some(client.id());
-                true
-            }
-            Served::Over => {
-                client.end_with(Ok(()));
-                false
-            }
-        });
-        slow
-    }
-
-    fn count(&mut self) {
-        let now = (self.clients.len() as u64, u64::from(self.requests.runs() > 0));
-        let (clients, runs) = std::mem::replace(&mut self.counted, now);
-        let counts = &self.counts;
-        counts.clients.fetch_add(now.0.wrapping_sub(clients), Ordering::Relaxed);
-        counts.runs.fetch_add(now.1.wrapping_sub(runs), Ordering::Relaxed);
-        counts.runs_total.fetch_add(u64::from(now.1 > runs), Ordering::Relaxed);
     }
 
     /// Closes what the host holds, and tells the clients why they end.
@@ -530,22 +297,6 @@ impl Conversation {
         self.clients.clear();
         self.count();
     }
-
-    /// Gives the clients their last frames, as long as they take some.
-    async fn flush(&mut self) {
-        let until = Instant::now() + self.times.flush;
-        loop {
-            self.serve();
-            if !self.clients.iter().any(Client::is_behind) {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = self.room.notified() => {}
-                () = sleep_until(Some(until)) => return,
-            }
-        }
-    }
 }
 
 impl Drop for Conversation {
@@ -553,48 +304,4 @@ impl Drop for Conversation {
         self.clients.clear();
         self.count();
     }
-}
-
-/// The error of a request whose id another request had.
-fn reused(id: &RequestId) -> ClientError {
-    ClientError {
-        code: Code::RequestIdReused,
-        message: format!(
-            "the conversation has had a request with the id {} that asks for something else, so this one \
-             was not handled; send it with an id of its own",
-            id.as_str()
-        ),
-        detail: String::new(),
-        terminal: false,
-    }
-}
-
-/// Why a conversation could not be opened, for its clients.
-fn refusal(error: &ErrorFrame) -> Refusal {
-    let kind = match error.code.as_str() {
-        code::SESSION_LOCKED => RefusalKind::Locked,
-        code::INTERNAL => RefusalKind::Internal,
-        _ if error.detail == SESSION_NOT_FOUND => RefusalKind::NotFound,
-        _ if error.message.contains(EXISTS) => RefusalKind::Exists,
-        _ => RefusalKind::Failed,
-    };
-    let message = match kind {
-        RefusalKind::NotFound => {
-            "there is no such conversation; attach with the opening CREATE or EITHER to begin it"
-                .to_owned()
-        }
-        RefusalKind::Exists => {
-            "there is a conversation of this id already; attach to it, or choose another id"
-                .to_owned()
-        }
-        RefusalKind::Invalid
-        | RefusalKind::Locked
-        | RefusalKind::Exhausted
-        | RefusalKind::Unavailable
-        | RefusalKind::Ending
-        | RefusalKind::Failed
-        | RefusalKind::Internal => error.message.clone(),
-    };
-    let holder = error.detail.strip_prefix(HELD_BY).map(str::to_owned);
-    Refusal { kind, message, holder }
 }

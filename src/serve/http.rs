@@ -3,9 +3,10 @@
 
 use super::attached::{Attached, Shown};
 use super::auth::Caller;
-use super::client::{Past, Refusal, RefusalKind};
+use super::client::Past;
 use super::metrics;
 use super::node::{Key, Node, Wanted};
+use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{extensions, info};
 use super::stored;
 use crate::protocol::any::read_message;

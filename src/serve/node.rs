@@ -3,10 +3,12 @@
 
 use super::attached::{Asker, Attached, Shown};
 use super::auth::Caller;
-use super::client::{Attach, ClientId, Frames, OPEN_MAX, Past, Refusal, RefusalKind};
+use super::client::{Attach, ClientId, OPEN_MAX, Past};
 use super::conversation::{Conversation, Counts, Mail, Opened};
 use super::peers::Peers;
+use super::refusal::{Refusal, RefusalKind};
 use super::services::{Opening, Services};
+use super::stream::Frames;
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId};

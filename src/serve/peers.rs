@@ -1,8 +1,9 @@
 //! The other nodes of the fleet: a conversation that one of them holds is reached through it, in one hop.
 
 use super::auth::TENANT_HEADER;
-use super::client::{Past, Refusal, RefusalKind};
+use super::client::Past;
 use super::node::Wanted;
+use super::refusal::{Refusal, RefusalKind};
 use super::rpc::OWN_ONLY_HEADER;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::fleet::converse_request::Message;

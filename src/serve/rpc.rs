@@ -2,8 +2,9 @@
 
 use super::attached::{Asker, Attached, Shown};
 use super::auth::Caller;
-use super::client::{Past, Refusal, RefusalKind};
+use super::client::Past;
 use super::node::{Key, Node, Wanted};
+use super::refusal::{Refusal, RefusalKind};
 use super::stored;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ordinal, SessionId};

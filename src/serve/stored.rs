@@ -1,8 +1,8 @@
 //! The stored conversations, for lists, exports, copies and deletions. In threads, as a store may be slow.
 
 use super::auth::Caller;
-use super::client::{Refusal, RefusalKind};
 use super::node::{Key, Node};
+use super::refusal::{Refusal, RefusalKind};
 use crate::protocol::id::{Ids, SessionId};
 use crate::protocol::proto::fleet::{ForkResponse, ListRequest, ListResponse, Session};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;

@@ -1,0 +1,164 @@
+//! The requests of clients: one that was seen before is not run again, and one beyond a limit is refused.
+
+use super::Conversation;
+use crate::protocol::command::{Command, Enable};
+use crate::protocol::id::RequestId;
+use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Request};
+use crate::serve::client::ClientId;
+use crate::serve::requests::Seen;
+use crate::serve::visible::extensions_of;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+type Asked = Result<Request, BadLine>;
+
+impl Conversation {
+    pub(super) fn asked(&mut self, client: ClientId, mut request: Asked, content: u64) {
+        self.idle_since = Instant::now();
+        if let Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) = &mut request
+            && let Some(events) = events.take()
+            && let Some(client) = self.client(client)
+        {
+            // Which events are written is for this client alone.
+            client.show_events(events);
+        }
+        let id = match &request {
+            Ok(request) => Some(request.id.clone()),
+            Err(bad) => bad.id.clone(),
+        };
+        let Some(id) = id else { return };
+        if self.is_new(client, (&id, content), &request) {
+            self.handle(client, id, request);
+        }
+    }
+
+    /// Whether a request is to be handled. Of one that was seen before, the client gets what came of it.
+    fn is_new(
+        &mut self,
+        client: ClientId,
+        (id, content): (&RequestId, u64),
+        request: &Asked,
+    ) -> bool {
+        let at = self.log.end();
+        let seen = self.requests.arrived(client, id.as_str(), content, at);
+        let used = request.as_ref().map(|it| extensions_of(&it.command)).unwrap_or_default();
+        let reads = matches!(request, Ok(Request { command: Command::Snapshot(_), .. }));
+        let Self { session, clients, log, requests, .. } = self;
+        let asker = clients.iter_mut().find(|it| it.id() == client);
+        match (seen, asker) {
+            // Who has gone meanwhile may come back for it.
+            (Seen::No, asker) => {
+                if let Some(asker) = asker {
+                    asker.asked(id, used);
+                }
+                true
+            }
+            (_, None) => false,
+            (Seen::Other, Some(asker)) => {
+                for body in [wire::error(reused(id)), wire::done(Done::Failed)] {
+                    asker.tell(wire::frame(session, Some(id), body));
+                }
+                false
+            }
+            (Seen::Open { first }, Some(asker)) => {
+                asker.asked_while_open(id, first, log);
+                false
+            }
+            // What only reads is asked for again.
+            (Seen::Ended { .. }, Some(asker)) if reads => {
+                asker.asked(id, used);
+                requests.reopen(client, id.as_str(), at);
+                true
+            }
+            (Seen::Ended { first, last }, Some(asker)) => {
+                asker.asked_again(id, (first, &last), log);
+                false
+            }
+        }
+    }
+
+    fn handle(&mut self, client: ClientId, id: RequestId, request: Asked) {
+        let is =
+            |wanted: fn(&Command) -> bool| request.as_ref().is_ok_and(|it| wanted(&it.command));
+        let is_prompt = is(|it| matches!(it, Command::Submit(_)));
+        let may_run =
+            is(|it| matches!(it, Command::Submit(_) | Command::Edit(_) | Command::Compact(_)));
+        if let Ok(Request { command: Command::Shutdown, session: named, .. }) = &request
+            && named.as_ref().is_none_or(|it| *it == self.session)
+        {
+            return self.shut_down(client, id);
+        }
+        let is_leaving = self.client(client).is_some_and(|it| it.is_shutting_down());
+        if is_prompt && is_leaving {
+            let message =
+                "the client has asked for a shutdown and can't submit any more; attach again";
+            return self.refuse(&id, Code::ShuttingDown, message);
+        }
+        if may_run && !self.takes_permits() {
+            let message = "as many runs go on as the node, or the tenant, may have at once (--max-runs, \
+                           --tenant-runs); nothing was run: send the request again a little later";
+            return self.refuse(&id, Code::ResourceExhausted, message);
+        }
+        let effects = self.host.decoded(request);
+        self.perform(effects);
+    }
+
+    /// Whether a run may begin, beside the others of the node and of its tenant.
+    fn takes_permits(&mut self) -> bool {
+        if self.permits.is_empty() {
+            let acquire = |runs: &Arc<Semaphore>| Arc::clone(runs).try_acquire_owned();
+            let acquired: Result<Vec<_>, _> = self.runs.iter().map(acquire).collect();
+            self.permits = acquired.unwrap_or_default();
+        }
+        !self.permits.is_empty()
+    }
+
+    /// A client wants to end. The conversation goes on for the others.
+    fn shut_down(&mut self, client: ClientId, id: RequestId) {
+        // It is answered by the client's end.
+        self.show(wire::frame(&self.session, Some(&id), wire::done(Done::Shutdown)), true);
+        if let Some(client) = self.client(client) {
+            client.shut_down(id);
+        }
+    }
+
+    /// Answers a request that the session does not get.
+    fn refuse(&mut self, id: &RequestId, code: Code, message: &str) {
+        let (message, detail) = (message.to_owned(), String::new());
+        let error = ClientError { code, message, detail, terminal: false };
+        for body in [wire::error(error), wire::done(Done::Failed)] {
+            self.show(wire::frame(&self.session, Some(id), body), false);
+        }
+    }
+
+    pub(super) fn next_own(&mut self) -> RequestId {
+        let id = self.host.fresh_id();
+        self.own.insert(id.as_str().to_owned());
+        id
+    }
+
+    pub(super) fn ask_own(&mut self, command: Command) {
+        let id = self.next_own();
+        self.ask(id, command);
+    }
+
+    pub(super) fn ask(&mut self, id: RequestId, command: Command) {
+        let effects = self.host.decoded(Ok(Request { session: None, id, command }));
+        self.perform(effects);
+    }
+}
+
+/// The error of a request whose id another request had.
+fn reused(id: &RequestId) -> ClientError {
+    ClientError {
+        code: Code::RequestIdReused,
+        message: format!(
+            "the conversation has had a request with the id {} that asks for something else, so this one \
+             was not handled; send it with an id of its own",
+            id.as_str()
+        ),
+        detail: String::new(),
+        terminal: false,
+    }
+}

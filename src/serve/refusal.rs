@@ -1,0 +1,77 @@
+//! Why a client is not served.
+
+use crate::protocol::constants::{SESSION_NOT_FOUND, code};
+use crate::protocol::proto::rpc::ErrorFrame;
+use crate::store::{EXISTS, HELD_BY};
+
+/// Why a client is not served, or not any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) kind: RefusalKind,
+    /// For people: what happened, and what to do.
+    pub(super) message: String,
+    /// The address of the node that holds the conversation, if that is known.
+    pub(super) holder: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusalKind {
+    /// What was asked for can't be meant so.
+    Invalid,
+    /// There is no such conversation.
+    NotFound,
+    /// There is one of this id already.
+    Exists,
+    /// Another process holds it.
+    Locked,
+    /// A limit is reached.
+    Exhausted,
+    /// It may be tried again at once, also at another node.
+    Unavailable,
+    /// The conversation has just left memory; it comes back when it is asked for again.
+    Ending,
+    /// The store can't be used.
+    Failed,
+    /// A defect of this program.
+    Internal,
+}
+
+impl Refusal {
+    pub(super) fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), holder: None }
+    }
+
+    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(RefusalKind::Unavailable, message)
+    }
+
+    /// Why a conversation could not be opened, for its clients.
+    pub(super) fn of_opening(error: &ErrorFrame) -> Self {
+        let kind = match error.code.as_str() {
+            code::SESSION_LOCKED => RefusalKind::Locked,
+            code::INTERNAL => RefusalKind::Internal,
+            _ if error.detail == SESSION_NOT_FOUND => RefusalKind::NotFound,
+            _ if error.message.contains(EXISTS) => RefusalKind::Exists,
+            _ => RefusalKind::Failed,
+        };
+        let message = match kind {
+            RefusalKind::NotFound => {
+                "there is no such conversation; attach with the opening CREATE or EITHER to begin it"
+                    .to_owned()
+            }
+            RefusalKind::Exists => {
+                "there is a conversation of this id already; attach to it, or choose another id"
+                    .to_owned()
+            }
+            RefusalKind::Invalid
+            | RefusalKind::Locked
+            | RefusalKind::Exhausted
+            | RefusalKind::Unavailable
+            | RefusalKind::Ending
+            | RefusalKind::Failed
+            | RefusalKind::Internal => error.message.clone(),
+        };
+        let holder = error.detail.strip_prefix(HELD_BY).map(str::to_owned);
+        Self { kind, message, holder }
+    }
+}

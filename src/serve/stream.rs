@@ -1,0 +1,93 @@
+//! The stream of a client: a conversation fills it, and the connection of the client empties it. Each of them
+//! learns why the other has ended.
+
+use super::refusal::{Refusal, RefusalKind};
+use crate::protocol::wire::Frame;
+use futures_util::Stream;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use tokio::sync::{Notify, mpsc};
+
+/// Frames that wait in the stream of a client.
+const STREAM_FRAMES_MAX: usize = 32;
+
+/// What a conversation and the stream of a client know of each other.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The conversation waits for room in the stream.
+    is_awaited: AtomicBool,
+    /// Wakes it, also when the stream has ended.
+    room: Arc<Notify>,
+    /// Why the stream ends.
+    outcome: OnceLock<Result<(), Refusal>>,
+}
+
+/// The frames of a client.
+#[derive(Debug)]
+pub(super) struct Frames {
+    from: mpsc::Receiver<Arc<Frame>>,
+    link: Arc<Link>,
+    is_over: bool,
+}
+
+impl Frames {
+    /// A stream, and what fills it. `room` wakes the conversation.
+    pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
+        let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
+        let (is_awaited, outcome) = Default::default();
+        let link = Arc::new(Link { is_awaited, room, outcome });
+        (to, Self { from, link, is_over: false })
+    }
+
+    pub(super) fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link)
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<Arc<Frame>, Refusal>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Arc<Frame>, Refusal>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(given) = self.from.poll_recv(context) else { return Poll::Pending };
+        if self.link.is_awaited.swap(false, Ordering::AcqRel) {
+            self.link.room.notify_one();
+        }
+        if let Some(frame) = given {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        self.is_over = true;
+        let why = "the conversation met a defect of this program and was ended; attach again, and please \
+                   report it";
+        let defect = || Err(Refusal::new(RefusalKind::Internal, why));
+        let outcome = self.link.outcome.get_or_init(defect).clone();
+        Poll::Ready(outcome.err().map(Err))
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.from.close();
+        self.link.room.notify_one();
+    }
+}
+
+impl Link {
+    /// The conversation is woken once the stream takes something.
+    pub(super) fn await_room(&self) {
+        self.is_awaited.store(true, Ordering::Release);
+    }
+
+    /// Notes why the stream ends, once it has all frames that it was given.
+    pub(super) fn end(&self, outcome: Result<(), Refusal>) {
+        // The first reason counts.
+        self.outcome.set(outcome).ok();
+    }
+}
