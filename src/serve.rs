@@ -4,8 +4,9 @@
 //! `frame_log`, from which each client gets its frames at its own pace: `client` is one of them, and `stream` the
 //! way to its connection. `requests` are those that were seen, so that one that is sent again is not run again;
 //! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `client`,
-//! `requests` and `visible` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
-//! them; `listener` accepts connections and ends the node. `services` is what the command line gives, `auth` and
+//! `requests`, `visible` and `rate` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
+//! them; `listener` accepts connections and ends the node. `tenants` is what each tenant has and may have, `rate` how
+//! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth` and
 //! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` counts.
 
 mod attached;
@@ -18,13 +19,16 @@ mod listener;
 mod metrics;
 mod node;
 mod peers;
+mod rate;
 mod refusal;
 mod requests;
 mod rpc;
 mod services;
 mod stored;
 mod stream;
+mod tenants;
 mod tls;
+mod turns;
 mod visible;
 
 pub(crate) use auth::Authority;

@@ -13,6 +13,9 @@ const IDLE_MS: u64 = 10 * 60 * 1000;
 /// Default time for clients of a run.
 const DETACHED_MS: u64 = 10 * 60 * 1000;
 
+/// Default time for a client that takes nothing of its stream.
+const UNREAD_MS: u64 = 5 * 60 * 1000;
+
 /// Default time for runs when the node ends.
 const DRAIN_MS: u64 = 25 * 1000;
 
@@ -59,6 +62,27 @@ pub struct ServeArgs {
         value_parser = whole::<u64>(0..=u64::MAX)
     )]
     pub detached_ms: u64,
+
+    /// Longest time of a run, after which it is stopped. Without this option it ends when the model has answered
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_RUN_MS",
+        value_name = "MS",
+        value_parser = whole::<u64>(1..=u64::MAX)
+    )]
+    pub run_ms: Option<u64>,
+
+    /// How long a client may take nothing of its stream before that is ended. Its conversation goes on
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_UNREAD_MS",
+        value_name = "MS",
+        default_value_t = UNREAD_MS,
+        value_parser = whole::<u64>(1..=u64::MAX)
+    )]
+    pub unread_ms: u64,
 
     /// How long runs may go on once a signal asks the node to end
     #[arg(
@@ -137,6 +161,27 @@ pub struct ServeArgs {
         value_parser = whole::<u32>(1..=u64::from(COUNT_MAX))
     )]
     pub tenant_conversations: u32,
+
+    /// Most requests of a tenant in a second, and as many at once: calls, and the requests of a stream. Without this
+    /// option there may be any number
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_TENANT_RATE",
+        value_name = "N",
+        value_parser = whole::<u32>(1..=u64::from(COUNT_MAX))
+    )]
+    pub tenant_rate: Option<u32>,
+
+    /// Most bytes in memory of a tenant's conversations and requests. Without this option there may be any number
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_TENANT_BYTES",
+        value_name = "BYTES",
+        value_parser = whole::<u64>(1..=u64::MAX)
+    )]
+    pub tenant_bytes: Option<u64>,
 
     /// Most conversations in memory
     #[arg(

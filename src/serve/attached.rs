@@ -1,16 +1,17 @@
 //! A client that is attached to a conversation, here or at another node: its frames, and the way of its requests.
 
 use super::client::ClientId;
-use super::conversation::Mail;
+use super::conversation::{Mail, Sent};
 use super::peers::refusal;
 use super::refusal::Refusal;
 use super::stream::Frames;
+use super::tenants::{Held, Tenant};
 use crate::protocol::command::CommandFault;
-use crate::protocol::id::{Ids, RequestId};
+use crate::protocol::id::{Ids, RequestId, SessionId};
 use crate::protocol::proto::fleet::ConverseRequest;
 use crate::protocol::proto::fleet::converse_request::Message as Member;
 use crate::protocol::proto::rpc::RpcRequestLine;
-use crate::protocol::wire::{self, BadLine, Frame, Request, RequestFault};
+use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request, RequestFault};
 use crate::task::settings::CallSettings;
 use futures_util::Stream;
 use prost::Message;
@@ -22,6 +23,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tonic::Streaming;
 use uuid::Uuid;
 
+/// Refusals of requests that wait for a client; from there on no more of its requests are read.
+const REFUSED_MAX: usize = 16;
+
 /// A client that is attached.
 #[derive(Debug)]
 pub(super) struct Attached {
@@ -30,9 +34,33 @@ pub(super) struct Attached {
     pub(super) asker: Asker,
 }
 
+impl Attached {
+    /// A client of `caller` in this conversation, with its frames and the way of its requests.
+    pub(super) fn new(
+        hello: Arc<Frame>,
+        (from, to): (Source, To),
+        session: SessionId,
+        (tenant, is_node): (Arc<Tenant>, bool),
+    ) -> Self {
+        let (refuse, refused) = mpsc::channel(REFUSED_MAX);
+        let frames = Shown { refused, from, is_over: false };
+        let ids = Ids::new(Uuid::new_v4().as_u128());
+        Self { hello, frames, asker: Asker { to, ids, session, tenant, is_node, refuse } }
+    }
+}
+
 /// The frames of a client after hello.
 #[derive(Debug)]
-pub(super) enum Shown {
+pub(super) struct Shown {
+    /// Those of requests that were refused on their way to the conversation.
+    refused: mpsc::Receiver<Arc<Frame>>,
+    from: Source,
+    is_over: bool,
+}
+
+/// Where the conversation is.
+#[derive(Debug)]
+pub(super) enum Source {
     Here(Frames),
     There(Box<Streaming<Frame>>),
 }
@@ -41,13 +69,25 @@ impl Stream for Shown {
     type Item = Result<Arc<Frame>, Refusal>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match &mut *self {
-            Self::Here(frames) => Pin::new(frames).poll_next(context),
-            Self::There(frames) => {
+        if let Poll::Ready(Some(refused)) = self.refused.poll_recv(context) {
+            return Poll::Ready(Some(Ok(refused)));
+        }
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let given = match &mut self.from {
+            Source::Here(frames) => Pin::new(frames).poll_next(context),
+            Source::There(frames) => {
                 let given = Pin::new(&mut **frames).poll_next(context);
                 given.map(|it| it.map(|it| it.map(Arc::new).map_err(|status| refusal(&status))))
             }
+        };
+        if let Poll::Ready(None) = given {
+            self.is_over = true;
+            // One that was refused meanwhile has its frames still.
+            return self.poll_next(context);
         }
+        given
     }
 }
 
@@ -56,30 +96,51 @@ impl Stream for Shown {
 pub(super) struct Asker {
     to: To,
     ids: Ids,
+    session: SessionId,
+    tenant: Arc<Tenant>,
+    /// Another node passes the requests on, and has counted them.
+    is_node: bool,
+    refuse: mpsc::Sender<Arc<Frame>>,
 }
 
+/// Where the conversation is that takes them.
 #[derive(Debug)]
-enum To {
+pub(super) enum To {
     Here { client: ClientId, mail: mpsc::Sender<Mail>, room: Arc<Semaphore> },
     There(mpsc::Sender<ConverseRequest>),
 }
 
+/// A request for which its tenant has room.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    line: RpcRequestLine,
+    held: Held,
+}
+
 impl Asker {
-    pub(super) fn here(client: ClientId, mail: mpsc::Sender<Mail>, room: Arc<Semaphore>) -> Self {
-        Self::to(To::Here { client, mail, room })
+    /// Sends a request, unless it is beyond a limit of its tenant; waits while many of the client are open.
+    pub(super) async fn send(&mut self, line: RpcRequestLine) {
+        let counted = if self.is_node { Ok(()) } else { self.tenant.admit(1) };
+        match counted.and_then(|()| self.tenant.receive(line.encoded_len() as u64)) {
+            Ok(held) => self.pass_on(Admitted { line, held }).await,
+            Err(refusal) => self.refuse(&line.request_id, refusal).await,
+        }
     }
 
-    pub(super) fn there(requests: mpsc::Sender<ConverseRequest>) -> Self {
-        Self::to(To::There(requests))
+    /// Takes all of these requests, or none of them. The call that brings them has counted as the first.
+    pub(super) fn admit(&self, lines: Vec<RpcRequestLine>) -> Result<Vec<Admitted>, Refusal> {
+        let more = u32::try_from(lines.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        self.tenant.admit(more)?;
+        let admit = |line: RpcRequestLine| {
+            let held = self.tenant.receive(line.encoded_len() as u64)?;
+            Ok(Admitted { line, held })
+        };
+        lines.into_iter().map(admit).collect()
     }
 
-    fn to(to: To) -> Self {
-        Self { to, ids: Ids::new(Uuid::new_v4().as_u128()) }
-    }
-
-    /// Sends a request; waits while many of the client are open.
-    pub(super) async fn send(&mut self, mut line: RpcRequestLine) {
-        let Self { to, ids } = self;
+    /// Sends a request for which there is room.
+    pub(super) async fn pass_on(&mut self, Admitted { mut line, held }: Admitted) {
+        let Self { to, ids, .. } = self;
         match to {
             To::Here { client, mail, room } => {
                 let named = std::mem::take(&mut line.request_id);
@@ -94,11 +155,24 @@ impl Asker {
                     permit.forget();
                 }
                 // Where the conversation has ended, the stream of the client says why.
-                mail.send(Mail::Request(*client, request, content)).await.ok();
+                let sent = Sent { client: *client, request, content, held };
+                mail.send(Mail::Request(sent)).await.ok();
             }
             To::There(requests) => {
                 requests.send(ConverseRequest { message: Some(Member::Request(line)) }).await.ok();
             }
+        }
+    }
+
+    /// Answers a request that does not reach the conversation.
+    async fn refuse(&mut self, id: &str, refusal: Refusal) {
+        let id = RequestId::new(id).unwrap_or_else(|| self.ids.request());
+        let (code, message) = (Code::ResourceExhausted, refusal.message);
+        let error = ClientError { code, message, detail: String::new(), terminal: false };
+        for body in [wire::error(error), wire::done(Done::Failed)] {
+            let frame = wire::frame(&self.session, Some(&id), body);
+            // Who has left needs no answer.
+            self.refuse.send(Arc::new(frame)).await.ok();
         }
     }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 
 /// Frames that a client may be behind before the engine waits for it, if no other client keeps up.
 const LAG_FRAMES_MAX: u64 = 128;
@@ -109,7 +110,8 @@ pub(super) struct Client {
     /// Those that it was shown the done of.
     ended: HashSet<String>,
     closing: Option<Closing>,
-    is_behind: bool,
+    /// Since when its stream takes nothing, though there is something for it.
+    behind_since: Option<Instant>,
 }
 
 impl Client {
@@ -130,7 +132,7 @@ impl Client {
             open: HashSet::new(),
             ended: HashSet::new(),
             closing: None,
-            is_behind: false,
+            behind_since: None,
         }
     }
 
@@ -145,13 +147,18 @@ impl Client {
 
     /// Its stream does not take the frames as fast as they come.
     pub(super) fn is_behind(&self) -> bool {
-        self.is_behind
+        self.behind_since.is_some()
+    }
+
+    /// Since when its stream takes nothing, though there is something for it.
+    pub(super) fn behind_since(&self) -> Option<Instant> {
+        self.behind_since
     }
 
     /// Whether the engine need not wait for it.
     pub(super) fn keeps_up(&self, end: Position) -> bool {
         match &self.place {
-            Place::Awaits(_) => !self.is_behind,
+            Place::Awaits(_) => !self.is_behind(),
             Place::At(at) => end.0.saturating_sub(at.0) < LAG_FRAMES_MAX,
         }
     }
@@ -262,11 +269,10 @@ impl Client {
     }
 
     /// Gives it what its stream takes.
-    pub(super) fn serve(&mut self, log: &FrameLog, session: &SessionId) -> Served {
-        self.is_behind = false;
+    pub(super) fn serve(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
         loop {
             if let Some(frame) = self.first.front().map(Arc::clone) {
-                match self.give(&frame) {
+                match self.give(&frame, now) {
                     Some(true) => drop(self.first.pop_front()),
                     Some(false) => return Served::Yes,
                     None => return Served::Over,
@@ -277,9 +283,9 @@ impl Client {
             if !log.has(at) {
                 return Served::NeedsSnapshot;
             }
-            let Some(logged) = log.get(at) else { return self.end(session) };
+            let Some(logged) = log.get(at) else { return self.end(session, now) };
             if logged.is_for(self.id) {
-                match self.give(&logged.frame) {
+                match self.give(&logged.frame, now) {
                     Some(true) => {}
                     Some(false) => return Served::Yes,
                     None => return Served::Over,
@@ -290,7 +296,7 @@ impl Client {
     }
 
     /// Nothing is left to show: it ends if it wanted that.
-    fn end(&mut self, session: &SessionId) -> Served {
+    fn end(&mut self, session: &SessionId, now: Instant) -> Served {
         if self.to.is_closed() {
             return Served::Over;
         }
@@ -306,7 +312,7 @@ impl Client {
                 self.first.extend(requests.iter().map(|id| Arc::new(done(id))));
                 // A client that has waited for a shutdown reads.
                 while let Some(frame) = self.first.front().map(Arc::clone) {
-                    match self.give(&frame) {
+                    match self.give(&frame, now) {
                         Some(true) => drop(self.first.pop_front()),
                         Some(false) => return Served::Yes,
                         None => return Served::Over,
@@ -322,7 +328,7 @@ impl Client {
     }
 
     /// Gives a frame, as far as the client may see it; false if its stream is full, `None` if it has gone.
-    fn give(&mut self, frame: &Arc<Frame>) -> Option<bool> {
+    fn give(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<bool> {
         let is_hello = matches!(frame.frame, Some(Body::Hello(_)));
         if !self.wants(frame) || self.is_own_only && !is_hello && !self.is_own(frame) {
             return Some(true);
@@ -342,11 +348,12 @@ impl Client {
         });
         match sent {
             Ok(()) => {
+                self.behind_since = None;
                 self.given(frame);
                 Some(true)
             }
             Err(TrySendError::Full(_)) => {
-                self.is_behind = true;
+                self.behind_since.get_or_insert(now);
                 Some(false)
             }
             Err(TrySendError::Closed(_)) => None,
@@ -369,6 +376,12 @@ impl Client {
             }
             self.ended.insert(frame.request_id.clone());
         }
+    }
+
+    /// Ends its stream, which nobody reads: what it has not taken is dropped.
+    pub(super) fn end_unread(&self, refusal: Refusal) {
+        self.link.end(Err(refusal));
+        self.link.forget();
     }
 
     /// Ends its stream.

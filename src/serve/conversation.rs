@@ -11,6 +11,7 @@ use super::frame_log::FrameLog;
 use super::refusal::{Refusal, RefusalKind};
 use super::requests::Requests;
 use super::services::Times;
+use super::tenants::{Held, RETRY_AFTER, Tenant};
 use crate::host::{Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Enable, Page};
 use crate::protocol::id::SessionId;
@@ -31,8 +32,7 @@ const EVENTS_AT_ONCE_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) enum Mail {
     Attach(Box<Attach>),
-    /// A request of a client, and a hash of what it asks for.
-    Request(ClientId, Result<Request, BadLine>, u64),
+    Request(Sent),
     /// The client sends no more requests.
     HalfClosed(ClientId),
     /// It is to leave memory, after the run that goes on.
@@ -41,6 +41,17 @@ pub(super) enum Mail {
     Stop,
     /// Its clients get this error, and it ends without frames of the host.
     Fail(Refusal),
+}
+
+/// A request of a client.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) client: ClientId,
+    pub(super) request: Result<Request, BadLine>,
+    /// Hash of what it asks for.
+    pub(super) content: u64,
+    /// Its bytes, for which its tenant has room.
+    pub(super) held: Held,
 }
 
 /// What of a conversation its node counts.
@@ -65,6 +76,7 @@ pub(super) struct Opened {
     pub(super) room: Arc<Notify>,
     /// What a run needs a permit of: of the node, and of its tenant.
     pub(super) runs: [Arc<Semaphore>; 2],
+    pub(super) tenant: Arc<Tenant>,
     pub(super) times: Times,
     pub(super) counts: Arc<Counts>,
 }
@@ -85,6 +97,11 @@ pub(super) struct Conversation {
     mail: mpsc::Receiver<Mail>,
     room: Arc<Notify>,
     runs: [Arc<Semaphore>; 2],
+    tenant: Arc<Tenant>,
+    /// Its bytes in memory.
+    held: Held,
+    /// Bytes of what was said.
+    said_bytes: usize,
     /// Those of the run that goes on.
     permits: Vec<OwnedSemaphorePermit>,
     times: Times,
@@ -97,6 +114,9 @@ pub(super) struct Conversation {
     is_open: bool,
     has_begun: bool,
     counted: (u64, u64),
+    /// How many runs have begun, and when the newest one is stopped.
+    runs_begun: u64,
+    run_until: Option<Instant>,
     /// When nobody was attached any more.
     alone_since: Option<Instant>,
     /// When nothing was asked for any more.
@@ -107,7 +127,7 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, settings, mail, room, runs, times, counts } = opened;
+        let Opened { session, settings, mail, room, runs, tenant, times, counts } = opened;
         let (host, greeting) = Host::new(settings);
         let hello = greeting.into_iter().next().unwrap_or_default();
         let now = Instant::now();
@@ -118,6 +138,9 @@ impl Conversation {
             mail,
             room,
             runs,
+            held: tenant.hold(),
+            tenant,
+            said_bytes: 0,
             permits: Vec::new(),
             times,
             counts,
@@ -128,6 +151,8 @@ impl Conversation {
             is_open: false,
             has_begun: false,
             counted: (0, 0),
+            runs_begun: 0,
+            run_until: None,
             alone_since: None,
             idle_since: now,
             ending: None,
@@ -183,8 +208,16 @@ impl Conversation {
         }
     }
 
-    /// When something is due: the end of a run without clients, or of a conversation that nobody uses.
+    /// When something is due: the end of a stream that nobody reads, or of a run, or what becomes of a conversation
+    /// without clients.
     fn wake_at(&self) -> Option<Instant> {
+        let behind = self.clients.iter().filter_map(Client::behind_since).min();
+        let unread = behind.map(|since| since + self.times.unread);
+        [unread, self.run_until, self.alone_until()].into_iter().flatten().min()
+    }
+
+    /// When a run without clients ends, or a conversation that nobody uses.
+    fn alone_until(&self) -> Option<Instant> {
         let is_leaving = self.ending.is_some();
         match self.alone_since {
             None => None,
@@ -197,21 +230,52 @@ impl Conversation {
     }
 
     fn look_at_clock(&mut self) {
+        let now = Instant::now();
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        self.end_unread(now);
+        if is_due(self.run_until) {
+            self.run_until = None;
+            self.stop_run("a run has gone on for as long as one may, and is stopped");
+        }
+        if !is_due(self.alone_until()) {
+            return;
+        }
         if self.requests.open() == 0 {
             let why = "the conversation has left memory; attach again";
             return self.leave(Refusal::new(RefusalKind::Ending, why));
         }
         // The run has gone on without clients for long enough.
-        self.alone_since = Some(Instant::now());
-        tracing::info!(session = self.session.as_str(), "a run without clients is stopped");
+        self.alone_since = Some(now);
         self.ask_own(Command::Cancel(Cancel { target: None, waiting: true }));
+        self.stop_run("a run without clients is stopped");
+    }
+
+    fn stop_run(&mut self, why: &str) {
+        tracing::info!(session = self.session.as_str(), "{why}");
         self.ask_own(Command::Cancel(Cancel::default()));
+    }
+
+    /// Ends the streams that have taken nothing for too long.
+    fn end_unread(&mut self, now: Instant) {
+        let unread = self.times.unread;
+        self.clients.retain(|client| {
+            if client.behind_since().is_none_or(|since| now < since + unread) {
+                return true;
+            }
+            let why = format!(
+                "the client has taken nothing of its stream for {} ms (--unread-ms), so it was ended; the conversation \
+                 goes on: attach again, with since_ordinal",
+                unread.as_millis()
+            );
+            client.end_unread(Refusal::exhausted(why, RETRY_AFTER));
+            false
+        });
     }
 
     fn received(&mut self, mail: Mail) {
         match mail {
             Mail::Attach(attach) => self.attach(*attach),
-            Mail::Request(client, request, content) => self.asked(client, request, content),
+            Mail::Request(sent) => self.asked(sent),
             Mail::HalfClosed(client) => {
                 if let Some(client) = self.client(client) {
                     client.half_close();

@@ -49,18 +49,24 @@ impl FrameLog {
         (self.floor, self.newest) = (self.floor.max(at), self.newest.max(at));
     }
 
-    /// Appends a frame; the oldest ones go. One frame always stays.
-    pub(super) fn push(&mut self, frame: Arc<Frame>, audience: Audience) {
+    /// Appends a frame, and returns its bytes; the oldest ones go. One frame always stays.
+    pub(super) fn push(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
         self.newest = self.newest.max(ordinal(&frame).unwrap_or_default());
         let bytes = frame.encoded_len();
         self.bytes += bytes;
         self.frames.push_back(Logged { frame, audience, bytes });
         while self.bytes > FRAMES_BYTES_MAX && self.frames.len() > 1 {
-            let Some(gone) = self.frames.pop_front() else { return };
+            let Some(gone) = self.frames.pop_front() else { break };
             self.bytes -= gone.bytes;
             self.first.0 += 1;
             self.floor = self.floor.max(ordinal(&gone.frame).unwrap_or_default());
         }
+        bytes
+    }
+
+    /// Bytes of the frames that it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Where the next frame will stand.

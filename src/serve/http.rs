@@ -1,7 +1,7 @@
 //! The same conversations over plain HTTP, for scripts and browsers: request lines in, frames out, as JSON
 //! Lines or as server-sent events.
 
-use super::attached::{Attached, Shown};
+use super::attached::{Admitted, Attached, Shown};
 use super::auth::Caller;
 use super::client::Past;
 use super::metrics;
@@ -9,18 +9,20 @@ use super::node::{Key, Node, Wanted};
 use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{extensions, info};
 use super::stored;
+use super::tenants::RETRY_AFTER;
 use crate::protocol::any::read_message;
 use crate::protocol::constants::code;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::json;
 use crate::protocol::proto::fleet::{ListRequest, Session};
 use crate::protocol::proto::rpc::RpcRequestLine;
+use crate::protocol::proto::rpc::rpc_line::Frame as Frames;
 use crate::protocol::wire::Frame;
 use crate::store::OpenMode;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -30,12 +32,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The type of a stream of JSON Lines.
 const LINES: &str = "application/x-ndjson";
 
 /// The type of server-sent events.
 const EVENTS: &str = "text/event-stream";
+
+/// The path of the metrics.
+pub(super) const METRICS: &str = "/metrics";
 
 /// The routes.
 pub(super) fn router(node: &Arc<Node>) -> Router {
@@ -46,7 +52,7 @@ pub(super) fn router(node: &Arc<Node>) -> Router {
         .route("/v1/sessions/{id}/events", get(events))
         .route("/v1/sessions/{id}/export", get(export))
         .route("/v1/info", get(about))
-        .route("/metrics", get(async |State(node): OfNode| metrics::text(&node)))
+        .route(METRICS, get(async |State(node): OfNode| metrics::text(&node)))
         .with_state(Arc::clone(node))
 }
 
@@ -115,7 +121,7 @@ async fn requests(
             "the body was cut off, or has more than {} bytes (--max-request-bytes); send less",
             node.services.request_bytes_max
         );
-        return Err(Refusal::new(RefusalKind::Exhausted, why));
+        return Err(Refusal::new(RefusalKind::TooLarge, why));
     };
     let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<RpcRequestLine> = lines.map(request).collect::<Result<_, _>>()?;
@@ -124,14 +130,36 @@ async fn requests(
         return Err(Refusal::new(RefusalKind::Invalid, why));
     }
     let wanted = options.wanted(&id, Past::Nothing, true)?;
-    let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    let form = Form::of(&options, &headers)?;
+    let Attached { mut frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    let lines: Vec<Admitted> = asker.admit(lines)?;
+    let is_one = lines.len() == 1;
     tokio::spawn(async move {
         for line in lines {
-            asker.send(line).await;
+            asker.pass_on(line).await;
         }
         asker.close().await;
     });
-    Ok(Form::of(&options, &headers)?.response(None, frames))
+    let first = frames.next().await;
+    let is_refused = is_one && matches!(&first, Some(Ok(frame)) if is_beyond_limit(frame));
+    let response = form.response(first, frames);
+    Ok(match is_refused {
+        false => response,
+        true => {
+            let after = [(header::RETRY_AFTER, retry(RETRY_AFTER))];
+            (StatusCode::TOO_MANY_REQUESTS, after, response).into_response()
+        }
+    })
+}
+
+/// Whether a request was refused because of a limit, and may come again.
+fn is_beyond_limit(frame: &Frame) -> bool {
+    matches!(&frame.frame, Some(Frames::Error(error)) if error.code == code::RESOURCE_EXHAUSTED)
+}
+
+/// The header that says when a request may come again, in whole seconds.
+fn retry(after: Duration) -> HeaderValue {
+    (after.as_secs() + u64::from(after.subsec_nanos() > 0)).into()
 }
 
 /// Reads a request line. Of a body with one that is none nothing is run.
@@ -160,7 +188,7 @@ async fn events(
     let form = Form::of(&options, &headers)?;
     let Attached { hello, frames, .. } =
         node.attach(&caller, options.wanted(&id, past, false)?).await?;
-    Ok(form.response(Some(hello), frames))
+    Ok(form.response(Some(Ok(hello)), frames))
 }
 
 /// How frames are written.
@@ -185,13 +213,12 @@ impl Form {
         }
     }
 
-    fn response(self, hello: Option<Arc<Frame>>, frames: Shown) -> Response {
+    fn response(self, first: Option<Result<Arc<Frame>, Refusal>>, frames: Shown) -> Response {
         let content = match self {
             Self::Lines => LINES,
             Self::Events => EVENTS,
         };
-        let first = stream::iter(hello.into_iter().map(Ok));
-        let body = first.chain(frames).map(move |given| {
+        let body = stream::iter(first).chain(frames).map(move |given| {
             Ok::<_, Infallible>(match given {
                 Ok(frame) => self.frame(&frame),
                 Err(refusal) => self.refusal(&refusal),
@@ -312,7 +339,7 @@ fn word(kind: RefusalKind) -> &'static str {
         RefusalKind::NotFound => "not_found",
         RefusalKind::Exists => "already_exists",
         RefusalKind::Locked => "locked",
-        RefusalKind::Exhausted => code::RESOURCE_EXHAUSTED,
+        RefusalKind::Exhausted | RefusalKind::TooLarge => code::RESOURCE_EXHAUSTED,
         RefusalKind::Unavailable | RefusalKind::Ending => "unavailable",
         RefusalKind::Failed => "failed",
         RefusalKind::Internal => code::INTERNAL,
@@ -326,9 +353,14 @@ impl IntoResponse for Refusal {
             RefusalKind::NotFound => StatusCode::NOT_FOUND,
             RefusalKind::Exists | RefusalKind::Locked => StatusCode::CONFLICT,
             RefusalKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
+            RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalKind::Unavailable | RefusalKind::Ending => StatusCode::SERVICE_UNAVAILABLE,
             RefusalKind::Failed | RefusalKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        (status, document(&error(&self))).into_response()
+        let mut response = (status, document(&error(&self))).into_response();
+        if let Some(after) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, retry(after));
+        }
+        response
     }
 }

@@ -1,10 +1,11 @@
 //! Accepts the connections of a node, serves gRPC and HTTP on them, and ends the node: first it takes no new
 //! conversations, then the runs have their time, and then it ends whatever is left.
 
-use super::auth::{Fingerprint, fingerprint};
-use super::http;
+use super::auth::{Caller, Fingerprint, fingerprint};
+use super::http::{self, METRICS};
 use super::node::Node;
-use super::rpc::Rpc;
+use super::refusal::Refusal;
+use super::rpc::{self, Rpc};
 use super::services::Services;
 use super::tls::Certificates;
 use crate::protocol::proto::fleet::DESCRIPTORS;
@@ -32,6 +33,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tonic::Status;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
@@ -57,6 +59,9 @@ const PAUSE_MAX: Duration = HEARTBEAT_MAX.saturating_sub(Duration::from_secs(3))
 
 /// The service of a node in health checks; the empty name is the node as a whole.
 const SERVICE: &str = "duologue.fleet.v1.Fleet";
+
+/// What the paths of health checks begin with.
+const HEALTH_CHECKS: &str = "/grpc.health.v1.Health/";
 
 /// Serves clients until a signal ends the process.
 pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Services) -> Finish {
@@ -85,6 +90,8 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Ser
     }
     let node = Node::new(services);
     let pauses = tokio::spawn(watch_pauses(Arc::clone(&node)));
+    let turns = Arc::clone(&node.turns);
+    let turns = tokio::spawn(async move { turns.give().await });
     let (health, router) = match router(&node).await {
         Ok(made) => made,
         Err(why) => return finish(ExitCode::Internal, Some(why)),
@@ -113,6 +120,7 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Ser
         } => {}
     }
     pauses.abort();
+    turns.abort();
     finish(ExitCode::Ok, None)
 }
 
@@ -179,18 +187,34 @@ async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next:
     let caller = node.services.authority.caller(request.headers(), request.uri(), certificate);
     match caller {
         Ok(caller) => {
+            if let Err(refusal) = admit(&node, &caller, request.uri().path()) {
+                return match is_grpc(&request) {
+                    true => rpc::status(refusal).into_http(),
+                    false => refusal.into_response(),
+                };
+            }
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(why) => {
-            let kind = request.headers().get(header::CONTENT_TYPE);
-            let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-            match is_grpc {
-                true => Status::unauthenticated(why).into_http(),
-                false => (StatusCode::UNAUTHORIZED, format!("{why}\n")).into_response(),
-            }
-        }
+        Err(why) => match is_grpc(&request) {
+            true => Status::unauthenticated(why).into_http(),
+            false => (StatusCode::UNAUTHORIZED, format!("{why}\n")).into_response(),
+        },
     }
+}
+
+fn is_grpc(request: &Request) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// Counts a call for its tenant. Those that another node passes on were counted there, and those of who watches the
+/// node are no work for it.
+fn admit(node: &Node, caller: &Caller, path: &str) -> Result<(), Refusal> {
+    if caller.is_node || path == METRICS || path.starts_with(HEALTH_CHECKS) {
+        return Ok(());
+    }
+    node.tenants.of(&caller.tenant).admit(1)
 }
 
 /// The hash of the certificate that a client has shown.
@@ -225,6 +249,10 @@ async fn accept(listener: TcpListener, router: Router, connections: Connections)
 async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     // Frames are small, and each is to arrive at once.
     stream.set_nodelay(true).ok();
+    // HTTP/2 asks a silent client whether it is there; one of HTTP/1 that reads nothing is ended by this.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(connections.node.services.times.unread));
+    let stream = Box::pin(stream);
     let Some(certificates) = &connections.node.services.certificates else {
         return speak(stream, router, connections).await;
     };

@@ -1,7 +1,7 @@
 //! The conversations that are open in this process, and how clients come to them: to one that is in memory, to one
 //! that is opened for them, or to one that another node of the fleet holds.
 
-use super::attached::{Asker, Attached, Shown};
+use super::attached::{Attached, Source, To};
 use super::auth::Caller;
 use super::client::{Attach, ClientId, OPEN_MAX, Past};
 use super::conversation::{Conversation, Counts, Mail, Opened};
@@ -9,6 +9,8 @@ use super::peers::Peers;
 use super::refusal::{Refusal, RefusalKind};
 use super::services::{Opening, Services};
 use super::stream::Frames;
+use super::tenants::{RETRY_AFTER, Tenant, Tenants};
+use super::turns::Turns;
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId};
@@ -38,7 +40,9 @@ pub(super) struct Node {
     pub(super) services: Services,
     pub(super) counts: Arc<Counts>,
     pub(super) peers: Peers,
-    held: Mutex<All>,
+    pub(super) tenants: Tenants,
+    pub(super) turns: Arc<Turns>,
+    held: Mutex<HashMap<Key, Held>>,
     /// Runs that the node may still begin.
     runs: Arc<Semaphore>,
     is_draining: AtomicBool,
@@ -51,20 +55,6 @@ pub(super) struct Node {
 pub(super) struct Key {
     pub(super) namespace: Namespace,
     pub(super) session: SessionId,
-}
-
-/// The conversations, and what tenants have of them.
-#[derive(Debug, Default)]
-struct All {
-    held: HashMap<Key, Held>,
-    tenants: HashMap<Namespace, Tenant>,
-}
-
-#[derive(Debug)]
-struct Tenant {
-    conversations: usize,
-    /// Runs that it may still begin.
-    runs: Arc<Semaphore>,
 }
 
 /// The way to a conversation.
@@ -89,10 +79,11 @@ pub(super) struct Wanted {
 
 impl Node {
     pub(super) fn new(services: Services) -> Arc<Self> {
-        let (counts, held, is_draining, ended) = Default::default();
+        let (counts, turns, held, is_draining, ended) = Default::default();
+        let tenants = Tenants::new(services.limits);
         let peers = Peers::new(services.peers.clone());
         let runs = Arc::new(Semaphore::new(services.limits.runs));
-        Arc::new(Self { services, counts, peers, held, runs, is_draining, ended })
+        Arc::new(Self { services, counts, peers, tenants, turns, held, runs, is_draining, ended })
     }
 
     /// Attaches a client to a conversation, which is opened if it is not in memory, here or at another node.
@@ -178,8 +169,9 @@ impl Node {
         let remote = self.peers.attach(holder, &key.namespace, (&key.session, wanted)).await?;
         self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
         let (hello, frames, requests) = remote.into_parts();
-        let frames = Shown::There(Box::new(frames));
-        Ok(Attached { hello, frames, asker: Asker::there(requests) })
+        let ends = (Source::There(Box::new(frames)), To::There(requests));
+        let tenant = self.tenants.of(&key.namespace);
+        Ok(Attached::new(hello, ends, key.session.clone(), (tenant, false)))
     }
 
     /// Attaches a client to a conversation in this process; one that another node has passed on is not opened.
@@ -208,8 +200,9 @@ impl Node {
         };
         match first {
             Some(Ok(hello)) => {
-                let asker = Asker::here(client, held.mail, room);
-                Ok(Attached { hello, frames: Shown::Here(frames), asker })
+                let ends = (Source::Here(frames), To::Here { client, mail: held.mail, room });
+                let tenant = self.tenants.of(&key.namespace);
+                Ok(Attached::new(hello, ends, key.session.clone(), (tenant, is_forwarded)))
             }
             Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
             Some(Err(_)) | None => {
@@ -221,7 +214,7 @@ impl Node {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -233,7 +226,7 @@ impl Node {
         is_forwarded: bool,
     ) -> Result<Held, Refusal> {
         let mut all = self.lock();
-        if let Some(held) = all.held.get(key) {
+        if let Some(held) = all.get(key) {
             return Ok(held.clone());
         }
         if is_forwarded {
@@ -242,44 +235,41 @@ impl Node {
                 "this node does not hold the conversation",
             ));
         }
-        self.check_room(&all, key, mode)?;
+        let tenant = self.tenants.of(&key.namespace);
+        self.check_room(all.len(), &tenant, mode)?;
         let (mail, to_read) = mpsc::channel(MAIL_MAX);
         let (ending, ended) = watch::channel(());
         let held = Held { mail, room: Arc::default(), ended };
-        all.held.insert(key.clone(), held.clone());
-        let tenant = all.tenants.entry(key.namespace.clone()).or_insert_with(|| Tenant {
-            conversations: 0,
-            runs: Arc::new(Semaphore::new(self.services.limits.tenant_runs)),
-        });
-        tenant.conversations += 1;
-        let runs = [Arc::clone(&self.runs), Arc::clone(&tenant.runs)];
+        all.insert(key.clone(), held.clone());
+        if tenant.begin() {
+            self.turns.tenant(true);
+        }
         drop(all);
-        let holding = Holding { node: Arc::clone(self), key: key.clone(), _ending: ending };
-        tokio::spawn(hold(holding, mode, to_read, (Arc::clone(&held.room), runs)));
+        let node = Arc::clone(self);
+        let holding = Holding { node, tenant, key: key.clone(), _ending: ending };
+        let held_to_its_end = hold(holding, mode, to_read, Arc::clone(&held.room));
+        tokio::spawn(self.turns.take(key.namespace.clone(), held_to_its_end));
         Ok(held)
     }
 
-    fn check_room(&self, all: &All, key: &Key, mode: OpenMode) -> Result<(), Refusal> {
+    /// Whether there is room for one conversation beside so many.
+    fn check_room(&self, held: usize, tenant: &Tenant, mode: OpenMode) -> Result<(), Refusal> {
         let limits = &self.services.limits;
-        let own = all.tenants.get(&key.namespace).map_or(0, |tenant| tenant.conversations);
-        let (kind, why) = if self.is_draining() {
+        let why = if self.is_draining() {
             let why = "the node is about to end and takes no more conversations; attach again, at another node";
-            (RefusalKind::Unavailable, why)
+            return Err(Refusal::unavailable(why));
         } else if self.services.places.is_empty() && mode == OpenMode::Resume {
             let why = "there is no such conversation in memory, and this node stores none (--store); begin one";
-            (RefusalKind::NotFound, why)
-        } else if all.held.len() >= limits.conversations {
-            let why = "the node holds as many conversations as it may (--max-conversations); try again later, or \
-                       at another node";
-            (RefusalKind::Exhausted, why)
-        } else if own >= limits.tenant_conversations {
-            let why = "the tenant has as many conversations open as it may (--tenant-conversations); leave some, \
-                       and try again later";
-            (RefusalKind::Exhausted, why)
+            return Err(Refusal::new(RefusalKind::NotFound, why));
+        } else if held >= limits.conversations {
+            "the node holds as many conversations as it may (--max-conversations); try again later, or at another node"
+        } else if tenant.conversations() >= limits.tenant_conversations {
+            "the tenant has as many conversations open as it may (--tenant-conversations); leave some, and try again \
+             later"
         } else {
-            return Ok(());
+            return tenant.check_bytes();
         };
-        Err(Refusal::new(kind, why))
+        Err(Refusal::exhausted(why, RETRY_AFTER))
     }
 
     /// Ends the conversations that other processes can take: this one was stopped for so long that they may
@@ -291,7 +281,7 @@ impl Node {
     }
 
     pub(super) fn conversations(&self) -> usize {
-        self.lock().held.len()
+        self.lock().len()
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -323,7 +313,7 @@ impl Node {
     }
 
     async fn tell_all(&self, mail: impl Fn() -> Mail) {
-        let all: Vec<_> = self.lock().held.values().map(|held| held.mail.clone()).collect();
+        let all: Vec<_> = self.lock().values().map(|held| held.mail.clone()).collect();
         for to in all {
             // One whose mailbox is full is told when it has read what is in it.
             let mail = mail();
@@ -335,7 +325,7 @@ impl Node {
 
     /// Ends a conversation, if it is open, and waits until it has released its session.
     pub(super) async fn end(&self, key: &Key, refusal: Refusal) {
-        let held = self.lock().held.get(key).cloned();
+        let held = self.lock().get(key).cloned();
         if let Some(mut held) = held {
             held.mail.send(Mail::Fail(refusal)).await.ok();
             held.ended.changed().await.ok();
@@ -346,6 +336,7 @@ impl Node {
 /// A conversation that is held; not any more once this is dropped, also by a panic.
 struct Holding {
     node: Arc<Node>,
+    tenant: Arc<Tenant>,
     key: Key,
     _ending: watch::Sender<()>,
 }
@@ -353,12 +344,9 @@ struct Holding {
 impl Drop for Holding {
     fn drop(&mut self) {
         let mut all = self.node.lock();
-        all.held.remove(&self.key);
-        if let Some(tenant) = all.tenants.get_mut(&self.key.namespace) {
-            tenant.conversations -= 1;
-            if tenant.conversations == 0 {
-                all.tenants.remove(&self.key.namespace);
-            }
+        all.remove(&self.key);
+        if self.tenant.end() {
+            self.node.turns.tenant(false);
         }
         drop(all);
         self.node.ended.notify_waiters();
@@ -366,19 +354,16 @@ impl Drop for Holding {
 }
 
 /// Opens a conversation, and holds it to its end.
-async fn hold(
-    holding: Holding,
-    mode: OpenMode,
-    mut mail: mpsc::Receiver<Mail>,
-    (room, runs): (Arc<Notify>, [Arc<Semaphore>; 2]),
-) {
+async fn hold(holding: Holding, mode: OpenMode, mut mail: mpsc::Receiver<Mail>, room: Arc<Notify>) {
     let Key { namespace, session } = holding.key.clone();
     let opening = Opening { namespace, session: session.clone(), mode };
     match settings(&holding.node, opening).await {
         Ok(settings) => {
             let node = &holding.node;
             let (times, counts) = (node.services.times, Arc::clone(&node.counts));
-            let opened = Opened { session, settings, mail, room, runs, times, counts };
+            let tenant = Arc::clone(&holding.tenant);
+            let runs = [Arc::clone(&node.runs), Arc::clone(&tenant.runs)];
+            let opened = Opened { session, settings, mail, room, runs, tenant, times, counts };
             Box::pin(Conversation::new(opened).hold()).await;
         }
         Err(refusal) => {

@@ -4,7 +4,7 @@ use super::auth::TENANT_HEADER;
 use super::client::Past;
 use super::node::Wanted;
 use super::refusal::{Refusal, RefusalKind};
-use super::rpc::OWN_ONLY_HEADER;
+use super::rpc::{OWN_ONLY_HEADER, RETRY_HEADER};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::fleet::converse_request::Message;
 use crate::protocol::proto::fleet::fleet_client::FleetClient;
@@ -184,7 +184,15 @@ pub(super) fn refusal(status: &Status) -> Refusal {
         Code::NotFound => RefusalKind::NotFound,
         Code::AlreadyExists => RefusalKind::Exists,
         Code::Aborted => RefusalKind::Locked,
-        Code::ResourceExhausted => RefusalKind::Exhausted,
+        Code::ResourceExhausted => {
+            let after =
+                status.metadata().get(RETRY_HEADER).and_then(|it| it.to_str().ok()?.parse().ok());
+            let after = after.map(Duration::from_millis);
+            return match after {
+                Some(after) => Refusal::exhausted(status.message(), after),
+                None => Refusal::new(RefusalKind::TooLarge, status.message()),
+            };
+        }
         Code::FailedPrecondition => RefusalKind::Failed,
         Code::Internal => RefusalKind::Internal,
         // The connection was lost, or never made.

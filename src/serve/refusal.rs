@@ -3,6 +3,7 @@
 use crate::protocol::constants::{SESSION_NOT_FOUND, code};
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::store::{EXISTS, HELD_BY};
+use std::time::Duration;
 
 /// Why a client is not served, or not any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(super) struct Refusal {
     pub(super) message: String,
     /// The address of the node that holds the conversation, if that is known.
     pub(super) holder: Option<String>,
+    /// When it may be tried again, if a limit is reached.
+    pub(super) retry_after: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(super) enum RefusalKind {
     Locked,
     /// A limit is reached.
     Exhausted,
+    /// A request is larger than any may be.
+    TooLarge,
     /// It may be tried again at once, also at another node.
     Unavailable,
     /// The conversation has just left memory; it comes back when it is asked for again.
@@ -38,7 +43,12 @@ pub(super) enum RefusalKind {
 
 impl Refusal {
     pub(super) fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), holder: None }
+        Self { kind, message: message.into(), holder: None, retry_after: None }
+    }
+
+    /// A limit is reached; after that time it may be tried again.
+    pub(super) fn exhausted(message: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::new(RefusalKind::Exhausted, message) }
     }
 
     pub(super) fn unavailable(message: impl Into<String>) -> Self {
@@ -66,12 +76,13 @@ impl Refusal {
             RefusalKind::Invalid
             | RefusalKind::Locked
             | RefusalKind::Exhausted
+            | RefusalKind::TooLarge
             | RefusalKind::Unavailable
             | RefusalKind::Ending
             | RefusalKind::Failed
             | RefusalKind::Internal => error.message.clone(),
         };
         let holder = error.detail.strip_prefix(HELD_BY).map(str::to_owned);
-        Self { kind, message, holder }
+        Self { holder, ..Self::new(kind, message) }
     }
 }

@@ -43,6 +43,7 @@ pub(super) struct Requests {
     ended_bytes: usize,
     open: usize,
     runs: usize,
+    runs_begun: u64,
 }
 
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl Requests {
             Some(Body::UiEvent(_) | Body::BackendEvent(_)) => {
                 if known.is_open && !std::mem::replace(&mut known.has_run, true) {
                     self.runs += 1;
+                    self.runs_begun += 1;
                 }
                 return Audience::All;
             }
@@ -139,6 +141,11 @@ impl Requests {
     /// Those of them that have started a run.
     pub(super) fn runs(&self) -> usize {
         self.runs
+    }
+
+    /// Requests that have started a run or joined one, since the conversation is in memory.
+    pub(super) fn runs_begun(&self) -> u64 {
+        self.runs_begun
     }
 
     fn forget(&mut self) {

@@ -16,15 +16,27 @@ use crate::protocol::proto::fleet::{
 };
 use crate::protocol::wire::{Frame, PROTOCOL, SERVER};
 use crate::store::OpenMode;
+use crate::support::sleep_until;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
 /// The header by which a node says that its client wants the frames of its own requests alone.
 pub(super) const OWN_ONLY_HEADER: &str = "x-duologue-own-only";
+
+/// The header by which a status says after how many milliseconds the call may be made again
+/// (<https://github.com/grpc/proposal/blob/master/A6-client-retries.md>).
+pub(super) const RETRY_HEADER: &str = "grpc-retry-pushback-ms";
+
+/// The header of the time that a client waits for an answer
+/// (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+const TIMEOUT_HEADER: &str = "grpc-timeout";
 
 /// The service, over the conversations of a node.
 pub(super) struct Rpc {
@@ -44,7 +56,7 @@ impl Fleet for Rpc {
         &self,
         request: Request<Streaming<ConverseRequest>>,
     ) -> Result<Response<Lines>, Status> {
-        let caller = caller(&request);
+        let (caller, until) = (caller(&request), deadline(&request));
         let is_own_only = caller.is_node && request.metadata().contains_key(OWN_ONLY_HEADER);
         let mut messages = request.into_inner();
         let attach = match messages.message().await?.and_then(|it| it.message) {
@@ -56,18 +68,18 @@ impl Fleet for Rpc {
             }
         };
         let wanted = Wanted { is_own_only, ..wanted(attach)? };
-        let attached = self.node.attach(&caller, wanted).await.map_err(status)?;
+        let attached = within(until, self.node.attach(&caller, wanted)).await?;
         let Attached { hello, frames, asker } = attached;
         tokio::spawn(ask(asker, messages));
-        Ok(Response::new(lines(hello, frames)))
+        Ok(Response::new(lines(hello, frames, until)))
     }
 
     async fn watch(&self, request: Request<fleet::Attach>) -> Result<Response<Lines>, Status> {
-        let caller = caller(&request);
+        let (caller, until) = (caller(&request), deadline(&request));
         let wanted = wanted(request.into_inner())?;
-        let attached = self.node.attach(&caller, wanted).await.map_err(status)?;
+        let attached = within(until, self.node.attach(&caller, wanted)).await?;
         let Attached { hello, frames, .. } = attached;
-        Ok(Response::new(lines(hello, frames)))
+        Ok(Response::new(lines(hello, frames, until)))
     }
 
     async fn server_info(
@@ -78,14 +90,14 @@ impl Fleet for Rpc {
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        let caller = caller(&request);
-        let page = stored::list(&self.node, &caller, request.into_inner()).await;
-        page.map(Response::new).map_err(status)
+        let (caller, until) = (caller(&request), deadline(&request));
+        let page = stored::list(&self.node, &caller, request.into_inner());
+        within(until, page).await.map(Response::new)
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<fleet::Session>, Status> {
         let key = key(&request, &request.get_ref().session_id)?;
-        stored::get(&self.node, key).await.map(Response::new).map_err(status)
+        within(deadline(&request), stored::get(&self.node, key)).await.map(Response::new)
     }
 
     async fn delete(
@@ -93,20 +105,22 @@ impl Fleet for Rpc {
         request: Request<DeleteRequest>,
     ) -> Result<Response<DeleteResponse>, Status> {
         let key = key(&request, &request.get_ref().session_id)?;
-        stored::delete(&self.node, key, caller(&request).is_node).await.map_err(status)?;
+        let deleted = stored::delete(&self.node, key, caller(&request).is_node);
+        within(deadline(&request), deleted).await?;
         Ok(Response::new(DeleteResponse {}))
     }
 
     async fn export(&self, request: Request<ExportRequest>) -> Result<Response<Lines>, Status> {
         let key = key(&request, &request.get_ref().session_id)?;
-        let frames = stored::export(&self.node, key).await.map_err(status)?;
+        let frames = within(deadline(&request), stored::export(&self.node, key)).await?;
         Ok(Response::new(stream::iter(frames.into_iter().map(Ok)).boxed()))
     }
 
     async fn fork(&self, request: Request<ForkRequest>) -> Result<Response<ForkResponse>, Status> {
         let ForkRequest { session_id, new_session_id } = request.get_ref();
         let (from, to) = (key(&request, session_id)?, named(new_session_id)?);
-        stored::fork(&self.node, from, to).await.map(Response::new).map_err(status)
+        let made = stored::fork(&self.node, from, to);
+        within(deadline(&request), made).await.map(Response::new)
     }
 }
 
@@ -122,10 +136,55 @@ async fn ask(mut asker: Asker, mut messages: Streaming<ConverseRequest>) {
     asker.close().await;
 }
 
-fn lines(hello: Arc<Frame>, frames: Shown) -> Lines {
+/// The frames of a client, until it stops waiting for them.
+fn lines(hello: Arc<Frame>, frames: Shown, until: Option<Instant>) -> Lines {
     let own = |frame: Arc<Frame>| Arc::unwrap_or_clone(frame);
     let frames = frames.map(move |frame| frame.map(own).map_err(status));
-    stream::iter([Ok(own(hello))]).chain(frames).boxed()
+    let all = stream::iter([Ok(own(hello))]).chain(frames);
+    let Some(until) = until else { return all.boxed() };
+    let next = move |all: Option<Lines>| async move {
+        let mut all = all?;
+        match timeout_at(until, all.next()).await {
+            Ok(given) => given.map(|given| (given, Some(all))),
+            Err(_) => Some((Err(too_late()), None)),
+        }
+    };
+    stream::unfold(Some(all.boxed()), next).boxed()
+}
+
+/// What `answer` gives, if the client still waits for it.
+async fn within<T>(
+    until: Option<Instant>,
+    answer: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Status> {
+    tokio::select! {
+        biased;
+        given = answer => given.map_err(status),
+        () = sleep_until(until) => Err(too_late()),
+    }
+}
+
+fn too_late() -> Status {
+    let why = "the time that the client has given for the call is over; a conversation goes on: attach again";
+    Status::deadline_exceeded(why)
+}
+
+/// When the client stops waiting; `None` if it has not said so.
+fn deadline<T>(request: &Request<T>) -> Option<Instant> {
+    let text = request.metadata().get(TIMEOUT_HEADER)?.to_str().ok()?;
+    let (count, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let count: u32 = count.parse().ok()?;
+    let unit = match unit {
+        "H" => Duration::from_secs(3600),
+        "M" => Duration::from_secs(60),
+        "S" => Duration::from_secs(1),
+        "m" => Duration::from_millis(1),
+        "u" => Duration::from_micros(1),
+        "n" => Duration::from_nanos(1),
+        _ => return None,
+    };
+    // A time beyond the clock is none.
+    Instant::now().checked_add(unit.saturating_mul(count))
 }
 
 /// What an attach message wants.
@@ -192,15 +251,63 @@ pub(super) fn info(node: &Node) -> ServerInfoResponse {
 
 /// A refusal as gRPC has it.
 pub(super) fn status(refusal: Refusal) -> Status {
-    let Refusal { kind, message, .. } = refusal;
-    match kind {
+    let Refusal { kind, message, retry_after, .. } = refusal;
+    let mut status = match kind {
         RefusalKind::Invalid => Status::invalid_argument(message),
         RefusalKind::NotFound => Status::not_found(message),
         RefusalKind::Exists => Status::already_exists(message),
         RefusalKind::Locked => Status::aborted(message),
-        RefusalKind::Exhausted => Status::resource_exhausted(message),
+        RefusalKind::Exhausted | RefusalKind::TooLarge => Status::resource_exhausted(message),
         RefusalKind::Unavailable | RefusalKind::Ending => Status::unavailable(message),
         RefusalKind::Failed => Status::failed_precondition(message),
         RefusalKind::Internal => Status::internal(message),
+    };
+    if let Some(after) = retry_after {
+        let after = MetadataValue::from(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+        status.metadata_mut().insert(RETRY_HEADER, after);
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::attached::{Source, To};
+    use crate::serve::services::Limits;
+    use crate::serve::stream::Frames;
+    use crate::serve::tenants::Tenants;
+    use crate::store::Namespace;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn the_time_of_a_call_is_that_of_its_header() {
+        let wanted = |text: &'static str| {
+            let mut request = Request::new(());
+            request.metadata_mut().insert(TIMEOUT_HEADER, MetadataValue::from_static(text));
+            let begin = Instant::now();
+            deadline(&request).map(|until| (until - begin).as_secs())
+        };
+        for (text, seconds) in [("2H", 7200), ("1M", 60), ("5S", 5), ("7000m", 7), ("9000000u", 9)]
+        {
+            assert_eq!(wanted(text), Some(seconds), "{text}");
+        }
+        for wrong in ["", "S", "5", "5s", "-1S", "xS"] {
+            assert_eq!(wanted(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(deadline(&Request::new(())), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_when_its_client_stops_waiting() {
+        let (to, frames) = Frames::new(Arc::default());
+        let session = SessionId::new("s").expect("an id");
+        let tenant = Tenants::new(Limits::default()).of(&Namespace::default());
+        let ends = (Source::Here(frames), To::There(mpsc::channel(1).0));
+        let attached = Attached::new(Arc::default(), ends, session, (tenant, false));
+        to.send(Arc::default()).await.expect("room");
+        let until = Some(Instant::now() + Duration::from_secs(1));
+        let given: Vec<_> = lines(attached.hello, attached.frames, until).collect().await;
+        let codes: Vec<_> = given.iter().map(|it| it.as_ref().err().map(Status::code)).collect();
+        assert_eq!(codes, [None, None, Some(tonic::Code::DeadlineExceeded)]);
     }
 }

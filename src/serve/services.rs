@@ -33,12 +33,16 @@ pub(crate) struct Services {
 }
 
 /// How much a node, and each tenant of it, may hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) conversations: usize,
     pub(crate) runs: usize,
     pub(crate) tenant_conversations: usize,
     pub(crate) tenant_runs: usize,
+    /// Requests of a tenant in a second; `None`: any number.
+    pub(crate) tenant_rate: Option<u32>,
+    /// Bytes in memory of a tenant's conversations and requests; `None`: any number.
+    pub(crate) tenant_bytes: Option<u64>,
 }
 
 /// A conversation that is to be opened.
@@ -56,6 +60,10 @@ pub(crate) struct Times {
     pub(crate) idle: Duration,
     /// For clients of a run, before that is stopped.
     pub(crate) detached: Duration,
+    /// For a run to end; `None`: any time.
+    pub(crate) run: Option<Duration>,
+    /// For a client that takes nothing of its stream.
+    pub(crate) unread: Duration,
     /// For runs when the node ends.
     pub(crate) drain: Duration,
     /// For clients that are given their last frames.

@@ -115,7 +115,7 @@ pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<
         Ok(Deleted::Whole | Deleted::ButLog) => Ok(()),
         Ok(Deleted::Missing) => Err(not_found(&session)),
         Err((message, holder)) if !holder.is_empty() => {
-            Err(Refusal { kind: RefusalKind::Locked, message, holder: Some(holder) })
+            Err(Refusal { holder: Some(holder), ..Refusal::new(RefusalKind::Locked, message) })
         }
         Err((why, _)) => Err(failed(why)),
     })

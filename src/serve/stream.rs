@@ -6,7 +6,7 @@ use crate::protocol::wire::Frame;
 use futures_util::Stream;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::{Notify, mpsc};
 
@@ -16,6 +16,8 @@ const STREAM_FRAMES_MAX: usize = 32;
 /// What a conversation and the stream of a client know of each other.
 #[derive(Debug)]
 pub(super) struct Link {
+    /// What the stream has still to give.
+    queue: Mutex<mpsc::Receiver<Arc<Frame>>>,
     /// The conversation waits for room in the stream.
     is_awaited: AtomicBool,
     /// Wakes it, also when the stream has ended.
@@ -27,7 +29,6 @@ pub(super) struct Link {
 /// The frames of a client.
 #[derive(Debug)]
 pub(super) struct Frames {
-    from: mpsc::Receiver<Arc<Frame>>,
     link: Arc<Link>,
     is_over: bool,
 }
@@ -37,8 +38,8 @@ impl Frames {
     pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
         let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
         let (is_awaited, outcome) = Default::default();
-        let link = Arc::new(Link { is_awaited, room, outcome });
-        (to, Self { from, link, is_over: false })
+        let link = Arc::new(Link { queue: Mutex::new(from), is_awaited, room, outcome });
+        (to, Self { link, is_over: false })
     }
 
     pub(super) fn link(&self) -> Arc<Link> {
@@ -56,7 +57,7 @@ impl Stream for Frames {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let Poll::Ready(given) = self.from.poll_recv(context) else { return Poll::Pending };
+        let Poll::Ready(given) = self.link.queue().poll_recv(context) else { return Poll::Pending };
         if self.link.is_awaited.swap(false, Ordering::AcqRel) {
             self.link.room.notify_one();
         }
@@ -74,7 +75,7 @@ impl Stream for Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        self.from.close();
+        self.link.forget();
         self.link.room.notify_one();
     }
 }
@@ -89,5 +90,16 @@ impl Link {
     pub(super) fn end(&self, outcome: Result<(), Refusal>) {
         // The first reason counts.
         self.outcome.set(outcome).ok();
+    }
+
+    /// Drops what the stream has still to give: nobody takes it.
+    pub(super) fn forget(&self) {
+        let mut queue = self.queue();
+        queue.close();
+        while queue.try_recv().is_ok() {}
+    }
+
+    fn queue(&self) -> MutexGuard<'_, mpsc::Receiver<Arc<Frame>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

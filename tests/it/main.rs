@@ -63,6 +63,8 @@ mod serve_fleet;
 #[cfg(feature = "serve")]
 mod serve_http;
 #[cfg(feature = "serve")]
+mod serve_limits;
+#[cfg(feature = "serve")]
 mod serve_node;
 #[cfg(feature = "serve")]
 mod serve_tenants;

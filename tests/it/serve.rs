@@ -3,18 +3,11 @@
 use crate::frames::{Frame, finished_text, submit};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
-use crate::serve_node::{LISTEN, Node, Talk, attach, wait};
-use crate::server::{Folder, KEY, Launch, Server};
+use crate::serve_node::{Node, Talk, attach, wait, with_provider};
+use crate::server::{Folder, Server};
 use duologue::protocol::proto::fleet::{Attach, Opening};
 use rustix::process::Signal;
 use tonic::Code;
-
-/// A node whose conversations are answered by `provider`.
-fn with_provider(provider: &Provider, args: &[&str]) -> Node {
-    let base_url = provider.base_url();
-    let engine = ["serve", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
-    Node::launch(Launch::new(&[&engine, LISTEN, args].concat()).secret("DUOLOGUE_API_KEY", KEY))
-}
 
 fn names(frames: &[Frame], id: &str) -> Vec<String> {
     let of_request = frames.iter().filter(|frame| frame.id() == id);

@@ -3,7 +3,8 @@
 use crate::frames::Frame;
 use crate::oracle::{Answers, Output, check_output};
 use crate::process::{DEADLINE, eventually};
-use crate::server::{Launch, Server};
+use crate::provider::Provider;
+use crate::server::{KEY, Launch, Server};
 use duologue::protocol::any::read_message;
 use duologue::protocol::json;
 use duologue::protocol::proto::fleet::converse_request::Message;
@@ -123,6 +124,13 @@ impl Node {
             .expect("it answers")
             .into_inner()
     }
+}
+
+/// A node whose conversations are answered by `provider`.
+pub(crate) fn with_provider(provider: &Provider, args: &[&str]) -> Node {
+    let base_url = provider.base_url();
+    let engine = ["serve", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    Node::launch(Launch::new(&[&engine, LISTEN, args].concat()).secret("DUOLOGUE_API_KEY", KEY))
 }
 
 /// Options that every node of a test has.

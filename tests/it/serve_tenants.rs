@@ -12,7 +12,8 @@ use rustix::process::Signal;
 use std::fs;
 use tonic::{Code, Request};
 
-fn line(tenant: &str, token: &str) -> String {
+/// The line of a tenant with this token.
+pub(crate) fn line(tenant: &str, token: &str) -> String {
     format!("{tenant} {}\n", HEXLOWER.encode(digest(&SHA256, token.as_bytes()).as_ref()))
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
         times: Times {
             idle: millis(args.idle_ms),
             detached: millis(args.detached_ms),
+            run: args.run_ms.map(millis),
+            unread: millis(args.unread_ms),
             drain: millis(args.drain_ms),
             flush: FLUSH_MAX,
         },
@@ -70,6 +72,8 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
             runs: number(args.max_runs),
             tenant_conversations: number(args.tenant_conversations),
             tenant_runs: number(args.tenant_runs),
+            tenant_rate: args.tenant_rate,
+            tenant_bytes: args.tenant_bytes,
         },
         opener: Arc::new(move |opening| opened(session.clone(), opening)),
     })

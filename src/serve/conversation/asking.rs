@@ -1,11 +1,13 @@
 //! The requests of clients: one that was seen before is not run again, and one beyond a limit is refused.
 
-use super::Conversation;
+use super::{Conversation, Sent};
 use crate::protocol::command::{Command, Enable};
 use crate::protocol::id::RequestId;
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Request};
 use crate::serve::client::ClientId;
+use crate::serve::refusal::Refusal;
 use crate::serve::requests::Seen;
+use crate::serve::tenants::{Held, RETRY_AFTER};
 use crate::serve::visible::extensions_of;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -14,7 +16,8 @@ use tokio::time::Instant;
 type Asked = Result<Request, BadLine>;
 
 impl Conversation {
-    pub(super) fn asked(&mut self, client: ClientId, mut request: Asked, content: u64) {
+    pub(super) fn asked(&mut self, sent: Sent) {
+        let Sent { client, mut request, content, held } = sent;
         self.idle_since = Instant::now();
         if let Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) = &mut request
             && let Some(events) = events.take()
@@ -29,7 +32,7 @@ impl Conversation {
         };
         let Some(id) = id else { return };
         if self.is_new(client, (&id, content), &request) {
-            self.handle(client, id, request);
+            self.handle(client, (id, &held), request);
         }
     }
 
@@ -78,7 +81,7 @@ impl Conversation {
         }
     }
 
-    fn handle(&mut self, client: ClientId, id: RequestId, request: Asked) {
+    fn handle(&mut self, client: ClientId, (id, held): (RequestId, &Held), request: Asked) {
         let is =
             |wanted: fn(&Command) -> bool| request.as_ref().is_ok_and(|it| wanted(&it.command));
         let is_prompt = is(|it| matches!(it, Command::Submit(_)));
@@ -95,23 +98,31 @@ impl Conversation {
                 "the client has asked for a shutdown and can't submit any more; attach again";
             return self.refuse(&id, Code::ShuttingDown, message);
         }
-        if may_run && !self.takes_permits() {
-            let message = "as many runs go on as the node, or the tenant, may have at once (--max-runs, \
-                           --tenant-runs); nothing was run: send the request again a little later";
-            return self.refuse(&id, Code::ResourceExhausted, message);
+        if may_run {
+            if let Err(refusal) = self.check_room() {
+                return self.refuse(&id, Code::ResourceExhausted, &refusal.message);
+            }
+            // Its attachments stay.
+            self.said_bytes += held.bytes();
         }
         let effects = self.host.decoded(request);
         self.perform(effects);
     }
 
     /// Whether a run may begin, beside the others of the node and of its tenant.
-    fn takes_permits(&mut self) -> bool {
+    fn check_room(&mut self) -> Result<(), Refusal> {
+        self.tenant.check_bytes()?;
         if self.permits.is_empty() {
             let acquire = |runs: &Arc<Semaphore>| Arc::clone(runs).try_acquire_owned();
             let acquired: Result<Vec<_>, _> = self.runs.iter().map(acquire).collect();
             self.permits = acquired.unwrap_or_default();
         }
-        !self.permits.is_empty()
+        let why = "as many runs go on as the node, or the tenant, may have at once (--max-runs, --tenant-runs); nothing \
+                   was run: send the request again a little later";
+        match self.permits.is_empty() {
+            false => Ok(()),
+            true => Err(Refusal::exhausted(why, RETRY_AFTER)),
+        }
     }
 
     /// A client wants to end. The conversation goes on for the others.

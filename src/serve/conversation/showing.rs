@@ -11,6 +11,7 @@ use crate::serve::client::{Client, ClientId, Served};
 use crate::serve::frame_log::Audience;
 use crate::serve::refusal::Refusal;
 use crate::support::sleep_until;
+use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
@@ -42,14 +43,19 @@ impl Conversation {
         let frame = Arc::new(frame);
         let audience = self.requests.frame(&frame);
         if !is_silent {
-            self.log.push(frame, audience);
+            let kept = is_kept(&frame);
+            let bytes = self.log.push(frame, audience);
+            self.said_bytes += if kept { bytes } else { 0 };
         }
     }
 
     fn show_nameless(&mut self, frame: Frame) {
         match &frame.frame {
             // What a stored conversation goes on from.
-            Some(Body::Snapshot(snapshot)) => self.log.begin(Ordinal(snapshot.snapshot_ordinal)),
+            Some(Body::Snapshot(snapshot)) => {
+                self.log.begin(Ordinal(snapshot.snapshot_ordinal));
+                self.said_bytes = frame.encoded_len();
+            }
             Some(Body::Error(error)) if error.terminal => {
                 let refusal = Refusal::of_opening(error);
                 self.ending.get_or_insert(Ending::Now(refusal));
@@ -113,7 +119,8 @@ impl Conversation {
     fn serve_once(&mut self) -> Option<ClientId> {
         let mut slow = None;
         let Self { clients, log, session, .. } = self;
-        clients.retain_mut(|client| match client.serve(log, session) {
+        let now = Instant::now();
+        clients.retain_mut(|client| match client.serve(log, session, now) {
             Served::Yes => true,
             Served::NeedsSnapshot => {
                 slow = Some(client.id());
@@ -134,6 +141,13 @@ impl Conversation {
         counts.clients.fetch_add(now.0.wrapping_sub(clients), Ordering::Relaxed);
         counts.runs.fetch_add(now.1.wrapping_sub(runs), Ordering::Relaxed);
         counts.runs_total.fetch_add(u64::from(now.1 > runs), Ordering::Relaxed);
+        let begun = self.requests.runs_begun();
+        if begun != self.runs_begun || now.1 == 0 {
+            let run_until = self.times.run.map(|time| Instant::now() + time);
+            self.run_until = run_until.filter(|_| now.1 > 0);
+        }
+        self.runs_begun = begun;
+        self.held.set((self.log.bytes() + self.said_bytes) as u64);
     }
 
     /// Gives the clients their last frames, as long as they take some.
@@ -151,4 +165,9 @@ impl Conversation {
             }
         }
     }
+}
+
+/// Whether the conversation keeps what a frame says: each patch is a part of what the end of its segment says.
+fn is_kept(frame: &Frame) -> bool {
+    matches!(&frame.frame, Some(Body::UiEvent(event)) if !event.name.ends_with("Patch"))
 }

@@ -1,0 +1,211 @@
+//! What each tenant has of a node, and what it may have.
+
+use super::rate::Rate;
+use super::refusal::Refusal;
+use super::services::Limits;
+use crate::store::Namespace;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// Tenants from which on those that have nothing here are forgotten.
+const TENANTS_KEPT: usize = 1024;
+
+/// When a client may try again where a limit is reached whose end is not known.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// The tenants that were seen.
+#[derive(Debug)]
+pub(super) struct Tenants {
+    limits: Limits,
+    all: Mutex<HashMap<Namespace, Arc<Tenant>>>,
+}
+
+/// What a tenant has of this node.
+#[derive(Debug)]
+pub(super) struct Tenant {
+    /// Runs that it may still begin.
+    pub(super) runs: Arc<Semaphore>,
+    /// Bytes that it may have in memory.
+    bytes_max: u64,
+    bytes: AtomicU64,
+    conversations: AtomicUsize,
+    rate: Option<Mutex<Rate>>,
+    per_second: u32,
+}
+
+/// Bytes in memory that a tenant has; not any more once this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    tenant: Arc<Tenant>,
+    bytes: u64,
+}
+
+impl Tenants {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, all: Mutex::default() }
+    }
+
+    /// The tenant of that name.
+    pub(super) fn of(&self, name: &Namespace) -> Arc<Tenant> {
+        let mut all = self.lock();
+        if let Some(tenant) = all.get(name) {
+            return Arc::clone(tenant);
+        }
+        let now = Instant::now();
+        if all.len() >= TENANTS_KEPT {
+            all.retain(|_, tenant| Arc::strong_count(tenant) > 1 || !tenant.is_unused(now));
+        }
+        let tenant = Arc::new(Tenant::new(&self.limits, now));
+        all.insert(name.clone(), Arc::clone(&tenant));
+        tenant
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, Arc<Tenant>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tenant {
+    fn new(limits: &Limits, now: Instant) -> Self {
+        let rate = limits.tenant_rate.map(|per_second| Mutex::new(Rate::new(per_second, now)));
+        Self {
+            runs: Arc::new(Semaphore::new(limits.tenant_runs)),
+            bytes_max: limits.tenant_bytes.unwrap_or(u64::MAX),
+            bytes: AtomicU64::new(0),
+            conversations: AtomicUsize::new(0),
+            rate,
+            per_second: limits.tenant_rate.unwrap_or(u32::MAX),
+        }
+    }
+
+    fn is_unused(&self, now: Instant) -> bool {
+        let rate = self.rate.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        rate.is_none_or(|rate| rate.is_unused(now))
+    }
+
+    /// Takes so many requests, or none of them.
+    pub(super) fn admit(&self, requests: u32) -> Result<(), Refusal> {
+        let Some(rate) = &self.rate else { return Ok(()) };
+        let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
+        rate.take(requests, Instant::now()).map_err(|wait| {
+            let why = format!(
+                "the tenant sends more than {} requests a second (--tenant-rate); nothing was done: send it again \
+                 after {} ms",
+                self.per_second,
+                wait.as_millis().max(1)
+            );
+            Refusal::exhausted(why, wait)
+        })
+    }
+
+    /// Whether it has as many bytes in memory as it may.
+    ///
+    /// # Errors
+    /// What to do then.
+    pub(super) fn check_bytes(&self) -> Result<(), Refusal> {
+        self.check_more(0)
+    }
+
+    fn check_more(&self, bytes: u64) -> Result<(), Refusal> {
+        let held = self.bytes.load(Ordering::Relaxed);
+        if held.saturating_add(bytes) < self.bytes_max || self.bytes_max == u64::MAX {
+            return Ok(());
+        }
+        let why = format!(
+            "the conversations and requests of the tenant have as many bytes in memory as they may ({}, \
+             --tenant-bytes); nothing was done: leave conversations, which go when nobody has used them for a while, \
+             and send it again later",
+            self.bytes_max
+        );
+        Err(Refusal::exhausted(why, RETRY_AFTER))
+    }
+
+    /// Bytes of a request, while it waits.
+    pub(super) fn receive(self: &Arc<Self>, bytes: u64) -> Result<Held, Refusal> {
+        self.check_more(bytes)?;
+        let mut held = Held { tenant: Arc::clone(self), bytes: 0 };
+        held.set(bytes);
+        Ok(held)
+    }
+
+    /// The bytes of a conversation, which has none yet.
+    pub(super) fn hold(self: &Arc<Self>) -> Held {
+        Held { tenant: Arc::clone(self), bytes: 0 }
+    }
+
+    pub(super) fn conversations(&self) -> usize {
+        self.conversations.load(Ordering::Relaxed)
+    }
+
+    /// One more conversation is in memory; whether it is the only one.
+    pub(super) fn begin(&self) -> bool {
+        self.conversations.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    /// A conversation is not in memory any more; whether it was the only one.
+    pub(super) fn end(&self) -> bool {
+        self.conversations.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+impl Held {
+    pub(super) fn bytes(&self) -> usize {
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+
+    /// From here on there are so many.
+    pub(super) fn set(&mut self, bytes: u64) {
+        if bytes != self.bytes {
+            let change = bytes.wrapping_sub(self.bytes);
+            self.tenant.bytes.fetch_add(change, Ordering::Relaxed);
+            self.bytes = bytes;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenants(rate: Option<u32>, bytes: Option<u64>) -> Tenants {
+        Tenants::new(Limits { tenant_rate: rate, tenant_bytes: bytes, ..Limits::default() })
+    }
+
+    #[test]
+    fn bytes_are_given_back() {
+        let tenant = tenants(None, Some(100)).of(&Namespace::default());
+        let mut conversation = tenant.hold();
+        conversation.set(60);
+        let request = tenant.receive(39).expect("there is room");
+        assert!(tenant.receive(1).is_err() && tenant.check_bytes().is_ok());
+        conversation.set(80);
+        assert!(tenant.check_bytes().is_err());
+        drop(request);
+        assert!(tenant.check_bytes().is_ok());
+        drop(conversation);
+        assert!(tenant.receive(99).is_ok());
+    }
+
+    #[test]
+    fn a_tenant_without_anything_is_forgotten_and_another_one_is_not() {
+        let tenants = tenants(Some(1), None);
+        let named = |number: usize| Namespace::of_tenant(&format!("t{number}"));
+        let held = tenants.of(&named(0));
+        tenants.of(&named(1)).admit(1).expect("the first");
+        (2..TENANTS_KEPT).for_each(|number| drop(tenants.of(&named(number))));
+        tenants.of(&named(TENANTS_KEPT));
+        assert_eq!(tenants.lock().len(), 3);
+        assert!(Arc::ptr_eq(&held, &tenants.of(&named(0))));
+        assert!(tenants.of(&named(1)).admit(1).is_err(), "its rate is known");
+    }
+}

@@ -1,0 +1,156 @@
+//! What becomes of clients that want more than they may have.
+
+use crate::frames::{Frame, submit};
+use crate::process::eventually;
+use crate::provider::{Provider, Step, says};
+use crate::serve_node::{Node, attach, http, wait, with_provider};
+use crate::serve_tenants::line;
+use crate::server::Folder;
+use std::fs;
+use tonic::Code;
+
+/// Requests of which a rate of one a second does not take all, however slow the machine is.
+const MANY: usize = 100;
+
+/// Sends a request; gives the status, the header `Retry-After` and the body.
+fn call(node: &Node, path: &str, token: &str, body: Option<&str>) -> (u16, Option<u64>, String) {
+    let url = format!("http://{}{path}", node.address);
+    wait(async {
+        let client = http();
+        let request = match body {
+            None => client.get(url),
+            Some(body) => client.post(url).body(body.to_owned()),
+        };
+        let response = request.bearer_auth(token).send().await.expect("an answer");
+        let after = response.headers().get("retry-after").cloned();
+        let after = after.map(|it| it.to_str().expect("a text").parse().expect("seconds"));
+        (response.status().as_u16(), after, response.text().await.expect("a body"))
+    })
+}
+
+#[test]
+fn a_tenant_sends_no_more_than_its_rate() {
+    let folder = Folder::new();
+    let tenants = folder.name("tenants");
+    let lines = line("ann", "token-of-ann") + &line("bob", "token-of-bob");
+    fs::write(&tenants, lines).expect("a file");
+    let node = Node::start(&["--tenants", &tenants, "--tenant-rate", "1"]);
+    let mut talk = node.attach_with(Some("token-of-ann"), attach("s")).expect("attached");
+    let ids: Vec<_> = (0..MANY).map(|number| format!("q{number}")).collect();
+    for id in &ids {
+        talk.send(format!(r#"{{"requestId":"{id}","snapshot":{{}}}}"#));
+        talk.wait_done(id);
+    }
+    let frames = talk.frames();
+    let refused: Vec<_> =
+        frames.iter().filter(|it| it.error() == Some("resource_exhausted")).collect();
+    assert!(!refused.is_empty());
+    assert!(refused[0].0.to_string().contains("--tenant-rate"), "{:?}", refused[0]);
+    // One that was refused may come again.
+    let again = refused[0].id().to_owned();
+    eventually("it is taken", || {
+        talk.send(format!(r#"{{"requestId":"{again}","snapshot":{{}}}}"#));
+        (talk.wait_done(&again) == "ok").then_some(())
+    });
+    let (_, after, body) = (0..MANY)
+        .map(|_| call(&node, "/v1/info", "token-of-ann", None))
+        .find(|(status, ..)| *status == 429)
+        .expect("a refusal");
+    assert!(after.is_some_and(|after| after >= 1) && body.contains("--tenant-rate"), "{body}");
+    let two = "{\"snapshot\":{}}\n".repeat(MANY);
+    let refused = (0..MANY)
+        .map(|_| call(&node, "/v1/sessions/s/requests", "token-of-ann", Some(&two)))
+        .find(|(status, ..)| *status == 429);
+    assert!(refused.expect("a refusal").2.contains("nothing was done"));
+    let mut calls = (0..MANY).map(|_| node.attach_with(Some("token-of-ann"), attach("s")).err());
+    let status = calls.find_map(|refused| refused).expect("a refusal");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.metadata().contains_key("grpc-retry-pushback-ms"), "{status:?}");
+    // Nobody else is slowed.
+    assert_eq!(call(&node, "/v1/info", "token-of-bob", None).0, 200);
+}
+
+#[test]
+fn a_tenant_has_no_more_bytes_in_memory_than_it_may() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let limits = ["--tenant-bytes", "100000", "--idle-ms", "1", "--store", &store];
+    let node = Node::start(&limits);
+    let mut talk = node.attach("s");
+    let prompt = "x".repeat(10_000);
+    let refused = (0..MANY).map(|number| format!("r{number}")).find(|id| {
+        talk.send(submit(id, &prompt));
+        talk.wait_done(id) == "failed"
+    });
+    let refused = refused.expect("a refusal");
+    let error = talk.frames().into_iter().find(|it| it.id() == refused).expect("an error");
+    assert_eq!(error.error(), Some("resource_exhausted"));
+    assert!(error.0.to_string().contains("--tenant-bytes"), "{error:?}");
+    let mut all = Vec::new();
+    let status =
+        (0..MANY).find_map(|number| match node.try_attach(attach(&format!("t{number}"))) {
+            Ok(mut other) => {
+                other.send(submit("r", &prompt));
+                other.wait_done("r");
+                all.push(other);
+                None
+            }
+            Err(status) => Some(status),
+        });
+    assert_eq!(status.expect("a refusal").code(), Code::ResourceExhausted);
+    // A request beyond what is left does not reach the conversation.
+    talk.send(submit("large", &"y".repeat(100_000)));
+    assert_eq!(talk.wait_done("large"), "failed");
+    drop(all);
+    talk.finish();
+    eventually("they left memory", || (node.info().conversations == 0).then_some(()));
+    let mut talk = node.attach("new");
+    talk.send(submit("r", &prompt));
+    assert_eq!(talk.wait_done("r"), "ok");
+}
+
+#[test]
+fn a_run_beyond_the_limit_has_a_status_of_http() {
+    let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
+    let node = with_provider(&provider, &["--max-runs", "1"]);
+    let mut talk = node.attach("one");
+    talk.send(submit("r", "hello"));
+    talk.wait_event("ChatTextPatch");
+    let (status, after, body) =
+        call(&node, "/v1/sessions/other/requests", "", Some(&submit("r", "hello")));
+    assert_eq!(status, 429, "{body}");
+    assert!(after.is_some());
+    assert!(Frame::parse(body.lines().last().expect("a line").as_bytes()).ends("r"), "{body}");
+    let large = "x".repeat(11 * 1024 * 1024);
+    assert_eq!(call(&node, "/v1/sessions/other/requests", "", Some(&large)).0, 413);
+}
+
+#[test]
+fn a_client_that_never_reads_loses_its_stream_and_not_its_run() {
+    const TEXT_BYTES: usize = 4 * 1024 * 1024;
+    let flood = vec![Step::Flood(TEXT_BYTES), Step::Finish("stop", None), Step::Done];
+    let provider = Provider::start(vec![flood, says("short")]);
+    let node = with_provider(&provider, &["--unread-ms", "1", "--final-snapshot", "none"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    eventually("its stream has ended", || (node.info().clients == 0).then_some(()));
+    eventually("its run has ended", || (node.info().runs == 0).then_some(()));
+    let status = talk.wait_end().expect_err("it was ended");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("--unread-ms"), "{status}");
+    assert!(!talk.frames().iter().any(|frame| frame.ends("r")));
+    // Whoever reads is given the rest.
+    let (status, _, body) =
+        call(&node, "/v1/sessions/s/requests", "", Some(&submit("r2", "again")));
+    assert_eq!(status, 200);
+    assert!(body.contains("short"));
+}
+
+#[test]
+fn a_run_has_no_more_time_than_it_may() {
+    let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
+    let node = with_provider(&provider, &["--run-ms", "1"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "stopped");
+}
