@@ -7,7 +7,7 @@
 //! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads,
 //! `resources` asks tool servers for theirs, and `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
 //! `persist_gate` holds effects back until what they show
-//! is stored, `storing` is what follows from the store's reports, and `heartbeats` gives signs of life. [`memory`] is the front end in
+//! is stored, `observations` are what metrics and traces say of tasks, `storing` is what follows from the store's reports, and `heartbeats` gives signs of life. [`memory`] is the front end in
 //! memory.
 
 pub mod memory;
@@ -18,6 +18,7 @@ mod files;
 mod heartbeats;
 mod hints;
 mod input_log;
+mod observations;
 mod persist_gate;
 mod requests;
 mod resources;
@@ -44,6 +45,8 @@ pub use files::FilePolicy;
 use files::FileReads;
 use heartbeats::Heartbeats;
 pub(crate) use input_log::input as log_input;
+use observations::Observations;
+pub use observations::{Observation, Observed};
 use persist_gate::PersistGate;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{poll_fn, ready};
@@ -95,6 +98,7 @@ pub struct Host {
     hinted: BTreeSet<String>,
     persist_gate: PersistGate,
     heartbeats: Heartbeats,
+    observations: Observations,
     late_signal: Option<Signal>,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
@@ -153,6 +157,7 @@ impl Host {
             hinted: BTreeSet::new(),
             persist_gate,
             heartbeats: Heartbeats::default(),
+            observations: Observations::default(),
             late_signal: None,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
@@ -376,7 +381,10 @@ impl Host {
         tokio::join!(servers, persist_gate.close(supervisor.id()));
     }
 
-    fn step(&mut self, (task, event): TaskReport) -> Effects {
+    fn step(&mut self, report: TaskReport) -> Effects {
+        self.observations.before(&report);
+        let (task, event) = report;
+        let outcome = observations::outcome(&event);
         let before = match &event {
             TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
             TaskEvent::ToolEnded(ToolResult::WithImages { images, .. }) => {
@@ -388,7 +396,11 @@ impl Host {
             | TaskEvent::ToolEnded(ToolResult::Success(_) | ToolResult::Error(_)) => None,
         };
         // Before the frames, for which a front end may need it.
-        self.take(Input::Task(task, event), before)
+        let effects = self.take(Input::Task(task, event), before);
+        if let Some(error) = outcome {
+            self.observations.ended(task, error, self.supervisor.session());
+        }
+        effects
     }
 
     fn perform(&mut self, output: Output) -> Option<Effect> {
@@ -397,17 +409,21 @@ impl Host {
             Output::Frame(frame) => return Some(Effect::Frame(frame)),
             Output::StartCall(task, spec) => {
                 tracing::info!(%task, tools = spec.tools.len(), "a provider call starts");
+                let facts = || self.engines.facts_of(&spec.engine);
+                self.observations.call(task, &spec, facts);
                 let fault = std::mem::take(&mut self.engine_fault);
                 self.tasks.start_call(&self.engines, task, spec, fault);
             }
             Output::StartTool(task, call) => {
                 let ServerCall { server, tool, arguments, .. } = call;
                 tracing::info!(%task, %server, tool, "a tool call starts");
+                self.observations.tool(task, &server.to_string(), &tool);
                 let running = self.servers.call(&server, &tool, arguments);
                 self.tasks.start_tool(task, Box::pin(running));
             }
             Output::CancelTask(task) => {
                 tracing::info!(%task, "the task is cancelled");
+                self.observations.cancelled(task);
                 self.tasks.cancel(task);
                 self.file_reads.cancel(task);
             }

@@ -7,12 +7,14 @@
 //! `requests`, `visible` and `rate` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
 //! them; `listener` accepts connections and ends the node. `tenants` is what each tenant has and may have, `rate` how
 //! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth` and
-//! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` counts.
+//! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` shows what `counts` and `calls` have.
 
 mod attached;
 mod auth;
+mod calls;
 mod client;
 mod conversation;
+mod counts;
 mod frame_log;
 mod http;
 mod listener;

@@ -96,6 +96,7 @@ use crate::conversation::timeline::Span;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
+use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::wire::{self, BadLine, Frame};
 use crate::support::fail_point::FailPoint;
 use crate::task::call::{EngineFacts, EngineRef};
@@ -306,6 +307,11 @@ impl Session {
 
     fn bad_line(&mut self, line: BadLine) {
         self.recorder.refuse(line.id.as_ref(), line.fault.client_error());
+    }
+
+    /// What the provider call that ended last has used.
+    pub(crate) fn call_counts(&self) -> TokenCounts {
+        self.recorder.projections.usage.counts().call
     }
 
     /// Bytes of the attachments that the conversation holds: those of prompts that wait, too.

@@ -8,6 +8,7 @@
 mod batch;
 mod codec;
 mod copies;
+mod counts;
 mod database;
 mod error;
 mod file_url;
@@ -28,6 +29,8 @@ mod words;
 mod writer;
 
 pub(crate) use copies::{NotAdded, add_session};
+#[cfg(feature = "serve")]
+pub(crate) use counts::COUNTS;
 pub(crate) use error::LOCKED_ADVICE;
 #[cfg(feature = "serve")]
 pub(crate) use error::{EXISTS, HELD_BY};

@@ -7,6 +7,7 @@ pub(crate) mod text;
 
 pub(crate) mod glob;
 pub(crate) mod hidden;
+pub(crate) mod histogram;
 pub(crate) mod named;
 pub(crate) mod shell_words;
 pub(crate) mod strconv;

@@ -121,6 +121,11 @@ impl Engines {
         [initial].into_iter().chain(others).collect()
     }
 
+    /// The facts of an engine; an unknown name means the initial one.
+    pub(crate) fn facts_of(&self, name: &EngineRef) -> EngineFacts {
+        self.others.get(name).unwrap_or(&self.initial).facts()
+    }
+
     /// Begins a call of the engine that `spec` names. The session validates the name; an unknown one
     /// means the initial engine.
     pub(crate) fn start(&self, mut spec: CallSpec, sink: Sink) -> Running {

@@ -6,7 +6,9 @@
 mod asking;
 mod showing;
 
+use super::calls::OpenCalls;
 use super::client::{Attach, Client, ClientId, Past};
+use super::counts::Counts;
 use super::frame_log::FrameLog;
 use super::refusal::{Refusal, RefusalKind};
 use super::requests::Requests;
@@ -20,10 +22,11 @@ use crate::session::{Input, Signal};
 use crate::support::sleep_until;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::consume_budget;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 /// Engine events that are handled before messages of clients are looked at again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
@@ -54,18 +57,6 @@ pub(super) struct Sent {
     pub(super) held: Held,
 }
 
-/// What of a conversation its node counts.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) clients: AtomicU64,
-    pub(super) runs: AtomicU64,
-    pub(super) runs_total: AtomicU64,
-    pub(super) frames_total: AtomicU64,
-    pub(super) attached_total: AtomicU64,
-    pub(super) refused_total: AtomicU64,
-    pub(super) forwarded_total: AtomicU64,
-}
-
 /// What a conversation is given when it is opened.
 #[derive(Debug)]
 pub(super) struct Opened {
@@ -88,6 +79,14 @@ enum Ending {
     Leaving(Refusal),
     /// Nothing more is shown.
     Now(Refusal),
+}
+
+/// What of a conversation is counted at the moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    clients: u64,
+    behind: u64,
+    runs: u64,
 }
 
 pub(super) struct Conversation {
@@ -113,7 +112,11 @@ pub(super) struct Conversation {
     own: HashSet<String>,
     is_open: bool,
     has_begun: bool,
-    counted: (u64, u64),
+    counted: Counted,
+    open_calls: OpenCalls,
+    /// The span of the log lines of the run that goes on, and its request.
+    span: Span,
+    spanned: String,
     /// How many runs have begun, and when the newest one is stopped.
     runs_begun: u64,
     run_until: Option<Instant>,
@@ -128,7 +131,8 @@ pub(super) struct Conversation {
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
         let Opened { session, settings, mail, room, runs, tenant, times, counts } = opened;
-        let (host, greeting) = Host::new(settings);
+        let (mut host, greeting) = Host::new(settings);
+        host.observe();
         let hello = greeting.into_iter().next().unwrap_or_default();
         let now = Instant::now();
         Self {
@@ -150,7 +154,10 @@ impl Conversation {
             own: HashSet::new(),
             is_open: false,
             has_begun: false,
-            counted: (0, 0),
+            counted: Counted::default(),
+            open_calls: OpenCalls::default(),
+            span: Span::none(),
+            spanned: String::new(),
             runs_begun: 0,
             run_until: None,
             alone_since: None,
@@ -196,14 +203,16 @@ impl Conversation {
             }
             () = self.room.notified() => {}
             () = sleep_until(wake_at) => self.look_at_clock(),
-            effects = self.host.next(has_room) => self.went_on(effects),
+            effects = self.host.next(has_room).instrument(self.span.clone()) => {
+                self.went_on(effects);
+            }
         }
     }
 
     fn went_on(&mut self, effects: Effects) {
         self.perform(effects);
         for _ in 0..EVENTS_AT_ONCE_MAX {
-            let Some(effects) = self.host.try_next() else { return };
+            let Some(effects) = self.span.in_scope(|| self.host.try_next()) else { return };
             self.perform(effects);
         }
     }
@@ -251,13 +260,14 @@ impl Conversation {
     }
 
     fn stop_run(&mut self, why: &str) {
-        tracing::info!(session = self.session.as_str(), "{why}");
+        self.span.in_scope(|| tracing::info!("{why}"));
         self.ask_own(Command::Cancel(Cancel::default()));
     }
 
     /// Ends the streams that have taken nothing for too long.
     fn end_unread(&mut self, now: Instant) {
         let unread = self.times.unread;
+        let ended = &self.counts.unread_total;
         self.clients.retain(|client| {
             if client.behind_since().is_none_or(|since| now < since + unread) {
                 return true;
@@ -267,6 +277,8 @@ impl Conversation {
                  goes on: attach again, with since_ordinal",
                 unread.as_millis()
             );
+            ended.fetch_add(1, Ordering::Relaxed);
+            tracing::info!("a stream that its client does not read was ended");
             client.end_unread(Refusal::exhausted(why, RETRY_AFTER));
             false
         });

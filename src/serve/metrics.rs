@@ -1,10 +1,14 @@
 //! What a node counts, in the text format of Prometheus
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). Nothing in it is of one conversation or tenant.
 
+use super::calls::{ProviderCalls, TOKENS};
 use super::node::Node;
+use crate::store::COUNTS;
+use crate::support::histogram::Histogram;
 use axum::response::{IntoResponse, Response};
 use http::header;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -14,31 +18,206 @@ pub(super) fn text(node: &Node) -> Response {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics(node)).into_response()
 }
 
-fn metrics(node: &Node) -> String {
-    let counts = &node.counts;
-    let now = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let gauges = [
-        ("conversations", "Conversations in memory.", node.conversations() as u64),
-        ("runs", "Runs that go on.", now(&counts.runs)),
-        ("clients", "Clients that are attached.", now(&counts.clients)),
-        ("draining", "1 if the node is about to end.", u64::from(node.is_draining())),
-    ];
-    let counters = [
-        ("runs_total", "Runs that have begun.", now(&counts.runs_total)),
-        ("frames_total", "Frames that conversations have shown.", now(&counts.frames_total)),
-        ("attached_total", "Clients that were attached.", now(&counts.attached_total)),
-        ("refused_total", "Clients that were refused.", now(&counts.refused_total)),
-        ("forwarded_total", "Clients that another node serves.", now(&counts.forwarded_total)),
-    ];
-    let mut text = String::new();
-    let all = gauges.map(|it| (it, "gauge")).into_iter().chain(counters.map(|it| (it, "counter")));
-    for ((name, about, value), kind) in all {
-        // Writing to a text can't fail.
-        writeln!(
-            text,
-            "# HELP duologue_{name} {about}\n# TYPE duologue_{name} {kind}\nduologue_{name} {value}"
-        )
-        .ok();
+#[derive(Clone, Copy)]
+enum Kind {
+    Gauge,
+    Counter,
+    Histogram,
+}
+
+/// The text so far. Writing to it can't fail.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn begin(&mut self, name: &str, about: &str, kind: Kind) {
+        let kind = match kind {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
+        };
+        writeln!(self.0, "# HELP duologue_{name} {about}\n# TYPE duologue_{name} {kind}").ok();
     }
-    text
+
+    fn value(&mut self, name: &str, labels: &str, value: impl Display) {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        writeln!(self.0, "duologue_{name}{labels} {value}").ok();
+    }
+
+    fn one(&mut self, (name, about, kind): (&str, &str, Kind), value: u64) {
+        self.begin(name, about, kind);
+        self.value(name, "", value);
+    }
+
+    fn histogram(&mut self, name: &str, labels: &str, histogram: &Histogram) {
+        let comma = if labels.is_empty() { "" } else { "," };
+        let bucket = format!("{name}_bucket");
+        for (limit, within) in histogram.within() {
+            self.value(&bucket, &format!("{labels}{comma}le=\"{limit}\""), within);
+        }
+        let count = histogram.count();
+        self.value(&bucket, &format!("{labels}{comma}le=\"+Inf\""), count);
+        self.value(&format!("{name}_sum"), labels, histogram.sum());
+        self.value(&format!("{name}_count"), labels, count);
+    }
+}
+
+fn metrics(node: &Node) -> String {
+    let mut text = Text::default();
+    of_node(node, &mut text);
+    of_store(&mut text);
+    of_calls(node, &mut text);
+    text.0
+}
+
+fn now(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
+
+fn of_node(node: &Node, text: &mut Text) {
+    use Kind::{Counter, Gauge};
+    let counts = &node.counts;
+    let waiting = node.waiting();
+    let all = [
+        (("conversations", "Conversations in memory.", Gauge), node.conversations() as u64),
+        (("runs", "Runs that go on.", Gauge), now(&counts.runs)),
+        (("clients", "Clients that are attached.", Gauge), now(&counts.clients)),
+        (("clients_behind", "Clients whose streams are full.", Gauge), now(&counts.behind)),
+        (("requests_waiting", "Requests that wait for their conversations.", Gauge), waiting),
+        (
+            ("turns_waiting", "Conversations that wait for the turn of their tenant.", Gauge),
+            node.turns.waiting() as u64,
+        ),
+        (("draining", "1 if the node is about to end.", Gauge), u64::from(node.is_draining())),
+        (("runs_total", "Runs that have begun.", Counter), now(&counts.runs_total)),
+        (
+            ("frames_total", "Frames that conversations have shown.", Counter),
+            now(&counts.frames_total),
+        ),
+        (
+            ("deltas_total", "Patches that conversations have shown.", Counter),
+            now(&counts.deltas_total),
+        ),
+        (("attached_total", "Clients that were attached.", Counter), now(&counts.attached_total)),
+        (("refused_total", "Clients that were refused.", Counter), now(&counts.refused_total)),
+        (
+            ("limited_total", "Calls and requests that were refused because of a limit.", Counter),
+            now(&counts.limited_total),
+        ),
+        (
+            ("unread_total", "Streams that were ended because nobody read them.", Counter),
+            now(&counts.unread_total),
+        ),
+        (
+            ("forwarded_total", "Clients that another node serves.", Counter),
+            now(&counts.forwarded_total),
+        ),
+    ];
+    all.into_iter().for_each(|(metric, value)| text.one(metric, value));
+}
+
+fn of_store(text: &mut Text) {
+    use Kind::{Counter, Gauge};
+    let all = [
+        ("store_waiting", "Commands that wait for the store.", Gauge, &COUNTS.waiting),
+        (
+            "store_batches_total",
+            "Batches of conversations that were written.",
+            Counter,
+            &COUNTS.batches,
+        ),
+        (
+            "store_transactions_total",
+            "Transactions that wrote them.",
+            Counter,
+            &COUNTS.transactions,
+        ),
+        ("store_failed_total", "Batches that could not be written.", Counter, &COUNTS.failed),
+        (
+            "lease_takeovers_total",
+            "Conversations that were taken from processes that had ended.",
+            Counter,
+            &COUNTS.takeovers,
+        ),
+    ];
+    for (name, about, kind, count) in all {
+        text.one((name, about, kind), now(count));
+    }
+    let name = "store_transaction_seconds";
+    text.begin(name, "How long transactions took.", Kind::Histogram);
+    text.histogram(name, "", &COUNTS.times);
+}
+
+fn of_calls(node: &Node, text: &mut Text) {
+    let calls = &node.counts.calls;
+    let providers: Vec<_> = calls.providers().into_iter().collect();
+    let providers: Vec<(String, _)> = providers
+        .into_iter()
+        .map(|(it, calls)| (format!("engine={:?},provider={:?}", it.engine, it.host), calls))
+        .collect();
+    let mut each =
+        |name: &str, about: &str, kind, show: &dyn Fn(&mut Text, &str, &ProviderCalls)| {
+            text.begin(name, about, kind);
+            providers.iter().for_each(|(labels, calls)| show(text, labels, calls));
+        };
+    each(
+        "provider_calls_total",
+        "Provider calls that have ended.",
+        Kind::Counter,
+        &|text, labels, calls| {
+            let ends = [
+                ("finished", &calls.finished),
+                ("failed", &calls.failed),
+                ("cancelled", &calls.cancelled),
+            ];
+            for (end, count) in ends {
+                text.value("provider_calls_total", &format!("{labels},end=\"{end}\""), now(count));
+            }
+        },
+    );
+    let name = "provider_first_delta_seconds";
+    each(
+        name,
+        "From the beginning of a call to its first delta.",
+        Kind::Histogram,
+        &|text, labels, calls| {
+            text.histogram(name, labels, &calls.first_delta);
+        },
+    );
+    let name = "provider_call_seconds";
+    each(
+        name,
+        "How long calls took that were not cancelled.",
+        Kind::Histogram,
+        &|text, labels, calls| {
+            text.histogram(name, labels, &calls.whole);
+        },
+    );
+    each(
+        "tokens_total",
+        "Tokens as providers count them.",
+        Kind::Counter,
+        &|text, labels, calls| {
+            for (kind, count) in TOKENS.iter().zip(&calls.tokens) {
+                text.value("tokens_total", &format!("{labels},kind=\"{kind}\""), now(count));
+            }
+        },
+    );
+    each(
+        "cost_total",
+        "What calls have cost, where prices are known.",
+        Kind::Counter,
+        &|text, labels, calls| {
+            for (currency, cost) in
+                calls.costs.lock().unwrap_or_else(PoisonError::into_inner).iter()
+            {
+                text.value("cost_total", &format!("{labels},currency={currency:?}"), cost);
+            }
+        },
+    );
+    text.begin("tool_calls_total", "Calls of tools of servers that have ended.", Kind::Counter);
+    text.value("tool_calls_total", "end=\"succeeded\"", now(&calls.tools.succeeded));
+    text.value("tool_calls_total", "end=\"failed\"", now(&calls.tools.failed));
+    text.begin("tool_call_seconds", "How long they took.", Kind::Histogram);
+    text.histogram("tool_call_seconds", "", &calls.tools.times);
 }

@@ -4,7 +4,8 @@
 use super::attached::{Attached, Source, To};
 use super::auth::Caller;
 use super::client::{Attach, ClientId, OPEN_MAX, Past};
-use super::conversation::{Conversation, Counts, Mail, Opened};
+use super::conversation::{Conversation, Mail, Opened};
+use super::counts::Counts;
 use super::peers::Peers;
 use super::refusal::{Refusal, RefusalKind};
 use super::services::{Opening, Services};
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
+use tracing::Instrument;
 use uuid::Uuid;
 
 /// Messages that wait for a conversation.
@@ -79,8 +81,9 @@ pub(super) struct Wanted {
 
 impl Node {
     pub(super) fn new(services: Services) -> Arc<Self> {
-        let (counts, turns, held, is_draining, ended) = Default::default();
-        let tenants = Tenants::new(services.limits);
+        let (counts, turns, held, is_draining, ended): (Arc<Counts>, _, _, _, _) =
+            Default::default();
+        let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
         let peers = Peers::new(services.peers.clone());
         let runs = Arc::new(Semaphore::new(services.limits.runs));
         Arc::new(Self { services, counts, peers, tenants, turns, held, runs, is_draining, ended })
@@ -269,7 +272,7 @@ impl Node {
         } else {
             return tenant.check_bytes();
         };
-        Err(Refusal::exhausted(why, RETRY_AFTER))
+        Err(tenant.beyond(why, RETRY_AFTER))
     }
 
     /// Ends the conversations that other processes can take: this one was stopped for so long that they may
@@ -282,6 +285,11 @@ impl Node {
 
     pub(super) fn conversations(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Requests that wait for their conversations.
+    pub(super) fn waiting(&self) -> u64 {
+        self.lock().values().map(|held| (MAIL_MAX - held.mail.capacity()) as u64).sum()
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -364,7 +372,10 @@ async fn hold(holding: Holding, mode: OpenMode, mut mail: mpsc::Receiver<Mail>, 
             let tenant = Arc::clone(&holding.tenant);
             let runs = [Arc::clone(&node.runs), Arc::clone(&tenant.runs)];
             let opened = Opened { session, settings, mail, room, runs, tenant, times, counts };
-            Box::pin(Conversation::new(opened).hold()).await;
+            let (id, tenant) = (holding.key.session.as_str(), holding.key.namespace.tenant());
+            // Each line of the log that concerns the conversation names it.
+            let span = tracing::error_span!("conversation", session = id, tenant);
+            Box::pin(Conversation::new(opened).hold()).instrument(span).await;
         }
         Err(refusal) => {
             mail.close();

@@ -301,7 +301,7 @@ mod tests {
     async fn a_stream_ends_when_its_client_stops_waiting() {
         let (to, frames) = Frames::new(Arc::default());
         let session = SessionId::new("s").expect("an id");
-        let tenant = Tenants::new(Limits::default()).of(&Namespace::default());
+        let tenant = Tenants::new(Limits::default(), Arc::default()).of(&Namespace::default());
         let ends = (Source::Here(frames), To::There(mpsc::channel(1).0));
         let attached = Attached::new(Arc::default(), ends, session, (tenant, false));
         to.send(Arc::default()).await.expect("room");

@@ -21,6 +21,8 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Tenants {
     limits: Limits,
+    /// Calls and requests that were refused because of a limit.
+    limited: Arc<AtomicU64>,
     all: Mutex<HashMap<Namespace, Arc<Tenant>>>,
 }
 
@@ -35,6 +37,7 @@ pub(super) struct Tenant {
     conversations: AtomicUsize,
     rate: Option<Mutex<Rate>>,
     per_second: u32,
+    limited: Arc<AtomicU64>,
 }
 
 /// Bytes in memory that a tenant has; not any more once this is dropped.
@@ -45,8 +48,8 @@ pub(super) struct Held {
 }
 
 impl Tenants {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, all: Mutex::default() }
+    pub(super) fn new(limits: Limits, limited: Arc<AtomicU64>) -> Self {
+        Self { limits, limited, all: Mutex::default() }
     }
 
     /// The tenant of that name.
@@ -59,7 +62,7 @@ impl Tenants {
         if all.len() >= TENANTS_KEPT {
             all.retain(|_, tenant| Arc::strong_count(tenant) > 1 || !tenant.is_unused(now));
         }
-        let tenant = Arc::new(Tenant::new(&self.limits, now));
+        let tenant = Arc::new(Tenant::new(&self.limits, Arc::clone(&self.limited), now));
         all.insert(name.clone(), Arc::clone(&tenant));
         tenant
     }
@@ -70,7 +73,7 @@ impl Tenants {
 }
 
 impl Tenant {
-    fn new(limits: &Limits, now: Instant) -> Self {
+    fn new(limits: &Limits, limited: Arc<AtomicU64>, now: Instant) -> Self {
         let rate = limits.tenant_rate.map(|per_second| Mutex::new(Rate::new(per_second, now)));
         Self {
             runs: Arc::new(Semaphore::new(limits.tenant_runs)),
@@ -79,7 +82,14 @@ impl Tenant {
             conversations: AtomicUsize::new(0),
             rate,
             per_second: limits.tenant_rate.unwrap_or(u32::MAX),
+            limited,
         }
+    }
+
+    /// Refuses something of it because of a limit.
+    pub(super) fn beyond(&self, why: impl Into<String>, retry_after: Duration) -> Refusal {
+        self.limited.fetch_add(1, Ordering::Relaxed);
+        Refusal::exhausted(why, retry_after)
     }
 
     fn is_unused(&self, now: Instant) -> bool {
@@ -98,7 +108,7 @@ impl Tenant {
                 self.per_second,
                 wait.as_millis().max(1)
             );
-            Refusal::exhausted(why, wait)
+            self.beyond(why, wait)
         })
     }
 
@@ -121,7 +131,7 @@ impl Tenant {
              and send it again later",
             self.bytes_max
         );
-        Err(Refusal::exhausted(why, RETRY_AFTER))
+        Err(self.beyond(why, RETRY_AFTER))
     }
 
     /// Bytes of a request, while it waits.
@@ -178,7 +188,8 @@ mod tests {
     use super::*;
 
     fn tenants(rate: Option<u32>, bytes: Option<u64>) -> Tenants {
-        Tenants::new(Limits { tenant_rate: rate, tenant_bytes: bytes, ..Limits::default() })
+        let limits = Limits { tenant_rate: rate, tenant_bytes: bytes, ..Limits::default() };
+        Tenants::new(limits, Arc::default())
     }
 
     #[test]

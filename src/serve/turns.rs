@@ -84,6 +84,12 @@ impl Turns {
         }
     }
 
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.waiting.values().map(VecDeque::len).sum()
+    }
+
     fn wait(&self, tenant: &Namespace, ticket: Arc<Ticket>) {
         let is_first =
             self.lanes.lock().unwrap_or_else(PoisonError::into_inner).push(tenant, ticket);

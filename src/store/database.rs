@@ -2,6 +2,7 @@
 //! the process.
 
 use super::Condition;
+use super::counts::COUNTS;
 use super::error::StoreError;
 use super::place::StorePlace;
 use super::postgres::OwnProcess;
@@ -130,11 +131,13 @@ impl Database {
     /// has it.
     pub(super) fn detach(self: Arc<Self>, number: SessionNumber, reply: Option<Reply<()>>) {
         let commands = self.commands.clone();
+        COUNTS.waiting.fetch_add(1, Ordering::Relaxed);
         // If the thread has ended, there is nothing to release.
         drop(commands.send(Command::Detach { number, database: self, reply }));
     }
 
     fn command(&self, command: Command) {
+        COUNTS.waiting.fetch_add(1, Ordering::Relaxed);
         // If the thread has ended, the reply is dropped with the command.
         drop(self.commands.send(command));
     }

@@ -3,6 +3,7 @@
 //! alone, and is not written again.
 
 use super::batch::{Batch, Tail};
+use super::counts::COUNTS;
 use super::database::{Database, Progress, Reply, SessionNumber};
 use super::error::StoreError;
 use super::place::StorePlace;
@@ -15,8 +16,9 @@ use std::collections::HashMap;
 use std::iter::once;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Commands that are taken at once; of them, those that write are one transaction.
 const COMMANDS_AT_ONCE_MAX: usize = 64;
@@ -122,6 +124,7 @@ impl Writer {
         let (mut jobs, mut bytes) = (Vec::new(), 0);
         let (mut released, mut leaving) = (Vec::new(), Vec::new());
         for command in commands {
+            COUNTS.waiting.fetch_sub(1, Ordering::Relaxed);
             match command {
                 Command::Prepare { may_be_new, is_written, fault, reply } => {
                     // The database is not closed yet, so nobody waits for that any more.
@@ -216,12 +219,15 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
+        let begun = Instant::now();
         let mut results = self.catching_write(&mut jobs);
         if results.is_empty() && jobs.len() > 1 {
             // The batch that meets the defect fails alone.
             let alone = jobs.chunks_mut(1).map(|one| self.catching_write(one).pop());
             results = alone.map(|it| it.unwrap_or(Err(StoreError::Defect))).collect();
         }
+        let failed = results.iter().filter(|result| result.is_err()).count();
+        COUNTS.wrote(results.len() - failed, failed, begun.elapsed());
         let ends_turn = jobs.iter().any(|job| job.batch.ends_turn);
         let mut results = results.into_iter();
         for job in jobs {

@@ -68,6 +68,8 @@ mod serve_limits;
 mod serve_node;
 #[cfg(feature = "serve")]
 mod serve_tenants;
+#[cfg(feature = "serve")]
+mod serve_watched;
 
 // Runs, requests and their ends, one process long.
 mod compaction;

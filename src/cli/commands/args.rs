@@ -7,7 +7,7 @@ mod streams;
 pub(crate) use setup::{
     DOCTOR_ABOUT, DOCTOR_EXAMPLES, DOCTOR_LONG_ABOUT, DoctorArgs, InitProfileArgs, MCP_EXAMPLES,
     MCP_LONG_ABOUT, MODELS_EXAMPLES, McpArgs, McpCommand, McpListArgs, McpLoginArgs, McpLogoutArgs,
-    ModelsArgs, PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs,
+    ModelsArgs, NodeArgs, PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs,
     ProfilesCommand, ShowProfileArgs, TOOLS_ABOUT, TOOLS_EXAMPLES, TOOLS_LONG_ABOUT, ToolsArgs,
     TrustArgs,
 };

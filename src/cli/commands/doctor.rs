@@ -1,7 +1,8 @@
 //! `duologue doctor`: what is configured, from where, and whether it works. `profiles`, `provider` and
-//! `editor` check these; stores and tool servers are checked here.
+//! `editor` check these, `node` a node of a fleet; stores and tool servers are checked here.
 
 mod editor;
+mod node;
 mod profiles;
 mod provider;
 
@@ -74,14 +75,14 @@ pub fn doctor(mut args: DoctorArgs) -> u8 {
     if let Err(error) = log::start(LogLevel::Warn, None) {
         return status(Err(Failure::Usage(format!("{error:#}"))));
     }
-    // The same error is reported when the files are checked.
-    let default = profile::choose_default(&mut args.provider);
-    let mut checks = checks(&args);
-    if let Err(error) = default
-        && !checks.iter().any(|check| check.state == State::Wrong)
-    {
-        checks.push(Check::wrong("profile", format!("{error:#}")));
-    }
+    let checks = match &args.node.node {
+        Some(node) => {
+            let mut checks = Vec::new();
+            node::check(node, &args, &mut checks);
+            checks
+        }
+        None => of_configuration(&mut args),
+    };
     let fault = fault(&checks);
     let printed = match args.output.is_json() {
         true => print_data(&data(&checks), fault.as_ref(), begun),
@@ -89,6 +90,18 @@ pub fn doctor(mut args: DoctorArgs) -> u8 {
     };
     let found = if fault.is_some() { FOUND } else { 0 };
     status(printed.map(|_| found))
+}
+
+fn of_configuration(args: &mut DoctorArgs) -> Vec<Check> {
+    // The same error is reported when the files are checked.
+    let default = profile::choose_default(&mut args.provider);
+    let mut checks = checks(args);
+    if let Err(error) = default
+        && !checks.iter().any(|check| check.state == State::Wrong)
+    {
+        checks.push(Check::wrong("profile", format!("{error:#}")));
+    }
+    checks
 }
 
 fn text(checks: &[Check]) -> String {

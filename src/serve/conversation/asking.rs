@@ -105,7 +105,11 @@ impl Conversation {
             // Its attachments stay.
             self.said_bytes += held.bytes();
         }
-        let effects = self.host.decoded(request);
+        if may_run && self.spanned.is_empty() {
+            self.enter(id.as_str());
+        }
+        let span = tracing::error_span!("request", request = id.as_str());
+        let effects = span.in_scope(|| self.host.decoded(request));
         self.perform(effects);
     }
 
@@ -121,7 +125,7 @@ impl Conversation {
                    was run: send the request again a little later";
         match self.permits.is_empty() {
             false => Ok(()),
-            true => Err(Refusal::exhausted(why, RETRY_AFTER)),
+            true => Err(self.tenant.beyond(why, RETRY_AFTER)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the host shows, and what each client gets of it.
 
-use super::{Conversation, Ending};
+use super::{Conversation, Counted, Ending};
 use crate::host::{Effect, Effects};
 use crate::protocol::command::{Command, Page};
 use crate::protocol::constants::code;
@@ -15,6 +15,10 @@ use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
+use tracing::Span;
+
+/// The first event of each run.
+const RUN_BEGINS: &str = "ChatUserMessageAccepted";
 
 impl Conversation {
     pub(super) fn perform(&mut self, effects: Effects) {
@@ -28,6 +32,9 @@ impl Conversation {
                 Effect::Exit(_) | Effect::Abort(_) => self.has_exited = true,
             }
         }
+        for observation in self.host.take_observed() {
+            self.counts.calls.note(&mut self.open_calls, &observation);
+        }
         self.open();
     }
 
@@ -40,12 +47,43 @@ impl Conversation {
             return self.answered_own(frame);
         }
         self.counts.frames_total.fetch_add(1, Ordering::Relaxed);
+        self.trace(&frame);
         let frame = Arc::new(frame);
         let audience = self.requests.frame(&frame);
         if !is_silent {
-            let kept = is_kept(&frame);
+            let is_event = matches!(frame.frame, Some(Body::UiEvent(_)));
+            let is_patch = is_patch(&frame);
             let bytes = self.log.push(frame, audience);
-            self.said_bytes += if kept { bytes } else { 0 };
+            // Each patch is a part of what the end of its segment says.
+            self.said_bytes += if is_event && !is_patch { bytes } else { 0 };
+            self.counts.deltas_total.fetch_add(u64::from(is_patch), Ordering::Relaxed);
+        }
+    }
+
+    /// Has log lines name the run that goes on.
+    fn trace(&mut self, frame: &Frame) {
+        match &frame.frame {
+            Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => self.enter(&frame.request_id),
+            Some(Body::Done(_)) if frame.request_id == self.spanned => {
+                (self.span, self.spanned) = (Span::none(), String::new());
+            }
+            Some(
+                Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::Error(_)
+                | Body::Done(_)
+                | Body::UiEvent(_)
+                | Body::BackendEvent(_),
+            )
+            | None => {}
+        }
+    }
+
+    /// From here on log lines name this request.
+    pub(super) fn enter(&mut self, request: &str) {
+        if self.spanned != request {
+            self.span = tracing::error_span!("run", request);
+            request.clone_into(&mut self.spanned);
         }
     }
 
@@ -135,16 +173,25 @@ impl Conversation {
     }
 
     pub(super) fn count(&mut self) {
-        let now = (self.clients.len() as u64, u64::from(self.requests.runs() > 0));
-        let (clients, runs) = std::mem::replace(&mut self.counted, now);
+        let behind = self.clients.iter().filter(|client| client.is_behind()).count();
+        let (clients, behind) = (self.clients.len() as u64, behind as u64);
+        let now = Counted { clients, behind, runs: u64::from(self.requests.runs() > 0) };
+        let before = std::mem::replace(&mut self.counted, now);
         let counts = &self.counts;
-        counts.clients.fetch_add(now.0.wrapping_sub(clients), Ordering::Relaxed);
-        counts.runs.fetch_add(now.1.wrapping_sub(runs), Ordering::Relaxed);
-        counts.runs_total.fetch_add(u64::from(now.1 > runs), Ordering::Relaxed);
+        for (gauge, now, before) in [
+            (&counts.clients, now.clients, before.clients),
+            (&counts.behind, now.behind, before.behind),
+            (&counts.runs, now.runs, before.runs),
+        ] {
+            if now != before {
+                gauge.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+            }
+        }
         let begun = self.requests.runs_begun();
-        if begun != self.runs_begun || now.1 == 0 {
+        if begun != self.runs_begun || now.runs == 0 {
+            counts.runs_total.fetch_add(begun - self.runs_begun, Ordering::Relaxed);
             let run_until = self.times.run.map(|time| Instant::now() + time);
-            self.run_until = run_until.filter(|_| now.1 > 0);
+            self.run_until = run_until.filter(|_| now.runs > 0);
         }
         self.runs_begun = begun;
         self.held.set((self.log.bytes() + self.said_bytes) as u64);
@@ -167,7 +214,6 @@ impl Conversation {
     }
 }
 
-/// Whether the conversation keeps what a frame says: each patch is a part of what the end of its segment says.
-fn is_kept(frame: &Frame) -> bool {
-    matches!(&frame.frame, Some(Body::UiEvent(event)) if !event.name.ends_with("Patch"))
+fn is_patch(frame: &Frame) -> bool {
+    matches!(&frame.frame, Some(Body::UiEvent(event)) if event.name.ends_with("Patch"))
 }

@@ -8,7 +8,9 @@ use super::link::{BEGIN, Link, Statement, Value};
 use super::pending::Pending;
 use super::process::{self, HEARTBEAT_MAX, OwnProcess};
 use crate::protocol::id::SessionId;
+use crate::store::counts::COUNTS;
 use crate::store::error::StoreError;
+use std::sync::atomic::Ordering;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -21,7 +23,7 @@ const ACQUIRE: &str = "INSERT INTO duologue.leases AS held (session, fence, toke
      WHERE held.token = $2 OR held.process = $5 OR NOT EXISTS (SELECT 1 FROM duologue.processes p \
          WHERE p.id = held.process \
          AND p.heartbeat_at > clock_timestamp() - $4 * interval '1 millisecond') \
-     RETURNING fence";
+     RETURNING fence, xmax::text <> '0'";
 
 /// How long a lease is waited for that a transaction of its holder has locked.
 const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = 2000; ";
@@ -165,6 +167,10 @@ async fn insert(
     link.run(&format!("{BEGIN}{LOCK_LIMIT}SET LOCAL synchronous_commit = on")).await?;
     let row = link.row(ACQUIRE, &values).await?;
     link.run("COMMIT").await?;
+    // Another row was there before: that of a process that has ended.
+    if row.as_ref().is_some_and(|row| row.get(1)) {
+        COUNTS.takeovers.fetch_add(1, Ordering::Relaxed);
+    }
     Ok(row.map(|row| row.get(0)))
 }
 

@@ -357,6 +357,10 @@ pub struct DoctorArgs {
     #[arg(long, help = "Also report what an editor needs that starts duologue acp")]
     pub acp: bool,
 
+    /// A node of a fleet, in place of what is configured here.
+    #[command(flatten)]
+    pub node: NodeArgs,
+
     /// Output options.
     #[command(flatten)]
     pub output: TextOutputArgs,
@@ -376,4 +380,20 @@ pub struct DoctorArgs {
     /// Settings of the engines.
     #[command(flatten, next_help_heading = "Engine options")]
     pub engines: EngineArgs,
+}
+
+/// A node of a fleet, and how it is asked.
+#[derive(Args, Debug)]
+pub struct NodeArgs {
+    /// Check the node of a fleet at this address instead, as http://10.0.0.1:8642
+    #[arg(long, value_name = "URL")]
+    pub node: Option<String>,
+
+    /// File with the token of a tenant, for --node
+    #[arg(long, value_name = "FILE", requires = "node", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+
+    /// Authorities (PEM) of the node's certificate beside the usual ones, for --node
+    #[arg(long, value_name = "FILE", requires = "node", value_hint = ValueHint::FilePath)]
+    pub node_ca: Option<PathBuf>,
 }

@@ -1,0 +1,25 @@
+//! What the conversations of a node have in common: what its metrics count.
+
+use super::calls::Calls;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// What a node counts.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) clients: AtomicU64,
+    /// Clients whose streams are full.
+    pub(super) behind: AtomicU64,
+    pub(super) runs: AtomicU64,
+    pub(super) runs_total: AtomicU64,
+    pub(super) frames_total: AtomicU64,
+    pub(super) deltas_total: AtomicU64,
+    pub(super) attached_total: AtomicU64,
+    pub(super) refused_total: AtomicU64,
+    pub(super) forwarded_total: AtomicU64,
+    /// Streams that were ended because nobody read them.
+    pub(super) unread_total: AtomicU64,
+    /// Calls and requests that were refused because of a limit.
+    pub(super) limited_total: Arc<AtomicU64>,
+    pub(super) calls: Calls,
+}
