@@ -6,7 +6,7 @@
 //! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `client`,
 //! `requests`, `visible` and `rate` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
 //! them; `listener` accepts connections and ends the node. `tenants` is what each tenant has and may have, `rate` how
-//! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth` and
+//! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth`, `jwt` and
 //! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` shows what `counts` and `calls` have.
 
 mod attached;
@@ -17,6 +17,7 @@ mod conversation;
 mod counts;
 mod frame_log;
 mod http;
+mod jwt;
 mod listener;
 mod metrics;
 mod node;
@@ -34,6 +35,7 @@ mod turns;
 mod visible;
 
 pub(crate) use auth::Authority;
+pub(crate) use jwt::JwtRules;
 pub(crate) use listener::serve;
 pub(crate) use peers::PeerRules;
 pub(crate) use services::{Limits, Opening, Services, Times};

@@ -100,6 +100,48 @@ pub struct ServeArgs {
     #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TENANTS", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tenants: Option<PathBuf>,
 
+    /// Serve also whom an identity provider knows: the file has its keys (a JWK set) for the signatures of tokens (JWT).
+    /// SIGHUP has it read again
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_JWKS",
+        value_name = "FILE",
+        requires_all = ["jwt_issuer", "jwt_audience"],
+        value_hint = ValueHint::FilePath
+    )]
+    pub jwks: Option<PathBuf>,
+
+    /// Who signs the tokens: their claim iss
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_JWT_ISSUER",
+        value_name = "ISSUER",
+        requires = "jwks"
+    )]
+    pub jwt_issuer: Option<String>,
+
+    /// Whom the tokens are for: one of their claim aud
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_JWT_AUDIENCE",
+        value_name = "AUDIENCE",
+        requires = "jwks"
+    )]
+    pub jwt_audience: Option<String>,
+
+    /// The claim of the tokens that names the tenant
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_JWT_TENANT_CLAIM",
+        value_name = "CLAIM",
+        default_value = "tenant"
+    )]
+    pub jwt_tenant_claim: String,
+
     /// Accept clients without authentication also at an address that other machines can reach
     #[arg(help_heading = "Node options", long, env = "DUOLOGUE_INSECURE", value_parser = BoolishValueParser::new())]
     pub insecure: bool,

@@ -1,7 +1,9 @@
-//! Who a client is: by a token, or by the certificate of its connection, each of which belongs to a tenant. A node
-//! without a list of them serves one tenant without a name, and takes only requests that no page of a browser
+//! Who a client is: by a token, or by the certificate of its connection, each of which belongs to a tenant. A token is
+//! in the list of the node, or an identity provider has signed it (`jwt`). A node
+//! with neither serves one tenant without a name, and takes only requests that no page of a browser
 //! can make.
 
+use super::jwt::{JwtRules, Tokens, is_jwt};
 use crate::store::Namespace;
 use anyhow::{Context, Result, bail, ensure};
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -36,8 +38,10 @@ pub(super) struct Caller {
 /// Whom the node serves.
 #[derive(Debug)]
 pub(crate) struct Authority {
-    /// `None`: everybody who can connect.
+    /// Those in the file.
     accounts: Option<(PathBuf, Mutex<Arc<Accounts>>)>,
+    /// Those whom an identity provider knows. With neither: everybody who can connect.
+    signed: Option<Tokens>,
 }
 
 /// The tenants, by the hashes of their tokens and certificates.
@@ -45,28 +49,32 @@ pub(crate) struct Authority {
 struct Accounts(HashMap<Fingerprint, String>);
 
 impl Authority {
-    /// Serves those in the file, or all.
+    /// Serves those in the file, and those whose tokens keep to the rules; or all.
     ///
     /// # Errors
-    /// If the file can't be used.
-    pub(crate) fn new(file: Option<PathBuf>) -> Result<Self> {
+    /// If a file can't be used.
+    pub(crate) fn new(file: Option<PathBuf>, signed: Option<JwtRules>) -> Result<Self> {
         let accounts = file.map(|file| {
             let accounts = Accounts::read(&file)?;
             Ok::<_, anyhow::Error>((file, Mutex::new(Arc::new(accounts))))
         });
-        Ok(Self { accounts: accounts.transpose()? })
+        let signed = signed.map(Tokens::new);
+        Ok(Self { accounts: accounts.transpose()?, signed: signed.transpose()? })
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.accounts.is_none()
+        self.accounts.is_none() && self.signed.is_none()
     }
 
-    /// Reads the file again; the list stays as it was if it can't be used.
+    /// Reads the files again; what was read before of one that can't be used stays.
     pub(super) fn reload(&self) -> Result<()> {
-        let Some((file, accounts)) = &self.accounts else { return Ok(()) };
-        let read = Arc::new(Accounts::read(file)?);
-        *accounts.lock().unwrap_or_else(PoisonError::into_inner) = read;
-        Ok(())
+        let accounts = self.accounts.as_ref().map_or(Ok(()), |(file, accounts)| {
+            let read = Arc::new(Accounts::read(file)?);
+            *accounts.lock().unwrap_or_else(PoisonError::into_inner) = read;
+            Ok(())
+        });
+        let signed = self.signed.as_ref().map_or(Ok(()), Tokens::reload);
+        accounts.and(signed)
     }
 
     /// Who has sent a request, over a connection with this certificate.
@@ -79,34 +87,53 @@ impl Authority {
         uri: &Uri,
         certificate: Option<Fingerprint>,
     ) -> Result<Caller, &'static str> {
-        let Some((_, accounts)) = &self.accounts else {
+        if self.is_open() {
             check_origin(headers, uri)?;
             let is_node = headers.contains_key(TENANT_HEADER);
             return Ok(Caller { tenant: Namespace::default(), is_node });
-        };
-        let accounts = Arc::clone(&accounts.lock().unwrap_or_else(PoisonError::into_inner));
-        let token = match headers.get(header::AUTHORIZATION) {
-            None => None,
-            Some(value) => {
-                let words = value.to_str().ok().and_then(|text| text.split_once(' '));
-                let (_, token) = words
-                    .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-                    .ok_or("the authorization header must be: Bearer TOKEN")?;
-                Some(fingerprint(token.trim().as_bytes()))
-            }
-        };
-        let found = token.or(certificate).ok_or(
-            "this node serves tenants with a token alone; send the header authorization: Bearer TOKEN",
-        )?;
-        let tenant = accounts.0.get(&found).ok_or("the token or certificate is not known here")?;
+        }
+        let tenant = self.tenant(bearer(headers)?, certificate)?;
         if tenant != NODES {
-            return Ok(Caller { tenant: Namespace::of_tenant(tenant), is_node: false });
+            return Ok(Caller { tenant: Namespace::of_tenant(&tenant), is_node: false });
         }
         let acted_for = headers.get(TENANT_HEADER).and_then(|value| value.to_str().ok());
         let acted_for = acted_for.filter(|name| is_name(name));
         let acted_for = acted_for.ok_or("a node must name the tenant for which it acts")?;
         Ok(Caller { tenant: Namespace::of_tenant(acted_for), is_node: true })
     }
+}
+
+impl Authority {
+    /// The tenant of a token, or of a certificate if there is no token.
+    fn tenant(
+        &self,
+        token: Option<&str>,
+        certificate: Option<Fingerprint>,
+    ) -> Result<String, &'static str> {
+        let shown = token.map(|token| fingerprint(token.as_bytes())).or(certificate);
+        let shown = shown.ok_or(
+            "this node serves tenants with a token alone; send the header authorization: Bearer TOKEN",
+        )?;
+        let listed = self.accounts.as_ref().and_then(|(_, accounts)| {
+            let accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
+            accounts.0.get(&shown).cloned()
+        });
+        match (listed, &self.signed, token) {
+            (Some(tenant), _, _) => Ok(tenant),
+            (None, Some(signed), Some(token)) if is_jwt(token) => signed.tenant(token),
+            (None, _, _) => Err("the token or certificate is not known here"),
+        }
+    }
+}
+
+/// The token of a request, if it has one.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, &'static str> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let words = value.to_str().ok().and_then(|text| text.split_once(' '));
+    let (_, token) = words
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .ok_or("the authorization header must be: Bearer TOKEN")?;
+    Ok(Some(token.trim()))
 }
 
 /// The hash of a token, or of a certificate in DER.
@@ -156,7 +183,7 @@ impl Accounts {
     }
 }
 
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_allowed)
 }
@@ -191,7 +218,7 @@ mod tests {
 
     fn with(lines: &str) -> Authority {
         let accounts = Accounts::parse(lines).expect("accounts");
-        Authority { accounts: Some((PathBuf::new(), Mutex::new(Arc::new(accounts)))) }
+        Authority { accounts: Some((PathBuf::new(), Mutex::new(Arc::new(accounts)))), signed: None }
     }
 
     fn headers(of: &[(&'static str, &str)]) -> HeaderMap {
@@ -240,7 +267,7 @@ mod tests {
 
     #[test]
     fn pages_of_a_browser_can_not_use_an_open_node() {
-        let open = Authority { accounts: None };
+        let open = Authority { accounts: None, signed: None };
         let call = |of: &[(&'static str, &str)]| open.caller(&headers(of), &Uri::default(), None);
         for host in ["127.0.0.1:8642", "localhost:8642", "[::1]:8642", "localhost", "[::1]"] {
             assert!(call(&[("host", host)]).is_ok(), "{host}");

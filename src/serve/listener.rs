@@ -124,12 +124,12 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Ser
     finish(ExitCode::Ok, None)
 }
 
-/// Reads what may have been renewed: the tenants, and the certificates. What can't be read stays as it was.
+/// Reads what may have been renewed: the tenants, the keys of tokens, and the certificates. What can't be read stays as it was.
 fn reload(node: &Node) {
     let Services { authority, certificates, .. } = &node.services;
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
     match authority.reload().and(certificates) {
-        Ok(()) => tracing::info!("the tenants and certificates were read again"),
+        Ok(()) => tracing::info!("the tenants, keys and certificates were read again"),
         Err(error) => {
             tracing::error!("not all was read again, and the node goes on as before: {error:#}")
         }

@@ -204,8 +204,15 @@ pub(super) fn refusal(status: &Status) -> Refusal {
         | Code::OutOfRange
         | Code::Unimplemented
         | Code::Unavailable
-        | Code::DataLoss
-        | Code::Unauthenticated => RefusalKind::Unavailable,
+        | Code::DataLoss => RefusalKind::Unavailable,
+        Code::Unauthenticated => {
+            let why = format!(
+                "the node that holds the conversation does not know this one ({}): its --tenants must have the token of \
+                 --node-token-file for @nodes",
+                status.message()
+            );
+            return Refusal::new(RefusalKind::Failed, why);
+        }
     };
     Refusal::new(kind, status.message())
 }

@@ -67,6 +67,8 @@ mod serve_limits;
 #[cfg(feature = "serve")]
 mod serve_node;
 #[cfg(feature = "serve")]
+mod serve_signed;
+#[cfg(feature = "serve")]
 mod serve_tenants;
 #[cfg(feature = "serve")]
 mod serve_watched;

@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, ClientTlsConfig};
 use tonic::{Request, Status, Streaming};
 
 /// Drives all clients of the tests.
@@ -97,25 +97,7 @@ impl Node {
 
     /// Attaches a client that shows a token, if it has one.
     pub(crate) fn attach_with(&self, token: Option<&str>, attach: Attach) -> Result<Talk, Status> {
-        let (to, requests) = mpsc::channel(64);
-        let mut client = self.client();
-        let mut request = Request::new(ReceiverStream::new(requests));
-        if let Some(token) = token {
-            let value = format!("Bearer {token}").parse().expect("a value");
-            request.metadata_mut().insert("authorization", value);
-        }
-        let stream = wait(async move {
-            let first = ConverseRequest { message: Some(Message::Attach(attach)) };
-            to.send(first).await.expect("room");
-            let stream = client.converse(request).await?;
-            Ok::<_, Status>((stream.into_inner(), to))
-        });
-        stream.map(|(stream, to)| Talk {
-            to: Some(to),
-            stream,
-            frames: Vec::new(),
-            asked: Vec::new(),
-        })
+        attach_to(self.client(), token, attach)
     }
 
     pub(crate) fn info(&self) -> ServerInfoResponse {
@@ -124,6 +106,44 @@ impl Node {
             .expect("it answers")
             .into_inner()
     }
+}
+
+/// Attaches a client to a node with TLS; it shows a token, if it has one.
+pub(crate) fn attach_over(
+    node: &Node,
+    tls: ClientTlsConfig,
+    token: Option<&str>,
+    attach: Attach,
+) -> Result<Talk, Status> {
+    // Another test may have installed it.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let endpoint = Channel::from_shared(format!("https://{}", node.address)).expect("a URI");
+    let endpoint = endpoint.tls_config(tls).expect("a configuration");
+    let channel = {
+        let _inside = RUNTIME.enter();
+        endpoint.connect_lazy()
+    };
+    attach_to(FleetClient::new(channel), token, attach)
+}
+
+fn attach_to(
+    mut client: FleetClient<Channel>,
+    token: Option<&str>,
+    attach: Attach,
+) -> Result<Talk, Status> {
+    let (to, requests) = mpsc::channel(64);
+    let mut request = Request::new(ReceiverStream::new(requests));
+    if let Some(token) = token {
+        let value = format!("Bearer {token}").parse().expect("a value");
+        request.metadata_mut().insert("authorization", value);
+    }
+    let stream = wait(async move {
+        let first = ConverseRequest { message: Some(Message::Attach(attach)) };
+        to.send(first).await.expect("room");
+        let stream = client.converse(request).await?;
+        Ok::<_, Status>((stream.into_inner(), to))
+    });
+    stream.map(|(stream, to)| Talk { to: Some(to), stream, frames: Vec::new(), asked: Vec::new() })
 }
 
 /// A node whose conversations are answered by `provider`.

@@ -14,7 +14,12 @@ use tonic::{Code, Request};
 
 /// The line of a tenant with this token.
 pub(crate) fn line(tenant: &str, token: &str) -> String {
-    format!("{tenant} {}\n", HEXLOWER.encode(digest(&SHA256, token.as_bytes()).as_ref()))
+    format!("{tenant} {}\n", hash(token.as_bytes()))
+}
+
+/// The hash of a token or a certificate, as the file of tenants has it.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    HEXLOWER.encode(digest(&SHA256, bytes).as_ref())
 }
 
 /// The ids that a tenant's list has.

@@ -6,7 +6,9 @@ use super::{PromptRequest, stdin};
 use crate::cli::store::StoreArgs;
 use crate::cli::{Mode, ServeArgs, SessionArgs};
 use crate::host::{FilePolicy, HostSettings};
-use crate::serve::{Authority, Certificates, Limits, Opening, PeerRules, Services, Times};
+use crate::serve::{
+    Authority, Certificates, JwtRules, Limits, Opening, PeerRules, Services, Times,
+};
 use crate::session::LogRules;
 use crate::store::{OpenMode, StorePlace};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -40,11 +42,11 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
             args.idle_ms
         );
     }
-    let authority = Authority::new(args.tenants.clone())?;
+    let authority = Authority::new(args.tenants.clone(), signed(&args))?;
     ensure!(
         !authority.is_open() || args.insecure || args.listen.ip().is_loopback(),
         "--listen {} can be reached from other machines, and everybody there could use this node and its keys: name \
-         the tenants with --tenants, or say --insecure",
+         the tenants with --tenants or --jwks, or say --insecure",
         args.listen
     );
     let certificates = args.tls_cert.clone().zip(args.tls_key.clone());
@@ -76,6 +78,16 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
             tenant_bytes: args.tenant_bytes,
         },
         opener: Arc::new(move |opening| opened(session.clone(), opening)),
+    })
+}
+
+/// What tokens must say that an identity provider has signed, if such are taken.
+fn signed(args: &ServeArgs) -> Option<JwtRules> {
+    Some(JwtRules {
+        keys: args.jwks.clone()?,
+        issuer: args.jwt_issuer.clone()?,
+        audience: args.jwt_audience.clone()?,
+        tenant_claim: args.jwt_tenant_claim.clone(),
     })
 }
 
