@@ -18,7 +18,7 @@ install_python() {
         --only-binary :all: --requirement "$sources/python/requirements.txt"
 }
 
-# MCP servers in Python, the libraries of the providers and a client of ACP, each apart: they bring many packages.
+# MCP servers in Python, the libraries of the providers, a client of ACP and linters of manifests, each apart: they bring many packages.
 # install_apart NAME
 install_apart() {
     python3 -m venv "$clients/$1/python"
@@ -57,6 +57,8 @@ install_apart sdks &
 sdks=$!
 install_apart acp/python &
 acp=$!
+install_apart manifests &
+manifests=$!
 install_python
 npm_package node check_frames.mjs follow.mjs
 npm_package third_party
@@ -67,4 +69,5 @@ install_rust
 wait "$servers"
 wait "$sdks"
 wait "$acp"
+wait "$manifests"
 echo "install.sh: installed in $clients"

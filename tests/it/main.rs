@@ -57,6 +57,8 @@ mod acp_tools;
 
 // A node of a fleet, and its clients.
 #[cfg(feature = "serve")]
+mod manifests;
+#[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_fleet;

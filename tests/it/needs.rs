@@ -38,11 +38,12 @@ pub(crate) enum Program {
     AcpPython,
     AcpGo,
     AcpRust,
+    Manifests,
 }
 
 impl Program {
     /// How many there are.
-    const COUNT: usize = Self::AcpRust as usize + 1;
+    const COUNT: usize = Self::Manifests as usize + 1;
 
     /// What is to be installed.
     fn name(self) -> &'static str {
@@ -62,6 +63,7 @@ impl Program {
             Self::AcpPython => "python3 with the SDK of ACP (tests/clients/install.sh)",
             Self::AcpGo => "a program on the Go SDK of ACP (tests/clients/install.sh)",
             Self::AcpRust => "a program on the Rust crate of ACP (tests/clients/install.sh)",
+            Self::Manifests => "linters of manifests (tests/clients/install.sh)",
         }
     }
 
@@ -101,6 +103,7 @@ impl Program {
             }
             Self::AcpGo => installed("acp/go/scenarios").exists(),
             Self::AcpRust => installed("acp/rust/debug/scenarios").exists(),
+            Self::Manifests => installed("manifests/python/bin/kubernetes-validate").exists(),
         }
     }
 }
