@@ -166,14 +166,18 @@ fn announce(listener: &TcpListener, is_tls: bool, mut output: File) -> io::Resul
 async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
     let (health, checked) = health_reporter();
     health.set_service_status(SERVICE, ServingStatus::Serving).await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(|error| error.to_string())?;
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let reflected = reflection().build_v1().map_err(|error| error.to_string())?;
+    // Of the name that clients of some years ago, as ghz, ask for.
+    let reflected_alpha = reflection().build_v1alpha().map_err(|error| error.to_string())?;
     let fleet = FleetServer::new(Rpc { node: Arc::clone(node) })
         .max_decoding_message_size(node.services.request_bytes_max);
-    let routes = Routes::new(fleet).add_service(checked).add_service(reflection);
+    let routes = Routes::new(fleet).add_service(checked);
+    let routes = routes.add_service(reflected).add_service(reflected_alpha);
     let router = routes.into_axum_router().merge(http::router(node));
     let router = router.layer(middleware::from_fn_with_state(Arc::clone(node), authenticate));
     // Whoever watches a node has no token.

@@ -49,6 +49,28 @@ install_rust() {
         --target-dir "$clients/acp/rust"
 }
 
+# Clients of a node: programs that others wrote, and one with types that are generated here. The tools of the module
+# are these programs and the generators.
+install_fleet() {
+    # ghz needs an older grpc-go than the others.
+    for module in fleet fleet/ghz; do
+        GOBIN="$clients/fleet/bin" go install -C "$sources/$module" tool
+    done
+    mkdir -p "$clients/fleet/client"
+    for file in go.mod go.sum main.go; do cp "$sources/fleet/$file" "$clients/fleet/client/$file"; done
+    mappings= gen="duologue.test/fleet/gen;gen"
+    proto=$sources/../../proto
+    files=$(cd "$proto" && find . -name '*.proto' ! -path '*/store/*' | sed 's|^\./||')
+    for file in $files; do
+        mappings="$mappings --go_opt=M$file=$gen --go-grpc_opt=M$file=$gen"
+    done
+    # shellcheck disable=SC2086
+    PATH="$clients/fleet/bin:$PATH" "$clients/python/bin/python" -m grpc_tools.protoc -I "$proto" $files $mappings \
+        --go_out="$clients/fleet/client" --go_opt=module=duologue.test/fleet \
+        --go-grpc_out="$clients/fleet/client" --go-grpc_opt=module=duologue.test/fleet
+    go build -C "$clients/fleet/client" -o "$clients/fleet/bin/fleet" .
+}
+
 for tool in python3 node npm go cargo; do need "$tool"; done
 # Downloads take most of the time, so that these wait for theirs together with the rest.
 install_apart mcp &
@@ -65,6 +87,7 @@ npm_package third_party
 npm_package mcp
 npm_package acp/node agent.mjs scenarios.mjs
 install_go
+install_fleet
 install_rust
 wait "$servers"
 wait "$sdks"

@@ -61,6 +61,10 @@ mod manifests;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
+mod serve_browser;
+#[cfg(feature = "serve")]
+mod serve_clients;
+#[cfg(feature = "serve")]
 mod serve_fleet;
 #[cfg(feature = "serve")]
 mod serve_http;

@@ -23,7 +23,7 @@ use tonic::transport::{Channel, ClientTlsConfig};
 use tonic::{Request, Status, Streaming};
 
 /// Drives all clients of the tests.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(1).enable_all().build().expect("a runtime")
 });
