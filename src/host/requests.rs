@@ -6,7 +6,7 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::wire::{self, BadLine, Request, RequestFault};
-use crate::session::{Input, Session, panic_text};
+use crate::session::{Input, Session, SessionMode, panic_text};
 use crate::support::terminal::escape_control;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -124,14 +124,16 @@ impl Host {
     /// Handles an input that does not wait: those before it come first, unless the store is not open yet.
     pub(super) fn take_now(&mut self, input: Input) -> Effects {
         let waiting = std::mem::take(&mut self.waiting);
-        let inputs = if self.is_opening() {
+        let waiting: Vec<_> = if self.is_opening() {
             self.persist_gate.abandon();
-            vec![input]
+            let is_answered = self.supervisor.mode() == SessionMode::Conversation;
+            waiting.into_iter().filter(|_| is_answered).filter_map(unhandled).collect()
         } else {
-            waiting.into_iter().chain([input]).collect()
+            waiting.into()
         };
         let at = self.uptime();
-        let effects = inputs.into_iter().flat_map(|input| self.take(input, None).list);
+        let inputs = waiting.into_iter().chain([input]);
+        let effects = inputs.flat_map(|input| self.take(input, None).list);
         Effects { at, list: effects.collect() }
     }
 
@@ -148,4 +150,13 @@ impl Host {
         });
         self.take(Input::FilesRead(task, outcome), None)
     }
+}
+
+/// What is left of an input that waits for a store which is not opened any more: a request that was read has an answer.
+fn unhandled(input: Input) -> Option<Input> {
+    if let Input::Request(request) = input {
+        let fault = RequestFault::Unhandled;
+        return Some(Input::BadLine(BadLine { id: Some(request.id), fault }));
+    }
+    matches!(input, Input::BadLine(_)).then_some(input)
 }

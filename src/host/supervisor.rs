@@ -45,6 +45,11 @@ impl Supervisor {
         Self { session, id, mode, open: VecDeque::new(), has_ended: false }
     }
 
+    /// How long the process talks.
+    pub(super) fn mode(&self) -> SessionMode {
+        self.mode
+    }
+
     /// The session; `None` after a panic in it.
     pub(super) fn session(&self) -> Option<&Session> {
         self.session.as_deref()

@@ -5,6 +5,7 @@ mod valid_requests;
 use super::*;
 use crate::engine::echo::Echo;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::store::{Namespace, StorePlace};
 use crate::support::test_folder::TestFolder;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -28,6 +29,22 @@ fn has_event(effects: &Effects, name: &str) -> bool {
     })
 }
 
+/// The ends of requests among effects.
+fn ends(list: &[Effect]) -> Vec<(&str, &str)> {
+    let ends = list.iter().filter_map(|effect| match effect {
+        Effect::Frame(frame) => match &frame.frame {
+            Some(Body::Done(done)) => Some((frame.request_id.as_str(), done.status.as_str())),
+            Some(_) | None => None,
+        },
+        Effect::Usage(_)
+        | Effect::ToolImages(_)
+        | Effect::Warning(_)
+        | Effect::Exit(_)
+        | Effect::Abort(_) => None,
+    });
+    ends.collect()
+}
+
 /// The time of a reader is not that of the client's tool: the deadline of the call comes when there is
 /// room again.
 #[tokio::test(start_paused = true)]
@@ -44,6 +61,26 @@ async fn without_room_no_deadline_is_reached() {
     assert!(has_event(&late, "ChatToolResultReady"), "{late:?}");
 }
 
+/// The same while its store is being opened: nothing is done for it, and it has an answer.
+#[tokio::test]
+async fn a_signal_finds_requests_answered_that_wait_for_the_store() {
+    let folder = TestFolder::new();
+    let store = StoreSettings {
+        places: vec![StorePlace::Sqlite(folder.path("store"))],
+        mode: OpenMode::Either,
+        folder: String::new(),
+        lock_wait: Duration::ZERO,
+        namespace: Namespace::default(),
+    };
+    let settings = HostSettings { store: Some(store), ..HostSettings::new(Echo::default()) };
+    let (mut host, _) = Host::new(settings);
+    let mut list = host.line(br#"{"requestId":"r","submit":{"prompt":"hello"}}"#).list;
+    list.extend(host.line(br#"{"requestId":"bad","submit":"#).list);
+    assert!(list.is_empty(), "{list:?}");
+    list.extend(host.handle(Input::Interrupted(Signal::Terminate)).list);
+    assert_eq!(ends(&list), [("r", "failed"), ("", "failed"), ("", "stopped")]);
+}
+
 /// A request that waits for the files of the one before it was read: a signal does not lose it.
 #[tokio::test]
 async fn a_signal_finds_every_request_answered() {
@@ -58,17 +95,5 @@ async fn a_signal_finds_every_request_answered() {
     let mut list = host.line(attach.to_string().as_bytes()).list;
     list.extend(host.line(br#"{"requestId":"s","snapshot":{}}"#).list);
     list.extend(host.handle(Input::Interrupted(Signal::Terminate)).list);
-    let ends = list.iter().filter_map(|effect| match effect {
-        Effect::Frame(frame) => match &frame.frame {
-            Some(Body::Done(done)) => Some((frame.request_id.as_str(), done.status.as_str())),
-            Some(_) | None => None,
-        },
-        Effect::Usage(_)
-        | Effect::ToolImages(_)
-        | Effect::Warning(_)
-        | Effect::Exit(_)
-        | Effect::Abort(_) => None,
-    });
-    let ends: Vec<_> = ends.collect();
-    assert_eq!(ends, [("s", "ok"), ("r", "failed"), ("", "stopped")]);
+    assert_eq!(ends(&list), [("s", "ok"), ("r", "failed"), ("", "stopped")]);
 }

@@ -74,6 +74,8 @@ pub enum RequestFault {
     UnknownRequest,
     /// Its command is not valid.
     Command(CommandFault),
+    /// The process ends before it could be handled.
+    Unhandled,
     /// Reading the line failed because of a bug in this program.
     Internal {
         /// For a bug report.

@@ -118,6 +118,13 @@ impl RequestFault {
                 String::new(),
             ),
             Self::Command(fault) => command_error(fault),
+            Self::Unhandled => (
+                Code::ShuttingDown,
+                "the process ends before it could handle the request, so nothing was done; send it \
+                 to another process"
+                    .to_owned(),
+                String::new(),
+            ),
             Self::Internal { detail } => (
                 Code::Internal,
                 "reading the line met a defect of this program; the line was ignored and the \

@@ -218,6 +218,7 @@ fn a_refused_line_does_not_end_the_process() {
         RequestFault::TooLong { bytes_max: 1 },
         RequestFault::UnsupportedVersion(2),
         RequestFault::UnknownRequest,
+        RequestFault::Unhandled,
         RequestFault::Command(CommandFault::EmptyPrompt),
         RequestFault::Internal { detail: String::new() },
     ] {
