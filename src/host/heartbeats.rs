@@ -41,7 +41,9 @@ impl Host {
     /// When the next sign of life is due, if nothing is given before.
     pub(super) fn next_heartbeat(&self) -> Option<Uptime> {
         let session = self.supervisor.session()?;
-        let unstored = self.heartbeats.unstored_since.filter(|_| session.has_heartbeats());
+        // What waits and answers nobody, as the state of a tool server, is no run that is silent.
+        let is_awaited = session.has_heartbeats() && self.persist_gate.held_request().is_some();
+        let unstored = self.heartbeats.unstored_since.filter(|_| is_awaited);
         let began = session.heartbeats_from().or(unstored)?;
         Some(Uptime(self.heartbeats.last.max(began).0.saturating_add(session.heartbeat_ms())))
     }
@@ -51,7 +53,7 @@ impl Host {
         let at = self.uptime();
         self.heartbeats.last = at;
         let Heartbeats { ordinal, unstored_since, .. } = self.heartbeats;
-        let unstored = unstored_since.map(|since| (since, self.persist_gate.held_request()));
+        let unstored = unstored_since.zip(self.persist_gate.held_request());
         // Without an event before it, it would have no ordinal.
         let session = self.supervisor.session().filter(|_| ordinal != Ordinal::default());
         let frame = session.and_then(|it: &Session| it.heartbeat(at, ordinal, unstored));

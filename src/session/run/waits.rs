@@ -39,12 +39,12 @@ impl Session {
         &self,
         now: Uptime,
         last: Ordinal,
-        unstored: Option<(Uptime, Option<RequestId>)>,
+        unstored: Option<(Uptime, RequestId)>,
     ) -> Option<Frame> {
         let run = self.phase.active().map(|active| &active.run);
         let (Waits { what, since, tools }, request) = match unstored {
             Some((since, request)) => {
-                (Waits { what: WaitingFor::Store, since, tools: Vec::new() }, request)
+                (Waits { what: WaitingFor::Store, since, tools: Vec::new() }, Some(request))
             }
             None => (run?.waits(), run.map(|run| run.request.clone())),
         };
