@@ -37,5 +37,10 @@ pub mod stderr;
 pub mod secret;
 pub(crate) mod terminal;
 
+// Chance, worlds that follow from a number, and files, for tests.
+#[cfg(test)]
+pub(crate) mod dice;
+#[cfg(test)]
+pub(crate) mod plan;
 #[cfg(test)]
 pub(crate) mod test_folder;

@@ -12,6 +12,8 @@ mod inspect;
 mod lease;
 mod link;
 mod load;
+#[cfg(test)]
+mod model;
 mod passfile;
 mod payloads;
 mod pending;

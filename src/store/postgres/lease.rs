@@ -76,16 +76,7 @@ pub(super) async fn acquire(
         }
         Err(held) => return Err(held.locked()),
     };
-    Ok(LeasedSession {
-        session: session.to_owned(),
-        fence,
-        token: token.to_owned(),
-        is_there: false,
-        pending: Vec::new(),
-        written: 0,
-        synced: 0,
-        link: 0,
-    })
+    Ok(LeasedSession::new(session, fence, token))
 }
 
 /// The token of a new lease.
@@ -221,6 +212,20 @@ impl<'a> Leases<'a> {
 }
 
 impl LeasedSession {
+    /// The lease of a session of whose log nothing is known yet.
+    pub(super) fn new(session: &str, fence: i64, token: &str) -> Self {
+        Self {
+            session: session.to_owned(),
+            fence,
+            token: token.to_owned(),
+            is_there: false,
+            pending: Vec::new(),
+            written: 0,
+            synced: 0,
+            link: 0,
+        }
+    }
+
     /// Whether the lease is still ours, after a statement has failed.
     pub(super) async fn is_held(&self, link: &Link) -> Result<bool, PostgresError> {
         link.run("ROLLBACK").await?;

@@ -121,6 +121,34 @@ impl Pending {
         }
     }
 
+    /// A batch without anything in it, for a model of the server.
+    #[cfg(test)]
+    pub(super) fn empty(number: i64, head: Vec<u8>, is_synced: bool) -> Self {
+        Self {
+            number,
+            head,
+            is_synced,
+            bytes: 0,
+            commit: None,
+            session: String::new(),
+            folder: String::new(),
+            words: Vec::new(),
+            start: Vec::new(),
+            replaces_after: None,
+            rows: Rows::default(),
+            hashes: Vec::new(),
+            blobs: Payloads(Vec::new()),
+            last: 0,
+            turns: 0,
+            title: String::new(),
+            renamed: None,
+            dropped_turns: 0,
+            choices: None,
+            row_count: 0,
+            at_ms: 0,
+        }
+    }
+
     /// A transaction that is synced, and one that is not. What is not synced survives a crash of this process;
     /// what a crash of the server undoes of it is written again.
     pub(super) const SYNCED: &str = "SET LOCAL synchronous_commit = on";

@@ -46,7 +46,7 @@ impl Core {
         batch: &Batch,
         folder: &str,
     ) {
-        let number = leased.pending.last().map_or(leased.written, |it| it.number) + 1;
+        let number = leased.next_number();
         let mut pending = Pending::new(session, number, batch, folder);
         self.unsynced_bytes += pending.bytes;
         pending.is_synced |= self.unsynced_bytes > UNSYNCED_BYTES_MAX;
@@ -147,14 +147,7 @@ impl Core {
             self.synced = Synced { link: self.link_number, commit: self.commits };
             self.unsynced_bytes = 0;
         }
-        for leased in all.iter_mut() {
-            leased.written = leased.pending.last().map_or(leased.written, |it| it.number);
-            leased.is_there = true;
-            for pending in &mut leased.pending {
-                pending.commit.get_or_insert(self.commits);
-            }
-            leased.forget_synced(self.synced);
-        }
+        all.iter_mut().for_each(|leased| leased.committed(self.commits, self.synced));
     }
 }
 
@@ -179,30 +172,64 @@ async fn find_written(
     link.run("ROLLBACK").await?;
     let rows: HashMap<&str, _> = rows.iter().map(|row| (row.get(0), row)).collect();
     for leased in &mut unknown {
-        let (mut number, mut head): (i64, &[u8]) = (0, &[]);
         let row = rows.get(&*leased.session);
-        if let Some(row) = row
-            && row.get::<_, i64>(1) == leased.fence
-        {
-            (number, head) = (row.get(2), row.get(3));
-        }
-        let is_known = number == leased.synced
-            || leased.pending.iter().any(|it| it.number == number && it.head == head);
-        if !is_known {
+        let row = row.map(|row| Written { fence: row.get(1), batch: row.get(2), head: row.get(3) });
+        if !leased.found(row, (link_number, next_commit)) {
             return Err(PostgresError::Forgotten(link.place()));
-        }
-        (leased.written, leased.is_there, leased.link) = (number, row.is_some(), link_number);
-        // What is there is synced with a transaction to come; the rest is written again.
-        for pending in &mut leased.pending {
-            pending.commit = (pending.number <= number).then_some(next_commit);
         }
     }
     Ok(())
 }
 
+/// What the row of a session says of the batch that was written last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written<'a> {
+    pub(super) fence: i64,
+    pub(super) batch: i64,
+    /// The hash of the last row of the log.
+    pub(super) head: &'a [u8],
+}
+
 impl LeasedSession {
+    /// The number of the next batch.
+    pub(super) fn next_number(&self) -> i64 {
+        self.pending.last().map_or(self.written, |it| it.number) + 1
+    }
+
+    /// Notes what a new connection of number `link_number` has found, whose next transaction is `next_commit`. False
+    /// if the server has something else than was written under this lease.
+    pub(super) fn found(
+        &mut self,
+        row: Option<Written<'_>>,
+        (link_number, next_commit): (u64, u64),
+    ) -> bool {
+        let own = row.filter(|row| row.fence == self.fence);
+        let (number, head) = own.map_or((0, &[][..]), |row| (row.batch, row.head));
+        let is_known = number == self.synced
+            || self.pending.iter().any(|it| it.number == number && it.head == head);
+        if !is_known {
+            return false;
+        }
+        (self.written, self.is_there, self.link) = (number, row.is_some(), link_number);
+        // What is there is synced with a transaction to come; the rest is written again.
+        for pending in &mut self.pending {
+            pending.commit = (pending.number <= number).then_some(next_commit);
+        }
+        true
+    }
+
+    /// Notes that what was staged is written, by the transaction `commit`.
+    pub(super) fn committed(&mut self, commit: u64, synced: Synced) {
+        self.written = self.pending.last().map_or(self.written, |it| it.number);
+        self.is_there = true;
+        for pending in &mut self.pending {
+            pending.commit.get_or_insert(commit);
+        }
+        self.forget_synced(synced);
+    }
+
     /// The batches that are not written.
-    fn unwritten(&self) -> &[Pending] {
+    pub(super) fn unwritten(&self) -> &[Pending] {
         let first = self.pending.partition_point(|it| it.number <= self.written);
         &self.pending[first..]
     }
