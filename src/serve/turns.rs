@@ -226,7 +226,8 @@ mod tests {
         let alone = steps(1000, false);
         assert!(alone >= 99_000, "without turns each of them has as many steps: {alone}");
         let shared = steps(1000, true);
-        assert!(shared <= 102 * ROUND, "{shared}");
+        // Each step of the one takes a round to wait in its lane, and a round to go on.
+        assert!(shared <= 300 * ROUND, "{shared}");
     }
 
     #[test]
