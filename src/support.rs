@@ -5,6 +5,7 @@ pub mod fail_point;
 
 pub(crate) mod text;
 
+pub(crate) mod fair_queue;
 pub(crate) mod glob;
 pub(crate) mod hidden;
 pub(crate) mod histogram;

@@ -6,7 +6,7 @@
 //! to do. With one tenant nobody waits.
 
 use crate::store::Namespace;
-use std::collections::{HashMap, VecDeque};
+use crate::support::fair_queue::FairQueue;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,19 +21,11 @@ const ROUND: usize = 32;
 /// Who waits, and for whom there are turns at all.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    lanes: Mutex<Lanes>,
+    lanes: Mutex<FairQueue<Namespace, Arc<Ticket>>>,
     /// Notified when the first one waits.
     waits: Notify,
     /// Tenants with conversations in memory.
     tenants: AtomicUsize,
-}
-
-/// Those who wait, by tenant.
-#[derive(Debug, Default)]
-struct Lanes {
-    waiting: HashMap<Namespace, VecDeque<Arc<Ticket>>>,
-    /// The tenants who have some, the next one first.
-    order: VecDeque<Namespace>,
 }
 
 /// What a conversation waits with.
@@ -75,7 +67,7 @@ impl Turns {
             loop {
                 // Those who were woken before this come first, and wait in their lanes then.
                 yield_now().await;
-                let granted = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).round();
+                let granted = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).take(ROUND);
                 if granted.is_empty() {
                     break;
                 }
@@ -86,8 +78,7 @@ impl Turns {
 
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
-        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.waiting.values().map(VecDeque::len).sum()
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn wait(&self, tenant: &Namespace, ticket: Arc<Ticket>) {
@@ -96,35 +87,6 @@ impl Turns {
         if is_first {
             self.waits.notify_one();
         }
-    }
-}
-
-impl Lanes {
-    /// Has one wait; whether nobody else did.
-    fn push(&mut self, tenant: &Namespace, ticket: Arc<Ticket>) -> bool {
-        let is_first = self.order.is_empty();
-        let lane = self.waiting.entry(tenant.clone()).or_default();
-        if lane.is_empty() {
-            self.order.push_back(tenant.clone());
-        }
-        lane.push_back(ticket);
-        is_first
-    }
-
-    /// Those whose turn it is: one of each tenant after the other.
-    fn round(&mut self) -> Vec<Arc<Ticket>> {
-        let mut round = Vec::new();
-        while round.len() < ROUND
-            && let Some(tenant) = self.order.pop_front()
-        {
-            let Some(lane) = self.waiting.get_mut(&tenant) else { continue };
-            round.extend(lane.pop_front());
-            match lane.is_empty() {
-                true => drop(self.waiting.remove(&tenant)),
-                false => self.order.push_back(tenant),
-            }
-        }
-        round
     }
 }
 
@@ -228,21 +190,5 @@ mod tests {
         let shared = steps(1000, true);
         // Each step of the one takes a round to wait in its lane, and a round to go on.
         assert!(shared <= 300 * ROUND, "{shared}");
-    }
-
-    #[test]
-    fn the_lanes_are_served_in_turn() {
-        let mut lanes = Lanes::default();
-        let [a, b] = ["a", "b"].map(Namespace::of_tenant);
-        let tickets: Vec<Arc<Ticket>> = (0..4).map(|_| Arc::default()).collect();
-        assert!(lanes.push(&a, Arc::clone(&tickets[0])));
-        for (tenant, ticket) in [(&a, 1), (&a, 2), (&b, 3)] {
-            assert!(!lanes.push(tenant, Arc::clone(&tickets[ticket])));
-        }
-        let round = lanes.round();
-        let order =
-            round.iter().map(|it| tickets.iter().position(|ticket| Arc::ptr_eq(ticket, it)));
-        assert_eq!(order.map(|it| it.expect("a ticket")).collect::<Vec<_>>(), [0, 3, 1, 2]);
-        assert!(lanes.round().is_empty() && lanes.waiting.is_empty());
     }
 }

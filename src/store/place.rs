@@ -37,6 +37,12 @@ pub struct Namespace(Option<Arc<str>>);
 /// What the stored ids of tenants begin with.
 const OF_TENANTS: &str = "tenant:";
 
+/// The tenant of a stored session; empty if it belongs to none.
+pub(super) fn tenant_of(stored: &SessionId) -> &str {
+    let named = stored.as_str().strip_prefix(OF_TENANTS);
+    named.and_then(|rest| rest.split_once('/')).map_or("", |(tenant, _)| tenant)
+}
+
 impl Namespace {
     /// The sessions of the tenant of this name, which has no slash.
     pub fn of_tenant(name: &str) -> Self {

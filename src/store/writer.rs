@@ -1,17 +1,18 @@
 //! The thread that writes a database, for all conversations of this process that store in it: group commit. The
-//! batches that have come while it wrote are written in one transaction. A session that can't be written fails
-//! alone, and is not written again.
+//! batches that have come while it wrote are written in one transaction, those of several tenants in turn. A session
+//! that can't be written fails alone, and is not written again.
 
 use super::batch::{Batch, Tail};
 use super::counts::COUNTS;
 use super::database::{Database, Progress, Reply, SessionNumber};
 use super::error::StoreError;
-use super::place::StorePlace;
+use super::place::{StorePlace, tenant_of};
 use super::postgres::OwnProcess;
 use super::{Claim, Condition, Item, Store};
 use crate::conversation::log::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
+use crate::support::fair_queue::FairQueue;
 use std::collections::HashMap;
 use std::iter::once;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,6 +68,34 @@ pub(super) struct Attached {
     pub(super) is_failed: bool,
 }
 
+/// Commands that have come and are not carried out yet, by the tenant of their session.
+#[derive(Default)]
+struct Backlog {
+    commands: FairQueue<Arc<str>, Command>,
+    tenants: HashMap<SessionNumber, Arc<str>>,
+}
+
+impl Backlog {
+    fn push(&mut self, command: Command) {
+        let tenant = match &command {
+            Command::Prepare { .. } => None,
+            Command::Attach { number, session } => {
+                let tenant: Arc<str> = tenant_of(&session.session).into();
+                self.tenants.insert(*number, Arc::clone(&tenant));
+                Some(tenant)
+            }
+            Command::Write { number, .. } => self.tenants.get(number).cloned(),
+            Command::Detach { number, .. } => self.tenants.remove(number),
+        };
+        self.commands.push(&tenant.unwrap_or_default(), command);
+    }
+
+    /// The next commands: those of one session stay in their order.
+    fn take(&mut self) -> Vec<Command> {
+        self.commands.take(COMMANDS_AT_ONCE_MAX)
+    }
+}
+
 /// A batch that is to be written.
 struct Job {
     number: SessionNumber,
@@ -97,21 +126,28 @@ impl Writer {
 
     /// Carries out commands until nobody can give any more; then closes the database.
     pub(super) fn serve(mut self, to_do: &Receiver<Command>) {
-        let mut is_tidy = true;
+        let (mut is_tidy, mut backlog) = (true, Backlog::default());
         loop {
-            let wait = if is_tidy { Duration::MAX } else { IDLE_MIN };
+            let wait = match (backlog.commands.is_empty(), is_tidy) {
+                (false, _) => Duration::ZERO,
+                (true, false) => IDLE_MIN,
+                (true, true) => Duration::MAX,
+            };
             match to_do.recv_timeout(wait) {
-                Ok(first) => {
-                    let more = to_do.try_iter().take(COMMANDS_AT_ONCE_MAX - 1);
-                    self.perform(once(first).chain(more));
-                    self.progress.step();
-                    is_tidy = false;
-                }
+                Ok(first) => once(first).chain(to_do.try_iter()).for_each(|it| backlog.push(it)),
+                // What has come is carried out before the end.
+                Err(_) if !backlog.commands.is_empty() => {}
                 Err(RecvTimeoutError::Timeout) => {
                     self.store.iter_mut().for_each(Store::tidy);
                     is_tidy = true;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let commands = backlog.take();
+            if !commands.is_empty() {
+                self.perform(commands.into_iter());
+                self.progress.step();
+                is_tidy = false;
             }
         }
         if let Some(mut store) = self.store {
@@ -284,5 +320,38 @@ impl Writer {
             false => written.next().unwrap_or(Err(StoreError::Defect)),
         };
         jobs.iter().map(result).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_tenant_with_many_sessions_leaves_room_for_another_one() {
+        let mut backlog = Backlog::default();
+        let write = |number: SessionNumber| {
+            let (reply, _) = oneshot::channel();
+            Command::Write { number, records: Vec::new(), other: None, reply }
+        };
+        let attach = |backlog: &mut Backlog, number, session: &str| {
+            backlog
+                .tenants
+                .insert(number, tenant_of(&SessionId::new(session).expect("an id")).into());
+        };
+        let many: Vec<_> = (0..1000).map(|_| SessionNumber::new()).collect();
+        for (at, number) in many.iter().enumerate() {
+            attach(&mut backlog, *number, &format!("tenant:many/{at}"));
+            backlog.push(write(*number));
+        }
+        let one = SessionNumber::new();
+        attach(&mut backlog, one, "tenant:one/s");
+        backlog.push(write(one));
+        let is_of_one =
+            |it: &Command| matches!(it, Command::Write { number, .. } if *number == one);
+        let first = backlog.take();
+        assert_eq!(first.len(), COMMANDS_AT_ONCE_MAX);
+        assert_eq!(first.iter().position(is_of_one), Some(1), "it waits for one of the others");
     }
 }
