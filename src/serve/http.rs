@@ -33,12 +33,16 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The type of a stream of JSON Lines.
 const LINES: &str = "application/x-ndjson";
 
 /// The type of server-sent events.
 const EVENTS: &str = "text/event-stream";
+
+/// How long the first frame is waited for, on which the status of the answer depends.
+const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
 
 /// The path of the metrics.
 pub(super) const METRICS: &str = "/metrics";
@@ -140,7 +144,8 @@ async fn requests(
         }
         asker.close().await;
     });
-    let first = frames.next().await;
+    // A refusal comes at once; a request that waits for its turn is answered before it has its turn.
+    let first = timeout(FIRST_FRAME_MAX, frames.next()).await.ok().flatten();
     let is_refused = is_one && matches!(&first, Some(Ok(frame)) if is_beyond_limit(frame));
     let response = form.response(first, frames);
     Ok(match is_refused {
