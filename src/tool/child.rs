@@ -18,6 +18,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 /// Variables that every server gets. No key of a provider is among them, and no proxy, whose URL
 /// may hold a password.
@@ -117,7 +118,7 @@ impl Child {
             secrets: program.env.values().flat_map(Protected::secrets).collect(),
             last: Arc::clone(&last_lines),
         };
-        let log = tokio::spawn(lines.read(stderr));
+        let log = tokio::spawn(lines.read(stderr).in_current_span());
         let server = program.server.clone();
         Ok((Self { process, group, guard, log, last_lines, server }, Pipes { input, output }))
     }
