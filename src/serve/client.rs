@@ -5,11 +5,10 @@ use super::frame_log::{FrameLog, Position};
 use super::refusal::Refusal;
 use super::requests::Requests;
 use super::stream::Link;
-use super::visible::visible;
+use super::visible::{hello_for, visible};
 use crate::protocol::command::Extension;
 use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
-use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Done, Frame};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -388,18 +387,4 @@ impl Client {
     pub(super) fn end_with(&self, outcome: Result<(), Refusal>) {
         self.link.end(outcome);
     }
-}
-
-/// `hello`, with the extensions of the client.
-fn hello_for(hello: &Frame, extensions: &BTreeSet<Extension>) -> Frame {
-    let mut hello = hello.clone();
-    if let Some(Body::Hello(HelloFrame { capabilities, .. })) = &mut hello.frame {
-        for extension in extensions {
-            let word = extension.as_str();
-            if !capabilities.iter().any(|it| it == word) {
-                capabilities.push(word.to_owned());
-            }
-        }
-    }
-    hello
 }

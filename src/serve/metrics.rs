@@ -1,7 +1,7 @@
 //! What a node counts, in the text format of Prometheus
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). Nothing in it is of one conversation or tenant.
 
-use super::calls::{ProviderCalls, TOKENS};
+use super::calls::{ProviderCalls, TOKENS, ToolCalls};
 use super::node::Node;
 use crate::store::COUNTS;
 use crate::support::histogram::Histogram;
@@ -148,76 +148,63 @@ fn of_store(text: &mut Text) {
     text.histogram(name, "", &COUNTS.times);
 }
 
-fn of_calls(node: &Node, text: &mut Text) {
-    let calls = &node.counts.calls;
-    let providers: Vec<_> = calls.providers().into_iter().collect();
-    let providers: Vec<(String, _)> = providers
-        .into_iter()
-        .map(|(it, calls)| (format!("engine={:?},provider={:?}", it.engine, it.host), calls))
-        .collect();
-    let mut each =
-        |name: &str, about: &str, kind, show: &dyn Fn(&mut Text, &str, &ProviderCalls)| {
-            text.begin(name, about, kind);
-            providers.iter().for_each(|(labels, calls)| show(text, labels, calls));
-        };
-    each(
-        "provider_calls_total",
-        "Provider calls that have ended.",
-        Kind::Counter,
-        &|text, labels, calls| {
-            let ends = [
-                ("finished", &calls.finished),
-                ("failed", &calls.failed),
-                ("cancelled", &calls.cancelled),
-            ];
-            for (end, count) in ends {
-                text.value("provider_calls_total", &format!("{labels},end=\"{end}\""), now(count));
-            }
-        },
-    );
-    let name = "provider_first_delta_seconds";
-    each(
-        name,
+/// A metric of each provider: its name, what it is, and how the calls of one are shown.
+type OfProvider = (&'static str, &'static str, Kind, fn(&mut Text, (&str, &str), &ProviderCalls));
+
+const OF_PROVIDERS: [OfProvider; 5] = [
+    ("provider_calls_total", "Provider calls that have ended.", Kind::Counter, ends),
+    (
+        "provider_first_delta_seconds",
         "From the beginning of a call to its first delta.",
         Kind::Histogram,
-        &|text, labels, calls| {
-            text.histogram(name, labels, &calls.first_delta);
-        },
-    );
-    let name = "provider_call_seconds";
-    each(
-        name,
+        |text, (name, labels), calls| text.histogram(name, labels, &calls.first_delta),
+    ),
+    (
+        "provider_call_seconds",
         "How long calls took that were not cancelled.",
         Kind::Histogram,
-        &|text, labels, calls| {
-            text.histogram(name, labels, &calls.whole);
-        },
-    );
-    each(
-        "tokens_total",
-        "Tokens as providers count them.",
-        Kind::Counter,
-        &|text, labels, calls| {
-            for (kind, count) in TOKENS.iter().zip(&calls.tokens) {
-                text.value("tokens_total", &format!("{labels},kind=\"{kind}\""), now(count));
-            }
-        },
-    );
-    each(
-        "cost_total",
-        "What calls have cost, where prices are known.",
-        Kind::Counter,
-        &|text, labels, calls| {
-            for (currency, cost) in
-                calls.costs.lock().unwrap_or_else(PoisonError::into_inner).iter()
-            {
-                text.value("cost_total", &format!("{labels},currency={currency:?}"), cost);
-            }
-        },
-    );
-    text.begin("tool_calls_total", "Calls of tools of servers that have ended.", Kind::Counter);
-    text.value("tool_calls_total", "end=\"succeeded\"", now(&calls.tools.succeeded));
-    text.value("tool_calls_total", "end=\"failed\"", now(&calls.tools.failed));
-    text.begin("tool_call_seconds", "How long they took.", Kind::Histogram);
-    text.histogram("tool_call_seconds", "", &calls.tools.times);
+        |text, (name, labels), calls| text.histogram(name, labels, &calls.whole),
+    ),
+    ("tokens_total", "Tokens as providers count them.", Kind::Counter, tokens),
+    ("cost_total", "What calls have cost, where prices are known.", Kind::Counter, costs),
+];
+
+fn ends(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
+    let ends =
+        [("finished", &calls.finished), ("failed", &calls.failed), ("cancelled", &calls.cancelled)];
+    for (end, count) in ends {
+        text.value(name, &format!("{labels},end=\"{end}\""), now(count));
+    }
+}
+
+fn tokens(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
+    for (kind, count) in TOKENS.iter().zip(&calls.tokens) {
+        text.value(name, &format!("{labels},kind=\"{kind}\""), now(count));
+    }
+}
+
+fn costs(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
+    for (currency, cost) in calls.costs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        text.value(name, &format!("{labels},currency={currency:?}"), cost);
+    }
+}
+
+fn of_calls(node: &Node, text: &mut Text) {
+    let calls = &node.counts.calls;
+    let providers = calls.providers();
+    for (name, about, kind, show) in OF_PROVIDERS {
+        text.begin(name, about, kind);
+        for (provider, calls) in &providers {
+            let labels = format!("engine={:?},provider={:?}", provider.engine, provider.host);
+            show(text, (name, &labels), calls);
+        }
+    }
+    let ToolCalls { succeeded, failed, times } = &calls.tools;
+    let name = "tool_calls_total";
+    text.begin(name, "Calls of tools of servers that have ended.", Kind::Counter);
+    text.value(name, "end=\"succeeded\"", now(succeeded));
+    text.value(name, "end=\"failed\"", now(failed));
+    let name = "tool_call_seconds";
+    text.begin(name, "How long they took.", Kind::Histogram);
+    text.histogram(name, "", times);
 }

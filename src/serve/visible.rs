@@ -4,6 +4,7 @@
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Edit, Extension};
 use crate::protocol::constants::extension_of;
+use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use std::borrow::Cow;
@@ -39,6 +40,20 @@ pub(super) fn visible<'a>(
         }
         Body::Hello(_) | Body::Error(_) | Body::Done(_) => Some(Cow::Borrowed(frame)),
     }
+}
+
+/// `hello`, with the extensions of the client.
+pub(super) fn hello_for(hello: &Frame, extensions: &BTreeSet<Extension>) -> Frame {
+    let mut hello = hello.clone();
+    if let Some(Body::Hello(HelloFrame { capabilities, .. })) = &mut hello.frame {
+        for extension in extensions {
+            let word = extension.as_str();
+            if !capabilities.iter().any(|it| it == word) {
+                capabilities.push(word.to_owned());
+            }
+        }
+    }
+    hello
 }
 
 /// The extensions that a command belongs to: who uses a member of one has asked for it.
