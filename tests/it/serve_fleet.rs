@@ -5,6 +5,7 @@ use crate::postgres_server::{Database, PASSWORD, PostgresServer};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::serve_node::{LISTEN, Node, Talk, attach, wait};
+use crate::serve_watched::metrics;
 use crate::server::{KEY, Launch};
 use duologue::protocol::proto::fleet::{Attach, DeleteRequest, GetRequest};
 use rustix::process::Signal;
@@ -94,6 +95,7 @@ fn the_conversation_of_a_node_that_dies_goes_on_at_another_one() {
     assert_eq!(snapshot.messages()[1].1, "a part", "nothing that was shown is lost");
     let at: u64 = snapshot.text("/snapshot/snapshotOrdinal").parse().expect("a number");
     assert!(at > shown, "the end of the run that was cut off is an event");
+    assert_eq!(metrics(&other)["duologue_lease_takeovers_total"], 1.0);
     // The request is known to have run.
     talk.send(submit("r", "hello"));
     assert_eq!(talk.wait_done("r"), "stopped");
