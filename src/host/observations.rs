@@ -131,6 +131,7 @@ fn begins_answer(event: &EngineEvent) -> bool {
         EngineEvent::CallStarted
         | EngineEvent::ResponseStarted
         | EngineEvent::Usage(_)
+        | EngineEvent::ContextTokens(_)
         | EngineEvent::RetryScheduled(_)
         | EngineEvent::RetryStarted(_)
         | EngineEvent::CallFinished { .. } => false,
