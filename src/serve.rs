@@ -7,7 +7,8 @@
 //! `requests`, `visible` and `rate` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
 //! them; `listener` accepts connections and ends the node. `tenants` is what each tenant has and may have, `rate` how
 //! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth`, `jwt` and
-//! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` shows what `counts` and `calls` have.
+//! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` shows what `counts` and `calls` have; `traces` are for
+//! OpenTelemetry.
 
 mod attached;
 mod auth;
@@ -31,6 +32,7 @@ mod stored;
 mod stream;
 mod tenants;
 mod tls;
+mod traces;
 mod turns;
 mod visible;
 

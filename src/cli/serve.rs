@@ -171,6 +171,16 @@ pub struct ServeArgs {
     #[arg(help_heading = "Node options", long, env = "DUOLOGUE_NODE_CA", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub node_ca: Option<PathBuf>,
 
+    /// Send traces to the OpenTelemetry collector at this address, by OTLP over HTTP: runs, their provider calls and
+    /// their calls of tools, without what is said
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        value_name = "URL"
+    )]
+    pub otlp_endpoint: Option<String>,
+
     /// Most runs at once
     #[arg(
         help_heading = "Node options",

@@ -14,6 +14,7 @@ use super::refusal::{Refusal, RefusalKind};
 use super::requests::Requests;
 use super::services::Times;
 use super::tenants::{Held, RETRY_AFTER, Tenant};
+use super::traces::Spans;
 use crate::host::{Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Enable, Page};
 use crate::protocol::id::SessionId;
@@ -70,6 +71,8 @@ pub(super) struct Opened {
     pub(super) tenant: Arc<Tenant>,
     pub(super) times: Times,
     pub(super) counts: Arc<Counts>,
+    /// Its traces, if there are to be some.
+    pub(super) spans: Option<Spans>,
 }
 
 /// Why it ends.
@@ -114,6 +117,7 @@ pub(super) struct Conversation {
     has_begun: bool,
     counted: Counted,
     open_calls: OpenCalls,
+    spans: Option<Spans>,
     /// The span of the log lines of the run that goes on, and its request.
     span: Span,
     spanned: String,
@@ -130,7 +134,7 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, settings, mail, room, runs, tenant, times, counts } = opened;
+        let Opened { session, settings, mail, room, runs, tenant, times, counts, spans } = opened;
         let (mut host, greeting) = Host::new(settings);
         host.observe();
         let hello = greeting.into_iter().next().unwrap_or_default();
@@ -156,6 +160,7 @@ impl Conversation {
             has_begun: false,
             counted: Counted::default(),
             open_calls: OpenCalls::default(),
+            spans,
             span: Span::none(),
             spanned: String::new(),
             runs_begun: 0,

@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use super::rpc::{self, Rpc};
 use super::services::Services;
 use super::tls::Certificates;
+use super::traces::Traces;
 use crate::protocol::proto::fleet::DESCRIPTORS;
 use crate::protocol::proto::fleet::fleet_server::FleetServer;
 use crate::session::{ExitCode, Signal};
@@ -32,6 +33,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tonic::Status;
@@ -63,24 +65,43 @@ const SERVICE: &str = "duologue.fleet.v1.Fleet";
 /// What the paths of health checks begin with.
 const HEALTH_CHECKS: &str = "/grpc.health.v1.Health/";
 
+/// Why a node does not begin.
+type NotBegun = (ExitCode, String);
+
 /// Serves clients until a signal ends the process.
-pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Services) -> Finish {
-    let address = services.listen;
-    let finish = |code: ExitCode, complaint| Finish { status: code.number(), complaint };
-    let listener = match TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        Err(error) => {
-            let why = format!(
-                "--listen: {address} can't be listened on: {error}; name another address, or end what uses it"
-            );
-            return finish(ExitCode::Usage, Some(why));
+pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, services: Services) -> Finish {
+    match begin(stdio, services).await {
+        Ok(begun) => {
+            serve_until(begun, signals).await;
+            Finish { status: ExitCode::Ok.number(), complaint: None }
         }
-    };
-    let is_tls = services.certificates.is_some();
-    let address = match announce(&listener, is_tls, stdio.output) {
-        Ok(address) => address,
-        Err(error) => return finish(ExitCode::Internal, Some(error.to_string())),
-    };
+        Err((code, why)) => Finish { status: code.number(), complaint: Some(why) },
+    }
+}
+
+/// A node that listens, and the state of its health.
+struct Begun {
+    node: Arc<Node>,
+    listener: TcpListener,
+    health: HealthReporter,
+    router: Router,
+}
+
+/// Listens, and says where.
+async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> {
+    let traces = services.collector.as_ref().map(Traces::new).transpose().map_err(|error| {
+        (ExitCode::Usage, format!("--otlp-endpoint: traces can't be sent there: {error:#}"))
+    })?;
+    let address = services.listen;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let why = format!(
+            "--listen: {address} can't be listened on: {error}; name another address, or end what uses it"
+        );
+        (ExitCode::Usage, why)
+    })?;
+    let internal = |why: String| (ExitCode::Internal, why);
+    let address = announce(&listener, services.certificates.is_some(), stdio.output);
+    let address = address.map_err(|error| internal(error.to_string()))?;
     if let Some(own) = &mut services.peers.own {
         // The port that the system has chosen.
         if let Some(host) = own.strip_suffix(":0") {
@@ -88,14 +109,16 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Ser
         }
         advertise(own.clone());
     }
-    let node = Node::new(services);
+    let node = Node::new(services, traces);
+    let (health, router) = router(&node).await.map_err(internal)?;
+    Ok(Begun { node, listener, health, router })
+}
+
+/// Serves clients until a signal comes, and then ends the node.
+async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &mut Signals) {
     let pauses = tokio::spawn(watch_pauses(Arc::clone(&node)));
     let turns = Arc::clone(&node.turns);
     let turns = tokio::spawn(async move { turns.give().await });
-    let (health, router) = match router(&node).await {
-        Ok(made) => made,
-        Err(why) => return finish(ExitCode::Internal, Some(why)),
-    };
     let (ending, is_ending) = watch::channel(false);
     let (open, mut closed) = mpsc::channel::<Infallible>(1);
     let connections = Connections { node: Arc::clone(&node), is_ending, _open: open };
@@ -121,7 +144,8 @@ pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, mut services: Ser
     }
     pauses.abort();
     turns.abort();
-    finish(ExitCode::Ok, None)
+    // It blocks, and sends with this runtime.
+    spawn_blocking(move || node.traces.iter().for_each(Traces::finish)).await.ok();
 }
 
 /// Reads what may have been renewed: the tenants, the keys of tokens, and the certificates. What can't be read stays as it was.

@@ -1,30 +1,31 @@
 //! The conversations that are open in this process, and how clients come to them: to one that is in memory, to one
-//! that is opened for them, or to one that another node of the fleet holds.
+//! that is opened for them (`holding`), or to one that another node of the fleet holds.
+
+mod holding;
 
 use super::attached::{Attached, Source, To};
 use super::auth::Caller;
 use super::client::{Attach, ClientId, OPEN_MAX, Past};
-use super::conversation::{Conversation, Mail, Opened};
+use super::conversation::Mail;
 use super::counts::Counts;
 use super::peers::Peers;
 use super::refusal::{Refusal, RefusalKind};
-use super::services::{Opening, Services};
+use super::services::Services;
 use super::stream::Frames;
 use super::tenants::{RETRY_AFTER, Tenant, Tenants};
+use super::traces::Traces;
 use super::turns::Turns;
-use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId};
 use crate::store::{Namespace, OpenMode};
-use crate::support::threads;
 use futures_util::StreamExt;
+use holding::{Holding, hold};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
-use tracing::Instrument;
 use uuid::Uuid;
 
 /// Messages that wait for a conversation.
@@ -44,6 +45,7 @@ pub(super) struct Node {
     pub(super) peers: Peers,
     pub(super) tenants: Tenants,
     pub(super) turns: Arc<Turns>,
+    pub(super) traces: Option<Traces>,
     held: Mutex<HashMap<Key, Held>>,
     /// Runs that the node may still begin.
     runs: Arc<Semaphore>,
@@ -80,13 +82,24 @@ pub(super) struct Wanted {
 }
 
 impl Node {
-    pub(super) fn new(services: Services) -> Arc<Self> {
+    pub(super) fn new(services: Services, traces: Option<Traces>) -> Arc<Self> {
         let (counts, turns, held, is_draining, ended): (Arc<Counts>, _, _, _, _) =
             Default::default();
         let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
         let peers = Peers::new(services.peers.clone());
         let runs = Arc::new(Semaphore::new(services.limits.runs));
-        Arc::new(Self { services, counts, peers, tenants, turns, held, runs, is_draining, ended })
+        Arc::new(Self {
+            services,
+            counts,
+            peers,
+            tenants,
+            turns,
+            traces,
+            held,
+            runs,
+            is_draining,
+            ended,
+        })
     }
 
     /// Attaches a client to a conversation, which is opened if it is not in memory, here or at another node.
@@ -339,65 +352,4 @@ impl Node {
             held.ended.changed().await.ok();
         }
     }
-}
-
-/// A conversation that is held; not any more once this is dropped, also by a panic.
-struct Holding {
-    node: Arc<Node>,
-    tenant: Arc<Tenant>,
-    key: Key,
-    _ending: watch::Sender<()>,
-}
-
-impl Drop for Holding {
-    fn drop(&mut self) {
-        let mut all = self.node.lock();
-        all.remove(&self.key);
-        if self.tenant.end() {
-            self.node.turns.tenant(false);
-        }
-        drop(all);
-        self.node.ended.notify_waiters();
-    }
-}
-
-/// Opens a conversation, and holds it to its end.
-async fn hold(holding: Holding, mode: OpenMode, mut mail: mpsc::Receiver<Mail>, room: Arc<Notify>) {
-    let Key { namespace, session } = holding.key.clone();
-    let opening = Opening { namespace, session: session.clone(), mode };
-    match settings(&holding.node, opening).await {
-        Ok(settings) => {
-            let node = &holding.node;
-            let (times, counts) = (node.services.times, Arc::clone(&node.counts));
-            let tenant = Arc::clone(&holding.tenant);
-            let runs = [Arc::clone(&node.runs), Arc::clone(&tenant.runs)];
-            let opened = Opened { session, settings, mail, room, runs, tenant, times, counts };
-            let (id, tenant) = (holding.key.session.as_str(), holding.key.namespace.tenant());
-            // Each line of the log that concerns the conversation names it.
-            let span = tracing::error_span!("conversation", session = id, tenant);
-            Box::pin(Conversation::new(opened).hold()).instrument(span).await;
-        }
-        Err(refusal) => {
-            mail.close();
-            while let Ok(mail) = mail.try_recv() {
-                if let Mail::Attach(attach) = mail {
-                    attach.link.end(Err(refusal.clone()));
-                }
-            }
-        }
-    }
-    drop(holding);
-}
-
-/// Makes the settings of a conversation in a thread, which may wait for a slow disk.
-async fn settings(node: &Node, opening: Opening) -> Result<HostSettings, Refusal> {
-    let (opener, (to, made)) = (Arc::clone(&node.services.opener), oneshot::channel());
-    let work = move || drop(to.send(opener(opening)));
-    let failed = |why: String| Refusal::new(RefusalKind::Failed, why);
-    threads::spawn("serve-open", work).map_err(|error| failed(error.to_string()))?;
-    let defect = || {
-        Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
-    };
-    let settings = made.await.map_err(|_| defect())?;
-    settings.map_err(|error| failed(format!("the conversation can't be opened: {error:#}")))
 }

@@ -10,6 +10,7 @@ use crate::store::{Library, OpenMode, StorePlace};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// Makes the settings of a conversation. May read files and stores.
 pub(crate) type Opener = Arc<dyn Fn(Opening) -> anyhow::Result<HostSettings> + Send + Sync>;
@@ -30,6 +31,8 @@ pub(crate) struct Services {
     /// `None`: without TLS.
     pub(crate) certificates: Option<Certificates>,
     pub(crate) peers: PeerRules,
+    /// Where traces are sent to, if they are.
+    pub(crate) collector: Option<Url>,
 }
 
 /// How much a node, and each tenant of it, may hold.

@@ -77,6 +77,8 @@ mod serve_signed;
 #[cfg(feature = "serve")]
 mod serve_tenants;
 #[cfg(feature = "serve")]
+mod serve_traces;
+#[cfg(feature = "serve")]
 mod serve_watched;
 
 // Runs, requests and their ends, one process long.

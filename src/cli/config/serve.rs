@@ -53,7 +53,14 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
     let certificates = certificates
         .map(|(chain, key)| Certificates::new(chain, key, args.client_ca.clone()))
         .transpose()?;
+    let collector = args.otlp_endpoint.as_ref().map(|address| {
+        let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        url.with_context(|| {
+            format!("--otlp-endpoint {address} is no address; write http://HOST:4318")
+        })
+    });
     Ok(Services {
+        collector: collector.transpose()?,
         listen: args.listen,
         peers: peers(&args, &authority, &places)?,
         library,

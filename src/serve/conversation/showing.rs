@@ -34,6 +34,9 @@ impl Conversation {
         }
         for observation in self.host.take_observed() {
             self.counts.calls.note(&mut self.open_calls, &observation);
+            if let Some(spans) = &mut self.spans {
+                spans.note(&observation);
+            }
         }
         self.open();
     }
@@ -60,11 +63,14 @@ impl Conversation {
         }
     }
 
-    /// Has log lines name the run that goes on.
+    /// Has log lines and traces name the run that goes on.
     fn trace(&mut self, frame: &Frame) {
         match &frame.frame {
             Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => self.enter(&frame.request_id),
-            Some(Body::Done(_)) if frame.request_id == self.spanned => {
+            Some(Body::Done(done)) if frame.request_id == self.spanned => {
+                if let Some(spans) = &mut self.spans {
+                    spans.end(&done.status);
+                }
                 (self.span, self.spanned) = (Span::none(), String::new());
             }
             Some(
@@ -84,6 +90,9 @@ impl Conversation {
         if self.spanned != request {
             self.span = tracing::error_span!("run", request);
             request.clone_into(&mut self.spanned);
+            if let Some(spans) = &mut self.spans {
+                spans.begin(request);
+            }
         }
     }
 

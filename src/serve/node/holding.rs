@@ -1,0 +1,84 @@
+//! A conversation that a node holds, from its opening to its end.
+
+use super::{Key, Node};
+use crate::host::HostSettings;
+use crate::serve::conversation::{Conversation, Mail, Opened};
+use crate::serve::refusal::{Refusal, RefusalKind};
+use crate::serve::services::Opening;
+use crate::serve::tenants::Tenant;
+use crate::store::OpenMode;
+use crate::support::threads;
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tracing::Instrument;
+
+/// A conversation that is held; not any more once this is dropped, also by a panic.
+pub(super) struct Holding {
+    pub(super) node: Arc<Node>,
+    pub(super) tenant: Arc<Tenant>,
+    pub(super) key: Key,
+    pub(super) _ending: watch::Sender<()>,
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        let mut all = self.node.lock();
+        all.remove(&self.key);
+        if self.tenant.end() {
+            self.node.turns.tenant(false);
+        }
+        drop(all);
+        self.node.ended.notify_waiters();
+    }
+}
+
+/// Opens a conversation, and holds it to its end.
+pub(super) async fn hold(
+    holding: Holding,
+    mode: OpenMode,
+    mut mail: mpsc::Receiver<Mail>,
+    room: Arc<Notify>,
+) {
+    let Key { namespace, session } = holding.key.clone();
+    let opening = Opening { namespace, session: session.clone(), mode };
+    match settings(&holding.node, opening).await {
+        Ok(settings) => {
+            let node = &holding.node;
+            let (times, counts) = (node.services.times, Arc::clone(&node.counts));
+            let tenant = Arc::clone(&holding.tenant);
+            let runs = [Arc::clone(&node.runs), Arc::clone(&tenant.runs)];
+            let spans = node
+                .traces
+                .as_ref()
+                .map(|it| it.of(session.as_str(), holding.key.namespace.tenant()));
+            let opened =
+                Opened { session, settings, mail, room, runs, tenant, times, counts, spans };
+            let (id, tenant) = (holding.key.session.as_str(), holding.key.namespace.tenant());
+            // Each line of the log that concerns the conversation names it.
+            let span = tracing::error_span!("conversation", session = id, tenant);
+            Box::pin(Conversation::new(opened).hold()).instrument(span).await;
+        }
+        Err(refusal) => {
+            mail.close();
+            while let Ok(mail) = mail.try_recv() {
+                if let Mail::Attach(attach) = mail {
+                    attach.link.end(Err(refusal.clone()));
+                }
+            }
+        }
+    }
+    drop(holding);
+}
+
+/// Makes the settings of a conversation in a thread, which may wait for a slow disk.
+async fn settings(node: &Node, opening: Opening) -> Result<HostSettings, Refusal> {
+    let (opener, (to, made)) = (Arc::clone(&node.services.opener), oneshot::channel());
+    let work = move || drop(to.send(opener(opening)));
+    let failed = |why: String| Refusal::new(RefusalKind::Failed, why);
+    threads::spawn("serve-open", work).map_err(|error| failed(error.to_string()))?;
+    let defect = || {
+        Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
+    };
+    let settings = made.await.map_err(|_| defect())?;
+    settings.map_err(|error| failed(format!("the conversation can't be opened: {error:#}")))
+}

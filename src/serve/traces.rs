@@ -1,0 +1,220 @@
+//! Traces by OpenTelemetry: a span for each run, and below it one for each of its provider calls and of its calls of
+//! tools. They have ids, names, counts and errors in a word, and nothing of what is said.
+
+use crate::engine::provider::http::client;
+use crate::engine::provider::roots::mozilla;
+use crate::host::{Observation, Observed};
+use crate::protocol::id::TaskId;
+use anyhow::{Result, anyhow};
+use bytes::Bytes;
+use opentelemetry::trace::{
+    Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, TracerProvider,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+use tokio::runtime::Handle;
+use url::Url;
+
+/// Time for a connection to the collector, and for its answer.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that are read; what it says does not matter.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// The name of the service, as collectors show it.
+const SERVICE: &str = "duologue";
+
+/// Sends spans to a collector.
+#[derive(Debug)]
+pub(super) struct Traces {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+}
+
+impl Traces {
+    /// Sends to the collector at `endpoint`, by the OTLP over HTTP. Needs a runtime.
+    ///
+    /// # Errors
+    /// If the address can't be used.
+    pub(super) fn new(endpoint: &Url) -> Result<Self> {
+        let client = client(endpoint, CONNECT_MAX, mozilla()).map_err(|why| anyhow!("{why}"))?;
+        let address = format!("{}/v1/traces", endpoint.as_str().trim_end_matches('/'));
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Collector { client, runtime: Handle::current() })
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(address)
+            .build()?;
+        let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        let resource = Resource::builder().with_service_name(SERVICE).with_attribute(version);
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_resource(resource.build())
+            .build();
+        let tracer = provider.tracer(SERVICE);
+        Ok(Self { provider, tracer })
+    }
+
+    /// The spans of a conversation.
+    pub(super) fn of(&self, session: &str, tenant: &str) -> Spans {
+        let (session, tenant) = (session.to_owned(), tenant.to_owned());
+        Spans { tracer: self.tracer.clone(), session, tenant, run: None, tasks: HashMap::new() }
+    }
+
+    /// Sends what has not been sent. Blocks for some seconds at most.
+    pub(super) fn finish(&self) {
+        if let Err(error) = self.provider.shutdown() {
+            tracing::warn!(%error, "the last traces were not sent");
+        }
+    }
+}
+
+/// The spans of a conversation that are open.
+#[derive(Debug)]
+pub(super) struct Spans {
+    tracer: SdkTracer,
+    session: String,
+    tenant: String,
+    run: Option<Span>,
+    tasks: HashMap<TaskId, Span>,
+}
+
+impl Spans {
+    /// The run of this request begins.
+    pub(super) fn begin(&mut self, request: &str) {
+        self.end("");
+        let mut attributes = vec![
+            KeyValue::new("gen_ai.conversation.id", self.session.clone()),
+            KeyValue::new("duologue.request.id", request.to_owned()),
+        ];
+        if !self.tenant.is_empty() {
+            attributes.push(KeyValue::new("duologue.tenant", self.tenant.clone()));
+        }
+        let span = SpanBuilder::from_name("run").with_kind(SpanKind::Server);
+        let span = span.with_attributes(attributes).with_start_time(SystemTime::now());
+        self.run = Some(span.start_with_context(&self.tracer, &Context::new()));
+    }
+
+    /// The run has ended, with the status of its done.
+    pub(super) fn end(&mut self, status: &str) {
+        let Some(mut run) = self.run.take() else { return };
+        run.set_attribute(KeyValue::new("duologue.status", status.to_owned()));
+        if status == "failed" {
+            run.set_status(Status::error("failed"));
+        }
+        run.end();
+    }
+
+    /// Notes what a task has done.
+    pub(super) fn note(&mut self, observation: &Observation) {
+        let Observation { task, time, what, .. } = observation;
+        match what {
+            Observed::CallStarted { facts, model } => {
+                let attributes = [
+                    KeyValue::new("gen_ai.operation.name", "chat"),
+                    KeyValue::new("gen_ai.provider.name", facts.engine.to_string()),
+                    KeyValue::new("gen_ai.request.model", model.clone()),
+                    KeyValue::new("server.address", facts.provider.clone()),
+                ];
+                self.start(*task, *time, "provider call", attributes);
+            }
+            Observed::ToolStarted { server, tool } => {
+                let attributes = [
+                    KeyValue::new("gen_ai.operation.name", "execute_tool"),
+                    KeyValue::new("gen_ai.tool.name", tool.clone()),
+                    KeyValue::new("duologue.tool.server", server.clone()),
+                ];
+                self.start(*task, *time, "tool call", attributes);
+            }
+            Observed::FirstDelta => {
+                if let Some(span) = self.tasks.get_mut(task) {
+                    span.add_event_with_timestamp("first delta", *time, Vec::new());
+                }
+            }
+            Observed::CallEnded { error, counts } => {
+                let count = |name, tokens: u64| {
+                    KeyValue::new(name, i64::try_from(tokens).unwrap_or(i64::MAX))
+                };
+                let attributes = [
+                    count("gen_ai.usage.input_tokens", counts.input_tokens),
+                    count("gen_ai.usage.output_tokens", counts.output_tokens),
+                ];
+                self.stop(*task, *time, attributes, *error);
+            }
+            Observed::ToolEnded { is_error } => {
+                self.stop(*task, *time, [], is_error.then_some("tool_error"));
+            }
+            Observed::Cancelled => self.stop(*task, *time, [], Some("cancelled")),
+        }
+    }
+
+    fn start<const N: usize>(
+        &mut self,
+        task: TaskId,
+        time: SystemTime,
+        name: &'static str,
+        attributes: [KeyValue; N],
+    ) {
+        let run = self
+            .run
+            .as_ref()
+            .map_or(SpanContext::empty_context(), |run| run.span_context().clone());
+        let parent = Context::new().with_remote_span_context(run);
+        let span = SpanBuilder::from_name(name).with_kind(SpanKind::Client);
+        let span = span.with_attributes(attributes).with_start_time(time);
+        self.tasks.insert(task, span.start_with_context(&self.tracer, &parent));
+    }
+
+    fn stop<const N: usize>(
+        &mut self,
+        task: TaskId,
+        time: SystemTime,
+        attributes: [KeyValue; N],
+        error: Option<&'static str>,
+    ) {
+        let Some(mut span) = self.tasks.remove(&task) else { return };
+        span.set_attributes(attributes);
+        if let Some(error) = error {
+            span.set_attribute(KeyValue::new("error.type", error));
+            span.set_status(Status::error(error));
+        }
+        span.end_with_timestamp(time);
+    }
+}
+
+/// The HTTP client of the program, which works in its runtime; spans are sent from a thread of their own.
+#[derive(Debug)]
+struct Collector {
+    client: reqwest::Client,
+    runtime: Handle,
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Collector {
+    async fn send_bytes(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, HttpError> {
+        let mut request = reqwest::Request::try_from(request)?;
+        *request.timeout_mut() = Some(ANSWER_MAX);
+        let client = self.client.clone();
+        let answer = self.runtime.spawn(async move {
+            let mut response = client.execute(request).await?;
+            let (status, mut body) = (response.status(), Vec::new());
+            while body.len() < ANSWER_BYTES_MAX
+                && let Some(chunk) = response.chunk().await?
+            {
+                body.extend_from_slice(&chunk);
+            }
+            Ok::<_, reqwest::Error>((status, body))
+        });
+        let (status, body) = answer.await??;
+        Ok(http::Response::builder().status(status).body(body.into())?)
+    }
+}
