@@ -106,6 +106,11 @@ fn is_apart(kind: &str) -> bool {
 }
 
 impl Conversation {
+    /// Whether something was said before the stream begins.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
     /// Applies an event.
     pub(super) fn event(&mut self, at: Position<'_>, payload: &Any, fields: &Fields<'_>) {
         self.has_events = true;

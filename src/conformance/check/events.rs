@@ -122,6 +122,8 @@ impl Checker {
         self.has_client_tools |= matches!(payload, Any::FrontendToolManifestUpdated(_));
         if let Any::FrontendToolCallRequested(_) = payload
             && !self.has_client_tools
+            // The client of a node may have declared them before it attached again.
+            && !self.conversation.is_resumed()
         {
             let message = "FrontendToolCallRequested before the client has declared tools";
             report.add(Rule::EventOrder, message);

@@ -30,6 +30,15 @@ fn right_streams_have_no_violation() {
     assert_eq!(signalled.check(), []);
 }
 
+/// A node answers it so.
+#[test]
+fn a_request_may_be_one_that_has_ended_before_the_stream() {
+    for status in ["ok", "stopped", "failed"] {
+        let again = [hello(&STDIN), state("", 7, vec![]), state("r", 7, vec![]), done("r", status)];
+        assert_eq!(Stream(again.to_vec()).check(), [], "{status}");
+    }
+}
+
 /// The default session is replaced by the first request's, even if bad lines come before it.
 #[test]
 fn a_session_is_bound_once() {
