@@ -31,6 +31,8 @@ mod writer;
 pub(crate) use copies::{NotAdded, add_session};
 #[cfg(feature = "serve")]
 pub(crate) use counts::COUNTS;
+#[cfg(feature = "serve")]
+pub(crate) use error::AWAY;
 pub(crate) use error::LOCKED_ADVICE;
 #[cfg(feature = "serve")]
 pub(crate) use error::{EXISTS, HELD_BY};

@@ -35,6 +35,9 @@ const MAIL_MAX: usize = 64;
 /// leases of a node that has died are valid.
 const TAKE_OVER_MAX: Duration = Duration::from_secs(15);
 
+/// Conversations whose settings are made at the same time: each takes a thread, and a connection to the store.
+const OPENINGS_MAX: usize = 4;
+
 /// Time between two attempts.
 const ATTEMPT_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -49,6 +52,7 @@ pub(super) struct Node {
     held: Mutex<HashMap<Key, Held>>,
     /// Runs that the node may still begin.
     runs: Arc<Semaphore>,
+    openings: Semaphore,
     is_draining: AtomicBool,
     /// Notified when a conversation has ended.
     ended: Notify,
@@ -88,6 +92,7 @@ impl Node {
         let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
         let peers = Peers::new(services.peers.clone());
         let runs = Arc::new(Semaphore::new(services.limits.runs));
+        let openings = Semaphore::new(OPENINGS_MAX);
         Arc::new(Self {
             services,
             counts,
@@ -97,6 +102,7 @@ impl Node {
             traces,
             held,
             runs,
+            openings,
             is_draining,
             ended,
         })

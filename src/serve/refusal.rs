@@ -2,7 +2,7 @@
 
 use crate::protocol::constants::{SESSION_NOT_FOUND, code};
 use crate::protocol::proto::rpc::ErrorFrame;
-use crate::store::{EXISTS, HELD_BY};
+use crate::store::{AWAY, EXISTS, HELD_BY};
 use std::time::Duration;
 
 /// Why a client is not served, or not any more.
@@ -62,6 +62,10 @@ impl Refusal {
             code::INTERNAL => RefusalKind::Internal,
             _ if error.detail == SESSION_NOT_FOUND => RefusalKind::NotFound,
             _ if error.message.contains(EXISTS) => RefusalKind::Exists,
+            // The server may be about to start again, as after an upgrade.
+            code::STORE_FAILED if AWAY.iter().any(|it| error.message.contains(it)) => {
+                RefusalKind::Unavailable
+            }
             _ => RefusalKind::Failed,
         };
         let message = match kind {

@@ -15,6 +15,11 @@ pub(crate) const LOCKED_ADVICE: &str =
 /// What the error of a session says that is to begin and is stored already.
 pub(crate) const EXISTS: &str = "is in the store already";
 
+/// Words in the errors of a database server that may answer in a moment, or at another node.
+#[cfg(feature = "serve")]
+pub(crate) const AWAY: [&str; 3] =
+    ["can't be reached: ", " did not answer within ", "the server of the store "];
+
 /// What the detail of the error about a session begins with that a node of a fleet holds; its address follows.
 pub(crate) const HELD_BY: &str = "held by the node ";
 

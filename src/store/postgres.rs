@@ -47,7 +47,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
 use write::Synced;
 
-/// How long the release of leases is waited for. Where it fails they end with the heartbeat.
+/// How long the release of leases is waited for.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
 /// Attempts to get an answer while connections are cut, and the time between two of them.
@@ -108,26 +108,30 @@ impl Postgres {
         reactor.run(core.claim(session))?
     }
 
-    /// Releases sessions at once. Where that can't be done their leases end by themselves.
+    /// Releases sessions at once. Where that can't be done the heartbeat does it once it can, or their leases end
+    /// with this process.
     pub(super) fn release(&mut self, leased: &[LeasedSession]) {
-        self.last(async |link, _| Leases::of(leased.iter()).release(link).await);
+        if !self.last(async |link, _| Leases::of(leased.iter()).release(link).await) {
+            let process = &self.core.process;
+            leased.iter().for_each(|it| process.abandon(&it.session, it.token()));
+        }
     }
 
     /// Releases all that this process has leased.
     pub(super) fn leave(&mut self) {
+        // What is left ends with the heartbeat.
         self.last(async |link, process| process.leave(link).await);
     }
 
-    /// Asks the server for something for which nothing waits long.
-    fn last(&mut self, ask: impl AsyncFnOnce(&Link, &OwnProcess) -> Result<(), PostgresError>) {
+    /// Asks the server for something for which nothing waits long; says whether it was done.
+    fn last(
+        &mut self,
+        ask: impl AsyncFnOnce(&Link, &OwnProcess) -> Result<(), PostgresError>,
+    ) -> bool {
         let Self { core: Core { link, process, .. }, reactor } = self;
-        if let Some(link) = link {
-            let asking = async {
-                timeout(RELEASE_MAX, ask(link, process)).await.ok();
-                Ok(())
-            };
-            reactor.run(asking).ok();
-        }
+        let Some(link) = link else { return false };
+        let asking = async { Ok(timeout(RELEASE_MAX, ask(link, process)).await) };
+        matches!(reactor.run(asking), Ok(Ok(Ok(()))))
     }
 
     pub(super) fn has(&mut self, session: &SessionId) -> Result<bool, PostgresError> {
@@ -234,7 +238,7 @@ impl Core {
     ) -> Result<Result<LeasedSession, StoreError>, PostgresError> {
         // The same for each attempt: one whose answer was lost may have succeeded.
         let token = lease::new_token();
-        self.retried(async |core| {
+        let claimed = self.retried(async |core| {
             let (address, process) = (core.address.clone(), core.process.clone());
             let link = core.link().await?;
             process.join(link, &address).await?;
@@ -242,8 +246,12 @@ impl Core {
                 Err(StoreError::Postgres(error)) => Err(error),
                 acquired => Ok(acquired),
             }
-        })
-        .await
+        });
+        let claimed = claimed.await;
+        if claimed.is_err() {
+            self.process.abandon(session.as_str(), &token);
+        }
+        claimed
     }
 
     async fn has(&mut self, session: &SessionId) -> Result<bool, PostgresError> {

@@ -75,6 +75,8 @@ async fn settings(node: &Node, opening: Opening) -> Result<HostSettings, Refusal
     let (opener, (to, made)) = (Arc::clone(&node.services.opener), oneshot::channel());
     let work = move || drop(to.send(opener(opening)));
     let failed = |why: String| Refusal::new(RefusalKind::Failed, why);
+    // Nobody closes it.
+    let _permit = node.openings.acquire().await.ok();
     threads::spawn("serve-open", work).map_err(|error| failed(error.to_string()))?;
     let defect = || {
         Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")

@@ -137,6 +137,22 @@ fn is_of_connection(code: &SqlState) -> bool {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "serve")]
+    #[test]
+    fn a_server_that_is_away_is_known_by_its_error() {
+        let place = || "postgres://localhost".to_owned();
+        let (why, message) = (String::new(), String::new());
+        let away = [
+            PostgresError::Unreachable { place: place(), why },
+            PostgresError::Silent { place: place(), limit: Duration::ZERO },
+            PostgresError::Server { place: place(), code: SqlState::CANNOT_CONNECT_NOW, message },
+        ];
+        for error in away {
+            let words = crate::store::error::AWAY;
+            assert!(words.iter().any(|it| error.to_string().contains(it)), "{error}");
+        }
+    }
+
     #[test]
     fn only_what_may_be_over_in_a_moment_is_tried_again() {
         let server = |code: SqlState| {

@@ -25,6 +25,9 @@ const ACQUIRE: &str = "INSERT INTO duologue.leases AS held (session, fence, toke
          AND p.heartbeat_at > clock_timestamp() - $4 * interval '1 millisecond') \
      RETURNING fence, xmax::text <> '0'";
 
+/// Attempts for a lease that is released again and again while it is asked for.
+const ATTEMPTS_MAX: u32 = 10;
+
 /// How long a lease is waited for that a transaction of its holder has locked.
 const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = 2000; ";
 
@@ -69,12 +72,17 @@ pub(super) async fn acquire(
 ) -> Result<LeasedSession, StoreError> {
     let session = session.as_str();
     let wanted = Wanted { session, token, process: process.id() };
-    let fence = match attempt(link, &wanted, "").await? {
-        Ok(fence) => fence,
-        Err(held) if process::has_ended(&held.machine) => {
-            attempt(link, &wanted, &held.process).await?.map_err(Held::locked)?
+    let mut attempts = 1;
+    let fence = loop {
+        match attempt(link, &wanted, "").await? {
+            Ok(fence) => break fence,
+            // It was released after the attempt, and before its holder was asked for.
+            Err(held) if held.process.is_empty() && attempts < ATTEMPTS_MAX => attempts += 1,
+            Err(held) if process::has_ended(&held.machine) => {
+                break attempt(link, &wanted, &held.process).await?.map_err(Held::locked)?;
+            }
+            Err(held) => return Err(held.locked()),
         }
-        Err(held) => return Err(held.locked()),
     };
     Ok(LeasedSession::new(session, fence, token))
 }
@@ -224,6 +232,10 @@ impl LeasedSession {
             synced: 0,
             link: 0,
         }
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
     }
 
     /// Whether the lease is still ours, after a statement has failed.

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -46,6 +46,10 @@ const LEAVE: [&str; 2] = [
     "DELETE FROM duologue.processes WHERE id = $1",
 ];
 
+/// Releases leases whatever their fences are: no other has their tokens.
+const RELEASE: &str = "DELETE FROM duologue.leases l USING unnest($1, $2) AS it(session, token) \
+     WHERE l.session = it.session AND l.token = it.token";
+
 /// Where other processes reach this one, if they can.
 static ADDRESS: OnceLock<String> = OnceLock::new();
 
@@ -62,11 +66,24 @@ pub(in crate::store) struct OwnProcess {
     id: Arc<str>,
     /// Ends the thread of the heartbeat when it is dropped.
     heartbeat: Arc<Mutex<Option<SyncSender<()>>>>,
+    abandoned: Arc<Mutex<Abandoned>>,
+}
+
+/// Leases that nobody uses any more and that could not be released, or may have been acquired though the answer was
+/// lost. Without being released they would be valid as long as this process has a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Abandoned {
+    sessions: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl Default for OwnProcess {
     fn default() -> Self {
-        Self { id: Uuid::new_v4().to_string().into(), heartbeat: Arc::default() }
+        Self {
+            id: Uuid::new_v4().to_string().into(),
+            heartbeat: Arc::default(),
+            abandoned: Arc::default(),
+        }
     }
 }
 
@@ -75,8 +92,20 @@ impl OwnProcess {
         &self.id
     }
 
-    fn thread(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<()>>> {
-        self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same for the thread of the heartbeat, which must not be what keeps that going.
+    fn without_heartbeat(&self) -> Self {
+        Self { heartbeat: Arc::default(), ..self.clone() }
+    }
+
+    /// Has the heartbeat release a lease.
+    pub(super) fn abandon(&self, session: &str, token: &str) {
+        let mut abandoned = lock(&self.abandoned);
+        abandoned.sessions.push(session.to_owned());
+        abandoned.tokens.push(token.to_owned());
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<SyncSender<()>>> {
+        lock(&self.heartbeat)
     }
 
     /// Makes the row of this process, and starts its heartbeat, before its first lease.
@@ -89,8 +118,8 @@ impl OwnProcess {
         let mut thread = self.thread();
         if thread.is_none() {
             let (running, ended) = sync_channel(0);
-            let (id, address) = (self.id.clone(), address.clone());
-            threads::spawn("store-heartbeat", move || keep_alive(&id, &address, &ended))
+            let (process, address) = (self.without_heartbeat(), address.clone());
+            threads::spawn("store-heartbeat", move || keep_alive(&process, &address, &ended))
                 .map_err(|error| PostgresError::Runtime(std::io::Error::other(error)))?;
             *thread = Some(running);
         }
@@ -124,8 +153,26 @@ async fn beat(link: &Link, id: &str) -> Result<(), PostgresError> {
     link.run("COMMIT").await
 }
 
+/// Releases what was abandoned before this moment.
+async fn release(link: &Link, all: &Mutex<Abandoned>) -> Result<(), PostgresError> {
+    let Abandoned { sessions, tokens } = lock(all).clone();
+    if sessions.is_empty() {
+        return Ok(());
+    }
+    let values: [Value<'_>; 2] = [(&sessions, Type::TEXT_ARRAY), (&tokens, Type::TEXT_ARRAY)];
+    link.execute(RELEASE, &values).await?;
+    let mut left = lock(all);
+    left.sessions.drain(..sessions.len());
+    left.tokens.drain(..tokens.len());
+    Ok(())
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes the heartbeat until `ended` is closed.
-fn keep_alive(id: &str, address: &Address, ended: &Receiver<()>) {
+fn keep_alive(process: &OwnProcess, address: &Address, ended: &Receiver<()>) {
     // Without it the leases end, and each write finds out whether its lease is still ours.
     let Ok(reactor) = Reactor::new() else { return };
     let mut link = None;
@@ -137,7 +184,8 @@ fn keep_alive(id: &str, address: &Address, ended: &Receiver<()>) {
                 Some(link) => link,
                 none => none.insert(Link::open(address).await?),
             };
-            beat(link, id).await
+            beat(link, &process.id).await?;
+            release(link, &process.abandoned).await
         };
         if let Err(error) = reactor.run(beating) {
             tracing::debug!(%error, "the heartbeat of this process could not be written");
