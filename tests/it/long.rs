@@ -61,10 +61,10 @@ fn take_turn(server: &mut Server, turn: u64, chance: &mut Chance) {
 }
 
 /// Chance that is the same in each run (xorshift64).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

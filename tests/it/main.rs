@@ -59,6 +59,9 @@ mod acp_tools;
 #[cfg(feature = "serve")]
 mod manifests;
 #[cfg(feature = "serve")]
+#[path = "../../benches/reference/paced_provider.rs"]
+mod paced_provider;
+#[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_browser;
@@ -70,6 +73,8 @@ mod serve_fleet;
 mod serve_http;
 #[cfg(feature = "serve")]
 mod serve_limits;
+#[cfg(feature = "serve")]
+mod serve_load;
 #[cfg(feature = "serve")]
 mod serve_node;
 #[cfg(feature = "serve")]

@@ -21,47 +21,8 @@ const PASSWORD_IN_URL: &str = "pg-a-pass%40word-that-nobody-may-see";
 
 pub(crate) const USER: &str = "duologue_test";
 
-/// `$1` is the folder of the programs, `$2` that of the server, `$3` its port. Ends with its standard
-/// input. A server refuses to run as root.
-const SCRIPT: &str = r#"
-bin=$1 folder=$2 port=$3
-as=
-if [ "$(id -u)" = 0 ]; then
-    chown postgres "$folder" "$folder"/*
-    as='setpriv --reuid=postgres --regid=postgres --clear-groups'
-fi
-cd "$folder"
-$as "$bin/initdb" --pgdata "$folder/data" --username "$4" --auth scram-sha-256 \
-    --pwfile "$folder/password" --encoding UTF8 --locale C --no-sync > "$folder/log" 2>&1 || exit 1
-tls=off
-if [ -e "$folder/server.key" ]; then
-    chmod 600 "$folder/server.key"
-    tls=on
-fi
-authority=
-if [ -e "$folder/client.pem" ]; then
-    authority="$folder/client.pem"
-    { echo 'hostssl all cert_user 127.0.0.1/32 cert'; cat "$folder/data/pg_hba.conf"; } > "$folder/hba"
-    cat "$folder/hba" > "$folder/data/pg_hba.conf"
-fi
-start() {
-    $as "$bin/postgres" -D "$folder/data" -p "$port" -k "$folder" -c listen_addresses=127.0.0.1 \
-        -c fsync=off -c shared_buffers=16MB -c wal_level=minimal -c max_wal_senders=0 \
-        -c max_connections=60 -c ssl=$tls \
-        -c ssl_cert_file="$folder/server.pem" -c ssl_key_file="$folder/server.key" \
-        -c ssl_ca_file="$authority" >> "$folder/log" 2>&1 < /dev/null &
-    server=$!
-}
-start
-while read -r signal; do
-    kill -s "$signal" "$server"
-    wait "$server"
-    start
-done
-kill -s QUIT "$server"
-wait "$server"
-rm -rf "$folder"
-"#;
+/// Starts a server, and ends with its standard input.
+const SCRIPT: &str = include_str!("postgres_server.sh");
 
 /// A server that runs.
 pub(crate) struct PostgresServer {
@@ -88,7 +49,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
 }
 
 /// A port of this machine that nothing uses.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
@@ -190,7 +151,12 @@ impl Database {
 
     /// Its address without the password.
     pub(crate) fn bare_dsn(&self) -> String {
-        format!("postgres://{USER}@127.0.0.1:{}/{}", self.port, self.name)
+        self.bare_dsn_at(self.port)
+    }
+
+    /// The same at another port.
+    pub(crate) fn bare_dsn_at(&self, port: u16) -> String {
+        format!("postgres://{USER}@127.0.0.1:{port}/{}", self.name)
     }
 
     /// `duologue rpc` with the echo engine, for the session `s`.
@@ -286,10 +252,9 @@ impl Proxy {
         let shared = Arc::clone(&armed);
         thread::spawn(move || {
             for client in listener.incoming() {
-                let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", server)))
-                else {
-                    return;
-                };
+                let Ok(client) = client else { return };
+                // While the server starts again, nobody gets through.
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let armed = Arc::clone(&shared);
                 thread::spawn(move || forward(&client, &server, &armed));
             }

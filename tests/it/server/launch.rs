@@ -25,7 +25,12 @@ pub(crate) struct Launch {
 impl Launch {
     /// `duologue <args>`.
     pub(crate) fn new(args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        Self::program(env!("CARGO_BIN_EXE_duologue"), args)
+    }
+
+    /// The same of another build of the program.
+    pub(crate) fn program(program: impl AsRef<OsStr>, args: &[&str]) -> Self {
+        let mut command = Command::new(program);
         command.args(args);
         Self::of(command)
     }
