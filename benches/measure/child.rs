@@ -13,6 +13,8 @@ pub(crate) enum Program {
     Duologue,
     MinimalLoop,
     Empty,
+    #[cfg(feature = "serve")]
+    EchoDeltas,
 }
 
 /// A running program.
@@ -51,6 +53,8 @@ impl Program {
                 .map_or_else(|| env!("CARGO_BIN_EXE_duologue").into(), PathBuf::from)),
             Self::MinimalLoop => beside("minimal_loop"),
             Self::Empty => beside("empty"),
+            #[cfg(feature = "serve")]
+            Self::EchoDeltas => beside("echo_deltas"),
         }
     }
 }

@@ -13,10 +13,15 @@ mod decode;
 mod editors;
 mod encode;
 mod files;
+#[cfg(feature = "serve")]
+mod fleet;
 #[path = "../reference/frames.rs"]
 mod frames;
 mod memory;
 mod pace;
+#[cfg(feature = "serve")]
+#[path = "../reference/paced_provider.rs"]
+mod paced_provider;
 mod prefix;
 mod provider;
 mod pseudo_terminal;
@@ -50,7 +55,7 @@ const ALL: [(&str, Measure); 16] = [
     ("chat", chat::measure),
 ];
 
-/// Measures what is named on the command line, or everything.
+/// Measures what is named on the command line, or everything but what needs a cargo feature.
 fn main() -> io::Result<()> {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     table::head();
@@ -58,6 +63,11 @@ fn main() -> io::Result<()> {
         if wanted.is_empty() || wanted.iter().any(|arg| arg == name) {
             measure()?;
         }
+    }
+    // Alone: the program is another one with it.
+    #[cfg(feature = "serve")]
+    if wanted.iter().any(|arg| arg == "fleet") {
+        fleet::measure()?;
     }
     Ok(())
 }

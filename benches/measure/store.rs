@@ -33,7 +33,12 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("duologue-bench-{}", std::process::id()));
+        Self::named("store")
+    }
+
+    pub(crate) fn named(name: &str) -> io::Result<Self> {
+        let name = format!("duologue-bench-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path)?;
         Ok(Self(path))
     }

@@ -1,0 +1,138 @@
+//! Streams of deltas through a server, each with the time at which it was sent.
+
+use super::server::Server;
+use crate::paced_provider::{Answer, delta, end};
+use duologue::protocol::any::Any;
+use duologue::protocol::proto::fleet::converse_request::Message;
+use duologue::protocol::proto::fleet::fleet_client::FleetClient;
+use duologue::protocol::proto::fleet::{Attach, ConverseRequest};
+use duologue::protocol::proto::rpc::rpc_line::Frame;
+use duologue::protocol::proto::rpc::rpc_request_line::Request;
+use duologue::protocol::proto::rpc::{RpcLine, RpcRequestLine, SubmitPromptRequest};
+use serde_json::json;
+use std::io;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+/// Streams of one connection.
+const STREAMS_OF_CONNECTION: usize = 500;
+
+/// For the next frame. A server that takes longer has lost it.
+const FRAME_MAX: Duration = Duration::from_secs(120);
+
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The time, as a delta has it.
+fn stamp() -> String {
+    format!("{} ", BEGIN.elapsed().as_nanos())
+}
+
+/// How long ago the delta was sent, in milliseconds. More than one are one patch where they were coalesced: the oldest
+/// counts.
+fn age(text: &str) -> Option<f64> {
+    let sent: u64 = text.split(' ').next()?.parse().ok()?;
+    Some((BEGIN.elapsed().as_nanos() as f64 - sent as f64) / 1e6)
+}
+
+/// The answer of a provider: so many stamped deltas.
+pub(super) fn stamped(deltas: usize) -> Answer {
+    let deltas = (0..deltas).map(|_| delta(&json!({ "content": stamp() })));
+    Box::new(deltas.chain(end("stop")))
+}
+
+/// A stream that is attached.
+pub(super) struct Stream {
+    to: mpsc::Sender<ConverseRequest>,
+    frames: Streaming<RpcLine>,
+}
+
+/// Attaches so many clients, each to a conversation of its own, whose names begin with `name`.
+pub(super) async fn attach(server: &Server, name: &str, streams: usize) -> io::Result<Vec<Stream>> {
+    let mut all = Vec::with_capacity(streams);
+    let mut channel = None;
+    for number in 0..streams {
+        if number % STREAMS_OF_CONNECTION == 0 {
+            channel = Some(server.channel().await?);
+        }
+        let Some(channel) = &channel else { continue };
+        all.push(Stream::attach(channel, format!("{name}-{number}")).await?);
+    }
+    Ok(all)
+}
+
+impl Stream {
+    pub(super) async fn attach(channel: &Channel, session_id: String) -> io::Result<Self> {
+        let (to, requests) = mpsc::channel(8);
+        let attach = Attach { session_id, without_past: true, ..Attach::default() };
+        send(&to, Message::Attach(attach)).await?;
+        let mut client = FleetClient::new(channel.clone());
+        let frames = client.converse(ReceiverStream::new(requests)).await;
+        let frames = frames.map_err(io::Error::other)?.into_inner();
+        let mut stream = Self { to, frames };
+        stream.next().await?;
+        Ok(stream)
+    }
+
+    async fn next(&mut self) -> io::Result<Frame> {
+        let frame = timeout(FRAME_MAX, self.frames.message()).await?.map_err(io::Error::other)?;
+        frame.and_then(|frame| frame.frame).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Has a turn, and gives the ages of its deltas.
+    pub(super) async fn turn(&mut self, id: &str) -> io::Result<Vec<f64>> {
+        send(&self.to, submit(id, "go on")).await?;
+        let mut ages = Vec::new();
+        loop {
+            match self.next().await? {
+                Frame::UiEvent(event) => {
+                    if let Some(Any::ChatTextPatch(patch)) = &event.payload {
+                        ages.extend(age(&patch.text));
+                    }
+                }
+                Frame::Done(_) => return Ok(ages),
+                Frame::Error(error) => return Err(io::Error::other(error.message)),
+                Frame::Hello(_) | Frame::Snapshot(_) | Frame::BackendEvent(_) => {}
+            }
+        }
+    }
+
+    /// Sends so many stamped deltas at a pace, and gives their ages when they are back.
+    pub(super) async fn echo(mut self, deltas: usize, pace: Duration) -> io::Result<Vec<f64>> {
+        let to = self.to.clone();
+        tokio::spawn(async move {
+            let mut ticks = interval(pace);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            for _ in 0..deltas {
+                ticks.tick().await;
+                if send(&to, submit("r", &stamp())).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let mut ages = Vec::with_capacity(deltas);
+        while ages.len() < deltas {
+            if let Frame::UiEvent(event) = self.next().await?
+                && let Some(Any::ChatTextPatch(patch)) = &event.payload
+            {
+                ages.extend(age(&patch.text));
+            }
+        }
+        Ok(ages)
+    }
+}
+
+fn submit(id: &str, prompt: &str) -> Message {
+    let submit =
+        SubmitPromptRequest { prompt: prompt.to_owned(), ..SubmitPromptRequest::default() };
+    let request = Some(Request::Submit(submit));
+    Message::Request(RpcRequestLine { request_id: id.to_owned(), request, ..Default::default() })
+}
+
+async fn send(to: &mpsc::Sender<ConverseRequest>, message: Message) -> io::Result<()> {
+    to.send(ConverseRequest { message: Some(message) }).await.map_err(io::Error::other)
+}
