@@ -303,6 +303,12 @@ impl Host {
         }
     }
 
+    /// The session; `None` after a panic in it.
+    #[cfg(test)]
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.supervisor.session()
+    }
+
     /// The tool servers, for what a person takes from them.
     pub(crate) fn servers(&self) -> &ToolServers {
         &self.servers

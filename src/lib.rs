@@ -88,3 +88,7 @@ pub mod tui;
 pub mod command_file;
 
 pub mod cli;
+
+// All of it as one deterministic world, for tests.
+#[cfg(test)]
+mod world;

@@ -24,6 +24,8 @@ mod search;
 mod session_store;
 mod sqlite;
 #[cfg(test)]
+pub(crate) mod stepped;
+#[cfg(test)]
 pub(crate) mod testing;
 mod words;
 mod writer;

@@ -15,6 +15,8 @@ mod writer;
 
 pub(crate) use debug_file::{DebugFile, ToLine};
 pub(crate) use ending::{Ending, status_after};
+#[cfg(test)]
+pub(crate) use framer::Framer;
 pub(crate) use framer::RawLine;
 pub(crate) use incoming::{Incoming, Received};
 pub(crate) use outbox::Outbox;

@@ -260,6 +260,15 @@ impl fmt::Display for Answering {
 
 #[cfg(test)]
 impl Session {
+    /// Checks that a run that goes on waits for something that comes: a task, or a time.
+    pub(crate) fn check_waits(&self) -> Result<(), String> {
+        let is_live = self.phase.active().is_some();
+        match is_live && !self.recorder.has_tasks() && self.deadline().is_none() {
+            true => Err(format!("the run waits for nothing: {:?}", self.phase)),
+            false => Ok(()),
+        }
+    }
+
     /// Checks that the folds of the log are what is known of the conversation.
     #[track_caller]
     pub(crate) fn assert_projected(&self, stored: &Projections) {

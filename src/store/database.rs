@@ -10,7 +10,6 @@ use super::sqlite::path;
 use super::writer::{Attached, Command, Writer};
 use crate::conversation::log::Record;
 use crate::support::fail_point::FailPoint;
-use crate::support::threads;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -78,8 +77,7 @@ impl Database {
         let process = OwnProcess::default();
         let progress = Progress::default();
         let writer = Writer::new(place.clone(), process.clone(), progress.clone());
-        threads::spawn("store-writer", move || writer.serve(&to_do))
-            .map_err(StoreError::NoThread)?;
+        writer.start(to_do).map_err(StoreError::NoThread)?;
         let condition = OnceLock::new();
         let database = Arc::new(Self { place, process, condition, commands, progress });
         open.push((database.place.clone(), Arc::downgrade(&database)));
@@ -140,5 +138,7 @@ impl Database {
         COUNTS.waiting.fetch_add(1, Ordering::Relaxed);
         // If the thread has ended, the reply is dropped with the command.
         drop(self.commands.send(command));
+        #[cfg(test)]
+        super::stepped::command_given();
     }
 }

@@ -8,11 +8,14 @@ use super::database::{Database, Progress, Reply, SessionNumber};
 use super::error::StoreError;
 use super::place::{StorePlace, tenant_of};
 use super::postgres::OwnProcess;
+#[cfg(test)]
+use super::stepped;
 use super::{Claim, Condition, Item, Store};
 use crate::conversation::log::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use crate::support::fair_queue::FairQueue;
+use crate::support::threads::{self, NoThread};
 use std::collections::HashMap;
 use std::iter::once;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -112,7 +115,7 @@ pub(super) struct Writer {
     process: OwnProcess,
     progress: Progress,
     /// The connection, once it was asked for.
-    store: Option<Store>,
+    pub(super) store: Option<Store>,
     sessions: HashMap<SessionNumber, Box<Attached>>,
     /// Dropped once the database is closed, which those wait for who had the last sessions.
     closing: Vec<Reply<()>>,
@@ -124,8 +127,20 @@ impl Writer {
         Self { place, process, progress, store: None, sessions, closing }
     }
 
+    /// Has a thread carry out commands.
+    ///
+    /// # Errors
+    /// If the system can't start one.
+    pub(super) fn start(self, to_do: Receiver<Command>) -> Result<(), NoThread> {
+        #[cfg(test)]
+        let Some((this, to_do)) = stepped::take_writer(self, to_do) else { return Ok(()) };
+        #[cfg(not(test))]
+        let this = self;
+        threads::spawn("store-writer", move || this.serve(&to_do))
+    }
+
     /// Carries out commands until nobody can give any more; then closes the database.
-    pub(super) fn serve(mut self, to_do: &Receiver<Command>) {
+    fn serve(mut self, to_do: &Receiver<Command>) {
         let (mut is_tidy, mut backlog) = (true, Backlog::default());
         loop {
             let wait = match (backlog.commands.is_empty(), is_tidy) {
@@ -138,18 +153,44 @@ impl Writer {
                 // What has come is carried out before the end.
                 Err(_) if !backlog.commands.is_empty() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    self.store.iter_mut().for_each(Store::tidy);
+                    self.tidy();
                     is_tidy = true;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            let commands = backlog.take();
-            if !commands.is_empty() {
-                self.perform(commands.into_iter());
-                self.progress.step();
+            if self.group(&mut backlog) {
                 is_tidy = false;
             }
         }
+        self.close();
+    }
+
+    /// Carries out the next commands of the backlog; false if there are none.
+    fn group(&mut self, backlog: &mut Backlog) -> bool {
+        let commands = backlog.take();
+        if commands.is_empty() {
+            return false;
+        }
+        self.perform(commands.into_iter());
+        self.progress.step();
+        true
+    }
+
+    /// Carries out this command, and those that have come after it.
+    #[cfg(test)]
+    pub(super) fn step(&mut self, first: Command, to_do: &Receiver<Command>) {
+        let mut backlog = Backlog::default();
+        once(first).chain(to_do.try_iter()).for_each(|it| backlog.push(it));
+        while self.group(&mut backlog) {}
+    }
+
+    /// The database is idle.
+    pub(super) fn tidy(&mut self) {
+        self.store.iter_mut().for_each(Store::tidy);
+    }
+
+    /// Closes the database.
+    pub(super) fn close(self) {
         if let Some(mut store) = self.store {
             store.leave();
         }

@@ -2,6 +2,8 @@
 //! one table, which calls and [`ToolServers::changed`] read. `offers` is what people ask servers for.
 
 mod offers;
+#[cfg(test)]
+pub(crate) mod scripted;
 
 pub use offers::Offers;
 
@@ -53,6 +55,9 @@ pub struct ToolServers {
     /// Where their questions for the person go, if somebody can be asked.
     questions: Option<Questions>,
     supervisors: JoinSet<()>,
+    /// What takes the place of servers in a test.
+    #[cfg(test)]
+    script: Option<scripted::Script>,
 }
 
 #[derive(Debug)]
@@ -88,6 +93,10 @@ impl ToolServers {
     /// Starts all servers, in parallel. Needs a runtime; a second call does nothing.
     pub fn start(&mut self) {
         if !self.supervisors.is_empty() || *self.closing.borrow() {
+            return;
+        }
+        #[cfg(test)]
+        if self.script.is_some() {
             return;
         }
         for server in self.servers.values() {
@@ -149,6 +158,8 @@ impl ToolServers {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> impl Stream<Item = CallStep> + Send + 'static + use<> {
+        #[cfg(test)]
+        let scripted = self.scripted(server, tool, &arguments);
         let table = self.table.subscribe();
         let known = self.servers.get(server);
         let known = known.map(|known| (Arc::clone(&known.config), Arc::clone(&known.wanted)));
@@ -168,7 +179,10 @@ impl ToolServers {
                 Err(why) => ToolResult::Error(config.shown(&why)),
             }
         };
-        steps(call, reported)
+        let steps = steps(call, reported);
+        #[cfg(test)]
+        let steps = scripted::or(scripted, steps);
+        steps
     }
 
     /// Ends all servers and waits until their processes have ended: a few seconds at most.

@@ -21,7 +21,7 @@ pub(crate) enum RawLine {
 
 /// The state between two chunks.
 #[derive(Debug)]
-pub(super) struct Framer {
+pub(crate) struct Framer {
     bytes_max: usize,
     line: Vec<u8>,
     is_too_long: bool,
@@ -30,12 +30,12 @@ pub(super) struct Framer {
 
 impl Framer {
     /// Lines may have up to `bytes_max` bytes.
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, line: Vec::new(), is_too_long: false, is_first: true }
     }
 
     /// Takes the next bytes; the lines they complete are added to `lines`.
-    pub(super) fn push(&mut self, mut chunk: &[u8], lines: &mut Vec<RawLine>) {
+    pub(crate) fn push(&mut self, mut chunk: &[u8], lines: &mut Vec<RawLine>) {
         while let Some(end) = memchr::memchr(b'\n', chunk) {
             self.add(&chunk[..end]);
             lines.extend(self.finish());
@@ -45,7 +45,7 @@ impl Framer {
     }
 
     /// The line that is complete now, if it is not blank. At the end of input: the last line.
-    pub(super) fn finish(&mut self) -> Option<RawLine> {
+    pub(crate) fn finish(&mut self) -> Option<RawLine> {
         let mut line = std::mem::take(&mut self.line);
         if std::mem::replace(&mut self.is_first, false) && line.starts_with(BOM) {
             line.drain(..BOM.len());

@@ -186,7 +186,7 @@ impl<C: Codec> Outbox<C> {
     }
 
     /// Bytes that wait; of frames that are not encoded yet, those of their texts.
-    fn waiting_bytes(&self) -> usize {
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.sealed.len() + self.deferred_bytes
     }
 

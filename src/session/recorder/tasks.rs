@@ -13,6 +13,12 @@ use crate::task::server::ServerCall;
 use std::sync::Arc;
 
 impl Recorder {
+    /// Whether a task goes on.
+    #[cfg(test)]
+    pub(in crate::session) fn has_tasks(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
     /// Has the engine make a provider call for `purpose`.
     pub(in crate::session) fn start_call(
         &mut self,
