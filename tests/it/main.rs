@@ -135,9 +135,10 @@ mod written_files;
 // Defects planted in the program cost only what they must.
 mod defects;
 
-// Ten thousand turns, and answers of many pieces.
+// Ten thousand turns and more, and answers of many pieces.
 mod log_rows;
 mod long;
+mod soak;
 
 // The session of the protocol's documentation, word for word.
 mod session_over_pipes;

@@ -137,6 +137,14 @@ impl Process {
         stats.into_iter().all(|stat| stat.rsplit_once(") ").is_none_or(|it| it.1.starts_with('S')))
     }
 
+    /// The names of its threads.
+    pub(crate) fn thread_names(self) -> Vec<String> {
+        let threads = fs::read_dir(self.path("task")).expect("a process that lives");
+        // A thread may have ended just before.
+        let names = threads.filter_map(|it| fs::read_to_string(it.ok()?.path().join("comm")).ok());
+        names.map(|name| name.trim_end().to_owned()).collect()
+    }
+
     /// Time spent computing.
     pub(crate) fn cpu_time(self) -> Duration {
         let stat = fs::read_to_string(self.path("stat")).expect("a process that lives");

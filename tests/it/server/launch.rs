@@ -42,7 +42,8 @@ impl Launch {
         Self::of(command)
     }
 
-    fn of(mut command: Command) -> Self {
+    /// This command, with the variables that every process of a test has.
+    pub(crate) fn of(mut command: Command) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{number}-", std::process::id());
