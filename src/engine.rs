@@ -17,6 +17,8 @@ pub mod gemini;
 pub mod ollama;
 pub mod openai;
 pub(crate) mod provider;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod replay;
 pub mod responses;
 // The rules of providers for requests, which the tests of the program have as well.
 #[cfg(test)]

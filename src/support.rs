@@ -39,9 +39,12 @@ pub mod secret;
 pub(crate) mod terminal;
 
 // Chance, worlds that follow from a number, and files, for tests.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod cuts;
 #[cfg(test)]
 pub(crate) mod dice;
 #[cfg(test)]
 pub(crate) mod plan;
+
 #[cfg(test)]
 pub(crate) mod test_folder;

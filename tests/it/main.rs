@@ -33,6 +33,7 @@ mod io_faults;
 mod ollama;
 mod openai_requests;
 mod provider_table;
+mod recorded_streams;
 mod responses;
 
 // Settings, models and schemas of a turn; counts, costs and retries.

@@ -7,6 +7,7 @@ use super::response::ResponseReader;
 use crate::conversation::event::{ProviderData, ToolCall};
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
+pub(in crate::engine) use crate::engine::replay::read_pieces;
 use crate::engine::{CallSettings, CallSpec, EngineEvent, ResponseSchema};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;
@@ -126,22 +127,6 @@ pub(in crate::engine) use response_tests;
 
 /// The events and the result of an answer.
 pub(in crate::engine) type Read = (Vec<EngineEvent>, Result<(), Failure>);
-
-/// Reads a body that arrives in `pieces`.
-pub(in crate::engine) fn read_pieces<'a>(
-    mut reader: impl ResponseReader<'a>,
-    pieces: &[&[u8]],
-) -> Read {
-    let mut events = Vec::new();
-    let mut result = Ok(());
-    for piece in pieces {
-        if result.is_ok() && !reader.is_done() {
-            result = reader.push(piece, &mut events);
-        }
-    }
-    let result = result.and_then(|()| reader.end("text/plain", &mut events));
-    (events, result)
-}
 
 /// Like [`read_pieces`]; returns the events in words.
 pub(in crate::engine) fn in_words<'a>(reader: impl ResponseReader<'a>, pieces: &[&[u8]]) -> String {
