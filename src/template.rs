@@ -45,7 +45,7 @@ pub(crate) const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A parsed template.
 #[derive(Debug)]
 pub struct Template {
-    body: ListNode,
+    name: String,
     bodies: Bodies,
 }
 
@@ -84,18 +84,14 @@ impl Template {
         let error = |error| error_of_parser(&text, error);
         let parser = gotmpl::parse::Parser::new(&text, "{{", "}}").map_err(error)?;
         let (body, defines) = parser.parse().map_err(error)?;
-        let mut bodies = Bodies::new();
-        if !body.is_empty_tree() {
-            bodies.insert(name.to_owned(), body.clone());
-        }
+        let mut bodies = Bodies::from([(name.to_owned(), body)]);
         for define in defines {
             define_body(&mut bodies, define.name.to_string(), define.body).map_err(|message| {
                 TemplateError { line: u32::try_from(define.pos.line).ok(), message }
             })?;
         }
-        bodies.values().chain([&body]).try_for_each(|body| names::check(body, values))?;
-        let body = bodies.get(name).cloned().unwrap_or(body);
-        Ok(Self { body, bodies })
+        bodies.values().try_for_each(|body| names::check(body, values))?;
+        Ok(Self { name: name.to_owned(), bodies })
     }
 
     /// The text for these values, an object, whose members have the given types in Go. Integers and
@@ -138,8 +134,10 @@ impl Template {
             line: None,
             message: format!("the values can't be used: {message}"),
         })?;
+        // `parse` inserts it.
+        let Some(body) = self.bodies.get(&self.name) else { return Ok(String::new()) };
         Exec::new(&self.bodies, heap, now, missing)
-            .run(&self.body, values)
+            .run(body, values)
             .map_err(|(line, message)| TemplateError { line: u32::try_from(line).ok(), message })
     }
 }

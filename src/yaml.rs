@@ -16,8 +16,17 @@ use std::fmt;
 /// Most values in a document after its aliases are expanded.
 const NODES_MAX: usize = 1_000_000;
 
+/// Values that any document may have, however short it is, and bytes of a longer one for each: a value takes up to
+/// 200 bytes of memory.
+const NODES_MIN: usize = 150_000;
+const NODE_BYTES_MIN: usize = 10;
+
 /// Most bytes of text in a document after its aliases are expanded.
-pub(crate) const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
+const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Bytes of text that any document may have after its aliases are expanded, and for each of its own bytes.
+const EXPANDED_BYTES_MIN: usize = 32 * 1024 * 1024;
+const EXPANDED_PER_BYTE_MAX: usize = 16;
 
 /// Deepest nesting of lists and maps. The library takes up to 40 KiB of stack for each level, and a
 /// thread may have no more than 2 MiB.
@@ -195,7 +204,7 @@ pub(crate) fn to_json(text: &str) -> Result<Value, YamlError> {
 
 /// Parses the first document of `text`, in which numbers may be NaN or infinite.
 pub(crate) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
-    let mut options = options();
+    let mut options = options(text);
     options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
     read_with(&document::first(without_mark(text)), options)
 }
@@ -206,11 +215,13 @@ pub(crate) fn without_mark(text: &str) -> &str {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
-    read_with(text, options())
+    read_with(text, options(text))
 }
 
 fn read_with<T: for<'de> Deserialize<'de>>(text: &str, options: Options) -> Result<T, YamlError> {
-    if text.contains('*') && expand::bytes(text) > EXPANDED_BYTES_MAX {
+    let expanded_max = text.len().saturating_mul(EXPANDED_PER_BYTE_MAX);
+    let expanded_max = expanded_max.clamp(EXPANDED_BYTES_MIN, EXPANDED_BYTES_MAX);
+    if text.contains('*') && expand::bytes(text) > expanded_max {
         let message = message::ALIASES.to_owned();
         return Err(YamlError { line: None, message });
     }
@@ -234,19 +245,20 @@ impl fmt::Display for YamlError {
     }
 }
 
-fn options() -> Options {
+fn options(text: &str) -> Options {
+    let nodes_max = (text.len() / NODE_BYTES_MIN).clamp(NODES_MIN, NODES_MAX);
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
             flow_nesting_limit: DEPTH_MAX,
             max_documents: 1,
-            max_nodes: NODES_MAX,
-            max_events: 4 * NODES_MAX,
+            max_nodes: nodes_max,
+            max_events: 4 * nodes_max,
             max_total_scalar_bytes: EXPANDED_BYTES_MAX,
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: NODES_MAX,
+            max_total_replayed_events: nodes_max,
         },
         // As in yaml.v3: 0777 is octal, `yes` is a string.
         legacy_octal_numbers: true,

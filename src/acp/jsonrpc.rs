@@ -83,9 +83,9 @@ pub(super) struct BadMessage {
 /// If it is no message.
 pub(super) fn read(line: &[u8]) -> Result<Message, BadMessage> {
     let bad = |code, why| BadMessage { id: id_in(line), error: RpcError::new(code, why) };
-    let value = serde_json::from_slice(line).map_err(|error| {
-        bad(PARSE_ERROR, format!("the line is no JSON: {}", json::Error::from(error)))
-    })?;
+    let no_json = |error| bad(PARSE_ERROR, format!("the line is no JSON: {error}"));
+    json::fits(line).map_err(no_json)?;
+    let value = serde_json::from_slice(line).map_err(|error| no_json(json::Error::from(error)))?;
     let Value::Object(members) = value else {
         let what = if value.is_array() { "a batch" } else { "no object" };
         let why = format!("the line is {what}; send one JSON-RPC object a line");

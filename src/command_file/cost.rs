@@ -1,5 +1,6 @@
 //! Estimates the memory that the values in a file will take, before they are parsed.
 
+use crate::protocol::json::{allocated, places};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -32,9 +33,6 @@ const PLACE_BYTES: usize = 17;
 
 /// Memory of a key in serde_json's maps without its text.
 const KEY_BYTES: usize = size_of::<String>();
-
-/// Fewest places of a map that has members.
-const PLACES_MIN: usize = 4;
 
 /// Memory of a record without its values: itself, a list item and a map in a
 /// template.
@@ -88,23 +86,6 @@ pub(super) fn of_text(bytes: usize) -> usize {
 /// The cost of a row of strings of these lengths.
 pub(super) fn of_row(texts: impl Iterator<Item = usize>) -> usize {
     texts.map(|bytes| VALUE_BYTES + shared(bytes)).fold(RECORD_BYTES, usize::saturating_add)
-}
-
-/// The places of serde_json's maps for this many members: a power of two, of which one in eight stays
-/// free.
-fn places(members: usize) -> usize {
-    match members {
-        0 => 0,
-        _ => members.saturating_mul(8).div_ceil(7).next_power_of_two().max(PLACES_MIN),
-    }
-}
-
-/// The memory taken by an allocation of this many bytes.
-fn allocated(bytes: usize) -> usize {
-    const HEADER_BYTES: usize = 8;
-    const ALIGNED_BYTES: usize = 16;
-    const BYTES_MIN: usize = 32;
-    bytes.saturating_add(HEADER_BYTES).next_multiple_of(ALIGNED_BYTES).max(BYTES_MIN)
 }
 
 /// The memory taken by a shared string of this many bytes.

@@ -22,6 +22,12 @@ pub(super) struct Fault {
 /// Parses one value. A duplicate key in an object is an error: readers differ in which of the two
 /// they use, so the checked value might not be the one used.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
+    json::fits(text.as_bytes()).map_err(|error| Fault {
+        what: error.to_string(),
+        line: 1,
+        column: 1,
+        is_cut: false,
+    })?;
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader)?;
     reader.end()?;

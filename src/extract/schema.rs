@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// Largest schema, in bytes without white space.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
+/// Most values in a schema.
+const SCHEMA_VALUES_MAX: usize = 50_000;
+
 /// Deepest nesting of arrays and objects in a schema.
 pub const SCHEMA_DEPTH_MAX: usize = 100;
 
@@ -187,11 +190,15 @@ fn depth(value: &Value) -> usize {
 
 /// Checks the limits without recursion: a schema may come from a caller without limits.
 fn measure(schema: &Value) -> Result<(), SchemaError> {
-    let mut bytes = 0;
+    let (mut bytes, mut values) = (0, 0);
     let mut open = vec![(schema, 0)];
     while let Some((value, depth)) = open.pop() {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(SchemaError::TooDeep);
+        }
+        values += 1;
+        if values > SCHEMA_VALUES_MAX {
+            return Err(SchemaError::TooManyValues);
         }
         // Each value comes with a comma or a bracket; numbers and names are short.
         bytes += 2;

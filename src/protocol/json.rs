@@ -2,6 +2,7 @@
 //! spellings of the canonical proto3 mapping, and no characters that end a line for some reader.
 
 mod error_text;
+mod memory;
 mod numbers;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod well_formed;
 mod writer;
 
 pub(crate) use error_text::plain;
+pub(crate) use memory::{allocated, fits, places};
 pub(crate) use numbers::{Float, Number, NumberVisitor, Quoted};
 pub(crate) use well_formed::well_formed;
 

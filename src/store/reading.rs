@@ -11,6 +11,13 @@ use crate::conversation::projections::Projections;
 use crate::protocol::id::{Ordinal, SessionId};
 use std::fmt;
 
+/// Bytes of an event, on average, in a row that has many: no run makes smaller ones, and an event takes several
+/// hundred bytes of memory.
+const EVENT_BYTES_MIN: usize = 24;
+
+/// Events that any row may have.
+const EVENTS_MIN: usize = 50_000;
+
 /// What is wanted of a log.
 #[derive(Clone, Debug)]
 pub(super) enum Sink {
@@ -178,8 +185,14 @@ impl Reading {
 
     fn events(&mut self, row: &StoredRow<'_>) -> Result<(), Unreadable> {
         let mut events = std::mem::take(&mut self.buffer);
-        let read = RowReader::new(row.events, &self.blobs)
-            .try_for_each(|event| event.map(|event| events.push(event)));
+        let events_max = (row.events.len() / EVENT_BYTES_MIN).max(EVENTS_MIN);
+        let read = RowReader::new(row.events, &self.blobs).try_for_each(|event| {
+            events.push(event?);
+            match events.len() > events_max {
+                true => Err(Unreadable::Value("the number of events")),
+                false => Ok(()),
+            }
+        });
         if read.is_ok() && !self.is_open_lost {
             self.take(&mut events, row.head.is_sealed);
         }

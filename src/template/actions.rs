@@ -6,14 +6,22 @@
 use super::TemplateError;
 use super::blocks::Blocks;
 
+/// Most bytes of the actions of a template, with their braces: they take up to a hundred times as much memory.
+const ACTION_BYTES_MAX: usize = 256 * 1024;
+
 /// White space in Go's lexer.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// Removes comments and trimmed white space, and checks the blocks. Every action stays in its line:
 /// removed line breaks are put into the next action.
 pub(super) fn read(text: &str) -> Result<String, TemplateError> {
-    let mut reader =
-        Reader { rest: text, line: 1, out: String::with_capacity(text.len()), breaks: 0 };
+    let mut reader = Reader {
+        rest: text,
+        line: 1,
+        out: String::with_capacity(text.len()),
+        breaks: 0,
+        action_bytes: 0,
+    };
     let mut blocks = Blocks::default();
     let mut is_trimmed = false;
     while let Some(start) = reader.rest.find("{{") {
@@ -38,6 +46,8 @@ struct Reader<'t> {
     out: String,
     /// Line breaks that were removed.
     breaks: usize,
+    /// Bytes of the actions so far.
+    action_bytes: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -78,6 +88,12 @@ impl<'t> Reader<'t> {
     fn action(&mut self, blocks: &mut Blocks) -> Result<bool, TemplateError> {
         let length = length(self.rest).map_err(|message| self.error(message))?;
         let inside = &self.rest[..length];
+        self.action_bytes += "{{".len() + length + "}}".len();
+        if self.action_bytes > ACTION_BYTES_MAX {
+            return Err(self.error(
+                "the actions up to here have more than 256 KiB; take parts of the text from files",
+            ));
+        }
         let kept = inside.strip_suffix('-').filter(|kept| kept.ends_with(BLANKS));
         blocks.action(self.line, inside)?;
         self.skip(length + 2);

@@ -4,6 +4,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
+use crate::protocol::json::fits;
 use crate::support::secret::{Secret, without_userinfo};
 use crate::support::terminal::escape_control;
 use crate::task::server::ServerName;
@@ -213,8 +214,9 @@ impl Servers {
     /// If it can't be used; names the member that is wrong.
     pub fn add_file(&mut self, json: &str, variables: Lookup<'_>) -> Result<(), ConfigError> {
         let json = json.trim_start_matches('\u{feff}');
-        let file: Value = serde_json::from_str(json)
-            .map_err(|error| ConfigError(format!("it is not JSON: {error}")))?;
+        let no_json = |error| ConfigError(format!("it is not JSON: {error}"));
+        fits(json.as_bytes()).map_err(|error| no_json(error.to_string()))?;
+        let file: Value = serde_json::from_str(json).map_err(|error| no_json(error.to_string()))?;
         let Some(servers) = file.get("mcpServers") else {
             return Err(ConfigError("it has no member `mcpServers`".to_owned()));
         };

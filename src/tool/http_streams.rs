@@ -1,6 +1,7 @@
 //! How often streams of events are opened. The SDK opens a stream that has ended again, after the time
 //! that the server names, which may be none, and without a limit if opening succeeds.
 
+use crate::protocol::json;
 use crate::tool::line_transport::{self, MESSAGE_BYTES_MAX};
 use futures_util::StreamExt;
 use reqwest::Client;
@@ -110,7 +111,8 @@ impl PacedClient {
 /// A message, or an error for the call whose answer it is: the SDK skips what it can't read, and the
 /// call would wait for its time limit.
 fn readable(data: String) -> String {
-    if serde_json::from_str::<RxJsonRpcMessage<RoleClient>>(&data).is_ok() {
+    let fits = json::fits(data.as_bytes()).is_ok();
+    if fits && serde_json::from_str::<RxJsonRpcMessage<RoleClient>>(&data).is_ok() {
         return data;
     }
     let error = line_transport::unread(data.as_bytes());

@@ -1,6 +1,7 @@
 //! MCP messages over the standard input and output of a process: one JSON object per line. The SDK's
 //! own transport drops a line over its limit, and the call that waits for it is never answered.
 
+use crate::protocol::json;
 use crate::tool::connection::{Closed, Closing};
 use crate::tool::scan::IdScanner;
 use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerResult};
@@ -131,6 +132,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
         if line.trim_ascii().is_empty() {
             return None;
         }
+        if json::fits(line).is_err() {
+            return unread(line);
+        }
         let Ok(mut value) = serde_json::from_slice::<Value>(line) else { return unread(line) };
         if value.get("method").is_none()
             && self.is_initialized
@@ -166,7 +170,8 @@ pub(super) fn unread(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
         scanner.feed(line);
     }
     tracing::debug!(bytes = line.len(), "a line that is no MCP message was ignored");
-    let what = "the answer is no valid MCP message, or is nested too deep".to_owned();
+    let what = "the answer is no valid MCP message, is nested too deep, or holds too many values"
+        .to_owned();
     scanner.id().map(|id| failed(id, what))
 }
 

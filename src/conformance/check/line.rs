@@ -35,8 +35,8 @@ pub(super) fn read(line: &[u8], report: &mut Report) -> Option<Read> {
     let text = std::str::from_utf8(line)
         .map_err(|error| report.add(Rule::InvalidUtf8, format!("the line is not UTF-8: {error}")))
         .ok()?;
-    let frame = serde_json::from_str::<RpcLine>(text);
-    if let Ok(frame) = frame
+    if json::fits(line).is_ok()
+        && let Ok(frame) = serde_json::from_str::<RpcLine>(text)
         && frame.frame.is_some()
         && is_as_written_here(&frame, line)
     {

@@ -1,7 +1,8 @@
 //! JSON whose strings need not be Unicode: a part of one that is no text becomes U+FFFD.
 
 use super::join::Joiner;
-use serde::de::DeserializeOwned;
+use crate::protocol::json::fits;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 
 /// Bytes of `\\u` and four digits.
@@ -10,6 +11,7 @@ pub(super) const ESCAPE_BYTES: usize = 6;
 /// Reads one JSON document. Invalid text is replaced only where `T` can't take it: a `T` that
 /// takes its strings as bytes still gets them as they are, unless another string is at fault.
 pub(in crate::engine) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    fits(json).map_err(serde_json::Error::custom)?;
     // Text is checked once, and not each of its strings.
     let read = match str::from_utf8(json) {
         Ok(text) => serde_json::from_str(text),

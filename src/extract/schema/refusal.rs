@@ -2,7 +2,7 @@
 
 use super::places::{Place, places, pointer};
 use super::shape::last_segment;
-use super::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, each};
+use super::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_VALUES_MAX, each};
 use crate::extract::at;
 use crate::extract::read::clipped;
 use jsonschema::error::ValidationErrorKind;
@@ -24,6 +24,9 @@ pub enum SchemaError {
     /// It is longer than [`SCHEMA_BYTES_MAX`].
     #[error("the schema has more than {SCHEMA_BYTES_MAX} bytes; make it smaller")]
     TooLong,
+    /// It has too many values, which take memory however short they are.
+    #[error("the schema has more than {SCHEMA_VALUES_MAX} values; make it smaller")]
+    TooManyValues,
     /// It is deeper than [`SCHEMA_DEPTH_MAX`].
     #[error(
         "the schema is more than {SCHEMA_DEPTH_MAX} arrays and objects deep; move parts of it to \

@@ -2,6 +2,7 @@
 //! of range are all errors.
 
 use super::Error;
+use super::memory::fits;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -11,8 +12,9 @@ use std::fmt;
 ///
 /// # Errors
 /// If the text is not one JSON value, has more than [`super::DEPTH_MAX`] levels, a key twice in one object
-/// (however it is escaped), half a surrogate pair, or a number that no `f64` can hold.
+/// (however it is escaped), half a surrogate pair, a number that no `f64` can hold, or so many values that they take too much memory.
 pub(crate) fn well_formed(text: &str) -> Result<(), Error> {
+    fits(text.as_bytes())?;
     let mut reader = serde_json::Deserializer::from_str(text);
     WellFormed::deserialize(&mut reader)?;
     Ok(reader.end()?)

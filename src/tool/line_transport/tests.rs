@@ -58,7 +58,10 @@ async fn an_answer_that_is_too_long_or_too_deep_is_an_error_for_its_call() {
     assert_eq!(ids, [Some(5), Some(6), Some(7), Some(9)]);
     let error = |at: usize| messages[at]["error"]["message"].as_str().unwrap_or_default();
     assert_eq!(error(0), "the answer is longer than 16777216 bytes");
-    assert_eq!(error(1), "the answer is no valid MCP message, or is nested too deep");
+    assert_eq!(
+        error(1),
+        "the answer is no valid MCP message, is nested too deep, or holds too many values"
+    );
 }
 
 #[tokio::test]
