@@ -154,7 +154,7 @@ impl Child {
     }
 
     /// The most memory that was resident, in MB (2^20 bytes); nothing of a process that has ended.
-    fn peak(&self) -> io::Result<f64> {
+    pub(crate) fn peak(&self) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
         Ok(megabytes(&status, "VmHWM:").unwrap_or_default())
     }

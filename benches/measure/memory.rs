@@ -1,6 +1,7 @@
 //! Memory: the proportional set size, as the kernel counts it.
 
-use crate::child::{Child, Program};
+use crate::child::{Child, Program, submit};
+use crate::provider::{LONG_DELTA_BYTES, Manner, Provider};
 use crate::table::{Aim, Unit, row};
 use std::io;
 use std::thread::sleep;
@@ -10,6 +11,10 @@ const PROCESSES: usize = 20;
 
 /// Time for a process to get ready behind its `hello`.
 const SETTLED: Duration = Duration::from_millis(200);
+
+/// Text of a long answer, in bytes, and the memory that it may take, in MB (2^20 bytes).
+const LONG_BYTES: usize = 200_000_000;
+const LONG_MEBIBYTES_MAX: f64 = 450.0;
 
 const OURS: &[&str] = &["rpc", "--engine", "echo"];
 
@@ -21,7 +26,20 @@ pub(crate) fn measure() -> io::Result<()> {
     let (ours, reference) = (many(Program::Duologue, OURS)?, many(Program::MinimalLoop, &[])?);
     let what = format!("memory of {PROCESSES} processes idle, together");
     row(&what, Unit::Mebibytes, ours, Some(reference), Aim::Value(40.0));
+    let what = format!("peak memory for an answer of {} MB", LONG_BYTES / 1_000_000);
+    row(&what, Unit::Mebibytes, long()?, None, Aim::Value(LONG_MEBIBYTES_MAX));
     Ok(())
+}
+
+/// The most memory of a process whose provider gives a long answer.
+fn long() -> io::Result<f64> {
+    let provider = Provider::start(Manner::Long { deltas: LONG_BYTES / LONG_DELTA_BYTES })?;
+    let base_url = provider.base_url();
+    let args = ["rpc", "--engine", "openai", "--model", "m", "--base-url", &base_url];
+    let mut child = Child::greeted(Program::Duologue, &args)?;
+    child.send(&submit("hi"))?;
+    child.count()?;
+    child.peak()
 }
 
 /// Memory of one process, idle and after a long answer.

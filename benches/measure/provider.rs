@@ -6,6 +6,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Text of a delta of a long answer, in bytes.
+pub(crate) const LONG_DELTA_BYTES: usize = 4_000;
+
 /// How the provider answers.
 #[derive(Clone, Copy)]
 pub(crate) enum Manner {
@@ -13,6 +16,8 @@ pub(crate) enum Manner {
     Paced { deltas: usize, pace: Duration },
     /// With this many deltas, in one write.
     AtOnce { deltas: usize },
+    /// With this many deltas of [`LONG_DELTA_BYTES`], as fast as the client takes them.
+    Long { deltas: usize },
     /// Not at all.
     Silent,
 }
@@ -64,6 +69,7 @@ fn serve(
         let said = match manner {
             Manner::Paced { deltas, pace } => paced(connection, deltas, pace)?,
             Manner::AtOnce { deltas } => at_once(connection, deltas)?,
+            Manner::Long { deltas } => long(connection, deltas)?,
             Manner::Silent => continue,
         };
         if report.send(said).is_err() {
@@ -110,6 +116,15 @@ fn paced(mut connection: &TcpStream, deltas: usize, pace: Duration) -> io::Resul
 fn at_once(mut connection: &TcpStream, deltas: usize) -> io::Result<Vec<Instant>> {
     let answer = [HEAD, delta().repeat(deltas).as_bytes(), end().as_bytes()].concat();
     connection.write_all(&answer)?;
+    Ok(Vec::new())
+}
+
+fn long(mut connection: &TcpStream, deltas: usize) -> io::Result<Vec<Instant>> {
+    connection.write_all(HEAD)?;
+    let text = "conversation ".repeat(LONG_DELTA_BYTES);
+    let delta = event(&format!("{{\"content\":\"{}\"}}", &text[..LONG_DELTA_BYTES]), "null");
+    (0..deltas).try_for_each(|_| connection.write_all(delta.as_bytes()))?;
+    connection.write_all(end().as_bytes())?;
     Ok(Vec::new())
 }
 
