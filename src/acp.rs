@@ -11,6 +11,8 @@
 
 mod connection;
 mod dialog;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod jsonrpc;
 mod options;
 mod permissions;

@@ -92,3 +92,7 @@ pub mod cli;
 // All of it as one deterministic world, for tests.
 #[cfg(test)]
 mod world;
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;

@@ -8,6 +8,8 @@
 
 pub(crate) mod add;
 pub(crate) mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod item;
 mod pinocchio;
 mod read;

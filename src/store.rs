@@ -12,6 +12,8 @@ mod counts;
 mod database;
 mod error;
 mod file_url;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod inspection;
 mod library;
 mod loader;

@@ -19,6 +19,9 @@ mod listing;
 mod result;
 mod scan;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 mod child;
 mod connection;
 pub mod guard;

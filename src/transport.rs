@@ -6,6 +6,8 @@
 mod debug_file;
 mod ending;
 mod framer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod incoming;
 mod outbox;
 mod outgoing;

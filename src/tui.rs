@@ -4,6 +4,8 @@ mod answer;
 mod commands;
 mod detached;
 mod display;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod input;
 mod markdown;
 mod model;

@@ -16,6 +16,21 @@ pub(crate) fn cuts(bytes: &[u8]) -> [Vec<&[u8]>; 3] {
     [vec![bytes], bytes.chunks(1).collect(), pieces]
 }
 
+/// `text` whole, character by character, and in pieces of different lengths.
+pub(crate) fn text_cuts(text: &str) -> [Vec<&str>; 3] {
+    let mut lengths = lengths(text.as_bytes());
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let length = lengths.next().unwrap_or(1).min(rest.len());
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(length));
+        pieces.push(piece);
+        rest = after;
+    }
+    let ends = text.char_indices().map(|(at, char)| &text[at..at + char.len_utf8()]);
+    [vec![text], ends.collect(), pieces]
+}
+
 /// Lengths of pieces, which `bytes` alone decide: a linear congruential generator (Knuth's MMIX).
 fn lengths(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let seed = bytes.iter().fold(0_u64, |seed, byte| next(seed ^ u64::from(*byte)));
