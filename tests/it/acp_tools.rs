@@ -81,7 +81,7 @@ fn an_image_in_a_result_is_shown() {
     let image = json!({ "type": "image", "mimeType": "image/png", "data": BASE64.encode(PNG) });
     let (mut client, session) = asked(&folder, "image", &["--allow", "*"]);
     client.turn(&session, "go");
-    assert_eq!(images(&client.finish().seen, &session), [image.clone()]);
+    assert_eq!(images(&client.finish().seen, &session), std::slice::from_ref(&image));
     let mut client = Client::start(&folder, &[]);
     for shown in 1..=2 {
         let params = json!({ "sessionId": session, "cwd": folder.path(""), "mcpServers": [] });
