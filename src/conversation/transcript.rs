@@ -24,6 +24,8 @@ use std::sync::Arc;
 pub struct Transcript {
     preamble: Arc<Preamble>,
     turns: Vec<Arc<Turn>>,
+    /// Turns before these, which a call is not sent.
+    left_out: usize,
     /// The last turn, if it failed without an answer: the model is not sent it, but its prompt may be
     /// asked again.
     failed: Option<Arc<Turn>>,
@@ -133,7 +135,34 @@ impl Transcript {
     /// The turns that are sent as they are, oldest first.
     pub(crate) fn sent_turns(&self) -> impl Iterator<Item = &Arc<Turn>> {
         let through = self.summary().map_or(0, |summary| summary.through);
-        self.turns.iter().filter(move |turn| turn.number > through)
+        self.turns[self.end_of(through)..].iter()
+    }
+
+    /// How many turns have numbers up to that one. It is looked for from the end, so that a long conversation costs no
+    /// more than a short one.
+    fn end_of(&self, number: u32) -> usize {
+        if number == 0 {
+            return 0;
+        }
+        self.turns.iter().rposition(|turn| turn.number <= number).map_or(0, |at| at + 1)
+    }
+
+    /// How many turns there are, with those that are left out.
+    pub(crate) fn turn_count(&self) -> usize {
+        self.left_out + self.turns.len()
+    }
+
+    /// The conversation without the turns that a summary stands for: what a call is sent. Costs as much as that.
+    pub(crate) fn sent(&self) -> Self {
+        let through = self.summary().map_or(0, |summary| summary.through);
+        let first = self.end_of(through);
+        Self {
+            preamble: Arc::clone(&self.preamble),
+            turns: self.turns[first..].to_vec(),
+            left_out: self.left_out + first,
+            failed: self.failed.clone(),
+            compactions: self.compactions.clone(),
+        }
     }
 
     /// Whether the result of that call is left out.
@@ -148,8 +177,8 @@ impl Transcript {
 
     /// The conversation up to the turn `through`, with this prompt after it.
     pub(crate) fn asking(&self, prompt: &str, through: u32) -> Self {
-        let mut asking = self.clone();
-        asking.turns.retain(|turn| turn.number <= through);
+        let mut asking = self.sent();
+        asking.turns.truncate(asking.end_of(through));
         asking.turns.push(Arc::new(Turn {
             number: through.saturating_add(1),
             prompt: prompt.into(),
@@ -166,10 +195,16 @@ impl Transcript {
         turns.find(|turn| turn.number == number).map(Arc::as_ref)
     }
 
+    /// The number of the last turn.
+    pub(crate) fn last_number(&self) -> Option<u32> {
+        self.turns.last().into_iter().chain(&self.failed).map(|turn| turn.number).max()
+    }
+
     /// The numbers of the turns from `first` on.
     pub(crate) fn numbers_from(&self, first: u32) -> impl Iterator<Item = u32> {
-        let turns = self.turns.iter().chain(&self.failed).map(|turn| turn.number);
-        turns.filter(move |number| *number >= first)
+        let turns = &self.turns[self.end_of(first.saturating_sub(1))..];
+        let failed = self.failed.iter().filter(move |turn| turn.number >= first);
+        turns.iter().chain(failed).map(|turn| turn.number)
     }
 
     /// The results of tools that have images, by their calls.
@@ -233,7 +268,7 @@ impl Transcript {
             Event::ToolResultReady { tool, result } => self.returned(tool, result),
             Event::TurnDropped { .. } => {
                 let first = recorded.scope.turn;
-                self.turns.retain(|turn| turn.number < first);
+                self.turns.truncate(self.end_of(first.saturating_sub(1)));
                 self.failed.take_if(|turn| turn.number >= first);
                 self.compactions_dropped(first);
             }

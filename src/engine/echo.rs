@@ -7,7 +7,7 @@ mod script;
 use super::provider::calls::CallIds;
 use super::{CallEnd, CallSpec, Engine, EngineEvent, RunError, Running, SettingNames, Sink};
 use crate::conversation::event::{FinishClass, ToolCall, ToolResult};
-use crate::conversation::transcript::{Turn, TurnItem, TurnState};
+use crate::conversation::transcript::{Transcript, Turn, TurnItem, TurnState};
 use crate::protocol::attachment::Attachment;
 use pace::Pace;
 use script::ScriptedCall;
@@ -62,23 +62,24 @@ impl Engine for Echo {
 impl Echo {
     /// Answers the last turn of the transcript, a word at a time.
     async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
-        match self.call(spec.transcript.turns(), &sink).await {
+        match self.call(&spec.transcript, &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),
         }
     }
 
-    async fn call(&self, turns: &[Arc<Turn>], sink: &Sink) -> Result<(), RunError> {
+    async fn call(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
+        let (turns, count) = (transcript.turns(), transcript.turn_count());
         let scripted = self.scripted(turns)?;
         sink.send(EngineEvent::CallStarted).await;
         if let Some(call) = scripted {
             return self.play(call, sink).await;
         }
         if self.reasoning {
-            self.reason(&reasoning(turns), sink).await;
+            self.reason(&reasoning(count), sink).await;
         }
         match &self.answer {
-            None => self.say(&reply(turns), sink).await,
+            None => self.say(&reply(turns, count), sink).await,
             Some(path) => {
                 self.recite(path, sink)
                     .await
@@ -201,14 +202,14 @@ fn unreadable(path: &Path, error: &io::Error, names: &SettingNames) -> RunError 
 }
 
 /// The reasoning of the engine about the last turn.
-fn reasoning(turns: &[Arc<Turn>]) -> String {
-    format!("This is turn {}. I repeat what I was told.", turns.len())
+fn reasoning(turn: usize) -> String {
+    format!("This is turn {turn}. I repeat what I was told.")
 }
 
 /// The answer to the last turn: a sentence about it, and one about the turn before.
-fn reply(turns: &[Arc<Turn>]) -> String {
+fn reply(turns: &[Arc<Turn>], count: usize) -> String {
     let Some((turn, earlier)) = turns.split_last() else { return String::new() };
-    let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt.as_str());
+    let mut reply = format!("Turn {count}. You said: {}", turn.prompt.as_str());
     reply += &attached(&turn.attachments);
     for item in &turn.items {
         match item {
@@ -268,11 +269,11 @@ mod tests {
     #[test]
     fn a_reply_tells_the_turn_and_what_went_before() {
         let first = [turn("hi there", TurnState::Open)];
-        assert_eq!(reply(&first), "Turn 1. You said: hi there");
+        assert_eq!(reply(&first, 1), "Turn 1. You said: hi there");
         let second = [turn("hi there", TurnState::Interrupted), turn("again", TurnState::Open)];
         let expected = "Turn 2. You said: again\n\
                         Before that you said: hi there (and my answer was interrupted)";
-        assert_eq!(reply(&second), expected);
+        assert_eq!(reply(&second, 2), expected);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selec
     let Available { transcript, tools, schema, summary, asks_for_context } = available;
     let (transcript, tools, schema) = match purpose {
         // The whole conversation: its last turn is the one to answer.
-        Purpose::Answer => (transcript.clone(), tools, schema),
+        Purpose::Answer => (transcript.sent(), tools, schema),
         // The turns that the summary stands for, as the calls before have sent them, which a provider's cache
         // has; and with the tools, which some providers require where calls of them are in it.
         Purpose::Summary => {

@@ -73,11 +73,8 @@ impl Recorder {
 
     /// Number of the last turn, whether people or the model know of it.
     fn last_turn(&self) -> Option<u32> {
-        self.projections
-            .transcript
-            .numbers_from(0)
-            .chain(self.projections.timeline.last_turn_number())
-            .max()
+        let of_model = self.projections.transcript.last_number();
+        of_model.into_iter().chain(self.projections.timeline.last_turn_number()).max()
     }
 
     /// What that turn was asked. The model's side of the conversation has the attachments; of a turn that

@@ -1,6 +1,7 @@
 //! What the model sees of a conversation.
 
 use super::*;
+use crate::conversation::compaction::{Compaction, CompactionEvent};
 
 fn transcript(recorder: &Recorder, system: Option<&str>) -> Transcript {
     let mut transcript =
@@ -45,6 +46,28 @@ fn a_finished_turn_is_kept_whole() {
         Ending::Finished,
         &["user: hi", "model: One. Two."],
     );
+}
+
+/// What a call costs does not grow with what was said before a summary.
+#[test]
+fn a_call_is_given_the_turns_that_it_is_sent_and_no_others() {
+    let mut recorder = Recorder::new();
+    for prompt in ["one", "two", "three"] {
+        recorder.turn(prompt, &[ModelStep::Text(&["Yes."])]);
+        recorder.end(Ending::Finished);
+    }
+    let mut transcript = transcript(&recorder, Some("Be brief."));
+    assert_eq!(transcript.sent(), transcript);
+    let made = Compaction { through: 2, summary: "They talked.".into(), ..Compaction::default() };
+    let last = recorder.recorded.last().expect("an event");
+    transcript.compaction(last, &CompactionEvent::Done(Arc::new(made)));
+    let sent = transcript.sent();
+    assert_eq!(messages(&sent), messages(&transcript));
+    assert_eq!((sent.turns().len(), sent.turn_count()), (1, 3));
+    let asking = transcript.asking("Sum it up.", 3);
+    assert_eq!((asking.turns().len(), asking.turn_count()), (2, 4));
+    assert_eq!(transcript.numbers_from(3).collect::<Vec<_>>(), [3]);
+    assert_eq!(transcript.last_number(), Some(3));
 }
 
 #[test]

@@ -146,8 +146,14 @@ impl Run {
         let Some(id) = self.tools.iter().find(is_it).map(|open| open.tool.id.clone()) else {
             return;
         };
-        let held_bytes = context.recorder.attached_bytes();
-        let result = result.within(CONVERSATION_BYTES_MAX.saturating_sub(held_bytes));
+        // Counted only where it matters: each turn of the conversation is looked at for it.
+        let result = match result.images() {
+            [] => result,
+            [..] => {
+                let held_bytes = context.recorder.attached_bytes();
+                result.within(CONVERSATION_BYTES_MAX.saturating_sub(held_bytes))
+            }
+        };
         self.tool_result(context, &id, result);
     }
 
