@@ -161,8 +161,11 @@ const DOCUMENTS: [Around; 13] = [
     },
 ];
 
+/// The name, the bytes, the parts and the parser of a case.
+type Shape = (&'static str, usize, [&'static str; 3], fn(&[u8]));
+
 /// Lists of messages, of which each may be empty.
-const LISTS: [(&str, usize, [&str; 3], fn(&[u8])); 18] = [
+const LISTS: [Shape; 18] = [
     (
         "request, attachments",
         10 * MEGABYTE,
@@ -240,7 +243,7 @@ const LISTS: [(&str, usize, [&str; 3], fn(&[u8])); 18] = [
     }),
 ];
 
-const OTHERS: [(&str, usize, [&str; 3], fn(&[u8])); 6] = [
+const OTHERS: [Shape; 6] = [
     ("lines", 10 * MEGABYTE, ["", "a\n", ""], |bytes| {
         bytes.chunks(PIECE_BYTES).for_each(|it| drop(transport::fuzzing::split(&[it], 4_096)));
     }),
