@@ -93,6 +93,8 @@ pub(super) struct Client {
     seen: u64,
     /// Its requests without a done, in their order.
     open: Vec<RpcRequestLine>,
+    /// Those that a node has refused because it ends.
+    refused: HashSet<String>,
     /// The status of each of its requests.
     statuses: HashMap<String, String>,
     asked: HashMap<String, Asked>,
@@ -168,10 +170,22 @@ impl Client {
             "declareTools",
             &json!({ "tools": [tool], "revision": 1 }),
         );
-        let (stream, seen, statuses, asked) = Default::default();
+        let (stream, seen, refused, statuses, asked) = Default::default();
         let joined = Joined { checker: Some(Checker::new()), ..Joined::default() };
         let open = vec![declare];
-        Self { number, session, world, chance, stream, joined, seen, open, statuses, asked }
+        Self {
+            number,
+            session,
+            world,
+            chance,
+            stream,
+            joined,
+            seen,
+            open,
+            refused,
+            statuses,
+            asked,
+        }
     }
 
     /// Asks until the load is over; gives what it has asked.
@@ -272,9 +286,13 @@ impl Client {
             Body::Snapshot(snapshot) => self.snapshot(&snapshot),
             Body::Done(done) => self.done(&frame.request_id, &done.status),
             Body::Error(error) => {
-                // A result that a crash made late.
-                let is_late = error.code == "unknown_tool_call";
-                assert!(is_late, "{}: {} {error:?}", self.session, frame.request_id);
+                match error.code.as_str() {
+                    // A result that a crash made late.
+                    "unknown_tool_call" => {}
+                    // The node ends: the prompt is for another one.
+                    "shutting_down" => drop(self.refused.insert(frame.request_id)),
+                    _ => panic!("{}: {} {error:?}", self.session, frame.request_id),
+                }
             }
             Body::Hello(_) | Body::BackendEvent(_) => {}
         }
@@ -318,6 +336,11 @@ impl Client {
     }
 
     fn done(&mut self, id: &str, status: &str) {
+        if self.refused.remove(id) {
+            // It is sent again, as if it had had no done.
+            (self.stream, self.joined.checker) = (None, None);
+            return;
+        }
         let known = self.statuses.entry(id.to_owned()).or_insert_with(|| status.to_owned());
         assert_eq!(known, status, "{}: two ends of {id}", self.session);
         self.open.retain(|line| line.request_id != id);
