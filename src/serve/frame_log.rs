@@ -144,7 +144,9 @@ mod tests {
     #[test]
     fn short_frames_count_as_what_they_take() {
         let mut log = FrameLog::default();
-        (1..=10_000).for_each(|ordinal| log.push(event(ordinal), Audience::All));
+        for ordinal in 1..=10_000 {
+            log.push(event(ordinal), Audience::All);
+        }
         let kept = log.frames.len() * std::mem::size_of::<Frame>();
         assert!(log.frames.len() > 500 && kept < FRAMES_BYTES_MAX, "{}", log.frames.len());
     }

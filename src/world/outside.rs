@@ -302,6 +302,7 @@ impl Outside {
                 | EngineEvent::ToolArguments { .. }
                 | EngineEvent::ToolCallRequested { .. }
                 | EngineEvent::Usage(_)
+                | EngineEvent::ContextTokens(_)
                 | EngineEvent::RetryScheduled(_)
                 | EngineEvent::RetryStarted(_)
                 | EngineEvent::CallFinished { .. }) => pieces.push(event),
