@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::future::pending;
 use std::io;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
@@ -49,8 +48,6 @@ pub(crate) enum Received {
 struct Chunk {
     /// The lines that it completed. The last item of the last chunk is `Ended` or `Failed`.
     lines: Vec<Received>,
-    /// Another chunk follows at once: there is more to read, or the end.
-    comes_more: bool,
 }
 
 /// Receives lines from a task that the runtime wakes when there is something to read or, where a read may wait
@@ -62,6 +59,10 @@ pub(crate) struct Incoming {
     chunks_read: Option<mpsc::Receiver<Chunk>>,
     /// Lines that were read and not handled yet.
     waiting: VecDeque<Received>,
+    /// What is read, to see whether there is more.
+    input: Option<File>,
+    /// Lines were handled since that was looked at.
+    is_stale: bool,
     /// More input can be read; until then the engine is not polled.
     more_until: Option<Instant>,
     /// Since the engine had a turn in this provider call.
@@ -79,11 +80,12 @@ impl Incoming {
     pub(crate) fn start(input: File, line_bytes_max: usize) -> Result<Self, NoThread> {
         let (chunks, received) = mpsc::channel(CHUNKS_AHEAD_MAX);
         let mut reading = Reading::new(line_bytes_max);
+        let looked_at = input.try_clone().ok();
         match reading.first(&input) {
             Some(first) => drop(tokio::spawn(read_when_ready(input, first, reading, chunks))),
             None => threads::spawn("stdin", move || read(&input, reading, &chunks))?,
         }
-        Ok(Self { chunks_read: Some(received), ..Self::default() })
+        Ok(Self { chunks_read: Some(received), input: looked_at, ..Self::default() })
     }
 
     /// The next line.
@@ -93,8 +95,14 @@ impl Incoming {
         line
     }
 
-    /// The time until which the engine is not polled, as more input can be read at once.
-    pub(crate) fn more_until(&self) -> Option<Instant> {
+    /// The time until which the engine is not polled, as more input can be read at once. Looked at when all lines
+    /// are handled: their writer may have gone on meanwhile.
+    pub(crate) fn more_until(&mut self) -> Option<Instant> {
+        if self.waiting.is_empty() && std::mem::take(&mut self.is_stale) {
+            let has_more =
+                self.chunks_read.is_some() && self.input.as_ref().is_some_and(can_be_read);
+            self.more_until = has_more.then(|| Instant::now() + MORE_INPUT_MAX);
+        }
         self.more_until.filter(|until| Instant::now() < *until)
     }
 
@@ -103,16 +111,14 @@ impl Incoming {
     pub(crate) async fn read(&mut self, call: Option<TaskId>) {
         let Some(chunks) = &mut self.chunks_read else { return pending().await };
         // One that ends without `Ended` has panicked; the loop must not wait for it for ever.
-        let panicked = || Chunk {
-            lines: vec![Received::Failed(io::Error::other("what reads has ended"))],
-            comes_more: false,
-        };
+        let panicked =
+            || Chunk { lines: vec![Received::Failed(io::Error::other("what reads has ended"))] };
         let chunk = chunks.recv().await.unwrap_or_else(panicked);
         if chunk.is_last() {
             self.chunks_read = None;
         }
         self.waiting.extend(chunk.lines);
-        self.more_until = chunk.comes_more.then(|| Instant::now() + MORE_INPUT_MAX);
+        (self.is_stale, self.more_until) = (true, None);
         self.count_for(call);
         self.chunks += 1;
     }
@@ -160,7 +166,7 @@ impl Reading {
     }
 
     /// What a read has brought; `None` if it is to be repeated.
-    fn chunk(&mut self, input: impl AsFd, read: rustix::io::Result<usize>) -> Option<Chunk> {
+    fn chunk(&mut self, read: rustix::io::Result<usize>) -> Option<Chunk> {
         let mut lines = Vec::new();
         let end = match read {
             Ok(0) => Some(Received::Ended),
@@ -177,9 +183,8 @@ impl Reading {
         if end.is_some() {
             lines.extend(self.framer.finish());
         }
-        let comes_more = end.is_none() && can_be_read(input);
         let lines = lines.into_iter().map(Received::Line).chain(end).collect();
-        Some(Chunk { lines, comes_more })
+        Some(Chunk { lines })
     }
 }
 
@@ -201,13 +206,13 @@ async fn read_when_ready(
         Ok(input) => input,
         Err(error) => {
             let lines = vec![Received::Failed(error)];
-            to.send(Chunk { lines, comes_more: false }).await.ok();
+            to.send(Chunk { lines }).await.ok();
             return;
         }
     };
     let mut read = first;
     loop {
-        if let Some(chunk) = reading.chunk(&input, read) {
+        if let Some(chunk) = reading.chunk(read) {
             let is_last = chunk.is_last();
             if to.send(chunk).await.is_err() || is_last {
                 return;
@@ -235,7 +240,7 @@ fn read(input: &File, mut reading: Reading, to: &mpsc::Sender<Chunk>) {
         if read == Err(Errno::AGAIN) {
             wait_for(input, PollFlags::IN);
         }
-        let Some(chunk) = reading.chunk(input, read) else { continue };
+        let Some(chunk) = reading.chunk(read) else { continue };
         let is_last = chunk.is_last();
         if to.blocking_send(chunk).is_err() || is_last {
             return;

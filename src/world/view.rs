@@ -3,6 +3,7 @@
 use crate::conversation::entities::Entities;
 use crate::host::{Effect, Effects};
 use crate::protocol::any::Any;
+use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::wire::Frame;
@@ -14,9 +15,6 @@ use std::collections::BTreeMap;
 const RUN_ENDS: [&str; 3] = ["ChatRunFinished", "ChatRunStopped", "ChatRunFailed"];
 
 const HEARTBEAT: &str = "Heartbeat";
-
-/// The code of a store that is not written any more.
-const STORE_FAILED: &str = "store_failed";
 
 #[derive(Debug, Default)]
 pub(super) struct View {
@@ -102,7 +100,7 @@ impl View {
                         ending.retain(|id| *id != frame.request_id);
                     }
                 }
-                Effect::Warning(warning) => self.is_stored &= warning.code != STORE_FAILED,
+                Effect::Warning(warning) => self.is_stored &= warning.code != code::STORE_FAILED,
                 Effect::Exit(_) | Effect::Abort(_) => self.has_exited = true,
                 Effect::Usage(_) | Effect::ToolImages(_) => {}
             }
@@ -132,7 +130,7 @@ impl View {
                     *ends += 1;
                 }
             }
-            Some(Body::Error(error)) => self.is_stored &= error.code != STORE_FAILED,
+            Some(Body::Error(error)) => self.is_stored &= error.code != code::STORE_FAILED,
             Some(Body::Hello(_) | Body::BackendEvent(_)) | None => {}
         }
         Ok(())

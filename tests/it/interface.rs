@@ -42,7 +42,8 @@ impl Interface {
     ) {
         for (name, steps, class) in cases {
             let provider = Provider::start(vec![steps, (self.says)("better now")]);
-            let mut server = (self.launch)(&provider, &["--retries", "0"]).start();
+            let mut server =
+                (self.launch)(&provider, &["--retries", "0", "--compact", "off"]).start();
             assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
             assert_eq!(server.turn("r2", "again"), "ok", "{name}");
             let frames = server.finish().frames;

@@ -16,7 +16,7 @@ type Failure = (&'static str, Vec<Step>, &'static str);
 fn each_failure_of_a_provider_is_one_typed_error() {
     for (name, steps, class) in failures() {
         let provider = Provider::start(vec![steps, says("better now")]);
-        let mut server = openai(&provider, &["--retries", "0"]).start();
+        let mut server = openai(&provider, &["--retries", "0", "--compact", "off"]).start();
         assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
         assert_eq!(server.turn("r2", "again"), "ok", "{name}");
         let transcript = server.finish();

@@ -62,7 +62,7 @@ fn a_request_that_is_refused_for_another_reason_is_sent_once() {
     ] {
         let error = json!({ "error": { "message": message } }).to_string();
         let provider = Provider::start(vec![vec![Step::Status(status, Vec::new(), error)]]);
-        let mut server = openai(&provider, &["--retries", "0"]).start();
+        let mut server = openai(&provider, &["--retries", "0", "--compact", "off"]).start();
         assert_eq!(server.turn("r1", "hi"), "failed", "{message}");
         server.finish();
         assert_eq!(provider.requests(), 1, "{message}");
