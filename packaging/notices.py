@@ -28,7 +28,7 @@ class Part:
 def third_party(target: Target, libc: Path | None) -> str:
     """The file that goes with a program; `libc` is the licence of the C library, if that is linked."""
     parts = [_of_crate(crate) for crate in linked(target.triple)]
-    parts += _of_rust(Path(output("rustc", "--print", "sysroot").strip()) / "share/doc/rust")
+    parts += _of_rust(_rust_documents())
     if libc:
         parts.append(Part("musl, the C library", "MIT", [libc.read_text()]))
     holders: dict[str, list[str]] = defaultdict(list)
@@ -55,12 +55,19 @@ def _of_crate(crate: Crate) -> Part:
 
 
 def _standard_text(crate: Crate) -> str:
-    """The text for a crate that names MIT as its licence and has no file with it."""
+    """The text for a crate that names MIT or Apache-2.0 as its licence and has no file with it."""
+    if frozenset(["Apache-2.0"]) in alternatives(crate.licence):
+        return (_rust_documents() / "licenses/Apache-2.0.txt").read_text()
     if frozenset(["MIT"]) not in alternatives(crate.licence):
         raise SystemExit(f"{crate.name} {crate.version} has no licence text: {crate.folder}")
     holder = ", ".join(crate.authors) or f"the authors of {crate.name}"
     own = (ROOT / "LICENSE").read_text()
     return re.sub(r"Copyright \(c\) .*", lambda _: f"Copyright (c) {holder}", own)
+
+
+def _rust_documents() -> Path:
+    """The folder of the documents that come with the compiler."""
+    return Path(output("rustc", "--print", "sysroot").strip()) / "share/doc/rust"
 
 
 def _of_rust(folder: Path) -> list[Part]:

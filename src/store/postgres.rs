@@ -38,9 +38,11 @@ use address::Address;
 pub(super) use lease::LeasedSession;
 use lease::Leases;
 use link::{Link, Reactor};
+#[cfg(any(test, feature = "serve"))]
+pub(crate) use process::HEARTBEAT_MAX;
 pub(super) use process::OwnProcess;
 #[cfg(feature = "serve")]
-pub(crate) use process::{HEARTBEAT_MAX, advertise};
+pub(crate) use process::advertise;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

@@ -38,7 +38,9 @@ pub(crate) enum Program {
     AcpPython,
     AcpGo,
     AcpRust,
+    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "for the tests of fleets"))]
     Manifests,
+    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "for the tests of fleets"))]
     FleetClients,
     Chromium,
 }

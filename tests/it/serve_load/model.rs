@@ -37,8 +37,8 @@ pub(super) fn model(broken: Arc<Mutex<Vec<String>>>) -> impl Fn(&Value) -> Answe
         let asked = messages.iter().rfind(is_prompt).map(|it| it["content"].to_string());
         let asked = asked.unwrap_or_default();
         // Where an answer was cut off, the prompt after it says so as well.
-        let words = asked.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        let prompt = words.filter(|it| it.starts_with("ask-")).last().unwrap_or_default();
+        let mut words = asked.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let prompt = words.rfind(|it| it.starts_with("ask-")).unwrap_or_default();
         let is_result = messages.last().is_some_and(|it| it["role"] == "tool");
         if prompt.ends_with("-tool") && !is_result {
             let id = format!("call-{}", messages.len());
