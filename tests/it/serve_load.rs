@@ -2,7 +2,7 @@
 //! provider that streams, and clients that ask, run tools, lose their connections and come back.
 //!
 //! It is run by hand, and not all of it passes: killed, stopped and cut off, nodes and clients lose nothing; while the nodes
-//! are restarted in turns, it does not settle in its time. The long form is asked for by variables:
+//! are restarted in turns, a run is stopped that should have had its time. The long form is asked for by variables:
 //!
 //! ```sh
 //! DUOLOGUE_LOAD_CLIENTS=1000 DUOLOGUE_LOAD_SECONDS=600 DUOLOGUE_LOAD_PROGRAM=target/release/duologue \
