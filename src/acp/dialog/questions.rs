@@ -13,7 +13,7 @@ use crate::session::approval::ApprovalMode;
 use crate::support::terminal::escape_control;
 use serde_json::{Value, json};
 
-/// Addresses that the client was asked to open, of which it is told that what they are for is done.
+/// Addresses that a client was asked to open: it is told when they are done with, for so many at a time.
 const ELICITATIONS_MAX: usize = 16;
 
 impl Dialog {
