@@ -44,8 +44,11 @@ pub(crate) trait Codec {
     fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Unencodable>;
 
     /// Whether the bytes of a frame depend on that frame alone. Then a long frame is encoded only when
-    /// the reader takes it.
+    /// the reader takes it, and its long texts piece by piece.
     fn is_stateless(&self) -> bool;
+
+    /// Appends a piece of a text as the bytes of a frame have it; only of a codec that is stateless.
+    fn text(&mut self, piece: &str, out: &mut Vec<u8>);
 }
 
 /// A frame has no encoding.

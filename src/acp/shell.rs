@@ -91,6 +91,8 @@ impl Codec for Lines {
     fn is_stateless(&self) -> bool {
         true
     }
+
+    fn text(&mut self, _: &str, _: &mut Vec<u8>) {}
 }
 
 /// An answer that a thread has found.

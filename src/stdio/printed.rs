@@ -1,6 +1,7 @@
 //! What the reader of standard output gets.
 
 use crate::output::Format;
+use crate::protocol::json;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal;
@@ -69,5 +70,13 @@ impl Codec for Printed {
     fn is_stateless(&self) -> bool {
         // The other formats write each frame according to those before it.
         matches!(self.format, Format::Protocol(_))
+    }
+
+    fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
+        let before = out.len();
+        json::write_escaped(piece, out);
+        if self.is_shown {
+            terminal::make_visible(out, before, self.format.escapes());
+        }
     }
 }

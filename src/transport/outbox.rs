@@ -1,8 +1,9 @@
 //! Frames on their way to a reader that may be slow: a queue bounded in bytes. Under backpressure the
 //! patches of one segment are coalesced; no other frame is ever changed or dropped, and the queue
-//! reports when it is full. Pure.
+//! reports when it is full. A frame with long texts is encoded when the reader takes it, in pieces. Pure.
 
 mod coalescing;
+mod long;
 
 use super::{Codec, Unencodable};
 use crate::protocol::proto::rpc::RpcLine;
@@ -11,6 +12,7 @@ use crate::protocol::wire::{self, ClientError, Code, Done, Frame};
 use crate::session::{ExitCode, Uptime};
 use crate::support::fail_point::FailPoint;
 use coalescing::{coalesce, is_segment, patch_text, shared_bytes};
+use long::{Long, Marked};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -43,6 +45,10 @@ pub(crate) struct Outbox<C> {
     /// The frames after those, from the first one with long texts on.
     deferred: VecDeque<Deferred>,
     deferred_bytes: usize,
+    /// The frame with long texts that is being taken, before all others, and the lines after it; and their part
+    /// of `deferred_bytes`.
+    long: Long,
+    long_bytes: usize,
     /// The last frame, if it is a patch that the next one may be coalesced with.
     open: Option<Patch>,
     answers: usize,
@@ -76,6 +82,8 @@ impl<C: Codec> Outbox<C> {
             sealed: Vec::new(),
             deferred: VecDeque::new(),
             deferred_bytes: 0,
+            long: Long::default(),
+            long_bytes: 0,
             open: None,
             answers: 0,
             answer_bytes: 0,
@@ -127,15 +135,20 @@ impl<C: Codec> Outbox<C> {
     }
 
     /// Takes queued lines: all of them or, if there are frames with long texts, those up to the next such
-    /// frame. `empty` is a buffer to use again.
+    /// frame, or a piece of it. `empty` is a buffer to use again.
     pub(crate) fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         self.seal_open();
         empty.clear();
-        let mut taken = std::mem::replace(&mut self.sealed, empty);
-        if taken.is_empty() {
-            self.take_deferred(&mut taken);
+        if self.long.is_empty() && self.sealed.is_empty() {
+            self.begin_deferred(&mut empty);
         }
-        if self.deferred.is_empty() {
+        let taken = if self.long.is_empty() && empty.is_empty() {
+            std::mem::replace(&mut self.sealed, empty)
+        } else {
+            self.take_long(&mut empty);
+            empty
+        };
+        if self.deferred.is_empty() && self.long.is_empty() {
             self.answers = 0;
             self.answer_bytes = 0;
         }
@@ -144,7 +157,8 @@ impl<C: Codec> Outbox<C> {
 
     /// True if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.sealed.is_empty() && self.deferred.is_empty() && self.open.is_none()
+        let has_lines = !self.sealed.is_empty() || !self.long.is_empty();
+        !has_lines && self.deferred.is_empty() && self.open.is_none()
     }
 
     /// So much waits that the reader should have a moment to take it.
@@ -232,16 +246,29 @@ impl<C: Codec> Outbox<C> {
         self.deferred.back_mut().map_or(&mut self.sealed, |last| &mut last.after)
     }
 
-    /// Encodes the first of the frames with long texts, and the lines after it. If it can't be encoded,
-    /// nothing comes after it.
-    fn take_deferred(&mut self, lines: &mut Vec<u8>) {
-        let Some(next) = self.deferred.pop_front() else { return };
-        self.deferred_bytes -= next.text_bytes + next.after.len();
-        if self.encode(next.made, &next.frame, lines) {
-            lines.extend_from_slice(&next.after);
-        } else {
+    /// Begins with the first of the frames with long texts, and the lines after it. If it can't be encoded,
+    /// that is what `lines` gets, and nothing comes after it.
+    fn begin_deferred(&mut self, lines: &mut Vec<u8>) {
+        let Some(Deferred { made, mut frame, text_bytes, after }) = self.deferred.pop_front()
+        else {
+            return;
+        };
+        let marked = Marked::of(&mut frame);
+        if !self.encode(made, &frame, lines) {
             self.deferred.clear();
             self.deferred_bytes = 0;
+            return;
+        }
+        self.long_bytes = text_bytes + after.len();
+        self.long = marked.fill(lines, after);
+        lines.clear();
+    }
+
+    /// Takes a piece of the frame with long texts.
+    fn take_long(&mut self, lines: &mut Vec<u8>) {
+        self.long.take(&mut self.codec, lines);
+        if self.long.is_empty() {
+            self.deferred_bytes -= std::mem::take(&mut self.long_bytes);
         }
     }
 

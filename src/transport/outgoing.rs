@@ -133,6 +133,8 @@ mod tests {
         fn is_stateless(&self) -> bool {
             false
         }
+
+        fn text(&mut self, _: &str, _: &mut Vec<u8>) {}
     }
 
     fn frame() -> Frame {

@@ -5,6 +5,7 @@ use super::planted::Planted;
 use super::scenario::Scenario;
 use crate::host::{Effect, Effects, Host};
 use crate::output::{Format, Lines};
+use crate::protocol::json;
 use crate::protocol::wire::{self, Frame};
 use crate::session::{ExitCode, Input, Uptime};
 use crate::support::fail_point::FailPoint;
@@ -33,6 +34,10 @@ impl Codec for Protocol {
 
     fn is_stateless(&self) -> bool {
         true
+    }
+
+    fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
+        json::write_escaped(piece, out);
     }
 }
 

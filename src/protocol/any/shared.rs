@@ -100,6 +100,15 @@ impl Shared {
         &self.text
     }
 
+    /// Replaces each of its texts for which `replacement` gives another.
+    pub(crate) fn replace_texts(&mut self, mut replacement: impl FnMut(&Text) -> Option<Text>) {
+        for text in [&mut self.prompt, &mut self.text] {
+            if let Some(other) = replacement(text) {
+                *text = other;
+            }
+        }
+    }
+
     /// Lower bound for the bytes of text in its JSON.
     pub(crate) fn text_bytes(&self) -> usize {
         self.prompt.len() + 2 * self.text.len()

@@ -1,7 +1,7 @@
 //! Coalescing: which frames are patches, and how two adjacent patches of one segment become one.
 
 use super::Patch;
-use crate::protocol::any::Any;
+use crate::protocol::any::{Any, Shared};
 use crate::protocol::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{RpcLine, UiEventFrame};
@@ -41,6 +41,22 @@ pub(super) fn shared_bytes(frame: &Frame) -> usize {
         }
         Some(Body::Hello(_) | Body::BackendEvent(_) | Body::Error(_) | Body::Done(_)) | None => 0,
     }
+}
+
+/// The payloads of a frame that share their texts with the conversation.
+pub(super) fn shared_payloads(frame: &mut Frame) -> impl Iterator<Item = &mut Shared> {
+    let (event, entities) = match &mut frame.frame {
+        Some(Body::UiEvent(event)) => (event.payload.as_mut(), &mut [][..]),
+        Some(Body::Snapshot(snapshot)) => (None, &mut snapshot.entities[..]),
+        Some(Body::Hello(_) | Body::BackendEvent(_) | Body::Error(_) | Body::Done(_)) | None => {
+            (None, &mut [][..])
+        }
+    };
+    let entities = entities.iter_mut().filter_map(|entity| entity.payload.as_mut());
+    event.into_iter().chain(entities).filter_map(|payload| match payload {
+        Any::Shared(shared) => Some(&mut **shared),
+        _ => None,
+    })
 }
 
 pub(super) fn payload(frame: &Frame) -> Option<&Any> {

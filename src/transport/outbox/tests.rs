@@ -6,10 +6,10 @@ use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::json;
 use crate::protocol::proto::chat::{
-    ChatReasoningPatch, ChatReasoningSegmentFinished, ChatRunStarted, ChatStreamPatchMode,
-    ChatTextPatch, ChatTextSegmentFinished, ChatUserMessageAccepted,
+    ChatMessageEntity, ChatReasoningPatch, ChatReasoningSegmentFinished, ChatRunStarted,
+    ChatStreamPatchMode, ChatTextPatch, ChatTextSegmentFinished, ChatUserMessageAccepted,
 };
-use crate::protocol::proto::rpc::{SnapshotFrame, UiEventFrame};
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
 use crate::support::fail_point::{Place, Plan};
 use crate::support::text::Text;
 use proptest::collection::vec;
@@ -29,6 +29,10 @@ impl Codec for Lines {
 
     fn is_stateless(&self) -> bool {
         true
+    }
+
+    fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
+        json::write_escaped(piece, out);
     }
 }
 
@@ -414,9 +418,56 @@ fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
     outbox.push(Uptime(0), source.say(1, 5));
     outbox.push(Uptime(0), source.next(Kind::Done, 0));
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(1)]);
-    assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(2)]);
-    assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(3), Some(4), None]);
+    assert_eq!(ordinals(&take_line(&mut outbox)), [Some(2)]);
+    assert_eq!(ordinals(&take_line(&mut outbox)), [Some(3), Some(4), None]);
     assert!(outbox.is_empty() && outbox.take(Vec::new()).is_empty());
+}
+
+/// Takes pieces up to the end of a line.
+fn take_line(outbox: &mut Outbox<Lines>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    while !lines.ends_with(b"\n") {
+        let piece = outbox.take(Vec::new());
+        assert!(!piece.is_empty());
+        lines.extend(piece);
+    }
+    lines
+}
+
+#[test]
+fn a_frame_with_long_texts_is_taken_in_pieces_of_the_same_bytes() {
+    const PIECE_BYTES_MAX: usize = 1024 * 1024;
+    let texts = ["", "\u{2028}\u{7f}\"\\", "\u{1}\u{1f600}a", "t"]
+        .map(|text| text.repeat(1_000_000 / text.len().max(1)));
+    let mut source = Source::new(ChatStreamPatchMode::Append);
+    for (prompt, text) in texts.iter().zip(texts.iter().cycle().skip(1)) {
+        let shared = |text: &String| Text::from(text.as_str());
+        let message =
+            ChatTextSegmentFinished { message_id: "\u{2028}".to_owned(), ..Default::default() };
+        let event = source.event(Shared::payload(message, shared(prompt), shared(text)));
+        let mut entities = Vec::new();
+        for texts in [(text, prompt), (&texts[3], text)] {
+            let payload =
+                Shared::payload(ChatMessageEntity::default(), shared(texts.0), shared(texts.1));
+            entities.push(SnapshotEntity { payload: Some(payload), ..Default::default() });
+        }
+        let snapshot = frame(wire::snapshot(SnapshotFrame { snapshot_ordinal: 1, entities }));
+        let mut outbox = Outbox::new(Lines, FailPoint::default());
+        let (mut taken, mut expected) = (Vec::new(), Vec::new());
+        for frame in [event, snapshot] {
+            json::write_line(&frame, &mut expected).expect("JSON");
+            outbox.push(Uptime(0), frame);
+            outbox.push(Uptime(0), source.next(Kind::Done, 0));
+            json::write_line(&self::frame(wire::done(Done::Ok)), &mut expected).expect("JSON");
+        }
+        while !outbox.is_empty() {
+            let piece = outbox.take(Vec::new());
+            assert!(piece.len() < PIECE_BYTES_MAX, "{}", piece.len());
+            taken.extend(piece);
+        }
+        assert!(taken == expected, "{} bytes, not {}", taken.len(), expected.len());
+        assert_eq!(outbox.waiting_bytes(), 0);
+    }
 }
 
 #[test]
@@ -427,7 +478,7 @@ fn texts_that_wait_fill_the_outbox_before_they_are_encoded() {
     outbox.push(Uptime(0), long(&mut source, &text));
     assert!(outbox.is_behind() && !outbox.has_room_for_engine());
     assert!(outbox.has_room_for_answers(), "what the engine said has a limit of its own");
-    drop(outbox.take(Vec::new()));
+    take_line(&mut outbox);
     assert!(!outbox.is_behind() && outbox.has_room_for_engine());
 }
 
@@ -442,8 +493,9 @@ fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
         }
         let mut lines = Vec::new();
         while !outbox.is_empty() {
-            lines.extend(parse(&outbox.take(Vec::new())));
+            lines.extend(outbox.take(Vec::new()));
         }
+        let lines = parse(&lines);
         assert!(outbox.is_defective());
         assert_eq!(lines.len(), nth as usize - 1 + 2, "fault {nth}");
         assert_eq!(
