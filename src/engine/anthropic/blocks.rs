@@ -90,6 +90,11 @@ impl Blocks {
         Ok(())
     }
 
+    /// Whether there was a block.
+    pub(super) fn have_begun(&self) -> bool {
+        self.begun > 0
+    }
+
     /// The next piece of a block; adds what happened to `events`.
     pub(super) fn push(
         &mut self,

@@ -70,6 +70,10 @@ impl<'a> AnthropicReader<'a> {
 
     fn event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
         match event {
+            // What came of the answer would be taken for a part of the other one.
+            Event::MessageStart { .. } if self.blocks.have_begun() => {
+                return Err(AnswerError::Misplaced("another answer in the middle of one"));
+            }
             Event::MessageStart { message } => self.counts.update(&message.usage),
             Event::ContentBlockStart { index, content_block } => {
                 let block = self.shown(content_block);

@@ -182,6 +182,7 @@ fn what_is_not_known_is_skipped() {
 fn what_is_wrong_is_a_typed_error() {
     let begun = || start() + &open(0, json!({ "type": "text", "text": "a" }));
     for wrong in [
+        start(),
         delta(3, json!({ "type": "text_delta", "text": "b" })),
         delta(0, json!({ "type": "thinking_delta", "thinking": "b" })),
         delta(0, json!({ "type": "text_delta" })),
@@ -193,6 +194,9 @@ fn what_is_wrong_is_a_typed_error() {
     ] {
         check(&(begun() + &wrong + &stop()), "<text>a FAILED malformed_stream");
     }
+    // Before there is anything, it is merely said twice.
+    let twice = start() + &start() + &text(0, &["a"]) + &ending("end_turn") + &stop();
+    check(&twice, r#"<text>a 113/9 END "end_turn" completed"#);
 }
 
 #[test]
