@@ -121,13 +121,19 @@ impl Host {
         Some(self.take(input, None))
     }
 
-    /// Handles an input that does not wait: those before it come first, unless the store is not open yet.
+    /// Handles an input that does not wait: those before it come first. While the store is not open yet, it won't be
+    /// opened any more.
     pub(super) fn take_now(&mut self, input: Input) -> Effects {
         let waiting = std::mem::take(&mut self.waiting);
         let waiting: Vec<_> = if self.is_opening() {
             self.persist_gate.abandon();
             let is_answered = self.supervisor.mode() == SessionMode::Conversation;
-            waiting.into_iter().filter(|_| is_answered).filter_map(unhandled).collect()
+            let fault = match &input {
+                Input::Refused(why) => RequestFault::NotBegun(Box::new(why.clone())),
+                _ => RequestFault::Unhandled,
+            };
+            let waiting = waiting.into_iter().filter(|_| is_answered);
+            waiting.filter_map(|input| unhandled(input, &fault)).collect()
         } else {
             waiting.into()
         };
@@ -153,10 +159,9 @@ impl Host {
 }
 
 /// What is left of an input that waits for a store which is not opened any more: a request that was read has an answer.
-fn unhandled(input: Input) -> Option<Input> {
+fn unhandled(input: Input, fault: &RequestFault) -> Option<Input> {
     if let Input::Request(request) = input {
-        let fault = RequestFault::Unhandled;
-        return Some(Input::BadLine(BadLine { id: Some(request.id), fault }));
+        return Some(Input::BadLine(BadLine { id: Some(request.id), fault: fault.clone() }));
     }
     matches!(input, Input::BadLine(_)).then_some(input)
 }

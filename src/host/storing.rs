@@ -37,10 +37,7 @@ impl Host {
                 }
                 self.persist_gate.hold(Effects { at, list })
             }
-            Report::Opened(Err(client_error)) => {
-                self.persist_gate.abandon();
-                self.take(Input::Refused(client_error), None)
-            }
+            Report::Opened(Err(client_error)) => self.take_now(Input::Refused(client_error)),
             Report::Written(Ok(())) => {
                 self.persist_gate.written();
                 self.persist_gate.take_ready().unwrap_or_default()
@@ -56,11 +53,10 @@ impl Host {
         if !self.persist_gate.is_opening() {
             return self.store_failed(StoreFailure { reason, first_missing: None });
         }
-        self.persist_gate.abandon();
         let detail = String::new();
         let error =
             ClientError { code: Code::StoreFailed, message: reason, detail, terminal: true };
-        self.take(Input::Refused(error), None)
+        self.take_now(Input::Refused(error))
     }
 
     /// The store is not waited for any more, as a signal ends the process.

@@ -76,6 +76,8 @@ pub enum RequestFault {
     Command(CommandFault),
     /// The process ends before it could be handled.
     Unhandled,
+    /// The process can't begin, for this reason.
+    NotBegun(Box<ClientError>),
     /// Reading the line failed because of a bug in this program.
     Internal {
         /// For a bug report.

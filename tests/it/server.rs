@@ -84,6 +84,14 @@ impl Server {
         stdin.write_all(bytes).expect("the server reads");
     }
 
+    /// Waits until the server has read all that was written.
+    #[track_caller]
+    pub(crate) fn wait_until_all_is_read(&self) {
+        let stdin = self.stdin.as_ref().expect("standard input is open");
+        let unread = || rustix::io::ioctl_fionread(stdin).expect("a pipe");
+        eventually("the server has read all", || (unread() == 0).then_some(()));
+    }
+
     /// So many request lines reach the server by another way.
     pub(crate) fn expect_requests(&mut self, lines: usize) {
         self.asked.lines += lines;

@@ -125,6 +125,7 @@ impl RequestFault {
                     .to_owned(),
                 String::new(),
             ),
+            Self::NotBegun(why) => (why.code, why.message.clone(), why.detail.clone()),
             Self::Internal { detail } => (
                 Code::Internal,
                 "reading the line met a defect of this program; the line was ignored and the \

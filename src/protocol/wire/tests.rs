@@ -219,6 +219,12 @@ fn a_refused_line_does_not_end_the_process() {
         RequestFault::UnsupportedVersion(2),
         RequestFault::UnknownRequest,
         RequestFault::Unhandled,
+        RequestFault::NotBegun(Box::new(ClientError {
+            code: Code::StoreFailed,
+            message: "m".to_owned(),
+            detail: String::new(),
+            terminal: true,
+        })),
         RequestFault::Command(CommandFault::EmptyPrompt),
         RequestFault::Internal { detail: String::new() },
     ] {
