@@ -1,11 +1,11 @@
-//! Ten thousand turns, and answers of many pieces: nothing grows but the conversation itself.
+//! Thousands of turns, and answers of many pieces: nothing grows but the conversation itself.
 
 use crate::frames::{cancel, ends, finished_text, patched_text, snapshot, submit};
 use crate::provider::{Provider, Step};
 use crate::server::{Server, openai};
 
 /// Turns of the long conversation.
-const TURNS: u64 = 10_000;
+const TURNS: u64 = 3_000;
 
 /// Turns after which everything that is made once is there.
 const WARM_TURNS: u64 = 500;
@@ -20,7 +20,7 @@ const SLACK_BYTES: u64 = 8 * 1024 * 1024;
 const OUTPUT_PER_BYTE_MAX: f64 = 900.0;
 
 #[test]
-fn ten_thousand_turns_leave_files_and_memory_flat() {
+fn thousands_of_turns_leave_files_and_memory_flat() {
     let mut server = Server::start(&["--final-snapshot", "none"]);
     let process = server.process();
     let mut chance = Chance(27);
@@ -37,7 +37,7 @@ fn ten_thousand_turns_leave_files_and_memory_flat() {
     assert!(grown_bytes < TURNS * TURN_BYTES_MAX + SLACK_BYTES, "grown by {grown_bytes}");
     let ended = ends(&server.finish().frames);
     let stopped = ended.iter().filter(|(_, status)| status == "stopped").count();
-    assert!(stopped > 500, "only {stopped} runs were stopped");
+    assert!(stopped > 150, "only {stopped} runs were stopped");
 }
 
 /// A turn, perhaps with a cancel in the same write or the next one, or with a snapshot.
@@ -74,7 +74,7 @@ impl Chance {
 
 #[test]
 fn output_is_linear_in_an_answer_of_one_character_deltas() {
-    let per_byte = [10_000, 20_000].map(|bytes| stream_bytes(bytes) / bytes as f64);
+    let per_byte = [4_000, 8_000].map(|bytes| stream_bytes(bytes) / bytes as f64);
     assert!(per_byte[1] < OUTPUT_PER_BYTE_MAX, "{per_byte:?} bytes of output for each of text");
     // How many patches merge depends on who is faster.
     assert!(per_byte[1] < per_byte[0] * 1.5, "{per_byte:?} bytes of output for each of text");
@@ -95,14 +95,14 @@ fn stream_bytes(bytes: usize) -> f64 {
     transcript.stdout_bytes as f64
 }
 
-/// With `--final-snapshot turn`, the second hundred turns cost no more than the first.
+/// With `--final-snapshot turn`, the second fifty turns cost no more than the first.
 #[test]
 fn output_is_linear_in_the_turns_of_a_conversation() {
     for option in ["turn", "none"] {
-        let (half, whole) = (conversation_bytes(100, option), conversation_bytes(200, option));
-        assert!(whole < half * 2.1, "{option}: {half} bytes for 100 turns, {whole} for 200");
+        let (half, whole) = (conversation_bytes(50, option), conversation_bytes(100, option));
+        assert!(whole < half * 2.1, "{option}: {half} bytes for 50 turns, {whole} for 100");
     }
-    assert!(conversation_bytes(100, "full") > conversation_bytes(100, "turn") * 2.0);
+    assert!(conversation_bytes(50, "full") > conversation_bytes(50, "turn") * 2.0);
 }
 
 fn conversation_bytes(turns: usize, final_snapshot: &str) -> f64 {

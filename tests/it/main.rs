@@ -136,7 +136,7 @@ mod written_files;
 // Defects planted in the program cost only what they must.
 mod defects;
 
-// Ten thousand turns and more, and answers of many pieces.
+// Thousands of turns, and answers of many pieces.
 mod log_rows;
 mod long;
 mod soak;

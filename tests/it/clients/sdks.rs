@@ -14,9 +14,10 @@ use std::time::Instant;
 #[test]
 fn every_request_has_the_types_of_the_providers_library() -> Result<()> {
     needs!(Aimock, ProviderSdks);
+    // One for all interfaces: a proxy takes seconds to load the libraries.
+    let provider = Provider::start()?;
+    let proxy = Proxy::start(&provider)?;
     for interface in &INTERFACES {
-        let provider = Provider::start()?;
-        let proxy = Proxy::start(&provider)?;
         let mut server = interface.serve_with(&environment(&proxy.root))?;
         all_kinds(&mut server).context(interface.engine)?;
         server.output_to_end()?;
@@ -28,9 +29,9 @@ fn every_request_has_the_types_of_the_providers_library() -> Result<()> {
 #[test]
 fn a_request_with_an_odd_member_is_refused() -> Result<()> {
     needs!(Aimock, ProviderSdks);
+    let provider = Provider::start()?;
+    let proxy = Proxy::start(&provider)?;
     for interface in &INTERFACES {
-        let provider = Provider::start()?;
-        let proxy = Proxy::start(&provider)?;
         let mut server = interface.serve_with(&environment(&proxy.root))?;
         let settings = json!({"extra_body": {"odd_member": 1}});
         let frames = submit_with(&mut server, "my name is Ada", json!({"settings": settings}))?;
