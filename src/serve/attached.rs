@@ -15,11 +15,12 @@ use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Reque
 use crate::task::settings::CallSettings;
 use futures_util::Stream;
 use prost::Message;
+use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tonic::Streaming;
 use uuid::Uuid;
 
@@ -32,6 +33,8 @@ pub(super) struct Attached {
     pub(super) hello: Arc<Frame>,
     pub(super) frames: Shown,
     pub(super) asker: Asker,
+    /// Closed when the frames are gone.
+    pub(super) shown: oneshot::Receiver<Infallible>,
 }
 
 impl Attached {
@@ -43,9 +46,11 @@ impl Attached {
         (tenant, is_node): (Arc<Tenant>, bool),
     ) -> Self {
         let (refuse, refused) = mpsc::channel(REFUSED_MAX);
-        let frames = Shown { refused, from, is_over: false };
+        let (held, shown) = oneshot::channel();
+        let frames = Shown { refused, from, is_over: false, _held: held };
         let ids = Ids::new(Uuid::new_v4().as_u128());
-        Self { hello, frames, asker: Asker { to, ids, session, tenant, is_node, refuse } }
+        let asker = Asker { to, ids, session, tenant, is_node, refuse };
+        Self { hello, frames, asker, shown }
     }
 }
 
@@ -56,6 +61,7 @@ pub(super) struct Shown {
     refused: mpsc::Receiver<Arc<Frame>>,
     from: Source,
     is_over: bool,
+    _held: oneshot::Sender<Infallible>,
 }
 
 /// Where the conversation is.

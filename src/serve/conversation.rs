@@ -113,6 +113,8 @@ pub(super) struct Conversation {
     clients: Vec<Client>,
     /// What this task has asked the session for: a snapshot for a client, or something that nobody waits for.
     own: HashSet<String>,
+    /// Prompts that came too late: their clients send them again, to where the conversation goes on.
+    late: HashSet<String>,
     is_open: bool,
     has_begun: bool,
     counted: Counted,
@@ -156,6 +158,7 @@ impl Conversation {
             requests: Requests::default(),
             clients: Vec::new(),
             own: HashSet::new(),
+            late: HashSet::new(),
             is_open: false,
             has_begun: false,
             counted: Counted::default(),
@@ -323,7 +326,8 @@ impl Conversation {
                 "there is a conversation of this id already; attach to it, or choose another id";
             return refuse(Refusal::new(RefusalKind::Exists, why));
         }
-        if self.ending.is_some() {
+        // A run that has its time to end may need its client, for the result of a tool.
+        if self.ending.is_some() && self.requests.open() == 0 {
             return refuse(Refusal::new(RefusalKind::Ending, "the conversation leaves memory"));
         }
         self.has_begun = true;

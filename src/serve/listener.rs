@@ -119,9 +119,9 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
     let pauses = tokio::spawn(watch_pauses(Arc::clone(&node)));
     let turns = Arc::clone(&node.turns);
     let turns = tokio::spawn(async move { turns.give().await });
-    let (ending, is_ending) = watch::channel(false);
+    let (stage, at_stage) = watch::channel(Stage::Serving);
     let (open, mut closed) = mpsc::channel::<Infallible>(1);
-    let connections = Connections { node: Arc::clone(&node), is_ending, _open: open };
+    let connections = Connections { node: Arc::clone(&node), stage: at_stage, _open: open };
     let accepting = tokio::spawn(accept(listener, router, connections));
     let mut signal = signals.next().await;
     while signal == Signal::Hangup {
@@ -135,11 +135,16 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
         _ = signals.next() => {}
         () = async {
             set_not_ready(&health).await;
-            ending.send_replace(true);
+            stage.send_replace(Stage::Draining);
             node.drain().await;
+            tracing::info!("the node holds no conversation any more, and ends its connections");
             accepting.abort();
+            stage.send_replace(Stage::Drained);
             // The last frames of the streams: no connection is left once this channel is closed.
-            timeout(node.services.times.flush, closed.recv()).await.ok();
+            match timeout(node.services.times.flush, closed.recv()).await {
+                Ok(_) => tracing::info!("all connections have ended"),
+                Err(_) => tracing::warn!("connections that their clients have not ended are cut"),
+            }
         } => {}
     }
     pauses.abort();
@@ -249,12 +254,21 @@ fn admit(node: &Node, caller: &Caller, path: &str) -> Result<(), Refusal> {
 #[derive(Clone, Copy)]
 struct Certificate(Fingerprint);
 
+/// How far a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// Its runs have their time to end.
+    Draining,
+    /// It holds no conversation any more.
+    Drained,
+}
+
 /// What the connections of a node have in common.
 #[derive(Clone)]
 struct Connections {
     node: Arc<Node>,
-    /// The node is about to end.
-    is_ending: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
     /// Dropped with each of them.
     _open: mpsc::Sender<Infallible>,
 }
@@ -299,7 +313,8 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     }
 }
 
-/// One that is open when the node is about to end is told to make no more requests here.
+/// Speaks over a connection. One that is open when the node begins to drain is told to make no more requests here. One
+/// that comes later brings a client back to its run, and is told so in the end.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static + Send,
     router: Router,
@@ -318,7 +333,7 @@ async fn speak(
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = ending(&mut connections.is_ending) => {
+        () = left(&mut connections.stage) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -328,10 +343,11 @@ async fn speak(
     }
 }
 
-/// Waits until the node is about to end.
-async fn ending(is_ending: &mut watch::Receiver<bool>) {
+/// Waits until the node leaves the stage that it is at.
+async fn left(stage: &mut watch::Receiver<Stage>) {
+    let at = *stage.borrow_and_update();
     // It has ended if nobody can say so any more.
-    is_ending.wait_for(|is_ending| *is_ending).await.map(drop).ok();
+    stage.wait_for(|stage| *stage > at).await.map(drop).ok();
 }
 
 async fn set_not_ready(health: &HealthReporter) {

@@ -20,9 +20,11 @@ use crate::support::sleep_until;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
@@ -69,8 +71,8 @@ impl Fleet for Rpc {
         };
         let wanted = Wanted { is_own_only, ..wanted(attach)? };
         let attached = within(until, self.node.attach(&caller, wanted)).await?;
-        let Attached { hello, frames, asker } = attached;
-        tokio::spawn(ask(asker, messages));
+        let Attached { hello, frames, asker, shown } = attached;
+        tokio::spawn(ask(asker, messages, shown));
         Ok(Response::new(lines(hello, frames, until)))
     }
 
@@ -124,14 +126,26 @@ impl Fleet for Rpc {
     }
 }
 
-/// Passes the requests of a client on, to the end of its side of the stream.
-async fn ask(mut asker: Asker, mut messages: Streaming<ConverseRequest>) {
-    while let Ok(Some(ConverseRequest { message })) = messages.message().await {
-        match message {
-            Some(Message::Request(line)) => asker.send(line).await,
-            // It is answered as a line without a member.
-            Some(Message::Attach(_)) | None => asker.send(Default::default()).await,
+/// Passes the requests of a client on, to the end of its side of the stream, or until the stream of frames is gone: a
+/// client that leaves its side open would else hold its connection.
+async fn ask(
+    mut asker: Asker,
+    mut messages: Streaming<ConverseRequest>,
+    shown: oneshot::Receiver<Infallible>,
+) {
+    let asking = async {
+        while let Ok(Some(ConverseRequest { message })) = messages.message().await {
+            match message {
+                Some(Message::Request(line)) => asker.send(line).await,
+                // It is answered as a line without a member.
+                Some(Message::Attach(_)) | None => asker.send(Default::default()).await,
+            }
         }
+    };
+    tokio::select! {
+        biased;
+        () = asking => {}
+        _ = shown => {}
     }
     asker.close().await;
 }

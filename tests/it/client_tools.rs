@@ -15,14 +15,14 @@ const SCRIPT: &str = concat!(
     "\n"
 );
 
-fn declare(id: &str) -> String {
+pub(crate) fn declare(id: &str) -> String {
     let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
     let tool =
         json!({ "name": "get_time", "description": "The local time.", "inputSchema": schema });
     json!({ "requestId": id, "declareTools": { "tools": [tool], "revision": 1 } }).to_string()
 }
 
-fn result(id: &str, call: &str, result: Value) -> String {
+pub(crate) fn result(id: &str, call: &str, result: Value) -> String {
     json!({ "requestId": id, "toolResult": { "toolCallId": call, "result": result } }).to_string()
 }
 

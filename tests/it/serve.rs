@@ -274,7 +274,7 @@ fn the_node_is_left_in_order() {
         Step::Finish("stop", None),
         Step::Done,
     ]]);
-    let mut node = with_provider(&provider, &[]);
+    let mut node = with_provider(&provider, &["--log-level", "info"]);
     let mut idle = node.attach("idle");
     let mut talk = node.attach("s");
     talk.send(submit("r", "hello"));
@@ -284,6 +284,8 @@ fn the_node_is_left_in_order() {
     provider.open_gate();
     assert_eq!(talk.wait_done("r"), "ok");
     assert_eq!(code(talk.wait_end()), Code::Unavailable);
+    // Also those of clients that have left their side open.
+    node.server.wait_log("all connections have ended");
     assert_eq!(node.server.exit_status().code(), Some(0));
 }
 

@@ -1,6 +1,7 @@
 //! Several nodes that share a database: one holds each conversation, and any of them takes any call.
 
-use crate::frames::{Frame, finished_text, submit};
+use crate::client_tools::{calls, declare, result};
+use crate::frames::{Frame, finished_text, snapshot, submit};
 use crate::postgres_server::{Database, PASSWORD, PostgresServer};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
@@ -9,6 +10,7 @@ use crate::serve_watched::metrics;
 use crate::server::{KEY, Launch};
 use duologue::protocol::proto::fleet::{Attach, DeleteRequest, GetRequest};
 use rustix::process::Signal;
+use serde_json::json;
 use std::collections::BTreeSet;
 use tonic::Code;
 
@@ -176,6 +178,45 @@ fn nodes_that_are_restarted_in_turn_lose_nothing() {
     }
     let turns = database.query("SELECT sum(turns) FROM duologue.sessions");
     assert_eq!(turns, (sessions.len() * ROUNDS).to_string());
+}
+
+#[test]
+fn a_client_comes_back_to_its_run_at_a_node_that_ends() {
+    needs!(Postgres);
+    let database = Database::new();
+    let call = calls(&[("c", "get_time", "{}")]);
+    let provider = Provider::start(vec![call, says("It is noon."), says("the second answer")]);
+    let base_url = provider.base_url();
+    let engine = ["--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let (mut one, other) = (node(&database, &engine), node(&database, &engine));
+    let with_tools =
+        |attach: Attach| Attach { extensions: vec!["client-tools".to_owned()], ..attach };
+    let mut idle = one.attach("idle");
+    let mut talk = one.try_attach(with_tools(attach("s"))).expect("attached");
+    talk.send(declare("tools"));
+    talk.send(submit("r", "What time is it?"));
+    let shown = talk.wait_event("FrontendToolCallRequested").ordinal().expect("an event");
+    drop(talk);
+    one.server.signal(Signal::TERM);
+    assert_eq!(idle.wait_end().expect_err("handed over").code(), Code::Unavailable);
+    // By way of the other node, and at the node itself.
+    let mut talk = other.try_attach(with_tools(since("s", shown))).expect("attached");
+    let mut beside = one.attach("s");
+    beside.send(submit("next", "And now?"));
+    beside.send(snapshot("after"));
+    assert_eq!(beside.wait_done("after"), "ok");
+    talk.send(result("result", "c", json!({ "time": "12:00" })));
+    assert_eq!(talk.wait_done("r"), "ok");
+    for ended in [talk.wait_end(), beside.wait_end()] {
+        assert_eq!(ended.expect_err("handed over").code(), Code::Unavailable);
+    }
+    assert!(!beside.frames().iter().any(|frame| frame.id() == "next"), "it is for another node");
+    assert_eq!(one.server.exit_status().code(), Some(0));
+    let mut talk = other.attach("s");
+    talk.send(submit("next", "And now?"));
+    assert_eq!(talk.wait_done("next"), "ok");
+    assert_eq!(finished_text(&talk.frames(), "next"), "the second answer");
+    check_log(&database);
 }
 
 #[test]

@@ -27,7 +27,10 @@ impl Conversation {
                 return;
             }
             match effect {
-                Effect::Frame(frame) => self.show(frame, false),
+                Effect::Frame(frame) => {
+                    let is_late = self.is_late(&frame);
+                    self.show(frame, is_late);
+                }
                 Effect::Usage(_) | Effect::ToolImages(_) | Effect::Warning(_) => {}
                 Effect::Exit(_) | Effect::Abort(_) => self.has_exited = true,
             }
@@ -39,6 +42,26 @@ impl Conversation {
             }
         }
         self.open();
+    }
+
+    /// Whether a frame belongs to the refusal of a prompt that came when the conversation was about to leave: what
+    /// the client is told is the end of its stream, after which it sends the prompt again.
+    fn is_late(&mut self, frame: &Frame) -> bool {
+        match &frame.frame {
+            Some(Body::Error(error)) if error.code == code::SHUTTING_DOWN => {
+                self.late.insert(frame.request_id.clone());
+                true
+            }
+            Some(Body::Done(_)) => self.late.remove(&frame.request_id),
+            Some(
+                Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::Error(_)
+                | Body::UiEvent(_)
+                | Body::BackendEvent(_),
+            )
+            | None => false,
+        }
     }
 
     /// Takes a frame of the host; `is_silent`: it is noted, and shown to nobody.
