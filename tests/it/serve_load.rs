@@ -1,18 +1,21 @@
 //! A fleet under load while everything around it fails: three nodes, PostgreSQL, a balancer where there is one, a
 //! provider that streams, and clients that ask, run tools, lose their connections and come back.
 //!
-//! It is run by hand, and not all of it passes: killed, stopped and cut off, nodes and clients lose nothing; while the nodes
-//! are restarted in turns, a run is stopped that should have had its time. The long form is asked for by variables:
+//! The short form has each fault that passes quickly, once. The long form, in which faults come at random, is asked for by
+//! variables:
 //!
 //! ```sh
 //! DUOLOGUE_LOAD_CLIENTS=1000 DUOLOGUE_LOAD_SECONDS=600 DUOLOGUE_LOAD_PROGRAM=target/release/duologue \
 //!     cargo test --locked --features serve --test it -- --ignored --nocapture serve_load::
 //! ```
 //!
-//! `DUOLOGUE_LOAD_FAULT=Kill` has one kind of fault alone.
+//! `DUOLOGUE_LOAD_FAULT=Kill` has one kind of fault alone, `DUOLOGUE_LOAD_SEED=2` others,
+//! `DUOLOGUE_LOAD_PACE_MICROS=500` twice the time between two deltas, and with `DUOLOGUE_LOAD_THINKING_MILLIS=20000` each
+//! client waits for up to 20 s between two prompts.
 
 mod balancer;
 mod client;
+mod joined;
 mod model;
 
 use self::balancer::Balancer;
@@ -36,13 +39,13 @@ use tokio::task::JoinHandle;
 const NODES: usize = 3;
 
 /// Clients of the short form.
-const CLIENTS: usize = 24;
+const CLIENTS: usize = 12;
 
 /// A client of so many shares the conversation of the one before it.
 const SHARED_ONE_OF: usize = 4;
 
 /// Between two deltas of an answer, for each client: the machine has the same work however many there are.
-const PACE_PER_CLIENT: Duration = Duration::from_micros(250);
+const PACE_MICROS_PER_CLIENT: u64 = 250;
 
 /// A commit is lost out of so many.
 const COMMITS: u64 = 20;
@@ -76,6 +79,11 @@ const FAULTS: [Fault; 8] = [
 ];
 
 impl Fault {
+    /// Whether it takes as long as a lease is valid, and a silent node is trusted.
+    fn takes_long(self) -> bool {
+        self == Self::Pause
+    }
+
     /// Whether runs may be cut off by it.
     fn ends_runs(self) -> bool {
         match self {
@@ -97,19 +105,22 @@ fn clients_lose_nothing_whatever_fails() {
     needs!(Postgres);
     let clients = number("DUOLOGUE_LOAD_CLIENTS").map_or(CLIENTS, |it| it as usize);
     let long = Duration::from_secs(number("DUOLOGUE_LOAD_SECONDS").unwrap_or_default());
+    let only = std::env::var("DUOLOGUE_LOAD_FAULT").unwrap_or_default();
+    let is_wanted = |fault: &Fault| match only.as_str() {
+        "" => !long.is_zero() || !fault.takes_long(),
+        only => format!("{fault:?}").starts_with(only),
+    };
+    let faults: Vec<_> = FAULTS.into_iter().filter(is_wanted).collect();
     let mut load = Load::start(clients);
     load.settle("begin");
     let began = Instant::now();
-    let mut chance = Chance(1);
-    let only = std::env::var("DUOLOGUE_LOAD_FAULT").unwrap_or_default();
-    loop {
-        for fault in FAULTS.into_iter().filter(|it| format!("{it:?}").starts_with(&only)) {
-            let victim = chance.below(NODES as u64) as usize;
-            load.fail(fault, victim);
-        }
-        if began.elapsed() >= long {
-            break;
-        }
+    let mut chance = Chance(number("DUOLOGUE_LOAD_SEED").unwrap_or(1));
+    let mut below = |count: usize| chance.below(count as u64) as usize;
+    for fault in &faults {
+        load.fail(*fault, below(NODES));
+    }
+    while began.elapsed() < long {
+        load.fail(faults[below(faults.len())], below(NODES));
     }
     load.finish();
 }
@@ -145,9 +156,12 @@ impl Load {
             None => ports.iter().map(|port| format!("127.0.0.1:{port}")).collect(),
         };
         let turns = (0..clients).map(|_| Turns::default()).collect();
-        let world = Arc::new(World { addresses, turns, ..World::default() });
+        let thinking = number("DUOLOGUE_LOAD_THINKING_MILLIS").unwrap_or_default();
+        let thinking = Duration::from_millis(thinking);
+        let world = Arc::new(World { addresses, turns, thinking, ..World::default() });
         let model = model::model(Arc::clone(&world.broken));
-        let pace = PACE_PER_CLIENT * u32::try_from(clients).expect("a number");
+        let pace = number("DUOLOGUE_LOAD_PACE_MICROS").unwrap_or(PACE_MICROS_PER_CLIENT);
+        let pace = Duration::from_micros(pace * clients as u64);
         let base_url = runtime.block_on(paced_provider::start(pace, model)).expect("a provider");
         let server = PostgresServer::start();
         let database = server.database();
@@ -246,9 +260,11 @@ impl Load {
             }
             Fault::Upgrade => {
                 for number in 0..NODES {
+                    let began = Instant::now();
                     self.nodes[number].server.signal(Signal::TERM);
                     let ended = self.nodes[number].server.exit_status();
                     assert_eq!(ended.code(), Some(0), "{:?}", self.nodes[number].server);
+                    report(&format!("it took {:.1} s to end\n", began.elapsed().as_secs_f64()));
                     self.nodes[number] = self.node(number);
                 }
             }

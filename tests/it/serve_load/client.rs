@@ -1,11 +1,11 @@
 //! A client of the load: it asks, reads, loses its connection and comes back, and holds everything it is shown
 //! against what it was shown before.
 
+use super::joined::{DECLARE, Joined};
 use super::model::{TOOL, prompt};
 use crate::long::Chance;
 use crate::process::DEADLINE;
 use crate::serve_node::attach;
-use duologue::conformance::check::{Checker, Violation};
 use duologue::protocol::any::{Any, read_message};
 use duologue::protocol::proto::fleet::converse_request::Message;
 use duologue::protocol::proto::fleet::fleet_client::FleetClient;
@@ -13,12 +13,12 @@ use duologue::protocol::proto::fleet::{Attach, ConverseRequest};
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::protocol::proto::rpc::{RpcLine, RpcRequestLine, SnapshotFrame, UiEventFrame};
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
@@ -46,6 +46,8 @@ pub(super) struct World {
     /// `127.0.0.1:PORT`, of a balancer or of each node.
     pub(super) addresses: Vec<String>,
     pub(super) is_over: AtomicBool,
+    /// For so long a person reads and thinks between two prompts, at most.
+    pub(super) thinking: Duration,
     pub(super) turns: Vec<Turns>,
     pub(super) counts: Counts,
     /// What the checker says of the streams.
@@ -93,8 +95,6 @@ pub(super) struct Client {
     seen: u64,
     /// Its requests without a done, in their order.
     open: Vec<RpcRequestLine>,
-    /// Those that a node has refused because it ends.
-    refused: HashSet<String>,
     /// The status of each of its requests.
     statuses: HashMap<String, String>,
     asked: HashMap<String, Asked>,
@@ -104,59 +104,6 @@ struct Stream {
     to: mpsc::Sender<ConverseRequest>,
     frames: Streaming<RpcLine>,
 }
-
-/// The frames of a client, joined: those of a stream that goes on after an event follow those of the one before.
-#[derive(Default)]
-struct Joined {
-    /// `None` from a snapshot in the middle of a run on, whose beginning it has not seen.
-    checker: Option<Checker>,
-    hello: Option<RpcLine>,
-    /// Requests whose runs it has seen begin, and those whose snapshot.
-    begun: HashSet<String>,
-    snapshots: HashSet<String>,
-}
-
-impl Joined {
-    /// What the checker says of the next frame of a stream.
-    fn next(&mut self, frame: &RpcLine, is_known: bool) -> Vec<Violation> {
-        let id = &frame.request_id;
-        let mut wrong = Vec::new();
-        match &frame.frame {
-            // The one of the first stream is that of all.
-            Some(Body::Hello(_)) if self.hello.replace(frame.clone()).is_some() => return wrong,
-            // It stands for what came before.
-            Some(Body::Snapshot(_)) if id.is_empty() => {
-                self.begun.clear();
-                self.snapshots.clear();
-                let mut checker = Checker::new();
-                wrong.extend(self.hello.clone().into_iter().flat_map(|it| checker.frame(it)));
-                self.checker = Some(checker);
-            }
-            // What has no ordinal may be shown once more.
-            Some(Body::Snapshot(_)) if !self.snapshots.insert(id.clone()) => return wrong,
-            Some(Body::Done(_) | Body::Error(_)) if is_known => return wrong,
-            Some(Body::UiEvent(event)) if event.name == "ChatUserMessageAccepted" => {
-                self.begun.insert(id.clone());
-            }
-            Some(Body::UiEvent(_)) => {
-                let is_run = !id.is_empty() && !id.starts_with(DECLARE);
-                if is_run && !self.begun.contains(id) {
-                    self.checker = None;
-                }
-            }
-            _ => {}
-        }
-        wrong.extend(self.checker.iter_mut().flat_map(|it| it.frame(frame.clone())));
-        if !wrong.is_empty() {
-            // One fault brings others.
-            self.checker = None;
-        }
-        wrong
-    }
-}
-
-/// How the ids of the requests that declare tools begin.
-const DECLARE: &str = "tools-";
 
 /// Why a client has to attach again.
 type Lost = String;
@@ -170,22 +117,10 @@ impl Client {
             "declareTools",
             &json!({ "tools": [tool], "revision": 1 }),
         );
-        let (stream, seen, refused, statuses, asked) = Default::default();
-        let joined = Joined { checker: Some(Checker::new()), ..Joined::default() };
+        let (stream, seen, statuses, asked) = Default::default();
+        let joined = Joined::new();
         let open = vec![declare];
-        Self {
-            number,
-            session,
-            world,
-            chance,
-            stream,
-            joined,
-            seen,
-            open,
-            refused,
-            statuses,
-            asked,
-        }
+        Self { number, session, world, chance, stream, joined, seen, open, statuses, asked }
     }
 
     /// Asks until the load is over; gives what it has asked.
@@ -194,8 +129,33 @@ impl Client {
         while !self.world.is_over.load(Ordering::Relaxed) {
             number += 1;
             self.turn(number).await;
+            self.think().await;
         }
         self.asked.into_values().collect()
+    }
+
+    /// Reads for a while, as what another client asks for.
+    async fn think(&mut self) {
+        let most = self.world.thinking.as_millis() as u64;
+        if most == 0 {
+            return;
+        }
+        let until = Instant::now() + Duration::from_millis(self.chance.below(most));
+        while !self.world.is_over.load(Ordering::Relaxed)
+            && let Ok(step) = timeout_at(until, self.step()).await
+        {
+            if step.is_err() {
+                self.leave().await;
+            }
+        }
+    }
+
+    /// Is without a stream for a moment.
+    async fn leave(&mut self) {
+        self.stream = None;
+        self.world.counts.lost.fetch_add(1, Ordering::Relaxed);
+        let pause = self.chance.below(PAUSE_MILLIS_MAX);
+        sleep(Duration::from_millis(pause)).await;
     }
 
     async fn turn(&mut self, number: u64) {
@@ -210,11 +170,8 @@ impl Client {
         let ending = async {
             while !self.open.is_empty() {
                 if let Err(why) = self.step().await {
-                    self.stream = None;
                     losses.push(why);
-                    world.counts.lost.fetch_add(1, Ordering::Relaxed);
-                    let pause = self.chance.below(PAUSE_MILLIS_MAX);
-                    sleep(Duration::from_millis(pause)).await;
+                    self.leave().await;
                 }
             }
         };
@@ -237,7 +194,9 @@ impl Client {
             self.stream = Some(timeout(ATTACH_MAX, self.attach()).await.map_err(|_| "no stream")??);
         }
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let next = timeout(SILENCE_MAX, stream.frames.message()).await;
+        // Who waits for nothing is told nothing.
+        let silence = if self.open.is_empty() { DEADLINE } else { SILENCE_MAX };
+        let next = timeout(silence, stream.frames.message()).await;
         let frame = next.map_err(|_| "silence")?.map_err(|status| lost(&self.session, &status))?;
         let frame = frame.ok_or("the stream has ended")?;
         let is_known = self.statuses.contains_key(&frame.request_id);
@@ -246,7 +205,7 @@ impl Client {
             let wrong = format!("{}: {wrong:?} at {frame:?}", self.session);
             self.world.wrong.lock().expect("no panic").push(wrong);
         }
-        let checked = u64::from(self.joined.checker.is_some());
+        let checked = u64::from(self.joined.is_checked());
         self.world.counts.checked.fetch_add(checked, Ordering::Relaxed);
         self.world.counts.frames.fetch_add(1, Ordering::Relaxed);
         self.take(frame).await;
@@ -286,13 +245,9 @@ impl Client {
             Body::Snapshot(snapshot) => self.snapshot(&snapshot),
             Body::Done(done) => self.done(&frame.request_id, &done.status),
             Body::Error(error) => {
-                match error.code.as_str() {
-                    // A result that a crash made late.
-                    "unknown_tool_call" => {}
-                    // The node ends: the prompt is for another one.
-                    "shutting_down" => drop(self.refused.insert(frame.request_id)),
-                    _ => panic!("{}: {} {error:?}", self.session, frame.request_id),
-                }
+                // A result that a crash made late.
+                let is_late = error.code == "unknown_tool_call";
+                assert!(is_late, "{}: {} {error:?}", self.session, frame.request_id);
             }
             Body::Hello(_) | Body::BackendEvent(_) => {}
         }
@@ -336,11 +291,6 @@ impl Client {
     }
 
     fn done(&mut self, id: &str, status: &str) {
-        if self.refused.remove(id) {
-            // It is sent again, as if it had had no done.
-            (self.stream, self.joined.checker) = (None, None);
-            return;
-        }
         let known = self.statuses.entry(id.to_owned()).or_insert_with(|| status.to_owned());
         assert_eq!(known, status, "{}: two ends of {id}", self.session);
         self.open.retain(|line| line.request_id != id);
