@@ -5,6 +5,7 @@ use super::frame_log::{FrameLog, Position};
 use super::refusal::Refusal;
 use super::requests::Requests;
 use super::stream::Link;
+use super::traces::Parent;
 use super::visible::{hello_for, visible};
 use crate::protocol::command::Extension;
 use crate::protocol::event_filter::EventFilter;
@@ -60,6 +61,7 @@ pub(super) struct Attach {
     pub(super) room: Arc<Semaphore>,
     /// An error if there is a conversation of this id.
     pub(super) creates: bool,
+    pub(super) parent: Parent,
 }
 
 /// Where a client is.
@@ -98,6 +100,7 @@ pub(super) struct Client {
     /// Which events it wants; `None`: all.
     events: Option<EventFilter>,
     is_own_only: bool,
+    parent: Parent,
     to: mpsc::Sender<Arc<Frame>>,
     link: Arc<Link>,
     room: Arc<Semaphore>,
@@ -116,11 +119,12 @@ pub(super) struct Client {
 impl Client {
     /// A client that is shown hello first, and then what follows a place or a snapshot.
     pub(super) fn new(attach: Attach, hello: &Frame, place: Result<Position, RequestId>) -> Self {
-        let Attach { client, extensions, is_own_only, to, link, room, .. } = attach;
+        let Attach { client, extensions, is_own_only, to, link, room, parent, .. } = attach;
         let hello = Arc::new(hello_for(hello, &extensions));
         Self {
             id: client,
             is_own_only,
+            parent,
             to,
             link,
             room,
@@ -137,6 +141,10 @@ impl Client {
 
     pub(super) fn id(&self) -> ClientId {
         self.id
+    }
+
+    pub(super) fn parent(&self) -> &Parent {
+        &self.parent
     }
 
     /// Whether it waits for the snapshot that this request asked for.

@@ -10,6 +10,7 @@ use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{extensions, info};
 use super::stored;
 use super::tenants::RETRY_AFTER;
+use super::traces::Parent;
 use crate::protocol::any::read_message;
 use crate::protocol::constants::code;
 use crate::protocol::id::{Ordinal, SessionId};
@@ -84,7 +85,12 @@ struct Options {
 }
 
 impl Options {
-    fn wanted(&self, id: &str, past: Past, is_own_only: bool) -> Result<Wanted, Refusal> {
+    fn wanted(
+        &self,
+        id: &str,
+        (past, is_own_only): (Past, bool),
+        headers: &HeaderMap,
+    ) -> Result<Wanted, Refusal> {
         let invalid = |why: String| Refusal::new(RefusalKind::Invalid, why);
         let mode = match self.opening.as_deref() {
             None | Some("either") => OpenMode::Either,
@@ -96,8 +102,8 @@ impl Options {
             }
         };
         let names = self.extensions.split(',').map(str::trim).filter(|it| !it.is_empty());
-        let extensions = extensions(names)?;
-        Ok(Wanted { session: Some(session(id)?), mode, extensions, past, is_own_only })
+        let (extensions, parent) = (extensions(names)?, Parent::of(headers));
+        Ok(Wanted { session: Some(session(id)?), mode, extensions, past, is_own_only, parent })
     }
 }
 
@@ -133,7 +139,7 @@ async fn requests(
         let why = "the body has no request; send one JSON object a line, as in {\"submit\":{\"prompt\":\"hello\"}}";
         return Err(Refusal::new(RefusalKind::Invalid, why));
     }
-    let wanted = options.wanted(&id, Past::Nothing, true)?;
+    let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
     let form = Form::of(&options, &headers)?;
     let Attached { mut frames, mut asker, .. } = node.attach(&caller, wanted).await?;
     let lines: Vec<Admitted> = asker.admit(lines)?;
@@ -192,7 +198,7 @@ async fn events(
     let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
     let form = Form::of(&options, &headers)?;
     let Attached { hello, frames, .. } =
-        node.attach(&caller, options.wanted(&id, past, false)?).await?;
+        node.attach(&caller, options.wanted(&id, (past, false), &headers)?).await?;
     Ok(form.response(Some(Ok(hello)), frames))
 }
 

@@ -13,7 +13,7 @@ use super::refusal::{Refusal, RefusalKind};
 use super::services::Services;
 use super::stream::Frames;
 use super::tenants::{RETRY_AFTER, Tenant, Tenants};
-use super::traces::Traces;
+use super::traces::{Parent, Traces};
 use super::turns::Turns;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId};
@@ -83,6 +83,8 @@ pub(super) struct Wanted {
     pub(super) extensions: BTreeSet<Extension>,
     pub(super) past: Past,
     pub(super) is_own_only: bool,
+    /// The caller's span.
+    pub(super) parent: Parent,
 }
 
 impl Node {
@@ -215,6 +217,7 @@ impl Node {
             link: frames.link(),
             room: Arc::clone(&room),
             creates: wanted.mode == OpenMode::New,
+            parent: wanted.parent.clone(),
         };
         let first = match held.mail.send(Mail::Attach(Box::new(attach))).await {
             Ok(()) => frames.next().await,

@@ -130,6 +130,7 @@ impl Peers {
         // There is room for the first.
         requests.try_send(first).ok();
         let mut request = self.signed(ReceiverStream::new(to_send), tenant)?;
+        request.metadata_mut().as_mut().extend(wanted.parent.headers());
         if wanted.is_own_only {
             request.metadata_mut().insert(OWN_ONLY_HEADER, MetadataValue::from_static("1"));
         }

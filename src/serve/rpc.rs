@@ -6,6 +6,7 @@ use super::client::Past;
 use super::node::{Key, Node, Wanted};
 use super::refusal::{Refusal, RefusalKind};
 use super::stored;
+use super::traces::Parent;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::fleet::converse_request::Message;
@@ -26,7 +27,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-use tonic::metadata::MetadataValue;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status, Streaming};
 
 /// The header by which a node says that its client wants the frames of its own requests alone.
@@ -60,7 +61,7 @@ impl Fleet for Rpc {
     ) -> Result<Response<Lines>, Status> {
         let (caller, until) = (caller(&request), deadline(&request));
         let is_own_only = caller.is_node && request.metadata().contains_key(OWN_ONLY_HEADER);
-        let mut messages = request.into_inner();
+        let (headers, _, mut messages) = request.into_parts();
         let attach = match messages.message().await?.and_then(|it| it.message) {
             Some(Message::Attach(attach)) => attach,
             Some(Message::Request(_)) | None => {
@@ -69,7 +70,7 @@ impl Fleet for Rpc {
                 return Err(Status::invalid_argument(why));
             }
         };
-        let wanted = Wanted { is_own_only, ..wanted(attach)? };
+        let wanted = Wanted { is_own_only, ..wanted(attach, &headers)? };
         let attached = within(until, self.node.attach(&caller, wanted)).await?;
         let Attached { hello, frames, asker, shown } = attached;
         tokio::spawn(ask(asker, messages, shown));
@@ -78,7 +79,8 @@ impl Fleet for Rpc {
 
     async fn watch(&self, request: Request<fleet::Attach>) -> Result<Response<Lines>, Status> {
         let (caller, until) = (caller(&request), deadline(&request));
-        let wanted = wanted(request.into_inner())?;
+        let (headers, _, attach) = request.into_parts();
+        let wanted = wanted(attach, &headers)?;
         let attached = within(until, self.node.attach(&caller, wanted)).await?;
         let Attached { hello, frames, .. } = attached;
         Ok(Response::new(lines(hello, frames, until)))
@@ -202,7 +204,7 @@ fn deadline<T>(request: &Request<T>) -> Option<Instant> {
 }
 
 /// What an attach message wants.
-fn wanted(attach: fleet::Attach) -> Result<Wanted, Status> {
+fn wanted(attach: fleet::Attach, headers: &MetadataMap) -> Result<Wanted, Status> {
     let mode = match fleet::Opening::try_from(attach.opening) {
         Ok(fleet::Opening::Either) => OpenMode::Either,
         Ok(fleet::Opening::Create) => OpenMode::New,
@@ -215,8 +217,8 @@ fn wanted(attach: fleet::Attach) -> Result<Wanted, Status> {
         None => Past::Snapshot,
     };
     let extensions = extensions(attach.extensions.iter().map(String::as_str)).map_err(status)?;
-    let session = named(&attach.session_id)?;
-    Ok(Wanted { session, mode, extensions, past, is_own_only: false })
+    let (session, parent) = (named(&attach.session_id)?, Parent::of(headers.as_ref()));
+    Ok(Wanted { session, mode, extensions, past, is_own_only: false, parent })
 }
 
 /// The extensions of these names.

@@ -7,13 +7,16 @@ use crate::host::{Observation, Observed};
 use crate::protocol::id::TaskId;
 use anyhow::{Result, anyhow};
 use bytes::Bytes;
+use http::HeaderMap;
+use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, TracerProvider,
 };
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_http::{HeaderExtractor, HeaderInjector, HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -29,6 +32,26 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The name of the service, as collectors show it.
 const SERVICE: &str = "duologue";
+
+/// The span of a caller, of which a run is a part.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Parent(SpanContext);
+
+impl Parent {
+    /// The one that the headers name, if they do (W3C Trace Context, 3.2 and 3.3).
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let named = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+        Self(named.span().span_context().clone())
+    }
+
+    /// The headers that name it.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let context = Context::new().with_remote_span_context(self.0.clone());
+        TraceContextPropagator::new().inject_context(&context, &mut HeaderInjector(&mut headers));
+        headers
+    }
+}
 
 /// Sends spans to a collector.
 #[derive(Debug)]
@@ -64,7 +87,8 @@ impl Traces {
     /// The spans of a conversation.
     pub(super) fn of(&self, session: &str, tenant: &str) -> Spans {
         let (session, tenant) = (session.to_owned(), tenant.to_owned());
-        Spans { tracer: self.tracer.clone(), session, tenant, run: None, tasks: HashMap::new() }
+        let (tracer, run) = (self.tracer.clone(), None);
+        Spans { tracer, session, tenant, parents: HashMap::new(), run, tasks: HashMap::new() }
     }
 
     /// Sends what has not been sent. Blocks for some seconds at most.
@@ -81,14 +105,32 @@ pub(super) struct Spans {
     tracer: SdkTracer,
     session: String,
     tenant: String,
+    /// Of the requests that have none of their runs' spans yet.
+    parents: HashMap<String, Parent>,
     run: Option<Span>,
     tasks: HashMap<TaskId, Span>,
 }
 
 impl Spans {
+    /// A request may run, for a caller with this span.
+    pub(super) fn asked(&mut self, request: &str, parent: &Parent) {
+        if parent.0.is_valid() {
+            self.parents.insert(request.to_owned(), parent.clone());
+        }
+    }
+
+    /// A request has its done.
+    pub(super) fn answered(&mut self, request: &str) {
+        self.parents.remove(request);
+    }
+
     /// The run of this request begins.
     pub(super) fn begin(&mut self, request: &str) {
         self.end("");
+        let parent = match self.parents.remove(request) {
+            Some(Parent(parent)) => Context::new().with_remote_span_context(parent),
+            None => Context::new(),
+        };
         let mut attributes = vec![
             KeyValue::new("gen_ai.conversation.id", self.session.clone()),
             KeyValue::new("duologue.request.id", request.to_owned()),
@@ -98,7 +140,7 @@ impl Spans {
         }
         let span = SpanBuilder::from_name("run").with_kind(SpanKind::Server);
         let span = span.with_attributes(attributes).with_start_time(SystemTime::now());
-        self.run = Some(span.start_with_context(&self.tracer, &Context::new()));
+        self.run = Some(span.start_with_context(&self.tracer, &parent));
     }
 
     /// The run has ended, with the status of its done.

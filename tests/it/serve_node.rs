@@ -97,7 +97,13 @@ impl Node {
 
     /// Attaches a client that shows a token, if it has one.
     pub(crate) fn attach_with(&self, token: Option<&str>, attach: Attach) -> Result<Talk, Status> {
-        attach_to(self.client(), token, attach)
+        attach_to(self.client(), bearer(token).as_ref(), attach)
+    }
+
+    /// Attaches a client that acts for this span.
+    pub(crate) fn attach_in_trace(&self, parent: &str, attach: Attach) -> Talk {
+        let header = ("traceparent", parent.to_owned());
+        attach_to(self.client(), Some(&header), attach).expect("it is attached")
     }
 
     pub(crate) fn info(&self) -> ServerInfoResponse {
@@ -123,19 +129,25 @@ pub(crate) fn attach_over(
         let _inside = RUNTIME.enter();
         endpoint.connect_lazy()
     };
-    attach_to(FleetClient::new(channel), token, attach)
+    attach_to(FleetClient::new(channel), bearer(token).as_ref(), attach)
+}
+
+/// A header of a call.
+type Header = (&'static str, String);
+
+fn bearer(token: Option<&str>) -> Option<Header> {
+    token.map(|token| ("authorization", format!("Bearer {token}")))
 }
 
 fn attach_to(
     mut client: FleetClient<Channel>,
-    token: Option<&str>,
+    header: Option<&Header>,
     attach: Attach,
 ) -> Result<Talk, Status> {
     let (to, requests) = mpsc::channel(64);
     let mut request = Request::new(ReceiverStream::new(requests));
-    if let Some(token) = token {
-        let value = format!("Bearer {token}").parse().expect("a value");
-        request.metadata_mut().insert("authorization", value);
+    if let Some((name, value)) = header {
+        request.metadata_mut().insert(*name, value.parse().expect("a value"));
     }
     let stream = wait(async move {
         let first = ConverseRequest { message: Some(Message::Attach(attach)) };

@@ -2,7 +2,8 @@
 
 use crate::frames::submit;
 use crate::provider::{Provider, Step, says};
-use crate::serve_node::with_provider;
+use crate::serve_node::{attach, http, wait, with_provider};
+use data_encoding::HEXLOWER;
 use prost::Message;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -89,6 +90,29 @@ fn attributes(all: &[KeyValue]) -> BTreeMap<&str, String> {
     all.iter().map(|it| (it.key.as_str(), pair(it))).collect()
 }
 
+/// The spans that a collector was sent, and the bytes of all.
+fn collected(bodies: &Receiver<Vec<u8>>) -> (Vec<Span>, Vec<u8>) {
+    let (mut spans, mut raw) = (Vec::new(), Vec::new());
+    while let Ok(body) = bodies.try_recv() {
+        let export = Export::decode(&body[..]).expect("an export");
+        for of_resource in export.resource_spans {
+            let resource = of_resource.resource.expect("a resource");
+            assert_eq!(attributes(&resource.attributes)["service.name"], "duologue");
+            spans.extend(of_resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+        }
+        raw.extend(body);
+    }
+    (spans, raw)
+}
+
+/// The span of the run of a request.
+fn run_of<'a>(spans: &'a [Span], request: &str) -> &'a Span {
+    let is_it = |span: &&Span| {
+        attributes(&span.attributes).get("duologue.request.id").is_some_and(|it| it == request)
+    };
+    spans.iter().find(is_it).unwrap_or_else(|| panic!("{request} in {spans:#?}"))
+}
+
 /// Takes what is sent to it, request after request.
 fn collect(listener: &TcpListener, to: &Sender<Vec<u8>>) {
     while let Ok((stream, _)) = listener.accept() {
@@ -145,24 +169,9 @@ fn a_run_and_its_calls_are_a_trace() {
     // What was not sent yet is sent at the end.
     node.server.signal(Signal::TERM);
     node.server.wait_end();
-    let (mut spans, mut raw) = (Vec::new(), Vec::new());
-    while let Ok(body) = bodies.try_recv() {
-        let export = Export::decode(&body[..]).expect("an export");
-        for of_resource in export.resource_spans {
-            let resource = of_resource.resource.expect("a resource");
-            assert_eq!(attributes(&resource.attributes)["service.name"], "duologue");
-            spans.extend(of_resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
-        }
-        raw.extend(body);
-    }
-    let run = |request: &str| {
-        let is_it = |span: &&Span| {
-            attributes(&span.attributes).get("duologue.request.id").is_some_and(|it| it == request)
-        };
-        spans.iter().find(is_it).unwrap_or_else(|| panic!("{request} in {spans:#?}"))
-    };
+    let (spans, raw) = collected(&bodies);
     for (request, status, code) in [("first", "ok", 0), ("second", "failed", 2)] {
-        let run = run(request);
+        let run = run_of(&spans, request);
         assert_eq!((run.name.as_str(), run.parent_span_id.len()), ("run", 0));
         let attributes_of_run = attributes(&run.attributes);
         assert_eq!(attributes_of_run["gen_ai.conversation.id"], "the-session");
@@ -185,6 +194,46 @@ fn a_run_and_its_calls_are_a_trace() {
     assert_eq!(spans.len(), 4);
     let raw = String::from_utf8_lossy(&raw);
     assert!(!raw.contains(PROMPT) && !raw.contains("monkey"));
+}
+
+#[test]
+fn a_run_is_a_part_of_the_span_of_its_caller() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let provider = Provider::start(vec![says("one"), says("two"), says("three"), says("four")]);
+    let (address, bodies) = collector();
+    let mut node = with_provider(&provider, &["--otlp-endpoint", &address, "--on-busy", "queue"]);
+    let named = |span: &str| format!("00-{TRACE}-{span}-01");
+    // Over gRPC, a run and one that waits for it; and without a span.
+    let mut talk = node.attach_in_trace(&named("b7ad6b7169203331"), attach("s"));
+    for id in ["first", "second"] {
+        talk.send(submit(id, "hello"));
+    }
+    assert_eq!(talk.wait_done("second"), "ok");
+    let mut beside = node.attach("s");
+    beside.send(submit("alone", "hello"));
+    assert_eq!(beside.wait_done("alone"), "ok");
+    // Over HTTP; what is no span counts as none.
+    let url = format!("http://{}/v1/sessions/s/requests", node.address);
+    let post = http().post(url).header("traceparent", named("00f067aa0ba902b7"));
+    let answer = post.body(submit("posted", "hello")).send();
+    let answer = wait(async { answer.await.expect("an answer").text().await.expect("a text") });
+    assert!(answer.contains(r#""done":{"status":"ok"}"#), "{answer}");
+    drop((talk, beside));
+    node.server.signal(Signal::TERM);
+    node.server.wait_end();
+    let (spans, _) = collected(&bodies);
+    let of_caller = |request| {
+        let run = run_of(&spans, request);
+        (HEXLOWER.encode(&run.trace_id) == TRACE).then(|| HEXLOWER.encode(&run.parent_span_id))
+    };
+    for (request, span) in [
+        ("first", Some("b7ad6b7169203331")),
+        ("second", Some("b7ad6b7169203331")),
+        ("alone", None),
+        ("posted", Some("00f067aa0ba902b7")),
+    ] {
+        assert_eq!(of_caller(request).as_deref(), span, "{request}");
+    }
 }
 
 #[test]

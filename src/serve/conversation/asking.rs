@@ -104,6 +104,10 @@ impl Conversation {
             }
             // Its attachments stay.
             self.said_bytes += held.bytes();
+            let client = self.clients.iter().find(|it| it.id() == client);
+            if let (Some(spans), Some(client)) = (&mut self.spans, client) {
+                spans.asked(id.as_str(), client.parent());
+            }
         }
         if may_run && self.spanned.is_empty() {
             self.enter(id.as_str());

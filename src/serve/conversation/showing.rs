@@ -88,6 +88,9 @@ impl Conversation {
 
     /// Has log lines and traces name the run that goes on.
     fn trace(&mut self, frame: &Frame) {
+        if let (Some(spans), Some(Body::Done(_))) = (&mut self.spans, &frame.frame) {
+            spans.answered(&frame.request_id);
+        }
         match &frame.frame {
             Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => self.enter(&frame.request_id),
             Some(Body::Done(done)) if frame.request_id == self.spanned => {
