@@ -128,9 +128,10 @@ impl Host {
         let waiting: Vec<_> = if self.is_opening() {
             self.persist_gate.abandon();
             let is_answered = self.supervisor.mode() == SessionMode::Conversation;
-            let fault = match &input {
-                Input::Refused(why) => RequestFault::NotBegun(Box::new(why.clone())),
-                _ => RequestFault::Unhandled,
+            let fault = if let Input::Refused(why) = &input {
+                RequestFault::NotBegun(Box::new(why.clone()))
+            } else {
+                RequestFault::Unhandled
             };
             let waiting = waiting.into_iter().filter(|_| is_answered);
             waiting.filter_map(|input| unhandled(input, &fault)).collect()

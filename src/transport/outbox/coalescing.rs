@@ -53,9 +53,9 @@ pub(super) fn shared_payloads(frame: &mut Frame) -> impl Iterator<Item = &mut Sh
         }
     };
     let entities = entities.iter_mut().filter_map(|entity| entity.payload.as_mut());
-    event.into_iter().chain(entities).filter_map(|payload| match payload {
-        Any::Shared(shared) => Some(&mut **shared),
-        _ => None,
+    event.into_iter().chain(entities).filter_map(|payload| {
+        let Any::Shared(shared) = payload else { return None };
+        Some(&mut **shared)
     })
 }
 
