@@ -264,37 +264,31 @@ impl Driver {
     }
 
     fn event(&mut self, id: &str, text: String, event: UiEventFrame) {
-        let UiEventFrame { ordinal, name, payload } = event;
         let is_shown = self.flights.get(id).is_some_and(Flight::is_streamed);
-        lock(&self.shared).note(ordinal, payload.as_ref(), is_shown);
-        let bytes = text.len();
-        let Some(flight) = self.flights.get_mut(id) else {
+        lock(&self.shared).note(event.ordinal, event.payload.as_ref(), is_shown);
+        if !self.flights.contains_key(id) {
             if id.is_empty() {
+                let UiEventFrame { ordinal, name, payload } = event;
                 self.notice(Ok(Event { ordinal, name, payload, line: text.into() }));
             }
             return;
-        };
+        }
+        self.answer(id, event.payload.as_ref());
+        let Some(flight) = self.flights.get_mut(id) else { return };
         let had_failed = flight.has_failed();
-        let known = payload.as_ref();
-        flight.event(known, bytes, || Event {
-            ordinal,
-            name,
-            payload: payload.clone(),
-            line: text.into(),
-        });
+        flight.event(event, text);
         if flight.has_failed() && !had_failed {
             self.abandon(id);
         }
-        self.answer(id, payload);
     }
 
     /// Has a tool called or a decision made, and drops those that nobody waits for any more.
-    fn answer(&mut self, run: &str, payload: Option<Any>) {
-        let Some(lines) = self.lines.clone() else { return };
+    fn answer(&mut self, run: &str, payload: Option<&Any>) {
+        let Some(lines) = &self.lines else { return };
         if let Some(Any::FrontendToolCallRequested(asked)) = payload {
             let tool = self.options.tools.iter().find(|it| it.name == asked.tool_name).cloned();
             let bytes_max = lock(&self.shared).request_bytes_max();
-            let call = asked.tool_call_id.clone();
+            let (call, asked, lines) = (asked.tool_call_id.clone(), asked.clone(), lines.clone());
             let work = async move {
                 if let Some(line) = result_line(tools::call(tool, *asked).await, bytes_max) {
                     drop(lines.send(line).await);
@@ -304,6 +298,7 @@ impl Driver {
         } else if let Some(Any::ToolApprovalRequested(asked)) = payload {
             let (approve, time) = (self.options.approve.clone(), self.options.approve_time);
             let call = approval_id(&asked.tool_call_id);
+            let (asked, lines) = (asked.clone(), lines.clone());
             let work = async move {
                 let decision = tools::decide(approve, *asked, time).await;
                 if let Ok(line) = line("rs-approval", Body::Approve(decision)) {

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Summary};
 use super::error::Error;
 use super::event::{Event, Snapshot};
-use crate::protocol::any::Any;
+use crate::protocol::proto::rpc::UiEventFrame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,20 +87,18 @@ impl Flight {
         self.is_run
     }
 
-    /// Takes an event; `event` makes what a stream is given.
-    pub(super) fn event(
-        &mut self,
-        payload: Option<&Any>,
-        bytes: usize,
-        event: impl FnOnce() -> Event,
-    ) {
-        if let Some(payload) = payload {
+    /// Takes an event, and the frame that it came in.
+    pub(super) fn event(&mut self, event: UiEventFrame, line: String) {
+        let UiEventFrame { ordinal, name, payload } = event;
+        if let Some(payload) = &payload {
             self.summary.apply(payload);
         }
         if let Some(Events { sender, waiting }) = &self.events {
+            let bytes = line.len();
             waiting.put(bytes);
+            let event = Event { ordinal, name, payload, line: line.into() };
             // Whoever drops the receiver has the run stopped.
-            drop(sender.send((event(), bytes)));
+            drop(sender.send((event, bytes)));
             if waiting.bytes() > QUEUE_BYTES_MAX {
                 let text = format!("more than {QUEUE_BYTES_MAX} bytes of events wait to be read");
                 self.fail(Error::TooLong(text));
