@@ -311,13 +311,16 @@ class Connection:
                 raise
 
     def _on_end(self) -> None:
-        self._ending = self._loop.create_task(self._ended())
+        if self.process:
+            self._ending = self._loop.create_task(self._ended(self.process))
 
-    async def _ended(self) -> None:
-        process = self.process
-        if not process or self._is_closing:
+    async def _ended(self, process: Process) -> None:
+        # The client may have been closed, and started again with another process, since the end was noticed.
+        if process is not self.process or self._is_closing:
             return
         await process.end(self.settings.close_timeout)
+        if process is not self.process:
+            return
         status = process.status
         how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
         cause = f": {self._fatal}" if self._fatal else "."

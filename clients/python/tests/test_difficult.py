@@ -188,6 +188,21 @@ class Ends(unittest.IsolatedAsyncioTestCase):
             async with chat:
                 self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
 
+    async def test_an_end_that_is_noticed_late_is_not_that_of_the_next_process(self):
+        chat = await real().start()
+
+        async def again():
+            await chat.close()
+            await chat.start()
+
+        restart = asyncio.create_task(again())
+        await asyncio.sleep(0)
+        # The program is busy until the process has ended, without taking its status.
+        os.waitid(os.P_PID, pid_of(chat), os.WEXITED | os.WNOWAIT)
+        await restart
+        self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
+        await chat.close()
+
     async def test_nothing_is_shown_twice_after_a_reconnect(self):
         with tempfile.TemporaryDirectory() as folder:
             async with real("--echo-delay-ms=5", store=folder + "/chat.db", session="ada") as chat:
