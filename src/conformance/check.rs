@@ -14,6 +14,7 @@ mod extension;
 mod fields;
 mod frame;
 mod identity;
+mod joined;
 mod lean;
 mod line;
 mod names;
@@ -39,6 +40,7 @@ use crate::protocol::constants::extension_of;
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use conversation::Conversation;
+use joined::Joined;
 use lean::LeanPatches;
 use line::{Read, TYPES};
 use names::Namer;
@@ -61,6 +63,8 @@ static EXTENSIONS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new
 /// Checks a stream line by line.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
+    /// The stream may begin when its conversation is under way.
+    joined: Option<Joined>,
     lean: LeanPatches,
     namer: Namer,
     summary: Summary,
@@ -181,6 +185,7 @@ impl Checker {
         summary.notes.extend(self.runs.notes());
         summary.notes.extend(self.conversation.notes());
         summary.notes.extend(self.events.as_deref().map(partial::note));
+        summary.notes.extend(self.joined.as_ref().and_then(Joined::note));
         summary
     }
 
@@ -218,7 +223,7 @@ impl Checker {
         }
         let mut violations = self.finish_report(report);
         let open = self.requests.open();
-        if is_cut || self.process.is_defective {
+        if is_cut || self.process.is_defective || self.joined.is_some() {
             if !open.is_empty() {
                 let count = open.len();
                 self.note(format!("{count} requests were open when the stream ended early"));

@@ -4,6 +4,7 @@ use crate::frames::{Frame, finished_text, submit};
 use crate::process::eventually;
 use crate::serve_node::{Node, http, wait};
 use crate::server::Folder;
+use crate::tools::{run, text};
 use duologue::protocol::proto::fleet::{
     DeleteRequest, ExportRequest, ForkRequest, GetRequest, ListRequest,
 };
@@ -91,6 +92,12 @@ fn events_are_json_lines_or_server_sent_events() {
     assert!(missed.contains(&format!("id: {last}\n")) && !missed.contains("id: 1\n"), "{missed}");
     let whole = read("/v1/sessions/s/events", None, None, "\"snapshot\":{");
     assert!(frames(whole.trim_end())[1].is_snapshot());
+    // Wherever it begins, `check` accepts it when it is told so.
+    for since in 0..last {
+        let part = read(&format!("/v1/sessions/s/events?since={since}"), None, None, "\"done\":{");
+        let checked = run(&["check", "--joined"], part.as_bytes());
+        assert!(checked.status.success(), "since {since}: {}", text(&checked.stdout));
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
         CheckOutput::Text if !args.no_stream => Sink::Text(label.clone()),
         CheckOutput::Text | CheckOutput::Json => Sink::Json(Envelope::new()),
     };
-    let mut checker = Checker::new();
+    let mut checker = if args.joined { Checker::joined() } else { Checker::new() };
     let mut first = None;
     let input = Input::open(args.file.as_deref());
     let read = input.map_err(|error| error.to_string()).map(|input| {

@@ -99,7 +99,7 @@ impl Checker {
     /// Another model answers from the next submit on, or turns are dropped: not in the middle of a run.
     fn check_between_runs(&self, payload: &Any, report: &mut Report) {
         if let Any::ModelSwitched(_) | Any::TurnDropped(_) = payload
-            && self.runs.activity() == Activity::Running
+            && self.activity() == Activity::Running
         {
             let message = format!("{} while a run is under way", payload.name());
             report.add(Rule::EventOrder, message);
@@ -124,6 +124,7 @@ impl Checker {
             && !self.has_client_tools
             // The client of a node may have declared them before it attached again.
             && !self.conversation.is_resumed()
+            && self.joined.is_none()
         {
             let message = "FrontendToolCallRequested before the client has declared tools";
             report.add(Rule::EventOrder, message);

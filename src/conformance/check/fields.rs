@@ -11,7 +11,7 @@ use crate::protocol::proto::chat::CorrelationInfo;
 const ROOT_PREFIX: &str = "chat-msg-";
 
 /// Follows the root in the message id of a prompt.
-const PROMPT_SUFFIX: &str = "-user";
+pub(super) const PROMPT_SUFFIX: &str = "-user";
 
 /// The fields of a payload that are checked. `None` if its message has no such field, and empty if
 /// the payload leaves it out.

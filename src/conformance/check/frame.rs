@@ -42,6 +42,9 @@ impl Checker {
         if self.events.is_some() {
             return self.check_partial(&name, id, read, report);
         }
+        if self.check_joined((&name, id), read, report) {
+            return;
+        }
         self.process.check_end(&name, body, report);
         // A process of one request begins with it, and so does a stored conversation that goes on.
         let is_first_state = self.process.begins_with(body) || self.is_restored(id, body);
@@ -83,7 +86,7 @@ impl Checker {
                 self.process.check_terminal(id, frame, report);
                 let activity = match self.is_compacting {
                     true => Activity::Running,
-                    false => self.runs.activity(),
+                    false => self.activity(),
                 };
                 check_error(frame, (self.runs.seen(name), activity), report);
                 if is_error_of_extension(&frame.code, activity) {
@@ -195,7 +198,7 @@ impl Checker {
             self.process.check_nameless_done(frame, report);
         }
         let run = self.runs.end(name);
-        let activity = self.runs.activity();
+        let activity = self.activity();
         let state = (run, activity, self.withdraws && !is_nameless);
         let is_asked_for_snapshot = self.pages.remove(&name.key()).is_some();
         let outcome = self.requests.done(name, is_nameless, state, frame, report);

@@ -78,6 +78,16 @@ impl Order {
         }
     }
 
+    /// Checks a snapshot in the place of events that are left out, after which the ordinals begin as with it.
+    pub(super) fn begin_again(&mut self, frame: &SnapshotFrame, report: &mut Report) {
+        let (ordinal, last) = (frame.snapshot_ordinal, self.last);
+        if ordinal < last {
+            let message = format!("a snapshot of ordinal {ordinal}, the last event is {last}");
+            report.add(Rule::SnapshotOrdinal, message);
+        }
+        *self = Self::default();
+    }
+
     pub(super) fn has_events(&self) -> bool {
         self.has_events
     }

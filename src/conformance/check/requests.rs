@@ -48,6 +48,11 @@ impl Requests {
         !self.finished.contains(name)
     }
 
+    /// What was answered so far may have its `done` among frames that are left out.
+    pub(super) fn begin_again(&mut self) {
+        self.open.clear();
+    }
+
     /// Records a frame of the request.
     pub(super) fn see(&mut self, name: &Name, line: u64) {
         if self.open.len() >= OPEN_MAX && !self.open.contains_key(&name.key()) {

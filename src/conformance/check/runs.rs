@@ -47,6 +47,12 @@ pub(super) enum RunSeen {
 }
 
 impl Runs {
+    /// The runs so far may have their ends among frames that are left out.
+    pub(super) fn begin_again(&mut self) {
+        self.live.clear();
+        self.calls.forget_totals();
+    }
+
     /// Whether the request has a run.
     pub(super) fn has(&self, request: &Name) -> bool {
         self.live.iter().any(|run| run.request == *request)

@@ -2,6 +2,7 @@
 
 mod a_loop;
 mod asked_again;
+mod joined;
 mod planted;
 mod recorded;
 mod sample;

@@ -1,7 +1,7 @@
 //! A client of the load: it asks, reads, loses its connection and comes back, and holds everything it is shown
 //! against what it was shown before.
 
-use super::joined::{DECLARE, Joined};
+use super::joined::Joined;
 use super::model::{TOOL, prompt};
 use crate::long::Chance;
 use crate::process::DEADLINE;
@@ -113,7 +113,7 @@ impl Client {
         let chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (number as u64 + 1));
         let tool = json!({ "name": TOOL, "description": "Looks up.", "inputSchema": { "type": "object" } });
         let declare = request(
-            &format!("{DECLARE}{number}"),
+            &format!("tools-{number}"),
             "declareTools",
             &json!({ "tools": [tool], "revision": 1 }),
         );

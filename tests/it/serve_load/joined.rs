@@ -8,17 +8,13 @@ use std::collections::HashSet;
 /// The last events of runs.
 const RUN_ENDS: [&str; 3] = ["ChatRunFinished", "ChatRunStopped", "ChatRunFailed"];
 
-/// How the ids of the requests that declare tools begin.
-pub(super) const DECLARE: &str = "tools-";
-
 /// The frames of a client, joined: those of a stream that goes on after an event follow those of the one before.
 #[derive(Default)]
 pub(super) struct Joined {
-    /// `None` from a snapshot in the middle of a run on, whose beginning it has not seen.
+    /// `None` after a fault, as one brings others.
     checker: Option<Checker>,
     hello: Option<RpcLine>,
-    /// Requests whose runs it has seen begin, and those whose snapshot.
-    begun: HashSet<String>,
+    /// Requests whose snapshot it has seen.
     snapshots: HashSet<String>,
     /// The run whose last event it has seen, and not its done, which has no ordinal.
     without_done: Option<String>,
@@ -26,7 +22,7 @@ pub(super) struct Joined {
 
 impl Joined {
     pub(super) fn new() -> Self {
-        Self { checker: Some(Checker::new()), ..Self::default() }
+        Self { checker: Some(Checker::joined()), ..Self::default() }
     }
 
     /// Whether a checker has taken the last frame.
@@ -43,18 +39,16 @@ impl Joined {
             Some(Body::Hello(_)) if self.hello.replace(frame.clone()).is_some() => {
                 // Where the conversation has moved, a done that was missed comes late, or to its own client alone.
                 if self.without_done.take().is_some() {
-                    self.checker = None;
+                    let mut checker = Checker::joined();
+                    wrong.extend(checker.frame(frame.clone()));
+                    self.checker = Some(checker);
                 }
                 return wrong;
             }
             // It stands for what came before.
             Some(Body::Snapshot(_)) if id.is_empty() => {
-                self.begun.clear();
                 self.snapshots.clear();
                 self.without_done = None;
-                let mut checker = Checker::new();
-                wrong.extend(self.hello.clone().into_iter().flat_map(|it| checker.frame(it)));
-                self.checker = Some(checker);
             }
             // What has no ordinal may be shown once more.
             Some(Body::Snapshot(_)) if !self.snapshots.insert(id.clone()) => return wrong,
@@ -62,23 +56,13 @@ impl Joined {
             Some(Body::Done(_)) if self.without_done.as_ref() == Some(id) => {
                 self.without_done = None;
             }
-            Some(Body::UiEvent(event)) if event.name == "ChatUserMessageAccepted" => {
-                self.begun.insert(id.clone());
-            }
-            Some(Body::UiEvent(event)) => {
-                if RUN_ENDS.contains(&event.name.as_str()) {
-                    self.without_done = Some(id.clone());
-                }
-                let is_run = !id.is_empty() && !id.starts_with(DECLARE);
-                if is_run && !self.begun.contains(id) {
-                    self.checker = None;
-                }
+            Some(Body::UiEvent(event)) if RUN_ENDS.contains(&event.name.as_str()) => {
+                self.without_done = Some(id.clone());
             }
             _ => {}
         }
         wrong.extend(self.checker.iter_mut().flat_map(|it| it.frame(frame.clone())));
         if !wrong.is_empty() {
-            // One fault brings others.
             self.checker = None;
         }
         wrong

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 /// Examples in the help of `check`.
 pub(crate) const CHECK_EXAMPLES: &str = "  duologue rpc < requests.jsonl | duologue check
   tail -f events.jsonl | duologue check -
-  duologue check --output json events.jsonl";
+  duologue check --output json events.jsonl
+  curl -s http://127.0.0.1:8642/v1/sessions/demo/events?since=9 | duologue check --joined";
 
 /// Examples in the help of `list-events`.
 pub(crate) const LIST_EVENTS_EXAMPLES: &str = "  duologue list-events events.jsonl
@@ -40,7 +41,10 @@ Check a stream of the protocol against its contract.
 
 Reads the stream as it arrives and prints one line for each violation: FILE:LINE: RULE: what is
 wrong. Rule names do not change between versions. The last line of the output is a summary. A
-stream that ends in the middle of its last line is noted, which is not a violation.";
+stream that ends in the middle of its last line is noted, which is not a violation.
+
+With --joined the stream may be that of a client of a node (duologue serve), which attaches when the
+conversation is under way and leaves when it likes.";
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -52,6 +56,10 @@ pub struct CheckArgs {
     /// Format of the report
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: CheckOutput,
+
+    /// The stream may begin in the middle of a run, and break off
+    #[arg(long)]
+    pub joined: bool,
 
     /// One JSON object at the end; the same as --output json
     #[arg(long)]
