@@ -15,7 +15,6 @@
 
 mod balancer;
 mod client;
-mod joined;
 mod model;
 
 use self::balancer::Balancer;
@@ -196,7 +195,9 @@ impl Load {
         let own = ["--listen", &listen, "--advertise", &advertised, "--store", &dsn];
         // What is left for a moment may be taken by another node.
         let rest = ["--base-url", &self.base_url, "--on-busy", "queue", "--idle-ms", "100"];
-        let args = [&engine[..], &own, &rest].concat();
+        // Runs take long while the machine has more to do than it can.
+        let drain = ["--drain-ms", "60000"];
+        let args = [&engine[..], &own, &rest, &drain].concat();
         let launch = match std::env::var_os("DUOLOGUE_LOAD_PROGRAM") {
             None => Launch::new(&args),
             Some(program) => Launch::program(program, &args),

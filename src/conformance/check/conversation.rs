@@ -274,6 +274,13 @@ impl Conversation {
         }
     }
 
+    /// An event changes an entity of which only a snapshot in the middle of its run was seen.
+    pub(super) fn forget(&mut self, payload: &Any) {
+        if let Some(change) = change_of(payload) {
+            self.entities.remove(&self.key(change.kind, &change.id));
+        }
+    }
+
     /// The arguments of a tool call will not grow any more.
     pub(super) fn settle_arguments(&mut self, id: &str, arguments: Option<&str>) {
         let key = self.key(kind::TOOL_CALL, id);

@@ -72,6 +72,9 @@ impl Checker {
             is_of_run || run.is_some() && joins_run(body) || self.is_answer_to_what_was(body);
         if is_alone {
             self.check_partial(name, id, read, report);
+            if let Body::UiEvent(UiEventFrame { payload: Some(payload), .. }) = body {
+                self.conversation.forget(payload);
+            }
         }
         if is_of_run && matches!(body, Body::Done(_)) {
             self.joined.iter_mut().for_each(|joined| joined.run = None);

@@ -1,11 +1,11 @@
 //! A client of the load: it asks, reads, loses its connection and comes back, and holds everything it is shown
 //! against what it was shown before.
 
-use super::joined::Joined;
 use super::model::{TOOL, prompt};
 use crate::long::Chance;
 use crate::process::DEADLINE;
 use crate::serve_node::attach;
+use duologue::conformance::check::Checker;
 use duologue::protocol::any::{Any, read_message};
 use duologue::protocol::proto::fleet::converse_request::Message;
 use duologue::protocol::proto::fleet::fleet_client::FleetClient;
@@ -90,7 +90,6 @@ pub(super) struct Client {
     world: Arc<World>,
     chance: Chance,
     stream: Option<Stream>,
-    joined: Joined,
     /// The newest event that it was shown.
     seen: u64,
     /// Its requests without a done, in their order.
@@ -103,6 +102,8 @@ pub(super) struct Client {
 struct Stream {
     to: mpsc::Sender<ConverseRequest>,
     frames: Streaming<RpcLine>,
+    /// `None` after a fault, as one brings others.
+    checker: Option<Checker>,
 }
 
 /// Why a client has to attach again.
@@ -118,9 +119,8 @@ impl Client {
             &json!({ "tools": [tool], "revision": 1 }),
         );
         let (stream, seen, statuses, asked) = Default::default();
-        let joined = Joined::new();
         let open = vec![declare];
-        Self { number, session, world, chance, stream, joined, seen, open, statuses, asked }
+        Self { number, session, world, chance, stream, seen, open, statuses, asked }
     }
 
     /// Asks until the load is over; gives what it has asked.
@@ -199,14 +199,15 @@ impl Client {
         let next = timeout(silence, stream.frames.message()).await;
         let frame = next.map_err(|_| "silence")?.map_err(|status| lost(&self.session, &status))?;
         let frame = frame.ok_or("the stream has ended")?;
-        let is_known = self.statuses.contains_key(&frame.request_id);
-        let wrong = self.joined.next(&frame, is_known);
-        if !wrong.is_empty() {
-            let wrong = format!("{}: {wrong:?} at {frame:?}", self.session);
-            self.world.wrong.lock().expect("no panic").push(wrong);
+        if let Some(checker) = &mut stream.checker {
+            self.world.counts.checked.fetch_add(1, Ordering::Relaxed);
+            let wrong = checker.frame(frame.clone());
+            if !wrong.is_empty() {
+                stream.checker = None;
+                let wrong = format!("{}: {wrong:?} at {frame:?}", self.session);
+                self.world.wrong.lock().expect("no panic").push(wrong);
+            }
         }
-        let checked = u64::from(self.joined.is_checked());
-        self.world.counts.checked.fetch_add(checked, Ordering::Relaxed);
         self.world.counts.frames.fetch_add(1, Ordering::Relaxed);
         self.take(frame).await;
         match self.chance.below(CUT_ONE_OF) {
@@ -235,7 +236,7 @@ impl Client {
         let frames = client.converse(ReceiverStream::new(requests)).await;
         let frames = frames.map_err(|status| lost(&self.session, &status))?.into_inner();
         self.world.counts.attached.fetch_add(1, Ordering::Relaxed);
-        Ok(Stream { to, frames })
+        Ok(Stream { to, frames, checker: Some(Checker::joined()) })
     }
 
     async fn take(&mut self, frame: RpcLine) {

@@ -60,19 +60,21 @@ fn what_begins_in_the_stream_is_checked() {
     assert!(!check(joined(&twice).0).is_empty());
 }
 
+fn number(ordinal: &Value) -> u64 {
+    ordinal.as_str().expect("text").parse().expect("a number")
+}
+
 /// The frame, so many events later.
 fn later(mut frame: Value, by: u64) -> Value {
     for pointer in ["/uiEvent/ordinal", "/snapshot/snapshotOrdinal"] {
         if let Some(ordinal) = frame.pointer_mut(pointer) {
-            let number: u64 = ordinal.as_str().expect("text").parse().expect("a number");
-            *ordinal = (number + by).to_string().into();
+            *ordinal = (number(ordinal) + by).to_string().into();
         }
     }
     if let Some(entities) = frame.pointer_mut("/snapshot/entities") {
         for entity in entities.as_array_mut().expect("a list") {
             for field in ["createdOrdinal", "lastEventOrdinal"] {
-                let number: u64 = entity[field].as_str().expect("text").parse().expect("a number");
-                entity[field] = (number + by).to_string().into();
+                entity[field] = (number(&entity[field]) + by).to_string().into();
             }
         }
     }
@@ -90,4 +92,26 @@ fn a_snapshot_stands_for_what_is_left_out() {
     };
     assert_eq!(check(frames(8)), []);
     assert_eq!(check(frames(1)), [(3, Rule::SnapshotOrdinal)]);
+}
+
+/// What a snapshot has of a run that goes on changes with the events of that run.
+#[test]
+fn a_run_goes_on_after_the_snapshot_in_its_middle() {
+    let run = run();
+    let place = |name: &str| run.0.iter().position(|it| it["uiEvent"]["name"] == name);
+    let patch = place("ChatTextPatch").expect("a patch");
+    let ends = run.0.iter().position(|it| it.get("done").is_some()).expect("an end");
+    let whole = run.0[..ends].iter().rfind(|it| it.get("snapshot").is_some()).expect("a snapshot");
+    let at = number(&run.0[patch]["uiEvent"]["ordinal"]);
+    let mut entities = whole["snapshot"]["entities"].as_array().expect("a list").clone();
+    entities.retain(|it| number(&it["createdOrdinal"]) <= at);
+    for entity in &mut entities {
+        let last = number(&entity["lastEventOrdinal"]).min(at);
+        entity["lastEventOrdinal"] = last.to_string().into();
+    }
+    let mut again = whole.clone();
+    again["requestId"] = "again".into();
+    let head = [hello(&STDIN), state("", at, entities)];
+    let frames = head.iter().chain(&run.0[patch + 1..=ends]).cloned();
+    assert_eq!(check(frames.chain([again, done("again", "ok")])), []);
 }
