@@ -20,8 +20,8 @@ pub enum PatchFields {
     /// All fields that the protocol has for it.
     #[default]
     Full,
-    /// Its id, sequence, offset, mode and text. The other fields are on the event that began its
-    /// segment or tool call.
+    /// Its id, sequence, offset and text, and the mode if that is not `APPEND`. The other fields are on the event that
+    /// began its segment or tool call.
     Lean,
 }
 
@@ -41,11 +41,19 @@ impl PatchMode {
             Self::Snapshot => ChatStreamPatchMode::Snapshot,
         }
     }
+
+    /// Of a lean patch. Readers take one without a mode as a piece.
+    fn on_wire_if_other(self) -> ChatStreamPatchMode {
+        match self {
+            Self::Append => ChatStreamPatchMode::Unspecified,
+            Self::Snapshot => ChatStreamPatchMode::Snapshot,
+        }
+    }
 }
 
 pub(super) fn lean_text(message_id: String, mode: PatchMode, piece: Piece) -> chat::ChatTextPatch {
     let Piece { sequence, offset_bytes: offset, text } = piece;
-    let mode = mode.on_wire().into();
+    let mode = mode.on_wire_if_other().into();
     chat::ChatTextPatch { message_id, sequence, offset, text, mode, ..Default::default() }
 }
 
@@ -55,7 +63,7 @@ pub(super) fn lean_reasoning(
     piece: Piece,
 ) -> chat::ChatReasoningPatch {
     let Piece { sequence, offset_bytes: offset, text } = piece;
-    let mode = mode.on_wire().into();
+    let mode = mode.on_wire_if_other().into();
     chat::ChatReasoningPatch { message_id, sequence, offset, text, mode, ..Default::default() }
 }
 
@@ -65,7 +73,6 @@ pub(super) fn lean_arguments_patch(tool: ToolCall, piece: Piece) -> Any {
         sequence: piece.sequence,
         offset: piece.offset_bytes,
         arguments: piece.text,
-        mode: ChatStreamPatchMode::Append.into(),
         ..Default::default()
     }
     .into()

@@ -300,7 +300,9 @@ class Duologue:
         patch = self._connection.shown.get(entity.id)
         if patch is None:
             return text
-        is_piece = patch.mode == m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_APPEND
+        # A lean patch has no mode then.
+        pieces = ("", m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_UNSPECIFIED, m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_APPEND)
+        is_piece = patch.mode in pieces
         shown = (patch.offset if is_piece else 0) + len(patch.text.encode())
         return text.encode()[shown:].decode(errors="replace")
 

@@ -187,7 +187,8 @@ export class Duologue {
     const text = typeof json.text === "string" ? json.text : "";
     const patch = this.#connection.shown.get(id);
     if (!patch) return text;
-    const isPiece = patch.mode === "CHAT_STREAM_PATCH_MODE_APPEND";
+    // A lean patch has no mode then.
+    const isPiece = patch.mode === undefined || patch.mode === "CHAT_STREAM_PATCH_MODE_APPEND";
     const shown = Number((isPiece && patch.offset) || 0) + Buffer.byteLength(patch.text ?? "");
     return Buffer.from(text).subarray(shown).toString();
   }

@@ -4,8 +4,8 @@
 use crate::protocol::any::Any;
 use crate::protocol::constants::{SOURCE, capability::LEAN_PATCHES, tool_call};
 use crate::protocol::proto::chat::{
-    ChatReasoningPatch, ChatReasoningSegmentStarted, ChatTextPatch, ChatTextSegmentStarted,
-    ChatToolArgumentsPatch, ChatToolCallStarted,
+    ChatReasoningPatch, ChatReasoningSegmentStarted, ChatStreamPatchMode, ChatTextPatch,
+    ChatTextSegmentStarted, ChatToolArgumentsPatch, ChatToolCallStarted,
 };
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -95,6 +95,7 @@ impl LeanPatches {
 }
 
 fn fill_text(patch: &mut ChatTextPatch, of: &ChatTextSegmentStarted) {
+    set_mode(&mut patch.mode);
     set(&mut patch.stream_id, &of.message_id);
     set(&mut patch.role, &of.role);
     set(&mut patch.status, &of.status);
@@ -103,6 +104,7 @@ fn fill_text(patch: &mut ChatTextPatch, of: &ChatTextSegmentStarted) {
 
 fn fill_reasoning(patch: &mut ChatReasoningPatch, of: &ChatReasoningSegmentStarted) {
     set(&mut patch.parent_message_id, &of.parent_message_id);
+    set_mode(&mut patch.mode);
     set(&mut patch.stream_id, &of.message_id);
     set(&mut patch.role, &of.role);
     set(&mut patch.status, &of.status);
@@ -113,9 +115,17 @@ fn fill_reasoning(patch: &mut ChatReasoningPatch, of: &ChatReasoningSegmentStart
 fn fill_arguments(patch: &mut ChatToolArgumentsPatch, of: &ChatToolCallStarted) {
     set(&mut patch.message_id, &of.message_id);
     set(&mut patch.tool_name, &of.tool_name);
+    set_mode(&mut patch.mode);
     set(&mut patch.stream_id, &of.tool_call_id);
     set(&mut patch.status, tool_call::STREAMING_ARGS);
     patch.correlation.get_or_insert_with(|| of.correlation.clone().unwrap_or_default());
+}
+
+/// A lean patch without a mode is a piece.
+fn set_mode(mode: &mut i32) {
+    if *mode == i32::from(ChatStreamPatchMode::Unspecified) {
+        *mode = ChatStreamPatchMode::Append.into();
+    }
 }
 
 fn set(field: &mut String, value: &str) {

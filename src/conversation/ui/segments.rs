@@ -50,6 +50,7 @@ impl Ui {
             (SegmentKind::Text, PatchFields::Full) => chat::ChatTextPatch {
                 role: role::ASSISTANT.to_owned(),
                 stream_id: message_id.clone(),
+                mode: mode.on_wire().into(),
                 status: message::STREAMING.to_owned(),
                 correlation: self.names.segment(segment),
                 ..lean_text(message_id, mode, piece)
@@ -59,6 +60,7 @@ impl Ui {
                 parent_message_id: self.names.root.clone(),
                 role: role::THINKING.to_owned(),
                 stream_id: message_id.clone(),
+                mode: mode.on_wire().into(),
                 status: message::STREAMING.to_owned(),
                 source: SOURCE.to_owned(),
                 correlation: self.names.segment(segment),

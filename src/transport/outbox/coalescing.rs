@@ -104,7 +104,7 @@ macro_rules! absorb {
                     return false;
                 }
                 match self.mode() {
-                    ChatStreamPatchMode::Append => {
+                    ChatStreamPatchMode::Append | ChatStreamPatchMode::Unspecified => {
                         if self.text.len() + next.text.len() > COALESCED_TEXT_BYTES_MAX {
                             return false;
                         }
@@ -112,9 +112,7 @@ macro_rules! absorb {
                     }
                     // The text so far replaces an earlier text: nothing grows.
                     ChatStreamPatchMode::Snapshot => std::mem::swap(&mut self.text, &mut next.text),
-                    ChatStreamPatchMode::Unspecified | ChatStreamPatchMode::Replace => {
-                        return false;
-                    }
+                    ChatStreamPatchMode::Replace => return false,
                 }
                 self.sequence = next.sequence;
                 true

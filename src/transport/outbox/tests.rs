@@ -512,11 +512,10 @@ fn lean_patches_merge_within_their_segment() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
     let mut outbox = Outbox::new(Lines, FailPoint::default());
     outbox.push(Uptime(0), source.next(Kind::Event, COALESCE_FROM_BYTES));
-    let mode = ChatStreamPatchMode::Append.into();
     for segment in 0..2 {
         for sequence in 1..=3 {
             let (text, offset) = (format!("{segment}{sequence} "), 3 * (sequence - 1));
-            let patch = ChatTextPatch { sequence, offset, text, mode, ..Default::default() };
+            let patch = ChatTextPatch { sequence, offset, text, ..Default::default() };
             outbox.push(Uptime(0), source.event(patch.into()));
         }
         outbox.push(Uptime(0), source.next(Kind::Event, 1));
