@@ -238,11 +238,13 @@ impl Conversation {
         let is_leaving = self.ending.is_some();
         match self.alone_since {
             None => None,
+            // Whoever waits for it can't attach before.
+            Some(_) if !self.is_open => None,
+            Some(since) if self.requests.open() > 0 => Some(since + self.times.detached),
+            Some(_) if is_leaving => None,
             // Whoever has had it opened is about to attach.
             Some(since) if !self.has_begun => Some(since + self.times.idle.max(self.times.flush)),
-            Some(since) if self.requests.open() > 0 => Some(since + self.times.detached),
-            Some(since) if !is_leaving => Some(since.max(self.idle_since) + self.times.idle),
-            Some(_) => None,
+            Some(since) => Some(since.max(self.idle_since) + self.times.idle),
         }
     }
 
@@ -386,7 +388,7 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        self.clients.clear();
-        self.count();
+        // Also a run that was given up.
+        self.show_counts(Counted::default());
     }
 }

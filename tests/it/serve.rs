@@ -266,6 +266,27 @@ fn a_session_that_another_process_holds_is_refused() {
     node.attach("s");
 }
 
+/// While a session is waited for, nobody can attach to its conversation: that nobody has is no reason to leave.
+#[test]
+fn a_session_that_is_opened_late_is_held_for_whoever_waits_for_it() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    // It takes longer than a conversation without clients stays.
+    let args = ["--store", &store, "--session-id", "s", "--echo-delay-ms", "1000"];
+    let mut holder = Server::start(&args);
+    holder.send(submit("r", "one two three four five"));
+    holder.wait_event("ChatTextPatch");
+    let node = Node::start(&["--store", &store, "--lock-wait-ms", "60000", "--idle-ms", "1"]);
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| node.attach("s"));
+        holder.wait_done("r");
+        holder.finish();
+        let mut talk = late.join().expect("it is attached");
+        talk.send(submit("r2", "again"));
+        assert_eq!(talk.wait_done("r2"), "ok");
+    });
+}
+
 #[test]
 fn the_node_is_left_in_order() {
     let provider = Provider::start(vec![vec![

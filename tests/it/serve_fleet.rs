@@ -139,6 +139,9 @@ fn a_node_that_was_stopped_writes_nothing_more() {
         "nothing is shown that is not stored"
     );
     assert_eq!(database.query("SELECT count(*) FROM duologue.log"), log);
+    eventually("no run is counted that was given up", || {
+        (metrics(&one)["duologue_runs"] == 0.0).then_some(())
+    });
     // It passes on what it is asked for.
     let mut passed_on = attached(&one, "s");
     passed_on.send(submit("r3", "and again"));

@@ -210,7 +210,20 @@ impl Conversation {
     pub(super) fn count(&mut self) {
         let behind = self.clients.iter().filter(|client| client.is_behind()).count();
         let (clients, behind) = (self.clients.len() as u64, behind as u64);
-        let now = Counted { clients, behind, runs: u64::from(self.requests.runs() > 0) };
+        let has_run = self.requests.runs() > 0;
+        self.show_counts(Counted { clients, behind, runs: has_run.into() });
+        let begun = self.requests.runs_begun();
+        if begun != self.runs_begun || !has_run {
+            self.counts.runs_total.fetch_add(begun - self.runs_begun, Ordering::Relaxed);
+            let run_until = self.times.run.map(|time| Instant::now() + time);
+            self.run_until = run_until.filter(|_| has_run);
+        }
+        self.runs_begun = begun;
+        self.held.set((self.log.bytes() + self.said_bytes) as u64);
+    }
+
+    /// Changes the node's gauges by what the conversation has now.
+    pub(super) fn show_counts(&mut self, now: Counted) {
         let before = std::mem::replace(&mut self.counted, now);
         let counts = &self.counts;
         for (gauge, now, before) in [
@@ -222,14 +235,6 @@ impl Conversation {
                 gauge.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
             }
         }
-        let begun = self.requests.runs_begun();
-        if begun != self.runs_begun || now.runs == 0 {
-            counts.runs_total.fetch_add(begun - self.runs_begun, Ordering::Relaxed);
-            let run_until = self.times.run.map(|time| Instant::now() + time);
-            self.run_until = run_until.filter(|_| now.runs > 0);
-        }
-        self.runs_begun = begun;
-        self.held.set((self.log.bytes() + self.said_bytes) as u64);
     }
 
     /// Gives the clients their last frames, as long as they take some.
