@@ -90,6 +90,8 @@ pub(super) struct Client {
     world: Arc<World>,
     chance: Chance,
     stream: Option<Stream>,
+    /// The address that has given no stream last, which is not tried twice in a row.
+    refused: Option<usize>,
     /// The newest event that it was shown.
     seen: u64,
     /// Its requests without a done, in their order.
@@ -118,9 +120,9 @@ impl Client {
             "declareTools",
             &json!({ "tools": [tool], "revision": 1 }),
         );
-        let (stream, seen, statuses, asked) = Default::default();
+        let (stream, refused, seen, statuses, asked) = Default::default();
         let open = vec![declare];
-        Self { number, session, world, chance, stream, seen, open, statuses, asked }
+        Self { number, session, world, chance, stream, refused, seen, open, statuses, asked }
     }
 
     /// Asks until the load is over; gives what it has asked.
@@ -191,7 +193,11 @@ impl Client {
 
     async fn step(&mut self) -> Result<(), Lost> {
         if self.stream.is_none() {
-            self.stream = Some(timeout(ATTACH_MAX, self.attach()).await.map_err(|_| "no stream")??);
+            let place = self.place();
+            self.refused = Some(place);
+            let attached = timeout(ATTACH_MAX, self.attach(place)).await;
+            self.stream = Some(attached.map_err(|_| "no stream")??);
+            self.refused = None;
         }
         let Some(stream) = &mut self.stream else { return Ok(()) };
         // Who waits for nothing is told nothing.
@@ -216,9 +222,15 @@ impl Client {
         }
     }
 
-    async fn attach(&mut self) -> Result<Stream, Lost> {
-        let addresses = &self.world.addresses;
-        let address = &addresses[self.chance.below(addresses.len() as u64) as usize];
+    /// The next address to try.
+    fn place(&mut self) -> usize {
+        let count = self.world.addresses.len();
+        let place = self.chance.below(count as u64) as usize;
+        if self.refused == Some(place) { (place + 1) % count } else { place }
+    }
+
+    async fn attach(&mut self, place: usize) -> Result<Stream, Lost> {
+        let address = &self.world.addresses[place];
         let endpoint = Channel::from_shared(format!("http://{address}")).expect("a URI");
         let endpoint = endpoint.connect_timeout(CONNECT_MAX).tcp_nodelay(true);
         let channel = endpoint.connect().await.map_err(|error| format!("{error:?}"))?;
