@@ -47,7 +47,7 @@ def events(frames, name, package=CHAT):
 
 
 def pieces(frames, name):
-    return [p["text"] for _, p in events(frames, name) if "text" in p and p["mode"].endswith("APPEND")]
+    return [p["text"] for _, p in events(frames, name) if "text" in p and p.get("mode", "APPEND").endswith("APPEND")]
 
 
 LINE_FILTERS = "text reasoning tool_calls results usage cost errors values".split()
