@@ -238,7 +238,7 @@ impl Conversation {
         let is_leaving = self.ending.is_some();
         match self.alone_since {
             None => None,
-            // Whoever waits for it can't attach before.
+            // Nobody can attach before the session is open.
             Some(_) if !self.is_open => None,
             Some(since) if self.requests.open() > 0 => Some(since + self.times.detached),
             Some(_) if is_leaving => None,

@@ -92,7 +92,7 @@ fn events_are_json_lines_or_server_sent_events() {
     assert!(missed.contains(&format!("id: {last}\n")) && !missed.contains("id: 1\n"), "{missed}");
     let whole = read("/v1/sessions/s/events", None, None, "\"snapshot\":{");
     assert!(frames(whole.trim_end())[1].is_snapshot());
-    // Wherever it begins, `check` accepts it when it is told so.
+    // `check --joined` accepts a stream that begins after any event.
     for since in 0..last {
         let part = read(&format!("/v1/sessions/s/events?since={since}"), None, None, "\"done\":{");
         let checked = run(&["check", "--joined"], part.as_bytes());
