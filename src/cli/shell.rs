@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::panic::{self, catch_unwind};
 use std::pin::Pin;
 use std::time::{Duration, Instant};
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::{self, EnterGuard, LocalOptions, LocalRuntime, Runtime};
 use tokio::sync::oneshot;
 
 /// Time limit for the reader of the last frames of a process that can't start.
@@ -45,14 +45,11 @@ pub fn run(job: Job) -> u8 {
             return unable(command_mode, rustix::stdio::stdout(), &error);
         }
     };
-    let (runtime, signals, terminal) = match resources(&job, &stdio) {
+    let (executor, signals, terminal) = match resources(&job, &stdio) {
         Ok(resources) => resources,
         Err(error) => return unable(command_mode, &stdio.output, &error),
     };
-    let finish = runtime.block_on(serve(job, stdio, signals, terminal));
-    // A pending name look-up must not delay the exit.
-    runtime.shutdown_background();
-    finish.unwrap_or_else(|error| {
+    executor.run(serve(job, stdio, signals, terminal)).unwrap_or_else(|error| {
         stderr::message(&format!("duologue: {error:#}\n"));
         ExitCode::Internal.number()
     })
@@ -76,10 +73,9 @@ pub fn help(help: &clap::Error) -> u8 {
 }
 
 /// Resources needed by every command that holds a conversation or reads a prompt.
-fn resources(job: &Job, stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
-    let runtime = if job.is_parallel() { parallel_runtime() } else { runtime() };
-    let runtime = runtime.context("events can't be waited for")?;
-    let inside = runtime.enter();
+fn resources(job: &Job, stdio: &Stdio) -> Result<(Executor, Signals, Terminal)> {
+    let executor = Executor::of(job).context("events can't be waited for")?;
+    let inside = executor.enter();
     let signals = Signals::listen().context("signals can't be heard")?;
     drop(inside);
     let terminal = Terminal {
@@ -87,32 +83,83 @@ fn resources(job: &Job, stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
         is_typed: stdio.input.is_terminal(),
         is_shown: stdio.output.is_terminal(),
     };
-    Ok((runtime, signals, terminal))
+    Ok((executor, signals, terminal))
 }
 
-/// The runtime of many conversations, with a thread for each processor.
-#[cfg(feature = "serve")]
-fn parallel_runtime() -> io::Result<Runtime> {
-    runtime::Builder::new_multi_thread().enable_all().build()
+/// What runs a command.
+enum Executor {
+    /// On the thread of the process, which holds one conversation, or those of one person.
+    Single(LocalRuntime),
+    /// On a thread for each processor: many conversations.
+    #[cfg(feature = "serve")]
+    Parallel(Runtime),
 }
 
-#[cfg(not(feature = "serve"))]
-fn parallel_runtime() -> io::Result<Runtime> {
-    runtime()
+impl Executor {
+    fn of(job: &Job) -> io::Result<Self> {
+        if job.is_parallel() { Self::parallel() } else { Self::single() }
+    }
+
+    fn single() -> io::Result<Self> {
+        built(|| builder().build_local(LocalOptions::default())).map(Self::Single)
+    }
+
+    #[cfg(feature = "serve")]
+    fn parallel() -> io::Result<Self> {
+        runtime::Builder::new_multi_thread().enable_all().build().map(Self::Parallel)
+    }
+
+    #[cfg(not(feature = "serve"))]
+    fn parallel() -> io::Result<Self> {
+        Self::single()
+    }
+
+    fn enter(&self) -> EnterGuard<'_> {
+        match self {
+            Self::Single(runtime) => runtime.enter(),
+            #[cfg(feature = "serve")]
+            Self::Parallel(runtime) => runtime.enter(),
+        }
+    }
+
+    /// Runs `work` to its end; what else is pending, such as the look-up of a name, does not delay it.
+    fn run<T: 'static>(self, work: impl Future<Output = T> + 'static) -> T {
+        match self {
+            Self::Single(runtime) => {
+                // A task of its own: each time that another task, such as a connection, wakes what the runtime
+                // blocks on, the runtime asks the system for events first, a system call for every delta.
+                let ended = runtime.block_on(runtime.spawn_local(work));
+                runtime.shutdown_background();
+                ended.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
+            }
+            #[cfg(feature = "serve")]
+            Self::Parallel(runtime) => {
+                let ended = runtime.block_on(work);
+                runtime.shutdown_background();
+                ended
+            }
+        }
+    }
 }
 
-/// The runtime that waits for I/O. The library panics if some of its descriptors can't be opened.
+/// The runtime that waits for I/O.
 pub(crate) fn runtime() -> io::Result<Runtime> {
+    built(|| builder().build())
+}
+
+/// What `build` has made. The library panics if some of its descriptors can't be opened.
+fn built<R>(build: fn() -> io::Result<R>) -> io::Result<R> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
-    let built = catch_unwind(build_runtime);
+    let built = catch_unwind(build);
     panic::set_hook(hook);
     built.unwrap_or_else(|_| Err(Errno::MFILE.into()))
 }
 
-fn build_runtime() -> io::Result<Runtime> {
+fn builder() -> runtime::Builder {
     let mut builder = runtime::Builder::new_current_thread();
-    builder.max_io_events_per_tick(IO_EVENTS_MAX).enable_all().build()
+    builder.max_io_events_per_tick(IO_EVENTS_MAX).enable_all();
+    builder
 }
 
 /// Reports that the process can't start; returns its exit status.
