@@ -291,7 +291,7 @@ impl Client {
                 return Served::NeedsSnapshot;
             }
             let Some(logged) = log.get(at) else { return self.end(session, now) };
-            if logged.is_for(self.id) {
+            if logged.audience.has(self.id) {
                 match self.give(&logged.frame, now) {
                     Some(true) => {}
                     Some(false) => return Served::Yes,

@@ -1,5 +1,9 @@
-//! The newest frames of a conversation, in their order, from which each client gets its own. Pure.
+//! The newest frames of a conversation, in their order, from which each client gets its own. The patches of an answer
+//! are most of them, and are kept in short (`stretch`). Pure.
 
+mod stretch;
+
+use self::stretch::Stretch;
 use super::client::ClientId;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -10,6 +14,9 @@ use std::sync::Arc;
 
 /// Bytes of memory for the frames that are kept.
 const FRAMES_BYTES_MAX: usize = 512 * 1024;
+
+/// The newest frames, which are kept as they are: they may still be on their way to a client.
+const WHOLE_MAX: usize = 8;
 
 /// About what a frame takes in memory beside its encoded bytes: its fields, and the texts that it has for itself.
 /// (Measured: 1,150 bytes for each frame of an answer in words.)
@@ -29,7 +36,6 @@ pub(super) enum Audience {
 pub(super) struct Logged {
     pub(super) frame: Arc<Frame>,
     pub(super) audience: Audience,
-    bytes: usize,
 }
 
 /// The place of a frame in the log of its conversation, from 0. It only rises.
@@ -39,12 +45,31 @@ pub(super) struct Position(pub(super) u64);
 /// The newest frames of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct FrameLog {
-    frames: VecDeque<Logged>,
+    pieces: VecDeque<Piece>,
+    /// How many of the oldest pieces have been shortened where that can be done.
+    short: usize,
     bytes: usize,
-    first: Position,
+    end: Position,
     /// The newest event that is not in the log any more: what comes after it is.
     floor: Ordinal,
     newest: Ordinal,
+}
+
+/// Frames in the log that follow each other, for the same audience.
+#[derive(Debug)]
+struct Piece {
+    /// Where its first one stands.
+    first: Position,
+    audience: Audience,
+    kept: Kept,
+    /// Of the first one.
+    frame_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Kept {
+    One(Arc<Frame>),
+    Patches(Box<Stretch>),
 }
 
 impl FrameLog {
@@ -56,16 +81,38 @@ impl FrameLog {
     /// Appends a frame, and returns its bytes; the oldest ones go. One frame always stays.
     pub(super) fn push(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
         self.newest = self.newest.max(ordinal(&frame).unwrap_or_default());
-        let bytes = frame.encoded_len() + FRAME_BYTES;
-        self.bytes += bytes;
-        self.frames.push_back(Logged { frame, audience, bytes });
-        while self.bytes > FRAMES_BYTES_MAX && self.frames.len() > 1 {
-            let Some(gone) = self.frames.pop_front() else { break };
-            self.bytes -= gone.bytes;
-            self.first.0 += 1;
-            self.floor = self.floor.max(ordinal(&gone.frame).unwrap_or_default());
+        let frame_bytes = frame.encoded_len() + FRAME_BYTES;
+        self.bytes += frame_bytes;
+        let kept = Kept::One(frame);
+        self.pieces.push_back(Piece { first: self.end, audience, kept, frame_bytes });
+        self.end.0 += 1;
+        while self.pieces.len() - self.short > WHOLE_MAX {
+            self.shorten();
         }
-        bytes
+        while self.bytes > FRAMES_BYTES_MAX && self.pieces.len() > 1 {
+            let Some(gone) = self.pieces.pop_front() else { break };
+            self.bytes -= gone.bytes();
+            self.short = self.short.saturating_sub(1);
+            self.floor = self.floor.max(gone.last().unwrap_or_default());
+        }
+        frame_bytes
+    }
+
+    /// Keeps the oldest piece that is not short yet with the one before it, if both are patches of one segment.
+    fn shorten(&mut self) {
+        let Some(before) = self.short.checked_sub(1) else {
+            self.short = 1;
+            return;
+        };
+        let mut pieces = self.pieces.range_mut(before..=self.short);
+        let (Some(before), Some(next)) = (pieces.next(), pieces.next()) else { return };
+        let bytes = before.bytes() + next.bytes();
+        if before.add(next) {
+            self.bytes = self.bytes + before.bytes() - bytes;
+            self.pieces.remove(self.short);
+        } else {
+            self.short += 1;
+        }
     }
 
     /// Bytes of the frames that it has.
@@ -75,18 +122,24 @@ impl FrameLog {
 
     /// Where the next frame will stand.
     pub(super) fn end(&self) -> Position {
-        Position(self.first.0 + self.frames.len() as u64)
+        self.end
+    }
+
+    fn first(&self) -> Position {
+        self.pieces.front().map_or(self.end, |it| it.first)
     }
 
     /// Whether the frame of that place is still there, or is to come.
     pub(super) fn has(&self, at: Position) -> bool {
-        at >= self.first
+        at >= self.first()
     }
 
     /// The frame of that place.
-    pub(super) fn get(&self, at: Position) -> Option<&Logged> {
-        let index = at.0.checked_sub(self.first.0)?;
-        self.frames.get(usize::try_from(index).ok()?)
+    pub(super) fn get(&self, at: Position) -> Option<Logged> {
+        let after = self.pieces.partition_point(|it| it.first <= at);
+        let piece = self.pieces.get(after.checked_sub(1)?)?;
+        let frame = piece.get(usize::try_from(at.0 - piece.first.0).ok()?)?;
+        Some(Logged { frame, audience: piece.audience })
     }
 
     /// The place after the last event up to `since`; `None` if events after it are gone, or it has not
@@ -95,28 +148,83 @@ impl FrameLog {
         if since < self.floor || since > self.newest {
             return None;
         }
-        let is_known = |it: &Logged| ordinal(&it.frame).is_some_and(|at| at <= since);
-        let known = self.frames.iter().rposition(is_known).map_or(0, |at| at as u64 + 1);
-        Some(Position(self.first.0 + known))
+        let known = self.pieces.iter().rev().find_map(|piece| {
+            let known = piece.up_to(since) as u64;
+            (known > 0).then_some(Position(piece.first.0 + known))
+        });
+        Some(known.unwrap_or(self.first()))
     }
 
     /// Whether a frame from that place on is the end of this request, for this client.
     pub(super) fn has_done(&self, from: Position, request: &str, client: ClientId) -> bool {
-        let before = usize::try_from(from.0.saturating_sub(self.first.0)).unwrap_or(usize::MAX);
-        self.frames.iter().skip(before).any(|it| {
-            it.frame.request_id == request
-                && matches!(it.frame.frame, Some(Body::Done(_)))
-                && it.is_for(client)
+        let before = self.pieces.partition_point(|it| it.first < from);
+        self.pieces.iter().skip(before).any(|it| match &it.kept {
+            Kept::One(frame) => {
+                frame.request_id == request
+                    && matches!(frame.frame, Some(Body::Done(_)))
+                    && it.audience.has(client)
+            }
+            Kept::Patches(_) => false,
         })
     }
 }
 
-impl Logged {
-    /// Whether the frame is for this client.
-    pub(super) fn is_for(&self, client: ClientId) -> bool {
-        match self.audience {
-            Audience::All => true,
-            Audience::One(one) => one == client,
+impl Piece {
+    /// Adds the next piece; false, with nothing changed, if they are not patches of one segment.
+    fn add(&mut self, next: &Self) -> bool {
+        let Kept::One(next_frame) = &next.kept else { return false };
+        if self.audience != next.audience {
+            return false;
+        }
+        match &mut self.kept {
+            Kept::Patches(patches) => patches.add(next_frame),
+            Kept::One(frame) => {
+                let patches =
+                    Stretch::of(frame).and_then(|mut it| it.add(next_frame).then_some(it));
+                let Some(patches) = patches else { return false };
+                self.kept = Kept::Patches(Box::new(patches));
+                true
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.kept {
+            Kept::One(_) => self.frame_bytes,
+            Kept::Patches(patches) => self.frame_bytes + patches.bytes(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<Arc<Frame>> {
+        match &self.kept {
+            Kept::One(frame) => (at == 0).then(|| Arc::clone(frame)),
+            Kept::Patches(patches) => patches.get(at),
+        }
+    }
+
+    /// Frames up to the last event up to this one.
+    fn up_to(&self, since: Ordinal) -> usize {
+        match &self.kept {
+            Kept::One(frame) => ordinal(frame).is_some_and(|at| at <= since).into(),
+            Kept::Patches(patches) => patches.up_to(since),
+        }
+    }
+
+    /// The last event in it.
+    fn last(&self) -> Option<Ordinal> {
+        match &self.kept {
+            Kept::One(frame) => ordinal(frame),
+            Kept::Patches(patches) => Some(patches.last()),
+        }
+    }
+}
+
+impl Audience {
+    /// Whether this client is one of them.
+    pub(super) fn has(self, client: ClientId) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(one) => one == client,
         }
     }
 }
@@ -133,6 +241,7 @@ pub(super) fn ordinal(frame: &Frame) -> Option<Ordinal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::proto::chat::ChatTextPatch;
     use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, UiEventFrame};
 
     fn event(ordinal: u64) -> Arc<Frame> {
@@ -147,8 +256,77 @@ mod tests {
         for ordinal in 1..=10_000 {
             log.push(event(ordinal), Audience::All);
         }
-        let kept = log.frames.len() * std::mem::size_of::<Frame>();
-        assert!(log.frames.len() > 500 && kept < FRAMES_BYTES_MAX, "{}", log.frames.len());
+        let kept = log.pieces.len() * std::mem::size_of::<Frame>();
+        assert!(log.pieces.len() > 500 && kept < FRAMES_BYTES_MAX, "{}", log.pieces.len());
+    }
+
+    fn patch(ordinal: u64, segment: &str, said: &mut String, text: &str) -> Arc<Frame> {
+        let patch = ChatTextPatch {
+            message_id: segment.to_owned(),
+            sequence: ordinal * 2,
+            offset: said.len() as u64,
+            text: text.to_owned(),
+            status: "streaming".to_owned(),
+            ..Default::default()
+        };
+        said.push_str(text);
+        let payload = Some(patch.into());
+        let event = UiEventFrame { ordinal, name: "ChatTextPatch".to_owned(), payload };
+        let (request_id, frame) = ("r".to_owned(), Some(Body::UiEvent(event)));
+        Arc::new(Frame { request_id, frame, ..Default::default() })
+    }
+
+    /// An answer of words takes a few bytes for each of them, and a client that attaches again gets all of it.
+    #[test]
+    fn patches_are_kept_in_short_and_given_as_they_were() {
+        let (mut log, mut all, mut said) = (FrameLog::default(), Vec::new(), String::new());
+        for ordinal in 1..=2_000 {
+            // A long answer, and what is no patch of it in between.
+            let frame = match ordinal {
+                500 | 501 | 1_000 => done("r"),
+                700 => patch(ordinal, "other", &mut String::new(), "word "),
+                900 => patch(ordinal, "one", &mut String::new(), "from the start"),
+                _ => patch(ordinal, "one", &mut said, &format!("word {} ", ordinal % 7)),
+            };
+            let audience = if ordinal < 1_500 { Audience::All } else { Audience::One(ClientId(1)) };
+            all.push((Arc::clone(&frame), audience));
+            log.push(frame, audience);
+        }
+        assert!(log.pieces.len() < 40 && log.bytes() < 100_000, "{log:?}");
+        assert_eq!(log.end(), Position(2_000));
+        for (at, (frame, audience)) in (0..).zip(&all) {
+            let logged = log.get(Position(at)).expect("all of it");
+            assert_eq!((&logged.frame, logged.audience), (frame, *audience), "{at}");
+            if let Some(since) = ordinal(frame) {
+                assert_eq!(log.after(since), Some(Position(at + 1)));
+            }
+        }
+        assert!(log.get(log.end()).is_none());
+        assert!(log.has_done(Position(990), "r", ClientId(1)));
+        assert!(!log.has_done(Position(1_000), "r", ClientId(1)));
+    }
+
+    #[test]
+    fn the_oldest_patches_go_a_few_at_a_time() {
+        let (mut log, mut said) = (FrameLog::default(), String::new());
+        let text = "a longer piece of an answer than most of them are, as some providers send";
+        let pushed = 20_000;
+        for ordinal in 1..=pushed {
+            log.push(patch(ordinal, "one", &mut said, text), Audience::All);
+            assert!(log.bytes() <= FRAMES_BYTES_MAX, "{ordinal}");
+        }
+        let first = log.first();
+        let kept = log.bytes() / (text.len() + 20);
+        assert!(pushed - first.0 >= kept as u64 - 300, "{first:?} of {kept}");
+        assert!(log.get(Position(first.0 - 1)).is_none());
+        let oldest = log.get(first).expect("the oldest one");
+        assert_eq!(ordinal(&oldest.frame), Some(Ordinal(first.0 + 1)));
+        assert_eq!(
+            log.after(Ordinal(first.0)),
+            Some(first),
+            "the one before it is the last that is gone"
+        );
+        assert_eq!(log.after(Ordinal(first.0 - 1)), None);
     }
 
     fn large() -> Arc<Frame> {
