@@ -1,18 +1,19 @@
 //! The databases that this process stores in. Each is open once: one thread writes it, for all conversations of
 //! the process.
 
-use super::Condition;
 use super::counts::COUNTS;
 use super::error::StoreError;
 use super::place::StorePlace;
 use super::postgres::OwnProcess;
 use super::sqlite::path;
 use super::writer::{Attached, Command, Writer};
+use super::{Condition, Store};
 use crate::conversation::log::Record;
 use crate::support::fail_point::FailPoint;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// The databases that are open, and where. Conversations share nothing else; the lock is held for a moment.
@@ -35,6 +36,53 @@ pub(super) struct Database {
     /// Unbounded: a conversation has one command at a time.
     commands: Sender<Command>,
     progress: Progress,
+    pub(super) spares: Spares,
+}
+
+/// How long a connection is kept that nobody uses: what is between us and a server may forget older ones.
+const SPARE_MAX: Duration = Duration::from_secs(30);
+
+/// Connections of a database that are kept: as many as threads load at the same time.
+const SPARES_MAX: usize = 4;
+
+/// Connections to a server that were used beside that of the writer, kept until the database is idle: a new one takes
+/// tens of milliseconds, and processor time at both ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spares(Arc<Mutex<Vec<(Instant, Store)>>>);
+
+impl Spares {
+    pub(super) fn take(&self) -> Option<Store> {
+        let (since, store) = self.all().pop()?;
+        if since.elapsed() < SPARE_MAX {
+            return Some(store);
+        }
+        // The others are older.
+        self.close();
+        None
+    }
+
+    /// Keeps a connection. One to a file is closed: it costs little, and the last one to be closed must be the
+    /// writer's.
+    pub(super) fn keep(&self, store: Store) {
+        let spare = match store {
+            Store::Sqlite(_) => return,
+            Store::Postgres(_) => (Instant::now(), store),
+        };
+        let mut all = self.all();
+        if all.len() < SPARES_MAX {
+            all.push(spare);
+        }
+    }
+
+    pub(super) fn close(&self) {
+        let all = std::mem::take(&mut *self.all());
+        // The lock is free again.
+        drop(all);
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<(Instant, Store)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How much the writer of a database has done: who waits for it behind many others sees that it goes on.
@@ -49,6 +97,32 @@ impl Progress {
     pub(super) fn steps(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Asks a store that there is, for reading only. A server is asked over a connection that this process has already,
+/// if it stores there.
+pub(super) fn ask<T>(
+    place: &StorePlace,
+    question: impl FnOnce(&mut Store) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let open = match place {
+        StorePlace::Sqlite(_) => None,
+        StorePlace::Postgres(_) => {
+            current(&OPEN.lock().unwrap_or_else(PoisonError::into_inner), place)
+        }
+    };
+    let Some(database) = open else { return question(&mut Store::look(place)?) };
+    let mut store = database.connect(Condition::default())?;
+    let answer = question(&mut store)?;
+    database.spares.keep(store);
+    Ok(answer)
+}
+
+/// The database of that place, if it is open.
+fn current(open: &[(StorePlace, Weak<Database>)], place: &StorePlace) -> Option<Arc<Database>> {
+    // The others are not upgraded: one of them may be about to be closed by its last conversation.
+    let same = open.iter().filter(|(at, _)| at == place);
+    same.filter_map(|(_, it)| it.upgrade()).find(|it| it.is_current())
 }
 
 impl SessionNumber {
@@ -67,21 +141,30 @@ impl Database {
         };
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, it)| it.strong_count() > 0);
-        // The others are not upgraded: one of them may be about to be closed by its last conversation.
-        let same = open.iter().filter(|(at, _)| *at == place);
-        let found = same.filter_map(|(_, it)| it.upgrade()).find(|it| it.is_current());
-        if let Some(found) = found {
+        if let Some(found) = current(&open, &place) {
             return Ok(found);
         }
         let (commands, to_do) = channel();
         let process = OwnProcess::default();
-        let progress = Progress::default();
-        let writer = Writer::new(place.clone(), process.clone(), progress.clone());
-        writer.start(to_do).map_err(StoreError::NoThread)?;
+        let (progress, spares) = (Progress::default(), Spares::default());
+        let shared = (progress.clone(), spares.clone());
+        Writer::new(place.clone(), process.clone(), shared)
+            .start(to_do)
+            .map_err(StoreError::NoThread)?;
         let condition = OnceLock::new();
-        let database = Arc::new(Self { place, process, condition, commands, progress });
+        let database = Arc::new(Self { place, process, condition, commands, progress, spares });
         open.push((database.place.clone(), Arc::downgrade(&database)));
         Ok(database)
+    }
+
+    /// A connection beside that of the writer.
+    pub(super) fn connect(&self, condition: Condition) -> Result<Store, StoreError> {
+        if let Some(spare) = self.spares.take() {
+            return Ok(spare);
+        }
+        let mut store = Store::open(&self.place, false, &self.process, FailPoint::default())?;
+        store.note(condition);
+        Ok(store)
     }
 
     /// Whether it is still what is found at its place: a file may have been replaced.

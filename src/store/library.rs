@@ -1,6 +1,7 @@
 //! All sessions of a store, for people: what there is, what was said, and how it is deleted. Nothing
 //! here writes, except what deletes. What is done in one store is for its kind to do.
 
+use super::database::ask;
 use super::error::StoreError;
 use super::inspection::{Inspected, inspect};
 use super::place::{Namespace, StorePlace};
@@ -154,7 +155,7 @@ impl Library {
             if place.path().is_some_and(sessions::is_empty) {
                 continue;
             }
-            let read = Store::look(place).and_then(|mut store| store.summaries());
+            let read = ask(place, Store::summaries);
             let (summaries, loss) = read.map_err(|error| error.to_string())?;
             for summary in summaries {
                 let shown = match &self.namespace {
@@ -198,7 +199,7 @@ impl Library {
 
     /// Whether a store has this session; `None` if it can't be read.
     pub(crate) fn has(&self, session: &SessionId) -> Option<bool> {
-        let has = |place: &StorePlace| Store::look(place).and_then(|mut store| store.has(session));
+        let has = |place: &StorePlace| ask(place, |store| store.has(session));
         let found: Result<Vec<_>, _> = self.places.iter().map(has).collect();
         Some(found.ok()?.contains(&true))
     }
@@ -211,7 +212,7 @@ impl Library {
         let terms = words::terms(words.iter().map(String::as_str));
         // Each has the same sessions, unless one of them is not complete.
         let [place] = &self.places[..] else { return Ok(None) };
-        let found = Store::look(place).and_then(|mut store| store.with_words(&terms));
+        let found = ask(place, |store| store.with_words(&terms));
         found.map_err(|error| error.to_string())
     }
 

@@ -6,7 +6,6 @@ use super::database::Database;
 use super::error::StoreError;
 use super::opening::Prepared;
 use super::place::StoreSettings;
-use crate::support::fail_point::FailPoint;
 use crate::support::threads::{self, NoThread};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,10 +65,12 @@ fn work() {
         let done = catch_unwind(AssertUnwindSafe(|| load(&mut connections)));
         due = next();
         let goes_on = due.as_ref().is_some_and(|it| it.settings.places == settings.places);
-        if done.is_err() || !goes_on {
-            // Before it is reported: the last connection to close is that of the writer, and the stores of
-            // other conversations must not be what keeps these open.
+        // Before it is reported: the last connection to close is that of the writer, and the stores of
+        // other conversations must not be what keeps these open.
+        if done.is_err() {
             connections = Connections::default();
+        } else if !goes_on {
+            connections.give_back();
         }
         if let Ok(done) = done {
             done();
@@ -99,9 +100,7 @@ impl Connections {
         let at = match all.iter().position(|(it, _)| Arc::ptr_eq(it, database)) {
             Some(at) => at,
             None => {
-                let Database { place, process, .. } = &**database;
-                let mut store = Store::open(place, false, process, FailPoint::default())?;
-                store.note(*condition);
+                let store = database.connect(*condition)?;
                 if all.len() >= CONNECTIONS_MAX {
                     all.remove(0);
                 }
@@ -110,5 +109,10 @@ impl Connections {
             }
         };
         Ok(&mut all[at].1)
+    }
+
+    /// Gives them to their databases, which may keep them.
+    fn give_back(&mut self) {
+        self.0.drain(..).for_each(|(database, store)| database.spares.keep(store));
     }
 }

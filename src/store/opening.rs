@@ -3,7 +3,7 @@
 //! process completes the shorter one.
 
 use super::batch::Tail;
-use super::database::{Database, SessionNumber};
+use super::database::{Database, SessionNumber, ask};
 use super::error::StoreError;
 use super::loader::Connections;
 use super::place::{OpenMode, StorePlace, StoreSettings};
@@ -294,7 +294,7 @@ pub(crate) fn latest_session(
 /// What was chosen in a session; `None` if the store can't say: it reports why when the session is opened. The
 /// store has it apart from the log, of which it is made where it is not there.
 pub(crate) fn stored_choices(place: &StorePlace, session: &SessionId) -> Option<Choices> {
-    let read = Store::look(place).and_then(|mut store| match store.choices(session)? {
+    let read = ask(place, |store| match store.choices(session)? {
         Some(cached) => Ok(Some(cached)),
         None => {
             let folded = store.load(session, Sink::Fold(Box::default()))?.restored();

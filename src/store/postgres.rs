@@ -19,6 +19,7 @@ mod payloads;
 mod pending;
 mod process;
 mod reader;
+mod round;
 mod schema;
 mod tls;
 mod write;
@@ -156,7 +157,7 @@ impl Postgres {
         &mut self,
         session: &SessionId,
     ) -> Result<Option<Choices>, PostgresError> {
-        self.reactor.run(self.core.choices(session))
+        self.reactor.run(self.core.retried(async |core| core.choices(session).await))
     }
 
     /// Notes a batch of a session as the next one that is written.
@@ -221,17 +222,25 @@ impl Core {
         &mut self,
         mut ask: impl AsyncFnMut(&mut Self) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
-        for _ in 1..ATTEMPTS_MAX {
-            match ask(self).await {
-                Err(error) if error.is_cut() => {
-                    tracing::debug!(%error, "the store is asked again");
-                    self.link = None;
-                    sleep(ATTEMPT_INTERVAL).await;
-                }
-                answer => return answer,
+        let mut attempts = 0;
+        loop {
+            let had_link = self.link.is_some();
+            let error = match ask(self).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            // What was begun there is not committed.
+            self.link = None;
+            // A connection that was not used for a while may have been cut long ago, which says nothing of the server.
+            attempts += u32::from(!had_link);
+            if !error.is_cut() || attempts >= ATTEMPTS_MAX {
+                return Err(error);
+            }
+            tracing::debug!(%error, "the store is asked again");
+            if !had_link {
+                sleep(ATTEMPT_INTERVAL).await;
             }
         }
-        ask(self).await
     }
 
     async fn claim(

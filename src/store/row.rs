@@ -67,7 +67,7 @@ impl RowHead {
 }
 
 /// A row that is written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct NewRow {
     pub(super) head: RowHead,
     pub(super) hash: Hash,

@@ -4,7 +4,7 @@
 
 use super::batch::{Batch, Tail};
 use super::counts::COUNTS;
-use super::database::{Database, Progress, Reply, SessionNumber};
+use super::database::{Database, Progress, Reply, SessionNumber, Spares};
 use super::error::StoreError;
 use super::place::{StorePlace, tenant_of};
 use super::postgres::OwnProcess;
@@ -25,7 +25,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Commands that are taken at once; of them, those that write are one transaction.
-const COMMANDS_AT_ONCE_MAX: usize = 64;
+const COMMANDS_AT_ONCE_MAX: usize = 256;
 
 /// Bytes of texts after which a transaction takes no more sessions.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -114,6 +114,8 @@ pub(super) struct Writer {
     place: StorePlace,
     process: OwnProcess,
     progress: Progress,
+    /// Beside its own connection.
+    spares: Spares,
     /// The connection, once it was asked for.
     pub(super) store: Option<Store>,
     sessions: HashMap<SessionNumber, Box<Attached>>,
@@ -122,9 +124,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(place: StorePlace, process: OwnProcess, progress: Progress) -> Self {
+    pub(super) fn new(
+        place: StorePlace,
+        process: OwnProcess,
+        (progress, spares): (Progress, Spares),
+    ) -> Self {
         let (sessions, closing) = (HashMap::new(), Vec::new());
-        Self { place, process, progress, store: None, sessions, closing }
+        Self { place, process, progress, spares, store: None, sessions, closing }
     }
 
     /// Has a thread carry out commands.
@@ -186,11 +192,13 @@ impl Writer {
 
     /// The database is idle.
     pub(super) fn tidy(&mut self) {
+        self.spares.close();
         self.store.iter_mut().for_each(Store::tidy);
     }
 
     /// Closes the database.
     pub(super) fn close(self) {
+        self.spares.close();
         if let Some(mut store) = self.store {
             store.leave();
         }

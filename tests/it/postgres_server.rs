@@ -302,7 +302,7 @@ fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>) {
         copy(client, server, |bytes| {
             let has = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
             // The renewal of a lease writes no batch, nor does what brings the tables to the newest format.
-            writes |= has("UPDATE duologue.sessions SET updated_ms");
+            writes |= has("UPDATE duologue.sessions s SET updated_ms");
             let is_commit = writes && has("COMMIT\0");
             writes &= !is_commit;
             let mut armed = armed.lock().expect("no panic");

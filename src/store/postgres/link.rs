@@ -42,6 +42,7 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
 pub(super) type Value<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A statement with its values.
+#[derive(Clone)]
 pub(super) struct Statement<'a> {
     pub(super) sql: &'static str,
     pub(super) values: Vec<Value<'a>>,

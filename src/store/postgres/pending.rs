@@ -1,5 +1,5 @@
-//! A batch as the statements that write it into PostgreSQL: one for each table, however many rows it
-//! has. Pure.
+//! A batch that is to be written into PostgreSQL, and the statements that only it needs: most batches need none of
+//! them (`round`). Pure.
 
 use super::link::{Statement, Value};
 use super::payloads::{Payload, Payloads};
@@ -17,10 +17,6 @@ const SESSION: &str = "INSERT INTO duologue.sessions(id, title, folder, created_
      VALUES ($1, '', $2, $3, $3, 0, 0, 0, 0, $4, 0, '', 0, 0, $5)";
 const REPLACED: &str = "DELETE FROM duologue.log USING duologue.sessions s \
      WHERE s.id = $1 AND log.session = s.key AND log.number > $2";
-const ROWS: &str = "INSERT INTO duologue.log(session, number, first, last, sealed, previous, hash, \
-     events) SELECT s.key, it.number, it.first, it.last, it.sealed, it.previous, it.hash, it.events \
-     FROM duologue.sessions s, unnest($2, $3, $4, $5, $6, $7, $8) \
-          AS it(number, first, last, sealed, previous, hash, events) WHERE s.id = $1";
 const BLOBS: &str = "INSERT INTO duologue.blobs(sha256, data) \
      SELECT * FROM unnest($2, $3) ON CONFLICT DO NOTHING";
 const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
@@ -29,12 +25,6 @@ const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
 const WORDS: &str = "INSERT INTO duologue.words(session, number, terms) \
      SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
 const RENAMED: &str = "UPDATE duologue.sessions SET title = $2 WHERE id = $1";
-const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
-     changed = nextval('duologue.fences'), last = greatest(last, $3), \
-     turns = greatest(turns, $4), \
-     title = CASE WHEN title = '' OR turns <= dropped_turns + $5 THEN $6 ELSE title END, \
-     dropped_turns = dropped_turns + $5, choices = coalesce($7, choices), \
-     rows = $8, head = $9, writer = $10, batch = $11 WHERE id = $1";
 
 /// A batch that a crash of the server might still undo.
 #[derive(Debug)]
@@ -49,35 +39,23 @@ pub(super) struct Pending {
     /// The number of the transaction that wrote it, or of the next one where an earlier connection did; `None`
     /// if it is not written.
     pub(super) commit: Option<u64>,
-    session: String,
+    pub(super) session: String,
     folder: String,
     start: Vec<u8>,
     replaces_after: Option<i64>,
-    rows: Rows,
+    pub(super) rows: Vec<NewRow>,
     words: Vec<Words>,
     hashes: Vec<String>,
     blobs: Payloads,
-    last: i64,
-    turns: i64,
-    title: String,
+    pub(super) last: i64,
+    pub(super) turns: i64,
+    pub(super) title: String,
     renamed: Option<String>,
-    dropped_turns: i64,
-    choices: Option<Vec<u8>>,
+    pub(super) dropped_turns: i64,
+    pub(super) choices: Option<Vec<u8>>,
     /// How many rows the log has.
-    row_count: i64,
-    at_ms: i64,
-}
-
-/// Rows of the log, column by column.
-#[derive(Debug, Default)]
-struct Rows {
-    numbers: Vec<i64>,
-    firsts: Vec<i64>,
-    lasts: Vec<i64>,
-    are_sealed: Vec<bool>,
-    previous: Vec<Vec<u8>>,
-    hashes: Vec<Vec<u8>>,
-    events: Payloads,
+    pub(super) row_count: i64,
+    pub(super) at_ms: i64,
 }
 
 /// Words of what people see of a row.
@@ -89,8 +67,6 @@ struct Words {
 
 impl Pending {
     pub(super) fn new(session: &SessionId, number: i64, batch: &Batch, folder: &str) -> Self {
-        let mut rows = Rows::default();
-        batch.rows.iter().for_each(|row| rows.add(row));
         let data = batch.blobs.values().map(|data| Payload::Data(data.clone()));
         let sizes = batch.rows.iter().map(|row| row.events.size());
         let bytes = sizes.chain(batch.blobs.values().map(|data| data.len())).sum::<usize>();
@@ -107,7 +83,7 @@ impl Pending {
             words: words_of(session, batch),
             start,
             replaces_after: batch.replaces_after,
-            rows,
+            rows: batch.rows.clone(),
             hashes: batch.blobs.keys().cloned().collect(),
             blobs: Payloads(data.collect()),
             last: batch.last,
@@ -135,7 +111,7 @@ impl Pending {
             words: Vec::new(),
             start: Vec::new(),
             replaces_after: None,
-            rows: Rows::default(),
+            rows: Vec::new(),
             hashes: Vec::new(),
             blobs: Payloads(Vec::new()),
             last: 0,
@@ -154,9 +130,8 @@ impl Pending {
     pub(super) const SYNCED: &str = "SET LOCAL synchronous_commit = on";
     pub(super) const UNSYNCED: &str = "SET LOCAL synchronous_commit = off";
 
-    /// The statements that write it, for the lease with this number. The last one changes the row of
-    /// the session.
-    pub(super) fn statements<'a>(&'a self, fence: &'a i64, is_there: bool) -> Vec<Statement<'a>> {
+    /// The statements that come before its rows and the change of its session; `is_there`: the session has a row.
+    pub(super) fn own_statements<'a>(&'a self, is_there: bool) -> Vec<Statement<'a>> {
         let mut all = Vec::new();
         let mut add = |sql, values: &[Value<'a>]| {
             let session: Value<'a> = (&self.session, Type::TEXT);
@@ -172,9 +147,6 @@ impl Pending {
         if let Some(last) = &self.replaces_after {
             add(REPLACED, &[(last, Type::INT8)]);
         }
-        if !self.rows.numbers.is_empty() {
-            add(ROWS, &self.rows.values());
-        }
         for Words { number, terms } in &self.words {
             add(WORDS, &[(number, Type::INT8), (terms, Type::TEXT_ARRAY)]);
         }
@@ -186,19 +158,6 @@ impl Pending {
         if let Some(title) = &self.renamed {
             add(RENAMED, &[(title, Type::TEXT)]);
         }
-        let changed = [
-            (&self.at_ms as _, Type::INT8),
-            (&self.last as _, Type::INT8),
-            (&self.turns as _, Type::INT8),
-            (&self.dropped_turns as _, Type::INT8),
-            (&self.title as _, Type::TEXT),
-            (&self.choices as _, Type::BYTEA),
-            (&self.row_count as _, Type::INT8),
-            (&self.head as _, Type::BYTEA),
-            (fence as _, Type::INT8),
-            (&self.number as _, Type::INT8),
-        ];
-        add(CHANGED, &changed);
         all
     }
 }
@@ -220,29 +179,4 @@ fn words_of(session: &SessionId, batch: &Batch) -> Vec<Words> {
         add(row.head.number, entities_of(session, &events));
     }
     all
-}
-
-impl Rows {
-    fn add(&mut self, row: &NewRow) {
-        let NewRow { head, hash, events } = row;
-        self.numbers.push(head.number);
-        self.firsts.push(head.first);
-        self.lasts.push(head.last);
-        self.are_sealed.push(head.is_sealed);
-        self.previous.push(head.previous.as_bytes().to_vec());
-        self.hashes.push(hash.as_bytes().to_vec());
-        self.events.0.push(Payload::Message(events.clone()));
-    }
-
-    fn values(&self) -> [Value<'_>; 7] {
-        [
-            (&self.numbers, Type::INT8_ARRAY),
-            (&self.firsts, Type::INT8_ARRAY),
-            (&self.lasts, Type::INT8_ARRAY),
-            (&self.are_sealed, Type::BOOL_ARRAY),
-            (&self.previous, Type::BYTEA_ARRAY),
-            (&self.hashes, Type::BYTEA_ARRAY),
-            (&self.events, Type::BYTEA_ARRAY),
-        ]
-    }
 }

@@ -11,6 +11,7 @@ use super::error::PostgresError;
 use super::lease::{LeasedSession, Leases};
 use super::link::{BEGIN, Link};
 use super::pending::Pending;
+use super::round::Round;
 use crate::protocol::id::SessionId;
 use crate::store::batch::Batch;
 use std::collections::HashMap;
@@ -100,21 +101,16 @@ impl Core {
         };
         find_written(link, (*link_number, *commits + 1), all).await?;
         let leases = Leases::of(all.iter().map(|it| &**it));
+        let rounds = rounds(all);
         let (mut statements, mut ends) = (vec![leases.held()], Vec::new());
-        let (mut durability, mut bytes) = (Pending::UNSYNCED, 0);
-        for leased in all.iter() {
-            let mut is_there = leased.is_there;
-            for pending in leased.unwritten() {
-                statements.extend(pending.statements(&leased.fence, is_there));
-                // The last one changes the row of the session.
-                ends.push(statements.len() - 1);
-                bytes += pending.bytes;
-                is_there = true;
-                if pending.is_synced {
-                    durability = Pending::SYNCED;
-                }
-            }
+        for round in &rounds {
+            statements.extend(round.statements());
+            // The last one changes the rows of the sessions.
+            ends.push((statements.len() - 1, round.batches()));
         }
+        let bytes = rounds.iter().map(|it| it.bytes).sum();
+        let is_synced = rounds.iter().any(|it| it.is_synced);
+        let durability = if is_synced { Pending::SYNCED } else { Pending::UNSYNCED };
         for _ in &statements[1..] {
             if fault.is_tripped() {
                 return Err(PostgresError::Planted);
@@ -122,6 +118,7 @@ impl Core {
         }
         let sent = link.send(&format!("{BEGIN}{durability}"), &statements, bytes).await;
         drop(statements);
+        drop(rounds);
         let are_ours = match &sent {
             Ok(counts) => leases.are_all(counts.first().copied().unwrap_or_default()),
             Err(error) if error.is_passing() => true,
@@ -132,11 +129,14 @@ impl Core {
             return Err(all[0].lost(link).await);
         }
         let counts = sent?;
-        if ends.iter().any(|end| counts.get(*end) != Some(&1)) {
+        let is_written = |(end, batches): &(usize, usize)| {
+            counts.get(*end).copied().is_some_and(|rows| usize::try_from(rows) == Ok(*batches))
+        };
+        if !ends.iter().all(is_written) {
             return Err(PostgresError::Forgotten(address.to_string()));
         }
         link.run("COMMIT").await?;
-        self.committed(all, durability == Pending::SYNCED);
+        self.committed(all, is_synced);
         Ok(())
     }
 
@@ -149,6 +149,20 @@ impl Core {
         }
         all.iter_mut().for_each(|leased| leased.committed(self.commits, self.synced));
     }
+}
+
+/// The batches that are not written: the first ones of all sessions, then the second ones.
+fn rounds<'a>(all: &'a [&mut LeasedSession]) -> Vec<Round<'a>> {
+    let mut rounds: Vec<Round<'a>> = Vec::new();
+    for leased in all {
+        for (at, pending) in leased.unwritten().iter().enumerate() {
+            if at == rounds.len() {
+                rounds.push(Round::default());
+            }
+            rounds[at].add(pending, leased.fence, leased.is_there || at > 0);
+        }
+    }
+    rounds
 }
 
 /// Finds out, with a new connection, which batches the server has. A transaction of the old one
