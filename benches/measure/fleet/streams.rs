@@ -27,21 +27,28 @@ const FRAME_MAX: Duration = Duration::from_secs(120);
 
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The time, as a delta has it.
-fn stamp() -> String {
-    format!("{} ", BEGIN.elapsed().as_nanos())
+/// Of so many deltas one has the time at which it was sent. The others are a word, as an answer does not consist of
+/// words that nobody has used before: a store keeps an index of them.
+const DELTAS_OF_STAMP: usize = 8;
+
+/// The text of a delta.
+fn text(number: usize) -> String {
+    match number % DELTAS_OF_STAMP {
+        0 => format!("{} ", BEGIN.elapsed().as_nanos()),
+        _ => "word ".to_owned(),
+    }
 }
 
-/// How long ago the delta was sent, in milliseconds. More than one are one patch where they were coalesced: the oldest
-/// counts.
+/// How long ago the delta was sent, in milliseconds, if it says so. More than one are one patch where they were
+/// coalesced: the oldest counts.
 fn age(text: &str) -> Option<f64> {
-    let sent: u64 = text.split(' ').next()?.parse().ok()?;
+    let sent: u64 = text.split(' ').find_map(|word| word.parse().ok())?;
     Some((BEGIN.elapsed().as_nanos() as f64 - sent as f64) / 1e6)
 }
 
-/// The answer of a provider: so many stamped deltas.
-pub(super) fn stamped(deltas: usize) -> Answer {
-    let deltas = (0..deltas).map(|_| delta(&json!({ "content": stamp() })));
+/// The answer of a provider: so many deltas.
+pub(super) fn answer(deltas: usize) -> Answer {
+    let deltas = (0..deltas).map(|number| delta(&json!({ "content": text(number) })));
     Box::new(deltas.chain(end("stop")))
 }
 
@@ -101,25 +108,26 @@ impl Stream {
         }
     }
 
-    /// Sends so many stamped deltas at a pace, and gives their ages when they are back.
+    /// Sends so many deltas at a pace, and gives their ages when they are back.
     pub(super) async fn echo(mut self, deltas: usize, pace: Duration) -> io::Result<Vec<f64>> {
         let to = self.to.clone();
         tokio::spawn(async move {
             let mut ticks = interval(pace);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            for _ in 0..deltas {
+            for number in 0..deltas {
                 ticks.tick().await;
-                if send(&to, submit("r", &stamp())).await.is_err() {
+                if send(&to, submit("r", &text(number))).await.is_err() {
                     return;
                 }
             }
         });
-        let mut ages = Vec::with_capacity(deltas);
-        while ages.len() < deltas {
+        let (mut ages, mut missing) = (Vec::new(), deltas);
+        while missing > 0 {
             if let Frame::UiEvent(event) = self.next().await?
                 && let Some(Any::ChatTextPatch(patch)) = &event.payload
             {
                 ages.extend(age(&patch.text));
+                missing -= 1;
             }
         }
         Ok(ages)
