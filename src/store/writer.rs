@@ -22,10 +22,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Commands that are taken at once; of them, those that write are one transaction.
-const COMMANDS_AT_ONCE_MAX: usize = 256;
+const COMMANDS_AT_ONCE_MAX: usize = 1024;
+
+/// Commands of a transaction from which on the writer pauses after it for as long as it took: meanwhile each session has
+/// more for its next batch, and a database is spent on batches, not on what is in them. Fewer are no load.
+const CROWD_MIN: usize = 16;
+
+/// The longest such pause.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Bytes of texts after which a transaction takes no more sessions.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -164,22 +172,25 @@ impl Writer {
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if self.group(&mut backlog) {
-                is_tidy = false;
+            let begun = Instant::now();
+            let count = self.group(&mut backlog);
+            is_tidy &= count == 0;
+            if count >= CROWD_MIN && backlog.commands.is_empty() {
+                sleep(begun.elapsed().min(PAUSE_MAX));
             }
         }
         self.close();
     }
 
-    /// Carries out the next commands of the backlog; false if there are none.
-    fn group(&mut self, backlog: &mut Backlog) -> bool {
+    /// Carries out the next commands of the backlog; returns how many there were.
+    fn group(&mut self, backlog: &mut Backlog) -> usize {
         let commands = backlog.take();
-        if commands.is_empty() {
-            return false;
+        let count = commands.len();
+        if count > 0 {
+            self.perform(commands.into_iter());
+            self.progress.step();
         }
-        self.perform(commands.into_iter());
-        self.progress.step();
-        true
+        count
     }
 
     /// Carries out this command, and those that have come after it.
@@ -187,7 +198,7 @@ impl Writer {
     pub(super) fn step(&mut self, first: Command, to_do: &Receiver<Command>) {
         let mut backlog = Backlog::default();
         once(first).chain(to_do.try_iter()).for_each(|it| backlog.push(it));
-        while self.group(&mut backlog) {}
+        while self.group(&mut backlog) > 0 {}
     }
 
     /// The database is idle.
@@ -389,7 +400,7 @@ mod tests {
                 .tenants
                 .insert(number, tenant_of(&SessionId::new(session).expect("an id")).into());
         };
-        let many: Vec<_> = (0..1000).map(|_| SessionNumber::new()).collect();
+        let many: Vec<_> = (0..2_000).map(|_| SessionNumber::new()).collect();
         for (at, number) in many.iter().enumerate() {
             attach(&mut backlog, *number, &format!("tenant:many/{at}"));
             backlog.push(write(*number));

@@ -52,6 +52,30 @@ pub(super) fn answer(deltas: usize) -> Answer {
     Box::new(deltas.chain(end("stop")))
 }
 
+/// The deltas of an answer, as a client has them.
+#[derive(Default)]
+pub(super) struct Said {
+    /// How old they were.
+    pub(super) ages: Vec<f64>,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Said {
+    fn add(&mut self, text: &str) {
+        let now = Instant::now();
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        self.ages.extend(age(text));
+    }
+
+    /// From the first one to the last one.
+    pub(super) fn span(&self) -> Duration {
+        let span = self.first.zip(self.last).map(|(first, last)| last - first);
+        span.unwrap_or_default()
+    }
+}
+
 /// A stream that is attached.
 pub(super) struct Stream {
     to: mpsc::Sender<ConverseRequest>,
@@ -90,26 +114,26 @@ impl Stream {
         frame.and_then(|frame| frame.frame).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Has a turn, and gives the ages of its deltas.
-    pub(super) async fn turn(&mut self, id: &str) -> io::Result<Vec<f64>> {
+    /// Has a turn.
+    pub(super) async fn turn(&mut self, id: &str) -> io::Result<Said> {
         send(&self.to, submit(id, "go on")).await?;
-        let mut ages = Vec::new();
+        let mut said = Said::default();
         loop {
             match self.next().await? {
                 Frame::UiEvent(event) => {
                     if let Some(Any::ChatTextPatch(patch)) = &event.payload {
-                        ages.extend(age(&patch.text));
+                        said.add(&patch.text);
                     }
                 }
-                Frame::Done(_) => return Ok(ages),
+                Frame::Done(_) => return Ok(said),
                 Frame::Error(error) => return Err(io::Error::other(error.message)),
                 Frame::Hello(_) | Frame::Snapshot(_) | Frame::BackendEvent(_) => {}
             }
         }
     }
 
-    /// Sends so many deltas at a pace, and gives their ages when they are back.
-    pub(super) async fn echo(mut self, deltas: usize, pace: Duration) -> io::Result<Vec<f64>> {
+    /// Sends so many deltas at a pace, until they are back.
+    pub(super) async fn echo(mut self, deltas: usize, pace: Duration) -> io::Result<Said> {
         let to = self.to.clone();
         tokio::spawn(async move {
             let mut ticks = interval(pace);
@@ -121,16 +145,16 @@ impl Stream {
                 }
             }
         });
-        let (mut ages, mut missing) = (Vec::new(), deltas);
+        let (mut said, mut missing) = (Said::default(), deltas);
         while missing > 0 {
             if let Frame::UiEvent(event) = self.next().await?
                 && let Some(Any::ChatTextPatch(patch)) = &event.payload
             {
-                ages.extend(age(&patch.text));
+                said.add(&patch.text);
                 missing -= 1;
             }
         }
-        Ok(ages)
+        Ok(said)
     }
 }
 

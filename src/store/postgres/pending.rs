@@ -35,6 +35,9 @@ pub(super) struct Pending {
     pub(super) head: Vec<u8>,
     /// The server syncs it before it confirms it.
     pub(super) is_synced: bool,
+    /// The session is noted as the one that was written last: it begins, a turn begins or ends, or it is changed. Not
+    /// for each batch, as the server changes an index for it.
+    pub(super) is_marked: bool,
     pub(super) bytes: usize,
     /// The number of the transaction that wrote it, or of the next one where an earlier connection did; `None`
     /// if it is not written.
@@ -75,6 +78,11 @@ impl Pending {
             number,
             head: batch.head.as_bytes().to_vec(),
             is_synced: batch.ends_turn,
+            is_marked: batch.start.is_some()
+                || batch.ends_turn
+                || !batch.title.is_empty()
+                || batch.renamed.is_some()
+                || batch.dropped_turns != 0,
             bytes: bytes + start.len(),
             commit: None,
             session: session.as_str().to_owned(),
@@ -104,6 +112,7 @@ impl Pending {
             number,
             head,
             is_synced,
+            is_marked: false,
             bytes: 0,
             commit: None,
             session: String::new(),

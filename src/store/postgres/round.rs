@@ -14,15 +14,17 @@ const ROWS: &str = "INSERT INTO duologue.log(session, number, first, last, seale
           AS it(session, number, first, last, sealed, previous, hash, events) \
      JOIN duologue.sessions s ON s.id = it.session";
 const CHANGED: &str = "UPDATE duologue.sessions s SET updated_ms = greatest(s.updated_ms, it.at_ms), \
-     changed = nextval('duologue.fences'), last = greatest(s.last, it.last), \
+     changed = CASE WHEN it.is_marked THEN nextval('duologue.fences') ELSE s.changed END, \
+     last = greatest(s.last, it.last), \
      turns = greatest(s.turns, it.turns), \
      title = CASE WHEN s.title = '' OR s.turns <= s.dropped_turns + it.dropped_turns \
          THEN it.title ELSE s.title END, \
      dropped_turns = s.dropped_turns + it.dropped_turns, \
      choices = coalesce(it.choices, s.choices), \
      rows = it.rows, head = it.head, writer = it.writer, batch = it.batch \
-     FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
-          AS it(session, at_ms, last, turns, dropped_turns, title, choices, rows, head, writer, batch) \
+     FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS it( \
+         session, at_ms, is_marked, last, turns, dropped_turns, title, choices, rows, head, writer, \
+         batch) \
      WHERE s.id = it.session";
 
 /// Batches of several sessions, one of each.
@@ -56,6 +58,7 @@ struct Rows<'a> {
 struct Changes<'a> {
     sessions: Vec<&'a str>,
     at_ms: Vec<i64>,
+    are_marked: Vec<bool>,
     lasts: Vec<i64>,
     turns: Vec<i64>,
     dropped_turns: Vec<i64>,
@@ -125,6 +128,7 @@ impl<'a> Changes<'a> {
     fn add(&mut self, pending: &'a Pending, fence: i64) {
         self.sessions.push(&pending.session);
         self.at_ms.push(pending.at_ms);
+        self.are_marked.push(pending.is_marked);
         self.lasts.push(pending.last);
         self.turns.push(pending.turns);
         self.dropped_turns.push(pending.dropped_turns);
@@ -140,6 +144,7 @@ impl<'a> Changes<'a> {
         vec![
             (&self.sessions, Type::TEXT_ARRAY),
             (&self.at_ms, Type::INT8_ARRAY),
+            (&self.are_marked, Type::BOOL_ARRAY),
             (&self.lasts, Type::INT8_ARRAY),
             (&self.turns, Type::INT8_ARRAY),
             (&self.dropped_turns, Type::INT8_ARRAY),

@@ -25,9 +25,9 @@ const BEGINNING: &str = "CREATE SCHEMA IF NOT EXISTS duologue; \
      LOCK TABLE duologue.migrations IN ACCESS EXCLUSIVE MODE";
 
 /// The row of a session names the last batch that was written: by which lease (`writer`) and its number
-/// there. So a writer whose connection was cut knows what became of it. `changed` orders sessions by their
-/// last write, with numbers of the sequence that also numbers leases. `choices` is a projection of the log. A
-/// lease belongs to a process, which has an address if it can be reached at one.
+/// there. So a writer whose connection was cut knows what became of it. `changed` orders sessions by the
+/// last beginning or end of a turn, with numbers of the sequence that also numbers leases. `choices` is a projection
+/// of the log. A lease belongs to a process, which has an address if it can be reached at one.
 const TABLES: &str = "
 CREATE SEQUENCE duologue.fences;
 CREATE TABLE duologue.processes(
