@@ -61,7 +61,7 @@ pub(crate) fn measure() -> io::Result<()> {
 #[derive(Default)]
 struct Measured {
     ages: Vec<f64>,
-    /// How long the slowest answer took, by what it takes at its pace.
+    /// How long nine of ten answers took at most, by what they take at their pace.
     lateness: f64,
     cpu_micros_per_delta: f64,
     kibibytes_per_stream: f64,
@@ -110,7 +110,7 @@ async fn node(streams: usize, pace: Duration, postgres: &Postgres) -> io::Result
     let deltas = deltas_at(pace);
     let provider = paced_provider::start(pace, move |_| answer(deltas)).await?;
     let dsn = postgres.dsn();
-    let node = with_provider(&provider, &["--store", &dsn])?;
+    let node = with_provider(&provider, &["--store", &dsn, "--max-runs", "10000"])?;
     // What is needed only once.
     attach(&node, "first", 1).await?[0].turn("r").await?;
     let before = node.kibibytes()?;
@@ -167,14 +167,14 @@ where
     let memory = memory()?;
     let mut measured = Measured::default();
     // They stay attached until all have ended.
-    let (mut held, mut took) = (Vec::new(), Duration::ZERO);
+    let (mut held, mut spans) = (Vec::new(), Vec::new());
     while let Some(ended) = tasks.join_next().await {
         let (said, stream) = ended.map_err(io::Error::other)??;
-        took = took.max(said.span());
+        spans.push(said.span().as_secs_f64());
         measured.ages.extend(said.ages);
         held.extend(stream);
     }
-    let (took, planned) = (took.as_secs_f64(), answer.as_secs_f64());
+    let (took, planned) = (quantile(&spans, 0.9), answer.as_secs_f64());
     measured.lateness = took / planned;
     // Each attempt takes a minute or so.
     eprintln!("answers of {planned:.1} s took {took:.1} s");
