@@ -2,7 +2,6 @@
 //! tools. They have ids, names, counts and errors in a word, and nothing of what is said.
 
 use crate::engine::provider::http::client;
-use crate::engine::provider::roots::mozilla;
 use crate::host::{Observation, Observed};
 use crate::protocol::id::TaskId;
 use anyhow::{Result, anyhow};
@@ -66,7 +65,7 @@ impl Traces {
     /// # Errors
     /// If the address can't be used.
     pub(super) fn new(endpoint: &Url) -> Result<Self> {
-        let client = client(endpoint, CONNECT_MAX, mozilla()).map_err(|why| anyhow!("{why}"))?;
+        let client = client(endpoint, CONNECT_MAX, None).map_err(|why| anyhow!("{why}"))?;
         let address = format!("{}/v1/traces", endpoint.as_str().trim_end_matches('/'));
         let exporter = SpanExporter::builder()
             .with_http()

@@ -2,7 +2,7 @@
 
 use crate::engine::TlsRoots;
 use crate::engine::provider::http;
-use crate::engine::provider::roots::{self, RootsReader};
+use crate::engine::provider::roots::RootsReader;
 use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
 use crate::tool::http_streams::{PacedClient, RECONNECT_DELAY_MAX, RECONNECTS_MAX};
@@ -72,9 +72,9 @@ pub(super) async fn client(url: &Url) -> Result<Client, String> {
     let roots = match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
         Some(path) if url.scheme() == "https" => {
             let file = Some(PathBuf::from(path));
-            RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?
+            Some(RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?)
         }
-        Some(_) | None => roots::mozilla(),
+        Some(_) | None => None,
     };
     http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())
 }

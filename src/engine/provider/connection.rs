@@ -2,7 +2,7 @@
 
 use super::failure::{Failure, Failures};
 use super::roots::{RootsReader, TlsRoots};
-use super::{caution, http, roots};
+use super::{caution, http};
 use reqwest::{Client, Url};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -43,9 +43,11 @@ impl Connection {
         }
         let time_max = self.connect_timeout;
         let roots = match url.scheme() {
-            "https" => self.roots.roots(time_max).await.map_err(|why| failures.no_roots(&why))?,
+            "https" if !self.roots.are_built_in() => {
+                Some(self.roots.roots(time_max).await.map_err(|why| failures.no_roots(&why))?)
+            }
             // A proxy may be reached over TLS.
-            _ => roots::mozilla(),
+            _ => None,
         };
         let built = http::client(url, time_max, roots).map_err(|why| failures.no_client(&*why))?;
         for warning in caution::warnings(url, has_key, |name| std::env::var_os(name)) {

@@ -1,12 +1,13 @@
 //! The HTTP client: HTTP/1.1, TLS by rustls with ring, Mozilla's root certificates and the user's.
 
+use super::roots;
 use crate::support::secret::Secret;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto};
 use std::error::Error;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
@@ -14,16 +15,24 @@ const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 /// Runs are sequential: one idle connection serves them all.
 const IDLE_CONNECTIONS_MAX: usize = 1;
 
-/// Builds the client, which trusts `roots`; reads the proxies from the environment.
+/// TLS with Mozilla's root certificates, for all conversations of the process: with its certificates and the sessions
+/// that it can resume it takes more memory than one of them.
+static MOZILLA_TLS: OnceLock<ClientConfig> = OnceLock::new();
+
+/// Builds the client, which trusts `roots`, or Mozilla's if there are none; reads the proxies from the environment.
 pub(crate) fn client(
     url: &Url,
     connect_timeout: Duration,
-    roots: RootCertStore,
+    roots: Option<RootCertStore>,
 ) -> Result<Client, Box<dyn Error>> {
-    let tls = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let tls = match (roots, MOZILLA_TLS.get()) {
+        (Some(roots), _) => tls(roots)?,
+        (None, Some(shared)) => shared.clone(),
+        (None, None) => {
+            let made = tls(roots::mozilla())?;
+            MOZILLA_TLS.get_or_init(|| made).clone()
+        }
+    };
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
         .http1_only()
@@ -40,6 +49,13 @@ pub(crate) fn client(
         builder = builder.no_proxy();
     }
     Ok(builder.build()?)
+}
+
+fn tls(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// The headers of a request for a streamed answer, with the key in the header `name` after `prefix`;

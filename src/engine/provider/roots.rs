@@ -48,9 +48,14 @@ impl RootsReader {
         Self { roots, file, reading: Mutex::new(None) }
     }
 
+    /// There is nothing to read: they are Mozilla's.
+    pub(crate) fn are_built_in(&self) -> bool {
+        self.roots == TlsRoots::Builtin && self.file.is_none()
+    }
+
     /// The root certificates, if they can be read within `limit`.
     pub(crate) async fn roots(&self, limit: Duration) -> Roots {
-        if self.roots == TlsRoots::Builtin && self.file.is_none() {
+        if self.are_built_in() {
             return Ok(mozilla());
         }
         let read = match self.reading() {

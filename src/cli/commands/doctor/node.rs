@@ -66,7 +66,8 @@ impl Asker {
         });
         let roots = RootsReader::new(TlsRoots::Builtin, args.node_ca.clone());
         let roots = roots.roots(CONNECT_MAX).await.map_err(|why| anyhow!("--node-ca: {why}"))?;
-        let client = http::client(&url, CONNECT_MAX, roots).map_err(|why| anyhow!("{why}"))?;
+        let client =
+            http::client(&url, CONNECT_MAX, Some(roots)).map_err(|why| anyhow!("{why}"))?;
         Ok(Self { client, url, token: token.transpose()? })
     }
 
