@@ -12,7 +12,7 @@ use crate::child::Program;
 use crate::paced_provider;
 use crate::store::Folder;
 use crate::table::{Aim, Unit, median, quantile, row};
-use std::io;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
@@ -177,7 +177,7 @@ where
     let (took, planned) = (quantile(&spans, 0.9), answer.as_secs_f64());
     measured.lateness = took / planned;
     // Each attempt takes a minute or so.
-    eprintln!("answers of {planned:.1} s took {took:.1} s");
+    writeln!(io::stderr(), "answers of {planned:.1} s took {took:.1} s")?;
     Ok((measured, memory))
 }
 

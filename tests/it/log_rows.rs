@@ -9,6 +9,7 @@ use prost_types::{DescriptorProto, FileDescriptorSet};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// An event: its ordinal, the name of its member in `StoredEvent`, and what that has.
 pub(crate) type StoredEvent = (u64, String, Value);
@@ -61,8 +62,9 @@ fn read(files: &FileDescriptorSet, name: &str, mut bytes: &[u8]) -> Value {
 
 /// The events of a row.
 pub(crate) fn events_of(row: &[u8]) -> Vec<StoredEvent> {
-    let files = FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
-    let events = read(&files, ".duologue.store.v1.StoredEvents", row);
+    static FILES: LazyLock<FileDescriptorSet> =
+        LazyLock::new(|| FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors"));
+    let events = read(&FILES, ".duologue.store.v1.StoredEvents", row);
     let events = events["events"].as_array().cloned().unwrap_or_default();
     let event = |event: Value| {
         let object = event.as_object().expect("an object");
