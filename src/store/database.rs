@@ -99,8 +99,8 @@ impl Progress {
     }
 }
 
-/// Asks a store that there is, for reading only. A server is asked over a connection that this process has already,
-/// if it stores there.
+/// Asks a store that there is, for reading only: a server over a spare connection, if there is one. It is given back,
+/// and no other is left behind, as nothing may follow that closes it.
 pub(super) fn ask<T>(
     place: &StorePlace,
     question: impl FnOnce(&mut Store) -> Result<T, StoreError>,
@@ -111,8 +111,8 @@ pub(super) fn ask<T>(
             current(&OPEN.lock().unwrap_or_else(PoisonError::into_inner), place)
         }
     };
-    let Some(database) = open else { return question(&mut Store::look(place)?) };
-    let mut store = database.connect(Condition::default())?;
+    let spare = open.and_then(|database| Some((database.spares.take()?, database)));
+    let Some((mut store, database)) = spare else { return question(&mut Store::look(place)?) };
     let answer = question(&mut store)?;
     database.spares.keep(store);
     Ok(answer)

@@ -78,6 +78,27 @@ fn any_node_takes_any_call() {
     assert_eq!(here.wait_end().expect_err("it has ended").code(), Code::NotFound);
 }
 
+/// Conversations that begin one after the other do not make a connection to the database each.
+#[test]
+fn connections_to_the_database_are_used_again() {
+    needs!(Postgres);
+    let database = Database::new();
+    let node = node(&database, ECHO);
+    let made = || -> usize {
+        let sql = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()";
+        database.query(sql).trim().parse().expect("a number")
+    };
+    let before = made();
+    for number in 0..20 {
+        let mut talk = node.attach(&format!("s{number}"));
+        talk.send(submit("r", "hello"));
+        assert_eq!(talk.wait_done("r"), "ok");
+        talk.finish();
+    }
+    let more = made() - before;
+    assert!((1..20).contains(&more), "{more} connections");
+}
+
 #[test]
 fn the_conversation_of_a_node_that_dies_goes_on_at_another_one() {
     needs!(Postgres);
