@@ -4,7 +4,7 @@
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::once::duologue;
 use crate::process::{Process, default_signals, eventually};
-use crate::server::Folder;
+use crate::server::{Folder, report};
 use crate::terminal::terminal;
 use crate::vt::Vt;
 use rustix::process::Signal;
@@ -87,6 +87,13 @@ impl Person {
         });
     }
 
+    /// Waits for this question of a single run, and until an answer to it is read: what was typed before is
+    /// dropped.
+    #[track_caller]
+    pub(crate) fn is_asked(&self, question: &str) {
+        self.sees(&format!("{question}\nrun it?"));
+    }
+
     /// The same, whatever lines the text is wrapped into.
     #[track_caller]
     pub(crate) fn sees_words(&self, text: &str) {
@@ -134,6 +141,9 @@ impl Person {
 
 impl Drop for Person {
     fn drop(&mut self) {
+        if thread::panicking() {
+            report(&format!("the terminal shows:\n{}\n", self.screen().text()));
+        }
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -3,10 +3,11 @@
 
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::process::eventually;
-use crate::server::Folder;
+use crate::server::{Folder, report};
 use serde_json::json;
 use std::fs;
 use std::process::Command;
+use std::thread;
 
 /// A tmux server with one window, in which a shell runs.
 pub(crate) struct Tmux {
@@ -31,10 +32,14 @@ impl Tmux {
         tmux
     }
 
-    pub(crate) fn run(&self, words: &[&str]) -> String {
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("tmux");
         command.args(["-S", &self.socket, "-f", "/dev/null"]).args(words);
-        let output = command.output().expect("tmux runs");
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().expect("tmux runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words:?}: {text}");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -103,6 +108,13 @@ impl Tmux {
 
 impl Drop for Tmux {
     fn drop(&mut self) {
+        if thread::panicking() {
+            for shown in [&["capture-pane", "-p", "-J", "-S", "-"][..], &["list-panes"]] {
+                let text =
+                    self.command(shown).output().map(|output| output.stdout).unwrap_or_default();
+                report(&format!("tmux shows:\n{}\n", String::from_utf8_lossy(&text)));
+            }
+        }
         Command::new("tmux").args(["-S", &self.socket, "kill-server"]).output().ok();
     }
 }

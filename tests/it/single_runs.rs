@@ -185,14 +185,13 @@ fn a_person_is_asked_before_a_tool_runs() {
     let (folder, mark) = (Folder::new(), mark());
     let mut person = Person::start(acting(&folder, &mark, &["--debug-events-jsonl", "events"]));
     person.sees("Look.");
-    person.sees(r#"act of echo asks to run with {"text":"one\u{202e}"}"#);
+    person.is_asked(r#"act of echo asks to run with {"text":"one\u{202e}"}"#);
     assert_eq!(person.screen().text().matches("Look.").count(), 1);
-    person.sees_words("run it? y: yes");
     person.types("perhaps\r");
     person
         .sees("that is no answer; type y, a, n, or n and a reason, which the model reads\nrun it?");
     person.types("n because two is enough\r");
-    person.sees(r#"act of echo asks to run with {"text":"two"}"#);
+    person.is_asked(r#"act of echo asks to run with {"text":"two"}"#);
     person.types("a\r");
     let (status, screen) = person.ends();
     let text = screen.text();
@@ -219,8 +218,9 @@ fn a_person_is_asked_before_a_tool_runs() {
 fn an_empty_line_and_an_interrupt_are_no_permission() {
     let (folder, mark) = (Folder::new(), mark());
     let mut person = Person::start(acting(&folder, &mark, &["--output", "json"]));
-    for (said, call) in [("Look.\n", "one"), ("", "two"), ("Again.\n", "three")] {
-        person.sees(&format!("{said}act of echo asks to run with {{\"text\":\"{call}"));
+    let calls = [("Look.\n", r"one\u{202e}"), ("", "two"), ("Again.\n", "three")];
+    for (said, call) in calls {
+        person.is_asked(&format!("{said}act of echo asks to run with {{\"text\":\"{call}\"}}"));
         person.types("\r");
     }
     let (status, screen) = person.ends();
