@@ -218,7 +218,7 @@ impl Screen {
         }
         // After a question, its answer is waited for.
         loop {
-            match inline.next(state.size, is_moving(state), now) {
+            match inline.next(state.size, prints(state), now) {
                 Next::Wait(until) => return Ok(Some(until)),
                 Next::Picture => return Ok(None),
                 Next::Ask(question) => terminal.write(question)?,
@@ -282,6 +282,11 @@ pub(super) fn is_moving(state: &State) -> bool {
     state.run.is_some() || !state.waiting.is_empty() || state.command.is_some()
 }
 
+/// Whether the next picture may print something, or comes by itself: then the size is asked for before it.
+fn prints(state: &State) -> bool {
+    is_moving(state) || state.has_finished()
+}
+
 /// The part of the rows, one in so many, that is printed at once while pictures come by themselves. A picture that
 /// meets a new size on its way leaves rows of the picture before it above itself, and they must stay on the
 /// screen to be erased.
@@ -315,12 +320,12 @@ pub(crate) fn inline_picture(
 ) -> String {
     let Size { columns, rows } = state.size;
     leave_pushed_up(inline, printer, columns);
-    let is_moving = is_moving(state);
-    let is_bounded = is_moving && inline.has_answers();
+    let prints = prints(state);
+    let is_bounded = is_moving(state) && inline.has_answers();
     let lines_max = if is_bounded { (rows / PRINTED_PART).max(1) } else { usize::MAX };
     let mut lines = printed(state, printer, columns, lines_max);
     let live = under_scrollback(state, printer, &mut lines, lines_max);
-    inline.picture(&lines, live, state.size, is_moving, now)
+    inline.picture(&lines, live, state.size, prints, now)
 }
 
 /// The bytes that draw the chat on the whole screen.

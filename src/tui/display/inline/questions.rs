@@ -29,8 +29,8 @@ pub(crate) enum Next {
 }
 
 impl Inline {
-    /// The next step on a terminal of this size. `is_moving`: frames redraw the picture, so the size may have
-    /// changed when this one arrives.
+    /// The next step on a terminal of this size. `is_moving`: the picture prints something or comes by itself, so
+    /// that nothing may be lost or doubled if the size has changed when it arrives.
     pub(crate) fn next(&mut self, size: Size, is_moving: bool, now: Instant) -> Next {
         if let Some(until) = self.awaited(now) {
             return Next::Wait(until);

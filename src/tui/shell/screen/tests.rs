@@ -22,6 +22,7 @@ struct Window {
     size: Size,
     known: Size,
     words: usize,
+    has_ended: bool,
     /// What has not arrived at the terminal.
     written: Vec<String>,
     now: Instant,
@@ -37,6 +38,8 @@ enum Step {
     Resize(usize, usize),
     Report,
     Pass(u64),
+    /// The answer ends.
+    End,
     /// The person pastes so many words, or erases the text.
     Paste(usize),
     Erase,
@@ -50,8 +53,9 @@ impl Window {
         inline.forget();
         let (vt, printer) = (Vt::new(columns, rows), Printer::new(look(), true));
         let now = Instant::now();
-        let (known, words, written) = (size, 0, Vec::new());
-        let mut window = Self { vt, scene, inline, printer, size, known, words, written, now };
+        let (known, words, has_ended, written) = (size, 0, false, Vec::new());
+        let mut window =
+            Self { vt, scene, inline, printer, size, known, words, has_ended, written, now };
         window.draw();
         window.scene.ask("r", "go");
         window.scene.says("r", "");
@@ -61,6 +65,7 @@ impl Window {
 
     fn step(&mut self, step: &Step) {
         match step {
+            Step::Words(..) if self.has_ended => {}
             Step::Words(before, count) => {
                 let words: Vec<_> = (self.words..self.words + count).map(word).collect();
                 self.words += count;
@@ -79,6 +84,9 @@ impl Window {
             }
             Step::Report => self.known = self.size,
             Step::Pass(millis) => self.now += Duration::from_millis(*millis),
+            Step::End => self.end(),
+            // While nothing else moves, a key is drawn at once, whatever the size is.
+            Step::Paste(_) | Step::Erase if self.has_ended => {}
             Step::Paste(words) => {
                 self.scene.event(Event::Typed(Typed::Paste("draft ".repeat(*words))));
             }
@@ -105,7 +113,7 @@ impl Window {
         let pieces = std::mem::take(&mut self.scene.pieces);
         let state = &mut self.scene.state;
         state.put_back(pieces);
-        match self.inline.next(state.size, is_moving(state), self.now) {
+        match self.inline.next(state.size, prints(state), self.now) {
             Next::Wait(_) => false,
             Next::Ask(question) => {
                 self.written.push(question.to_owned());
@@ -146,10 +154,16 @@ impl Window {
         }
     }
 
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.scene.ui("r", ChatTextSegmentFinished::default());
+            self.scene.done("r", "ok");
+        }
+    }
+
     /// The words that the terminal shows once the answer has ended and the window was left alone for a while.
     fn shown(&mut self) -> (String, Vec<usize>) {
-        self.scene.ui("r", ChatTextSegmentFinished::default());
-        self.scene.done("r", "ok");
+        self.end();
         for _ in 0..200 {
             self.step(&Step::Report);
             self.step(&Step::Pass(700));
@@ -183,6 +197,7 @@ fn steps(
         1 => (1..600_u64).prop_map(Step::Pass),
         1 => (1..60_usize).prop_map(Step::Paste),
         1 => Just(Step::Erase),
+        sends / 6 => Just(Step::End),
     ];
     proptest::collection::vec(step, 0..60)
 }
@@ -259,5 +274,19 @@ fn a_wider_window_on_the_way_of_a_picture_loses_and_doubles_nothing() {
         }
         let (lines, words) = window.shown();
         assert_eq!(words, (0..window.words).collect::<Vec<_>>(), "{narrow}: {lines}");
+    }
+}
+
+/// The window has another size when the picture with the end of an answer arrives, after which nothing moves any more.
+#[test]
+fn a_narrower_window_on_the_way_of_the_last_picture_loses_no_word() {
+    use Step::{Draw, End, Pass, Paste, Report, Resize, Send, Words};
+    for draft in [1, 60, 120] {
+        for new in [(44, 24), (30, 24), (60, 12), (120, 24)] {
+            let all = [Words("\n\n", 90), Draw, Draw, Paste(draft), Draw, Draw, Words("\n- ", 99)];
+            let end = [End, Send, Resize(new.0, new.1), Draw, Report, Draw, Pass(400), Draw];
+            let (missing, lines) = missing(&[&all[..], &end].concat());
+            assert_eq!(missing, None, "{draft}, {new:?}: {lines}");
+        }
     }
 }
