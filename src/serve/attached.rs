@@ -162,7 +162,7 @@ impl Asker {
                 }
                 // Where the conversation has ended, the stream of the client says why.
                 let sent = Sent { client: *client, request, content, held };
-                mail.send(Mail::Request(sent)).await.ok();
+                mail.send(Mail::Request(Box::new(sent))).await.ok();
             }
             To::There(requests) => {
                 requests.send(ConverseRequest { message: Some(Member::Request(line)) }).await.ok();

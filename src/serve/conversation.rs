@@ -32,11 +32,11 @@ use tracing::{Instrument, Span};
 /// Engine events that are handled before messages of clients are looked at again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
-/// A message for a conversation.
+/// A message for a conversation. What is large is boxed: a mailbox has memory for many from its beginning.
 #[derive(Debug)]
 pub(super) enum Mail {
     Attach(Box<Attach>),
-    Request(Sent),
+    Request(Box<Sent>),
     /// The client sends no more requests.
     HalfClosed(ClientId),
     /// It is to leave memory, after the run that goes on.
@@ -44,7 +44,7 @@ pub(super) enum Mail {
     /// It is to end now: the run is stopped.
     Stop,
     /// Its clients get this error, and it ends without frames of the host.
-    Fail(Refusal),
+    Fail(Box<Refusal>),
 }
 
 /// A request of a client.
@@ -297,7 +297,7 @@ impl Conversation {
     fn received(&mut self, mail: Mail) {
         match mail {
             Mail::Attach(attach) => self.attach(*attach),
-            Mail::Request(sent) => self.asked(sent),
+            Mail::Request(sent) => self.asked(*sent),
             Mail::HalfClosed(client) => {
                 if let Some(client) = self.client(client) {
                     client.half_close();
@@ -313,7 +313,7 @@ impl Conversation {
                 let effects = self.host.handle(Input::Interrupted(Signal::Terminate));
                 self.perform(effects);
             }
-            Mail::Fail(refusal) => self.ending = Some(Ending::Now(refusal)),
+            Mail::Fail(refusal) => self.ending = Some(Ending::Now(*refusal)),
         }
     }
 

@@ -302,7 +302,7 @@ impl Node {
     pub(super) async fn was_paused(&self) {
         let why =
             "the node was stopped for a while and has let go of its conversations; attach again";
-        self.tell_all(|| Mail::Fail(Refusal::unavailable(why))).await;
+        self.tell_all(|| Mail::Fail(Box::new(Refusal::unavailable(why)))).await;
     }
 
     pub(super) fn conversations(&self) -> usize {
@@ -357,7 +357,7 @@ impl Node {
     pub(super) async fn end(&self, key: &Key, refusal: Refusal) {
         let held = self.lock().get(key).cloned();
         if let Some(mut held) = held {
-            held.mail.send(Mail::Fail(refusal)).await.ok();
+            held.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
             held.ended.changed().await.ok();
         }
     }
