@@ -87,13 +87,6 @@ impl Person {
         });
     }
 
-    /// Waits for this question of a single run, and until an answer to it is read: what was typed before is
-    /// dropped.
-    #[track_caller]
-    pub(crate) fn is_asked(&self, question: &str) {
-        self.sees(&format!("{question}\nrun it?"));
-    }
-
     /// The same, whatever lines the text is wrapped into.
     #[track_caller]
     pub(crate) fn sees_words(&self, text: &str) {
@@ -111,6 +104,13 @@ impl Person {
             let shown = self.screen().text();
             (shown.contains(text) && !shown.contains("Esc stops")).then_some(())
         });
+    }
+
+    /// Waits for this question of a single run, and until an answer to it is read: what was typed before is
+    /// dropped.
+    #[track_caller]
+    pub(crate) fn is_asked(&self, question: &str) {
+        self.sees(&format!("{question}\nrun it?"));
     }
 
     pub(crate) fn process(&self) -> Process {
