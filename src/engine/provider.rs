@@ -3,7 +3,8 @@
 //! secrets. The modules stand in reading order; each uses only those above it.
 //!
 //! `remote` is an engine over an `interface`; `call` is one call with its retries, over `connection`,
-//! `post`, `clock` and `roots`; `key` gets a key from a program or a file. The others are pure.
+//! `post`, `clock` and `roots`; `http` is the client, of which `connector` makes connections, `direct` sends requests over
+//! them, and `exchange` chooses between that and a proxy; `key` gets a key from a program or a file. The others are pure.
 
 pub(crate) mod address;
 pub(crate) mod http;

@@ -4,13 +4,14 @@
 use super::body::BodyEnd;
 use super::clock::Clock;
 use super::failure::{Elapsed, Failure, Failures};
+use super::http::Response;
 use super::post::{Post, TAIL_TIMEOUT, header};
 use super::response::{Completeness, ResponseReader, ResponseState};
 use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
 use crate::support::log_targets::EVENT;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
-use reqwest::{Response, Version};
+use http::Version;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Deref;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! The connection to a provider: one HTTP client, built when the first run needs it.
 
+use super::caution;
 use super::failure::{Failure, Failures};
+use super::http::ProviderClient;
 use super::roots::{RootsReader, TlsRoots};
-use super::{caution, http};
-use reqwest::{Client, Url};
+use reqwest::Url;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 pub(in crate::engine) struct Connection {
     connect_timeout: Duration,
     roots: RootsReader,
-    pub(in crate::engine) client: OnceLock<Client>,
+    pub(in crate::engine) client: OnceLock<ProviderClient>,
 }
 
 impl Connection {
@@ -37,7 +38,7 @@ impl Connection {
         url: &Url,
         has_key: bool,
         failures: &Failures,
-    ) -> Result<&Client, Failure> {
+    ) -> Result<&ProviderClient, Failure> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -49,7 +50,8 @@ impl Connection {
             // A proxy may be reached over TLS.
             _ => None,
         };
-        let built = http::client(url, time_max, roots).map_err(|why| failures.no_client(&*why))?;
+        let built = ProviderClient::new(url, time_max, roots);
+        let built = built.map_err(|why| failures.no_client(&*why))?;
         for warning in caution::warnings(url, has_key, |name| std::env::var_os(name)) {
             tracing::warn!("{warning}");
         }

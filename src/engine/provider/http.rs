@@ -1,5 +1,9 @@
 //! The HTTP client: HTTP/1.1, TLS by rustls with ring, Mozilla's root certificates and the user's.
 
+mod connector;
+mod direct;
+mod exchange;
+
 use super::roots;
 use crate::support::secret::Secret;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -9,6 +13,8 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+pub(in crate::engine) use exchange::{HttpError, ProviderClient, Response, proxy};
 
 const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 
@@ -25,16 +31,8 @@ pub(crate) fn client(
     connect_timeout: Duration,
     roots: Option<RootCertStore>,
 ) -> Result<Client, Box<dyn Error>> {
-    let tls = match (roots, MOZILLA_TLS.get()) {
-        (Some(roots), _) => tls(roots)?,
-        (None, Some(shared)) => shared.clone(),
-        (None, None) => {
-            let made = tls(roots::mozilla())?;
-            MOZILLA_TLS.get_or_init(|| made).clone()
-        }
-    };
     let mut builder = Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(tls_of(roots)?)
         .http1_only()
         .user_agent(USER_AGENT)
         .connect_timeout(connect_timeout)
@@ -49,6 +47,18 @@ pub(crate) fn client(
         builder = builder.no_proxy();
     }
     Ok(builder.build()?)
+}
+
+/// TLS that trusts `roots`, or Mozilla's if there are none.
+fn tls_of(roots: Option<RootCertStore>) -> Result<ClientConfig, rustls::Error> {
+    Ok(match (roots, MOZILLA_TLS.get()) {
+        (Some(roots), _) => tls(roots)?,
+        (None, Some(shared)) => shared.clone(),
+        (None, None) => {
+            let made = tls(roots::mozilla())?;
+            MOZILLA_TLS.get_or_init(|| made).clone()
+        }
+    })
 }
 
 fn tls(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {

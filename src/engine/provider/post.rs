@@ -2,9 +2,11 @@
 
 use super::clock::Clock;
 use super::failure::{Failure, Failures};
+use super::http::{ProviderClient, Response};
 use super::retry;
-use reqwest::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use http::Method;
+use http::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use reqwest::Url;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +33,7 @@ pub(in crate::engine) struct Target {
 
 /// A request, which may be sent more than once.
 pub(in crate::engine) struct Post<'a> {
-    pub(in crate::engine) client: &'a Client,
+    pub(in crate::engine) client: &'a ProviderClient,
     pub(in crate::engine) target: Target,
     pub(in crate::engine) body: Vec<u8>,
     /// Time limit for the first byte of the response.
@@ -48,13 +50,10 @@ impl Post<'_> {
         clock: &mut Clock,
         failures: &Failures,
     ) -> Result<Response, Failure> {
-        let request = self
-            .client
-            .post(self.target.url.clone())
-            .headers(self.target.headers.clone())
-            .body(self.body.clone());
+        let Target { url, headers } = &self.target;
+        let sending = self.client.send(Method::POST, url, headers.clone(), self.body.clone());
         let response = clock
-            .wait(self.idle_timeout, request.send())
+            .wait(self.idle_timeout, sending)
             .await
             .map_err(|elapsed| failures.timeout(elapsed))?
             .map_err(|error| failures.network(&error))?;
@@ -80,14 +79,14 @@ impl Post<'_> {
 /// If the provider can't be reached, answers with another status than success, takes too long, or
 /// sends something else.
 pub(in crate::engine) async fn get(
-    client: &Client,
+    client: &ProviderClient,
     url: Url,
     headers: HeaderMap,
     clock: &mut Clock,
     failures: &Failures,
 ) -> Result<Value, Failure> {
-    let request = client.get(url.clone()).headers(headers).send();
-    let response = clock.wait(GET_TIMEOUT, request).await;
+    let sending = client.send(Method::GET, &url, headers, Vec::new());
+    let response = clock.wait(GET_TIMEOUT, sending).await;
     let response = response.map_err(|elapsed| failures.timeout(elapsed))?;
     let mut response = response.map_err(|error| failures.network(&error))?;
     let status = response.status();

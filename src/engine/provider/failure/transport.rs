@@ -3,12 +3,10 @@
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
 use crate::engine::provider::address;
-use crate::engine::provider::http::is_this_machine;
+use crate::engine::provider::http::{HttpError, proxy};
 use crate::engine::provider::retry::Retry;
-use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 use rustls::InvalidMessage;
-use std::error::Error;
 
 impl Failures {
     /// The provider redirects to another address.
@@ -26,7 +24,7 @@ impl Failures {
     }
 
     /// The provider could not be reached, or the connection broke.
-    pub(in crate::engine) fn network(&self, error: &reqwest::Error) -> Failure {
+    pub(in crate::engine) fn network(&self, error: &HttpError) -> Failure {
         let SettingNames { base_url: base_url_source, .. } = self.names;
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
@@ -76,10 +74,8 @@ impl Failures {
 impl Failures {
     /// The proxy that requests to the provider go through, without its login.
     pub(super) fn proxy(&self) -> Option<String> {
-        let url = Url::parse(&self.base_url).ok().filter(|url| !is_this_machine(url))?;
-        // By the rules of the HTTP client.
-        let intercept = Matcher::from_system().intercept(&url.as_str().parse().ok()?)?;
-        Some(address::shown(&intercept.uri().to_string()))
+        let proxy = proxy(&Url::parse(&self.base_url).ok()?)?;
+        Some(address::shown(&proxy))
     }
 
     /// No connection could be made by way of `proxy`.
@@ -148,7 +144,7 @@ enum ProxyFault {
 
 /// The fault of a proxy in a connection that failed. The HTTP client has no types for
 /// these errors, only their words.
-fn proxy_fault(error: &reqwest::Error) -> Option<ProxyFault> {
+fn proxy_fault(error: &HttpError) -> Option<ProxyFault> {
     if !error.is_connect() || tls_fault(error).is_some() {
         return None;
     }
@@ -179,12 +175,12 @@ const LOGIN_WORDS: [&str; 3] = [
 ];
 
 /// The error and its causes, without the URL.
-fn causes(error: &reqwest::Error) -> String {
+fn causes(error: &HttpError) -> String {
     let mut text = match error.is_connect() {
         true => "connecting".to_owned(),
         false => "the connection".to_owned(),
     };
-    let mut cause = error.source();
+    let mut cause = error.cause();
     while let Some(error) = cause {
         text += &format!(": {error}");
         cause = error.source();
@@ -202,8 +198,8 @@ enum TlsFault {
 }
 
 /// The fault of the provider's TLS, if TLS failed.
-fn tls_fault(error: &reqwest::Error) -> Option<TlsFault> {
-    let mut cause = error.source();
+fn tls_fault(error: &HttpError) -> Option<TlsFault> {
+    let mut cause = error.cause();
     while let Some(error) = cause {
         match error.downcast_ref::<rustls::Error>() {
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {

@@ -1,0 +1,303 @@
+//! HTTP/1.1 without a proxy, over a connection that whoever reads the response advances.
+//!
+//! The usual client has a task for each connection, which hands each chunk to the task that reads the
+//! response, and wakes it: more work than the chunk itself. Here the response has the connection while it is
+//! read. In between, one connection is kept for the next request; a task of its own notices that the server
+//! closes it.
+
+use super::connector::{Connect, ConnectError, Io};
+use crate::support::secret::unescaped;
+use bytes::Bytes;
+use data_encoding::BASE64;
+use futures_util::task::noop_waker_ref;
+use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use reqwest::Url;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use url::Position;
+
+/// How long a connection without a request is kept.
+const IDLE_MAX: Duration = Duration::from_secs(90);
+
+/// A client whose requests go to one provider.
+#[derive(Debug)]
+pub(in crate::engine) struct Direct {
+    connect: Connect,
+    idle: Arc<Idle>,
+}
+
+/// Reads and writes whenever it is polled; `None` once the connection has ended.
+type Work = Option<Pin<Box<http1::Connection<Io, Full<Bytes>>>>>;
+
+/// A connection with the server.
+#[derive(Debug)]
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    work: Work,
+}
+
+/// Why a request has no response, and the request if the server can't have seen any of it.
+type Unsent = (hyper::Error, Option<Request<Full<Bytes>>>);
+
+/// A response whose body is being read, and its connection.
+#[derive(Debug)]
+pub(in crate::engine) struct Exchange {
+    pub(super) response: Response<Incoming>,
+    /// `None` once it has gone back to the client.
+    connection: Option<Connection>,
+    idle: Arc<Idle>,
+}
+
+/// Why a request has no response, or a response no further part.
+#[derive(Debug)]
+pub(in crate::engine) enum Error {
+    Connect(ConnectError),
+    Request(http::Error),
+    Broken(hyper::Error),
+}
+
+impl Error {
+    /// What is the matter, in the words of the library.
+    pub(super) fn cause(&self) -> &(dyn std::error::Error + 'static) {
+        match self {
+            Self::Connect(ConnectError::Failed(error)) => &**error,
+            Self::Connect(error @ ConnectError::TimedOut(_)) => error,
+            Self::Request(error) => error,
+            Self::Broken(error) => error,
+        }
+    }
+}
+
+impl From<hyper::Error> for Error {
+    fn from(error: hyper::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Direct {
+    pub(super) fn new(connect: Connect) -> Self {
+        Self { connect, idle: Arc::default() }
+    }
+
+    /// Sends a request; returns the head of the response. The connection that was used last is used again if
+    /// it is still open.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Exchange, Error> {
+        let mut request = request(method, url, headers, body).map_err(Error::Request)?;
+        if let Some(connection) = self.idle.take() {
+            match connection.send(request).await {
+                Ok((response, connection)) => return Ok(self.exchange(response, connection)),
+                Err((_, Some(unsent))) => request = unsent,
+                Err((error, None)) => return Err(error.into()),
+            }
+        }
+        let io = self.connect.to(url).await.map_err(Error::Connect)?;
+        let (sender, work) = http1::handshake(io).await?;
+        let connection = Connection { sender, work: Some(Box::pin(work)) };
+        let sent = connection.send(request).await;
+        let (response, connection) = sent.map_err(|(error, _)| error)?;
+        Ok(self.exchange(response, connection))
+    }
+
+    fn exchange(&self, response: Response<Incoming>, connection: Connection) -> Exchange {
+        Exchange { response, connection: Some(connection), idle: Arc::clone(&self.idle) }
+    }
+}
+
+impl Connection {
+    /// Sends `request`; returns the head of the response.
+    async fn send(
+        mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, Self), Unsent> {
+        let mut sending = pin!(self.sender.try_send_request(request));
+        let work = &mut self.work;
+        let sent = poll_fn(|context| {
+            advance(work, context);
+            sending.as_mut().poll(context)
+        });
+        match sent.await {
+            Ok(response) => Ok((response, self)),
+            Err(mut error) => {
+                let unsent = error.take_message();
+                Err((error.into_error(), unsent))
+            }
+        }
+    }
+
+    /// Whether it takes another request.
+    fn is_ready(&mut self, context: &mut Context<'_>) -> bool {
+        advance(&mut self.work, context);
+        self.work.is_some() && self.sender.is_ready()
+    }
+}
+
+/// Reads and writes as much as the connection can. What ends it is in the response that is read over it.
+fn advance(work: &mut Work, context: &mut Context<'_>) {
+    if let Some(working) = work
+        && working.as_mut().poll(context).is_ready()
+    {
+        *work = None;
+    }
+}
+
+impl Exchange {
+    /// The next part of the body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            match poll_fn(|context| self.poll_frame(context)).await {
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.connection = None;
+                    return Err(error.into());
+                }
+                None => {
+                    self.keep();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(connection) = &mut self.connection {
+            advance(&mut connection.work, context);
+        }
+        // Only the connection, which has just been polled, fills the body: to be woken by the body too would
+        // be to be polled twice for each part.
+        let mut of_body = Context::from_waker(noop_waker_ref());
+        Pin::new(self.response.body_mut()).poll_frame(&mut of_body)
+    }
+
+    /// Keeps the connection for the next request, as its response was read to the end.
+    fn keep(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && connection.work.is_some()
+        {
+            self.idle.keep(connection);
+        }
+    }
+}
+
+/// The connection that no response is read from.
+#[derive(Debug, Default)]
+struct Idle {
+    kept: Mutex<Option<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    connection: Connection,
+    /// The task that waits for the connection to be closed.
+    _watch: Watch,
+}
+
+/// Ends its task with it.
+#[derive(Debug)]
+struct Watch(AbortHandle);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Idle {
+    fn keep(self: &Arc<Self>, connection: Connection) {
+        // Without a runtime, there is no next request.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let idle = Arc::downgrade(self);
+        let mut kept = self.lock();
+        let watching = runtime.spawn(async move {
+            let closed = poll_fn(|context| Self::poll_closed(&idle, context));
+            timeout(IDLE_MAX, closed).await.ok();
+            if let Some(idle) = idle.upgrade() {
+                // Which drops this task, too.
+                idle.take();
+            }
+        });
+        *kept = Some(Kept { connection, _watch: Watch(watching.abort_handle()) });
+    }
+
+    /// The connection, if it is open.
+    fn take(&self) -> Option<Connection> {
+        let Kept { mut connection, .. } = self.lock().take()?;
+        let mut unawaited = Context::from_waker(noop_waker_ref());
+        connection.is_ready(&mut unawaited).then_some(connection)
+    }
+
+    fn poll_closed(idle: &Weak<Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(idle) = idle.upgrade() else { return Poll::Ready(()) };
+        let mut kept = idle.lock();
+        let Some(Kept { connection, .. }) = &mut *kept else { return Poll::Ready(()) };
+        advance(&mut connection.work, context);
+        match connection.work {
+            Some(_) => Poll::Pending,
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The request as HTTP/1.1 has it.
+fn request(
+    method: Method,
+    url: &Url,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, http::Error> {
+    let path: Uri = url[Position::BeforePath..Position::AfterQuery].parse()?;
+    let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])?;
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = path;
+    let all = request.headers_mut();
+    all.insert(HOST, host);
+    all.insert(USER_AGENT, HeaderValue::from_static(super::USER_AGENT));
+    all.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    all.extend(login(url).map(|login| (AUTHORIZATION, login)));
+    for (name, value) in &headers {
+        all.insert(name, value.clone());
+    }
+    Ok(request)
+}
+
+/// The header for the login in `url`, if it has one.
+fn login(url: &Url) -> Option<HeaderValue> {
+    let (user, password) = (url.username(), url.password());
+    if user.is_empty() && password.is_none() {
+        return None;
+    }
+    let login = unescaped(&format!("{user}:{}", password.unwrap_or_default()));
+    let mut value = format!("Basic {}", BASE64.encode(login.as_bytes())).try_into().ok();
+    value.iter_mut().for_each(|value: &mut HeaderValue| value.set_sensitive(true));
+    value
+}
+
+#[cfg(test)]
+mod tests;
