@@ -2,8 +2,8 @@
 //!
 //! The usual client has a task for each connection, which hands each chunk to the task that reads the
 //! response, and wakes it: more work than the chunk itself. Here the response has the connection while it is
-//! read. In between, one connection is kept for the next request; a task of its own notices that the server
-//! closes it.
+//! read. In between, one connection is kept for the next request, without the buffers of a connection that is used; a
+//! task of its own notices that the server closes it.
 
 use super::connector::{Connect, ConnectError, Io};
 use crate::support::secret::unescaped;
@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::rt::{Read, ReadBuf};
 use reqwest::Url;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -99,17 +100,15 @@ impl Direct {
         body: Bytes,
     ) -> Result<Exchange, Error> {
         let mut request = request(method, url, headers, body).map_err(Error::Request)?;
-        if let Some(connection) = self.idle.take() {
-            match connection.send(request).await {
+        if let Some(io) = self.idle.take() {
+            match Connection::over(io).await?.send(request).await {
                 Ok((response, connection)) => return Ok(self.exchange(response, connection)),
                 Err((_, Some(unsent))) => request = unsent,
                 Err((error, None)) => return Err(error.into()),
             }
         }
         let io = self.connect.to(url).await.map_err(Error::Connect)?;
-        let (sender, work) = http1::handshake(io).await?;
-        let connection = Connection { sender, work: Some(Box::pin(work)) };
-        let sent = connection.send(request).await;
+        let sent = Connection::over(io).await?.send(request).await;
         let (response, connection) = sent.map_err(|(error, _)| error)?;
         Ok(self.exchange(response, connection))
     }
@@ -120,6 +119,11 @@ impl Direct {
 }
 
 impl Connection {
+    async fn over(io: Io) -> Result<Self, hyper::Error> {
+        let (sender, work) = http1::handshake(io).await?;
+        Ok(Self { sender, work: Some(Box::pin(work)) })
+    }
+
     /// Sends `request`; returns the head of the response.
     async fn send(
         mut self,
@@ -140,11 +144,18 @@ impl Connection {
         }
     }
 
-    /// Whether it takes another request.
-    fn is_ready(&mut self, context: &mut Context<'_>) -> bool {
-        advance(&mut self.work, context);
-        self.work.is_some() && self.sender.is_ready()
+    /// What it is over, if that may have another request.
+    fn into_io(mut self) -> Option<Io> {
+        advance(&mut self.work, &mut unawaited());
+        let work = self.work.filter(|_| self.sender.is_ready())?;
+        let parts = Pin::into_inner(work).into_parts();
+        parts.read_buf.is_empty().then_some(parts.io)
     }
+}
+
+/// For what is polled again, whatever happens.
+fn unawaited() -> Context<'static> {
+    Context::from_waker(noop_waker_ref())
 }
 
 /// Reads and writes as much as the connection can. What ends it is in the response that is read over it.
@@ -187,16 +198,13 @@ impl Exchange {
         }
         // Only the connection, which has just been polled, fills the body: to be woken by the body too would
         // be to be polled twice for each part.
-        let mut of_body = Context::from_waker(noop_waker_ref());
-        Pin::new(self.response.body_mut()).poll_frame(&mut of_body)
+        Pin::new(self.response.body_mut()).poll_frame(&mut unawaited())
     }
 
     /// Keeps the connection for the next request, as its response was read to the end.
     fn keep(&mut self) {
-        if let Some(connection) = self.connection.take()
-            && connection.work.is_some()
-        {
-            self.idle.keep(connection);
+        if let Some(io) = self.connection.take().and_then(Connection::into_io) {
+            self.idle.keep(io);
         }
     }
 }
@@ -209,9 +217,18 @@ struct Idle {
 
 #[derive(Debug)]
 struct Kept {
-    connection: Connection,
+    io: Io,
     /// The task that waits for the connection to be closed.
     _watch: Watch,
+}
+
+impl Kept {
+    /// Ready once the server has closed the connection, or has sent what nobody asked for.
+    fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut byte = [0];
+        let mut read = ReadBuf::new(&mut byte);
+        Pin::new(&mut self.io).poll_read(context, read.unfilled()).map(drop)
+    }
 }
 
 /// Ends its task with it.
@@ -225,7 +242,7 @@ impl Drop for Watch {
 }
 
 impl Idle {
-    fn keep(self: &Arc<Self>, connection: Connection) {
+    fn keep(self: &Arc<Self>, io: Io) {
         // Without a runtime, there is no next request.
         let Ok(runtime) = Handle::try_current() else { return };
         let idle = Arc::downgrade(self);
@@ -234,29 +251,22 @@ impl Idle {
             let closed = poll_fn(|context| Self::poll_closed(&idle, context));
             timeout(IDLE_MAX, closed).await.ok();
             if let Some(idle) = idle.upgrade() {
-                // Which drops this task, too.
+                // Which ends this task, too.
                 idle.take();
             }
         });
-        *kept = Some(Kept { connection, _watch: Watch(watching.abort_handle()) });
+        *kept = Some(Kept { io, _watch: Watch(watching.abort_handle()) });
     }
 
     /// The connection, if it is open.
-    fn take(&self) -> Option<Connection> {
-        let Kept { mut connection, .. } = self.lock().take()?;
-        let mut unawaited = Context::from_waker(noop_waker_ref());
-        connection.is_ready(&mut unawaited).then_some(connection)
+    fn take(&self) -> Option<Io> {
+        let mut kept = self.lock().take()?;
+        kept.poll_closed(&mut unawaited()).is_pending().then_some(kept.io)
     }
 
     fn poll_closed(idle: &Weak<Self>, context: &mut Context<'_>) -> Poll<()> {
         let Some(idle) = idle.upgrade() else { return Poll::Ready(()) };
-        let mut kept = idle.lock();
-        let Some(Kept { connection, .. }) = &mut *kept else { return Poll::Ready(()) };
-        advance(&mut connection.work, context);
-        match connection.work {
-            Some(_) => Poll::Pending,
-            None => Poll::Ready(()),
-        }
+        idle.lock().as_mut().map_or(Poll::Ready(()), |kept| kept.poll_closed(context))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
