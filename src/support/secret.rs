@@ -5,7 +5,7 @@ mod forms;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use escapes::unescaped;
+use escapes::unescaped;
 
 use escapes::ENTITY_BYTES_MAX;
 use std::fmt;

@@ -148,7 +148,8 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         self.give(&mut events, has_output, clock).await;
         if linger {
             // The result does not matter: the answer is complete.
-            drop(timeout(LINGER_TIMEOUT, body.response.chunk()).await);
+            let end = async { while let Ok(Some(_)) = body.response.chunk().await {} };
+            timeout(LINGER_TIMEOUT, end).await.ok();
         }
         ended
     }

@@ -6,6 +6,8 @@ mod exchange;
 
 use super::roots;
 use crate::support::secret::Secret;
+use data_encoding::BASE64;
+use percent_encoding::percent_decode_str;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto};
@@ -18,7 +20,7 @@ pub(in crate::engine) use exchange::{HttpError, ProviderClient, Response, proxy}
 
 const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 
-/// Runs are sequential: one idle connection serves them all.
+/// Idle connections of a client of reqwest's: what one asks for comes one after the other.
 const IDLE_CONNECTIONS_MAX: usize = 1;
 
 /// TLS with Mozilla's root certificates, for all conversations of the process: with its certificates and the sessions
@@ -88,6 +90,19 @@ pub(in crate::engine) fn headers(
         headers.insert(name, value);
     }
     Some(headers)
+}
+
+/// Whether `url` has a login in it.
+pub(in crate::engine) fn has_login(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// The login in `url` as servers are sent it after `Basic` (RFC 7617).
+pub(in crate::engine) fn login_token(url: &Url) -> String {
+    let mut login: Vec<u8> = percent_decode_str(url.username()).collect();
+    login.push(b':');
+    login.extend(percent_decode_str(url.password().unwrap_or_default()));
+    BASE64.encode(&login)
 }
 
 /// Whether `url` leads to this machine, by a name or address that leads nowhere else.

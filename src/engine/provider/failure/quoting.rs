@@ -1,8 +1,8 @@
 //! Text that others wrote, as failures quote it: cut, and without secrets.
 
 use super::Failures;
-use crate::support::secret::{Secret, unescaped, without_userinfo};
-use data_encoding::BASE64;
+use crate::engine::provider::http::login_token;
+use crate::support::secret::{Secret, without_userinfo};
 use reqwest::Url;
 
 /// Bytes of the provider's words that are searched for secrets before they are quoted.
@@ -64,13 +64,9 @@ fn credentials(header: &Secret) -> Option<Secret> {
 /// The secrets of the login in `url`: the password and its form in the header, or a user name
 /// without a password, which is a key.
 pub(super) fn login(url: &Url) -> Vec<Secret> {
-    let user = url.username();
     let secrets = match url.password() {
-        Some(password) => {
-            let token = BASE64.encode(unescaped(&format!("{user}:{password}")).as_bytes());
-            [Secret::new(password), Secret::new(&token)]
-        }
-        None => [Secret::new(user), None],
+        Some(password) => [Secret::new(password), Secret::new(&login_token(url))],
+        None => [Secret::new(url.username()), None],
     };
     secrets.into_iter().flatten().collect()
 }

@@ -13,7 +13,7 @@ use tower_service::Service;
 use url::Position;
 
 /// Silence of a connection after which the system asks the server for a sign of life, the time between such
-/// questions, and how many of them may stay unanswered.
+/// questions, and how many of them may stay unanswered. This and the next are what reqwest has for proxies.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(15), 3);
 
 /// How long what was sent may stay unconfirmed by the server's system.

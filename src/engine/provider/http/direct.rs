@@ -6,16 +6,14 @@
 //! task of its own notices that the server closes it.
 
 use super::connector::{Connect, ConnectError, Io};
-use crate::support::secret::unescaped;
 use bytes::Bytes;
-use data_encoding::BASE64;
 use futures_util::task::noop_waker_ref;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::rt::{Read, ReadBuf};
+use hyper::client::conn::http1::{self, Parts, SendRequest};
+use hyper::rt::{Read, ReadBuf, Write};
 use reqwest::Url;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -144,21 +142,24 @@ impl Connection {
         }
     }
 
-    /// What it is over, if that may have another request.
+    /// The connection without what HTTP needs of it, if another request may be sent over it.
     fn into_io(mut self) -> Option<Io> {
         advance(&mut self.work, &mut unawaited());
         let work = self.work.filter(|_| self.sender.is_ready())?;
-        let parts = Pin::into_inner(work).into_parts();
-        parts.read_buf.is_empty().then_some(parts.io)
+        let Parts { mut io, read_buf, .. } = Pin::into_inner(work).into_parts();
+        // A server that has answered early may be owed a part of the request, which TLS holds.
+        let sent = Pin::new(&mut io).poll_flush(&mut unawaited());
+        (read_buf.is_empty() && matches!(sent, Poll::Ready(Ok(())))).then_some(io)
     }
 }
 
-/// For what is polled again, whatever happens.
+/// Wakes nobody: for what is polled again anyway, or is asked for its state alone.
 fn unawaited() -> Context<'static> {
     Context::from_waker(noop_waker_ref())
 }
 
-/// Reads and writes as much as the connection can. What ends it is in the response that is read over it.
+/// Reads and writes as much as the connection can. The response that is read over it ends with an error if the
+/// connection does.
 fn advance(work: &mut Work, context: &mut Context<'_>) {
     if let Some(working) = work
         && working.as_mut().poll(context).is_ready()
@@ -196,8 +197,7 @@ impl Exchange {
         if let Some(connection) = &mut self.connection {
             advance(&mut connection.work, context);
         }
-        // Only the connection, which has just been polled, fills the body: to be woken by the body too would
-        // be to be polled twice for each part.
+        // Only the connection, which has just been polled, fills the body and wakes this task.
         Pin::new(self.response.body_mut()).poll_frame(&mut unawaited())
     }
 
@@ -219,7 +219,7 @@ struct Idle {
 struct Kept {
     io: Io,
     /// The task that waits for the connection to be closed.
-    _watch: Watch,
+    watch: Watch,
 }
 
 impl Kept {
@@ -251,17 +251,22 @@ impl Idle {
             let closed = poll_fn(|context| Self::poll_closed(&idle, context));
             timeout(IDLE_MAX, closed).await.ok();
             if let Some(idle) = idle.upgrade() {
-                // Which ends this task, too.
-                idle.take();
+                idle.let_go(tokio::task::id());
             }
         });
-        *kept = Some(Kept { io, _watch: Watch(watching.abort_handle()) });
+        *kept = Some(Kept { io, watch: Watch(watching.abort_handle()) });
     }
 
     /// The connection, if it is open.
     fn take(&self) -> Option<Io> {
         let mut kept = self.lock().take()?;
         kept.poll_closed(&mut unawaited()).is_pending().then_some(kept.io)
+    }
+
+    /// Closes the connection that this task watches.
+    fn let_go(&self, task: tokio::task::Id) {
+        // It may have been taken, and another one kept.
+        self.lock().take_if(|kept| kept.watch.0.id() == task);
     }
 
     fn poll_closed(idle: &Weak<Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -299,14 +304,12 @@ fn request(
 
 /// The header for the login in `url`, if it has one.
 fn login(url: &Url) -> Option<HeaderValue> {
-    let (user, password) = (url.username(), url.password());
-    if user.is_empty() && password.is_none() {
+    if !super::has_login(url) {
         return None;
     }
-    let login = unescaped(&format!("{user}:{}", password.unwrap_or_default()));
-    let mut value = format!("Basic {}", BASE64.encode(login.as_bytes())).try_into().ok();
-    value.iter_mut().for_each(|value: &mut HeaderValue| value.set_sensitive(true));
-    value
+    let mut value = HeaderValue::try_from(format!("Basic {}", super::login_token(url))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 #[cfg(test)]

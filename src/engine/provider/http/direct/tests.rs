@@ -1,6 +1,7 @@
 //! Against servers that are a few lines of a test.
 
 use super::*;
+use data_encoding::BASE64;
 use rustls::{ClientConfig, RootCertStore, crypto};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -51,7 +52,7 @@ async fn respond(stream: &mut TcpStream, response: &str) -> String {
 #[tokio::test]
 async fn a_request_has_what_servers_need_and_no_secret_in_its_line() {
     let (client, listener, mut url) = served().await;
-    url.set_username("ann").expect("has a host");
+    url.set_username("C\\b\u{fc}%2541").expect("has a host");
     url.set_password(Some("p%3Aw")).expect("has a host");
     let serving = async {
         let (mut stream, _) = listener.accept().await.expect("accepts");
@@ -62,7 +63,7 @@ async fn a_request_has_what_servers_need_and_no_secret_in_its_line() {
     let request = request.to_lowercase();
     assert!(request.starts_with("post /v1/chat?a=b http/1.1\r\n"), "{request}");
     let host = listener.local_addr().expect("it has an address").to_string();
-    let login = BASE64.encode(b"ann:p:w").to_lowercase();
+    let login = BASE64.encode("C\\b\u{fc}%41:p:w".as_bytes()).to_lowercase();
     for header in [
         format!("host: {host}"),
         format!("authorization: basic {login}"),
