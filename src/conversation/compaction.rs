@@ -55,7 +55,7 @@ pub(crate) struct Compaction {
 pub(super) struct Compactions {
     /// Each with the turn in which it was made, oldest first.
     made: Vec<(u32, Arc<Compaction>)>,
-    /// Calls whose results are left out.
+    /// Calls whose results are left out, of the turns that are sent.
     pub(super) cleared: Arc<HashSet<ToolCallId>>,
     /// The last count.
     counted: Option<Counted>,
@@ -75,20 +75,43 @@ struct Counted {
 impl Compactions {
     /// The newest summary.
     pub(super) fn summary(&self) -> Option<&Compaction> {
-        self.made.iter().rev().map(|(_, made)| &**made).find(|made| made.through > 0)
+        self.made.get(self.last_summary()?).map(|(_, made)| &**made)
+    }
+
+    /// Where the newest compaction with a summary is. There are few after it.
+    fn last_summary(&self) -> Option<usize> {
+        self.made.iter().rposition(|(_, made)| made.through > 0)
+    }
+
+    /// What a call must know of them: the newest summary, and what came after it. In a conversation without end, there
+    /// are ever more before that.
+    pub(super) fn sent(&self) -> Self {
+        let first = self.last_summary().unwrap_or_default();
+        Self {
+            made: self.made[first..].to_vec(),
+            cleared: Arc::clone(&self.cleared),
+            counted: self.counted,
+            is_open: self.is_open,
+        }
     }
 
     /// Drops those that were made in the turns from `first` on, and a count that is of one of them.
     fn drop_from(&mut self, first: u32) {
         let before = self.made.len();
-        self.made.retain(|(turn, _)| *turn < first);
+        while self.made.pop_if(|(turn, _)| *turn >= first).is_some() {}
         let is_grown = self.made.len() < before;
         self.counted.take_if(|counted| counted.turn >= first || is_grown);
-        self.clear();
+        if is_grown {
+            self.clear();
+        }
     }
 
+    /// A result of a turn that is sent was left out in that turn or after it, so after the turns that the summary
+    /// stands for.
     fn clear(&mut self) {
-        let cleared = self.made.iter().flat_map(|(_, made)| made.cleared.iter().cloned());
+        let through = self.summary().map_or(0, |summary| summary.through);
+        let made = self.made.iter().rev().take_while(|(turn, _)| *turn > through);
+        let cleared = made.flat_map(|(_, made)| made.cleared.iter().cloned());
         self.cleared = Arc::new(cleared.collect());
     }
 }
@@ -186,4 +209,48 @@ pub(crate) fn text_tokens(bytes: usize) -> u64 {
 
 fn attachment_tokens(attachments: &[Attachment]) -> u64 {
     attachments.len() as u64 * TOKENS_PER_ATTACHMENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(through: u32, cleared: &[String]) -> Arc<Compaction> {
+        let cleared = cleared.iter().cloned().map(ToolCallId).collect();
+        Arc::new(Compaction { through, cleared, ..Compaction::default() })
+    }
+
+    /// Compactions of a conversation without end: in each turn the results of the turn before are left out, and in
+    /// each tenth one a summary stands for all but the last three turns.
+    fn compactions(turns: u32) -> Compactions {
+        let mut compactions = Compactions::default();
+        for turn in 1..=turns {
+            let through = if turn.is_multiple_of(10) { turn - 3 } else { 0 };
+            compactions.made.push((turn, made(through, &[format!("call-{}", turn - 1)])));
+            compactions.clear();
+        }
+        compactions
+    }
+
+    #[test]
+    fn what_a_call_must_know_does_not_grow_with_the_conversation() {
+        for turns in [20, 2_000] {
+            let (few, sent) = (compactions(turns), compactions(turns).sent());
+            assert_eq!(sent.made.len(), 1, "the summary");
+            assert_eq!(sent.summary(), few.summary());
+            let left_out = |turn| few.cleared.contains(&ToolCallId(format!("call-{turn}")));
+            // Of the turns that are sent, all but the last one; and of one more at most.
+            assert!((turns - 2..turns).all(left_out), "{:?}", few.cleared);
+            assert!(few.cleared.len() <= 3, "{:?}", few.cleared);
+        }
+    }
+
+    #[test]
+    fn those_of_dropped_turns_are_as_if_they_had_never_been() {
+        for (turns, first) in [(25, 26), (25, 25), (25, 21), (25, 20), (25, 3), (25, 1)] {
+            let mut dropped = compactions(turns);
+            dropped.drop_from(first);
+            assert_eq!(dropped, compactions(first.min(turns + 1) - 1), "{turns} {first}");
+        }
+    }
 }

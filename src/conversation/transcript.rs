@@ -161,11 +161,11 @@ impl Transcript {
             turns: self.turns[first..].to_vec(),
             left_out: self.left_out + first,
             failed: self.failed.clone(),
-            compactions: self.compactions.clone(),
+            compactions: self.compactions.sent(),
         }
     }
 
-    /// Whether the result of that call is left out.
+    /// Whether the result of that call, of a turn that is sent, is left out.
     pub(crate) fn is_cleared(&self, call: &ToolCallId) -> bool {
         self.compactions.cleared.contains(call)
     }

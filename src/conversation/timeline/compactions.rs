@@ -1,7 +1,7 @@
 //! Compactions: only clients that have asked for them are shown them. What people see of the conversation loses
 //! nothing by them.
 
-use super::{Span, Timeline};
+use super::{Page, Span, Timeline};
 use crate::conversation::compaction::{Compaction, CompactionEvent};
 use crate::conversation::event::{Recorded, Scope};
 use crate::conversation::timeline::turn_id;
@@ -32,21 +32,25 @@ impl Timeline {
 
     /// Compactions that were made in turns from `first` on are undone.
     pub(super) fn compactions_dropped(&mut self, first: u32) {
-        self.compactions.retain(|it| it.scope.turn < first);
+        while self.compactions.pop_if(|it| it.scope.turn >= first).is_some() {}
     }
 
     /// The compactions of a snapshot's span.
     pub(crate) fn compactions(&self, session: &SessionId, span: Span) -> Vec<SnapshotEntity> {
-        let last = self.last_turn_number().unwrap_or_default();
-        let is_in = |it: &&ShownCompaction| match span {
-            Span::Conversation => true,
-            Span::LastTurn => it.scope.turn >= last,
-            Span::Page(page) => {
-                page.since.is_none_or(|since| it.made > since)
-                    && page.before.is_none_or(|before| it.made < before)
+        let all = &self.compactions;
+        let made_by = |ordinal| all.partition_point(|it| it.made <= ordinal);
+        let (first, end) = match span {
+            Span::Conversation => (0, all.len()),
+            Span::LastTurn => {
+                let last = self.last_turn_number().unwrap_or_default();
+                (all.partition_point(|it| it.scope.turn < last), all.len())
+            }
+            Span::Page(Page { since, before, .. }) => {
+                let end = before.map(|before| all.partition_point(|it| it.made < before));
+                (since.map_or(0, made_by), end.unwrap_or(all.len()))
             }
         };
-        self.compactions.iter().filter(is_in).map(|it| it.on_wire(session)).collect()
+        all.get(first..end).unwrap_or_default().iter().map(|it| it.on_wire(session)).collect()
     }
 }
 
