@@ -1,9 +1,9 @@
-//! HTTP/1.1 without a proxy, over a connection that whoever reads the response advances.
+//! HTTP/1.1 without a proxy. The task that reads a response also polls its connection.
 //!
-//! The usual client has a task for each connection, which hands each chunk to the task that reads the
-//! response, and wakes it: more work than the chunk itself. Here the response has the connection while it is
-//! read. In between, one connection is kept for the next request, without the buffers of a connection that is used; a
-//! task of its own notices that the server closes it.
+//! The usual client has a task for each connection, which sends each chunk through a channel to the task that reads
+//! the response, and wakes it: more work than the chunk itself. Here the response owns its connection until it is read.
+//! Then the connection is kept for the next request, without HTTP's buffers, and a task closes it when the server does,
+//! or after [`IDLE_MAX`].
 
 use super::connector::{Connect, ConnectError, Io};
 use bytes::Bytes;
@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// The connection without what HTTP needs of it, if another request may be sent over it.
+    /// The socket, with its TLS, if another request may be sent over it.
     fn into_io(mut self) -> Option<Io> {
         advance(&mut self.work, &mut unawaited());
         let work = self.work.filter(|_| self.sender.is_ready())?;
