@@ -145,11 +145,21 @@ impl Connection {
     /// The socket, with its TLS, if another request may be sent over it.
     fn into_io(mut self) -> Option<Io> {
         advance(&mut self.work, &mut unawaited());
-        let work = self.work.filter(|_| self.sender.is_ready())?;
+        let work = self.work.take_if(|_| self.sender.is_ready())?;
         let Parts { mut io, read_buf, .. } = Pin::into_inner(work).into_parts();
         // A server that has answered early may be owed a part of the request, which TLS holds.
         let sent = Pin::new(&mut io).poll_flush(&mut unawaited());
         (read_buf.is_empty() && matches!(sent, Poll::Ready(Ok(())))).then_some(io)
+    }
+}
+
+impl Drop for Connection {
+    /// Closes the connection in a task of its own: the system needs longer for it than the end of a cancelled run
+    /// for all else.
+    fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
+            runtime.spawn(async move { drop(work) });
+        }
     }
 }
 

@@ -157,6 +157,23 @@ async fn a_response_that_nobody_reads_on_closes_its_connection_at_once() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_given_up_closes_its_connection() {
+    let (client, listener, url) = served().await;
+    let mut stream = {
+        let mut asking = pin!(send(&client, &url));
+        tokio::select! {
+            _ = &mut asking => panic!("there is no response"),
+            stream = async {
+                let (mut stream, _) = listener.accept().await.expect("accepts");
+                read_request(&mut stream).await;
+                stream
+            } => stream,
+        }
+    };
+    assert_eq!(stream.read(&mut [0]).await.expect("reads"), 0);
+}
+
+#[tokio::test]
 async fn a_body_that_breaks_off_is_an_error_and_a_slow_one_is_awaited() {
     let (client, listener, url) = served().await;
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
