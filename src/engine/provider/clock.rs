@@ -72,19 +72,20 @@ impl Clock {
         let mut future = pin!(future);
         // A provider that floods the connection must not starve other tasks.
         consume_budget().await;
-        // What has come already needs no timer.
-        let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
-        if let Poll::Ready(output) = polled {
-            return Some(output);
-        }
-        let deadline = Instant::now() + limit;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        timer.as_mut().reset(deadline);
-        // A future that is always ready must not starve the deadline.
-        tokio::select! {
-            biased;
-            output = future => Some(output),
-            () = unconstrained(timer.as_mut()) => None,
-        }
+        let mut deadline = None;
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(output));
+            }
+            // What has come already needs no timer.
+            let at = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            if timer.deadline() != at {
+                timer.as_mut().reset(at);
+            }
+            // A future that is always ready must not starve the deadline.
+            pin!(unconstrained(timer.as_mut())).poll(context).map(|()| None)
+        })
+        .await
     }
 }

@@ -3,6 +3,7 @@
 mod connector;
 mod direct;
 mod exchange;
+mod woken;
 
 use super::roots;
 use crate::support::secret::Secret;

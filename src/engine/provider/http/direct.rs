@@ -6,6 +6,7 @@
 //! or after [`IDLE_MAX`].
 
 use super::connector::{Connect, ConnectError, Io};
+use super::woken::Woken;
 use bytes::Bytes;
 use futures_util::task::noop_waker_ref;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
@@ -18,7 +19,7 @@ use reqwest::Url;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -54,6 +55,9 @@ pub(in crate::engine) struct Exchange {
     pub(super) response: Response<Incoming>,
     /// `None` once it has gone back to the client.
     connection: Option<Connection>,
+    /// Whether the connection has more to do, and its waker.
+    woken: Arc<Woken>,
+    waker: Waker,
     idle: Arc<Idle>,
 }
 
@@ -112,7 +116,10 @@ impl Direct {
     }
 
     fn exchange(&self, response: Response<Incoming>, connection: Connection) -> Exchange {
-        Exchange { response, connection: Some(connection), idle: Arc::clone(&self.idle) }
+        let woken = Woken::new();
+        let waker = Waker::from(Arc::clone(&woken));
+        let idle = Arc::clone(&self.idle);
+        Exchange { response, connection: Some(connection), woken, waker, idle }
     }
 }
 
@@ -204,11 +211,17 @@ impl Exchange {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(connection) = &mut self.connection {
-            advance(&mut connection.work, context);
+        // The task is polled for other reasons as well, and taking a part of the body wakes the connection, which is
+        // asked for the next part anyway.
+        if let Some(connection) = self.connection.as_mut().filter(|_| self.woken.take()) {
+            advance(&mut connection.work, &mut Context::from_waker(&self.waker));
         }
-        // Only the connection, which has just been polled, fills the body and wakes this task.
-        Pin::new(self.response.body_mut()).poll_frame(&mut unawaited())
+        // Only the connection fills the body.
+        let polled = Pin::new(self.response.body_mut()).poll_frame(&mut unawaited());
+        if polled.is_pending() {
+            self.woken.wait(context);
+        }
+        polled
     }
 
     /// Keeps the connection for the next request, as its response was read to the end.

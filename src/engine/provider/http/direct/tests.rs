@@ -3,8 +3,11 @@
 use super::*;
 use data_encoding::BASE64;
 use rustls::{ClientConfig, RootCertStore, crypto};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -171,6 +174,40 @@ async fn a_request_that_is_given_up_closes_its_connection() {
         }
     };
     assert_eq!(stream.read(&mut [0]).await.expect("reads"), 0);
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_part_of_a_body_that_is_taken_wakes_its_task_no_more() {
+    let (client, listener, url) = served().await;
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.expect("accepts");
+        respond(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nok").await;
+        stream
+    };
+    let (exchange, _stream) = tokio::join!(send(&client, &url), serving);
+    let mut exchange = exchange.expect("answers");
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut chunk = pin!(exchange.chunk());
+    loop {
+        let before = wakes.0.load(Ordering::Relaxed);
+        if let Poll::Ready(bytes) = chunk.as_mut().poll(&mut Context::from_waker(&waker)) {
+            assert_eq!(bytes.expect("reads").expect("a part"), "ok");
+            assert_eq!(wakes.0.load(Ordering::Relaxed), before);
+            return;
+        }
+        yield_now().await;
+    }
 }
 
 #[tokio::test]
