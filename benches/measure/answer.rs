@@ -1,16 +1,16 @@
 //! What a delta costs, in answers of all lengths.
 
-use crate::child::{Child, Counted, Program};
-use crate::table::{Aim, Unit, least, row};
+use crate::child::{Child, Counted, Program, prompt, submit_as};
+use crate::table::{Aim, Unit, least, median, row};
 use std::io;
 use std::time::Instant;
 
 /// Deltas, how often that is measured, and the aim against the minimal loop.
 const SIZES: [(usize, usize, Aim); 6] = [
     (200, 40, Aim::None),
-    (1_000, 30, Aim::Ratio(2.0)),
+    (1_000, 30, Aim::Ratio(1.2)),
     (2_000, 30, Aim::None),
-    (20_000, 15, Aim::Ratio(1.5)),
+    (20_000, 15, Aim::Ratio(1.2)),
     (200_000, 5, Aim::None),
     (1_000_000, 3, Aim::None),
 ];
@@ -64,6 +64,10 @@ const LEAN: &[&str] = &["rpc", "--engine", "echo", "--patch-fields", "lean"];
 const LEAN_DELTAS: usize = 20_000;
 const LEAN_ROUNDS: usize = 15;
 
+/// Words of the answer whose lean patches are counted, and what one may take, in bytes.
+const LEAN_WORDS: usize = 1_000;
+const LEAN_BYTES_MAX: f64 = 285.0;
+
 fn measure_lean() -> io::Result<()> {
     let (mut ours, mut minimal) = (Vec::new(), Vec::new());
     let mut counted = Counted::default();
@@ -73,13 +77,29 @@ fn measure_lean() -> io::Result<()> {
         ours.push(time);
         minimal.push(micros_per_delta(Program::MinimalLoop, &[], LEAN_DELTAS)?.0);
     }
-    let bytes = counted.bytes / counted.lines;
-    let what = format!(
-        "per delta, --patch-fields lean, {LEAN_DELTAS} deltas ({bytes} bytes a line of {})",
-        counted.lines
-    );
+    let what =
+        format!("per delta, --patch-fields lean, {LEAN_DELTAS} deltas ({} lines)", counted.lines);
     row(&what, Unit::Micros, least(&ours), Some(least(&minimal)), Aim::Ratio(1.1));
+    let what = format!("lean patches, bytes a word of {LEAN_WORDS}");
+    row(&what, Unit::Bytes, lean_bytes()?, None, Aim::Value(LEAN_BYTES_MAX));
     Ok(())
+}
+
+/// Bytes of a line with a lean patch, in the middle of all; the id of its request has two.
+fn lean_bytes() -> io::Result<f64> {
+    let mut child = Child::greeted(Program::Duologue, LEAN)?;
+    child.warm_up()?;
+    child.send(&submit_as("r1", &prompt(LEAN_WORDS)))?;
+    let mut bytes = Vec::new();
+    loop {
+        let line = child.line()?;
+        if line.contains("\"name\":\"ChatTextPatch\"") {
+            bytes.push(line.len() as f64);
+        }
+        if line.contains("\"done\":{") {
+            return Ok(median(&bytes));
+        }
+    }
 }
 
 fn micros_per_delta(program: Program, args: &[&str], deltas: usize) -> io::Result<(f64, Counted)> {

@@ -15,7 +15,7 @@ const PAIRS: usize = 10_000;
 /// Time for a request to reach its provider.
 const ON_THE_WAY: Duration = Duration::from_millis(10);
 
-const AIM: Aim = Aim::Value(1.0);
+const AIM: Aim = Aim::Value(0.3);
 
 const STOPPED: &str = "\"done\":{\"status\":\"stopped\"}";
 

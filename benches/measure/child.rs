@@ -184,6 +184,48 @@ impl Child {
         Ok(nanos / 1_000_000.0)
     }
 
+    /// How often its threads have waited, or had to.
+    pub(crate) fn context_switches(&self) -> io::Result<f64> {
+        let mut switches = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.id()))? {
+            let status = std::fs::read_to_string(thread?.path().join("status"))?;
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches:"));
+            switches += counts.filter_map(last_number).sum::<f64>();
+        }
+        Ok(switches)
+    }
+
+    /// The page faults that needed no disk.
+    pub(crate) fn page_faults(&self) -> io::Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        // The name, in parentheses, may have spaces.
+        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        let faults = fields.split(' ').nth(MINOR_FAULTS).and_then(|number| number.parse().ok());
+        faults.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// What `smaps_rollup` says of `key`, in MB (2^20 bytes).
+    pub(crate) fn memory(&self, key: &str) -> io::Result<f64> {
+        memory_of(&self.id().to_string(), key)
+    }
+
+    /// The pages of its program file that are in its memory, in MB (2^20 bytes).
+    pub(crate) fn of_program(&self, program: Program) -> io::Result<f64> {
+        let path = std::fs::canonicalize(program.path()?)?;
+        let path = path.to_string_lossy();
+        let mappings = std::fs::read_to_string(format!("/proc/{}/smaps", self.id()))?;
+        let (mut is_program, mut resident) = (false, 0.0);
+        for line in mappings.lines() {
+            // The head of a mapping begins with its addresses, a line of it with its key.
+            if line.split(' ').next().is_some_and(|word| !word.ends_with(':')) {
+                is_program = line.ends_with(&*path);
+            } else if is_program && line.starts_with("Rss:") {
+                resident += megabytes(line, "Rss:").unwrap_or_default();
+            }
+        }
+        Ok(resident)
+    }
+
     /// The share of memory that is this process's, in MB (2^20 bytes).
     pub(crate) fn pss(&self) -> io::Result<f64> {
         pss_of(&self.id().to_string())
@@ -196,8 +238,19 @@ pub(crate) fn own_pss() -> io::Result<f64> {
 }
 
 pub(crate) fn pss_of(process: &str) -> io::Result<f64> {
+    memory_of(process, "Pss:")
+}
+
+fn memory_of(process: &str, key: &str) -> io::Result<f64> {
     let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
-    Ok(megabytes(&rollup, "Pss:").unwrap_or(f64::NAN))
+    Ok(megabytes(&rollup, key).unwrap_or(f64::NAN))
+}
+
+/// Of the fields in `/proc/PID/stat` behind the name, the one of minor faults.
+const MINOR_FAULTS: usize = 7;
+
+fn last_number(line: &str) -> Option<f64> {
+    line.split_whitespace().last()?.parse().ok()
 }
 
 /// What a file of proc(5) says of `key`.
@@ -215,15 +268,21 @@ impl Drop for Child {
     }
 }
 
+/// A request for a snapshot, as a line.
+pub(crate) const SNAPSHOT: &str = "{\"requestId\":\"first\",\"snapshot\":{}}\n";
+
 /// A submit, as a line.
 pub(crate) fn submit(prompt: &str) -> String {
-    format!(
-        "{{\"requestId\":\"req-0f6c1e2d-1b2a-4c3d-8e9f-a0b1c2d3e4f5\",\"submit\":{{\"prompt\":\"{prompt}\"}}}}\n"
-    )
+    submit_as("req-0f6c1e2d-1b2a-4c3d-8e9f-a0b1c2d3e4f5", prompt)
+}
+
+/// A submit with this request id.
+pub(crate) fn submit_as(id: &str, prompt: &str) -> String {
+    format!("{{\"requestId\":\"{id}\",\"submit\":{{\"prompt\":\"{prompt}\"}}}}\n")
 }
 
 /// What the second turn is to say so that the answer has `deltas` words: nine are the frame.
-fn prompt(deltas: usize) -> String {
+pub(crate) fn prompt(deltas: usize) -> String {
     let mut prompt = "model ".repeat(deltas.saturating_sub(FRAMING_DELTAS));
     prompt.pop();
     prompt

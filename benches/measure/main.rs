@@ -8,6 +8,7 @@ mod cancel;
 mod chat;
 mod child;
 mod conversations;
+mod counts;
 mod cpu;
 mod decode;
 mod editors;
@@ -17,6 +18,7 @@ mod files;
 mod fleet;
 #[path = "../reference/frames.rs"]
 mod frames;
+mod machine;
 mod memory;
 mod pace;
 #[cfg(feature = "serve")]
@@ -35,12 +37,13 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 16] = [
+const ALL: [(&str, Measure); 17] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
     ("encode", encode::measure),
     ("decode", decode::measure),
+    ("counts", counts::measure),
     ("pace", pace::measure),
     ("answer", answer::measure),
     ("cpu", cpu::measure),
@@ -58,7 +61,7 @@ const ALL: [(&str, Measure); 16] = [
 /// Measures what is named on the command line, or everything but what needs a cargo feature.
 fn main() -> io::Result<()> {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    table::head();
+    table::head(&machine::state()?);
     for (name, measure) in ALL {
         if wanted.is_empty() || wanted.iter().any(|arg| arg == name) {
             measure()?;

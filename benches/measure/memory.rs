@@ -9,6 +9,10 @@ use std::time::Duration;
 
 const PROCESSES: usize = 20;
 
+/// What one idle process may take, and all of these together, in MB (2^20 bytes).
+const ONE_MEBIBYTES_MAX: f64 = 4.0;
+const ALL_MEBIBYTES_MAX: f64 = 15.0;
+
 /// Time for a process to get ready behind its `hello`.
 const SETTLED: Duration = Duration::from_millis(200);
 
@@ -20,12 +24,18 @@ const OURS: &[&str] = &["rpc", "--engine", "echo"];
 
 pub(crate) fn measure() -> io::Result<()> {
     let (ours, reference) = (one(Program::Duologue, OURS)?, one(Program::MinimalLoop, &[])?);
-    row("memory idle (PSS)", Unit::Mebibytes, ours.0, Some(reference.0), Aim::Value(6.0));
+    row(
+        "memory idle (PSS)",
+        Unit::Mebibytes,
+        ours.0,
+        Some(reference.0),
+        Aim::Value(ONE_MEBIBYTES_MAX),
+    );
     let what = "memory after an answer of 20000 deltas";
     row(what, Unit::Mebibytes, ours.1, Some(reference.1), Aim::None);
     let (ours, reference) = (many(Program::Duologue, OURS)?, many(Program::MinimalLoop, &[])?);
     let what = format!("memory of {PROCESSES} processes idle, together");
-    row(&what, Unit::Mebibytes, ours, Some(reference), Aim::Value(40.0));
+    row(&what, Unit::Mebibytes, ours, Some(reference), Aim::Value(ALL_MEBIBYTES_MAX));
     let what = format!("peak memory for an answer of {} MB", LONG_BYTES / 1_000_000);
     row(&what, Unit::Mebibytes, long()?, None, Aim::Value(LONG_MEBIBYTES_MAX));
     Ok(())

@@ -23,12 +23,20 @@ pub(crate) enum Unit {
     Kibibytes,
     Bytes,
     Count,
+    /// So few that parts of one count.
+    Few,
 }
 
-/// Prints the head of the table.
-pub(crate) fn head() {
+/// Prints whether the machine had anything else to do, and the head of the table.
+pub(crate) fn head(state: &str) {
+    println!("{state}\n");
     println!("| what | duologue | reference | ratio | aim |");
     println!("|---|---:|---:|---:|---|");
+}
+
+/// Prints a row that says why there is no number.
+pub(crate) fn note(what: &str) {
+    println!("| {what} | | | | |");
 }
 
 /// Prints a row; `reference` may be missing.
@@ -58,6 +66,7 @@ impl Unit {
             Self::Kibibytes => format!("{value:.1} kB"),
             Self::Bytes => format!("{value:.1} B"),
             Self::Count => format!("{value:.0}"),
+            Self::Few => format!("{value:.2}"),
         }
     }
 }

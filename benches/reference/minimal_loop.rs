@@ -2,7 +2,7 @@
 //! per frame. No cancel, no bounds, no errors: what the server costs beyond this is the price of
 //! those.
 //!
-//! `minimal_loop [DELAY_MS]` answers as the echo engine does. `minimal_loop --provider HOST:PORT`
+//! A request without a submit is one for a snapshot. `minimal_loop [DELAY_MS]` answers as the echo engine does. `minimal_loop --provider HOST:PORT`
 //! passes on the answer of a provider with OpenAI's chat completions.
 
 mod frames;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[serde(rename_all = "camelCase")]
 struct Request {
     request_id: String,
-    submit: Submit,
+    submit: Option<Submit>,
 }
 
 #[derive(Deserialize)]
@@ -78,8 +78,12 @@ fn main() -> io::Result<()> {
     output.hello()?;
     let mut before = None;
     for (turn, line) in (1..).zip(io::stdin().lock().lines()) {
-        let Request { request_id, submit: Submit { prompt } } = serde_json::from_str(&line?)?;
+        let Request { request_id, submit } = serde_json::from_str(&line?)?;
         let mut answer = Answer::new(&request_id, &mut output);
+        let Some(Submit { prompt }) = submit else {
+            answer.finish()?;
+            continue;
+        };
         match &second {
             Some(provider) => pass_on(provider, &mut answer)?,
             None => echo(
