@@ -110,6 +110,8 @@ struct State {
     sent_bytes: usize,
     blocked: bool,
     released: bool,
+    /// The last answer waits at a gate or a stall, or has ended.
+    quiet: bool,
     closing: bool,
 }
 
@@ -189,6 +191,11 @@ impl Provider {
     /// Waits until the client takes nothing more; gives the bytes that were sent by then.
     pub(crate) fn wait_blocked(&self) -> usize {
         self.wait("a blocked client", |state| state.blocked).sent_bytes
+    }
+
+    /// Waits until nothing more comes by itself: the last answer waits at a gate or a stall, or has ended.
+    pub(crate) fn wait_quiet(&self) {
+        drop(self.wait("the end of an answer", |state| state.quiet && state.open_gates == 0));
     }
 
     /// Opens one [`Step::Gate`], also one that is not reached yet.
@@ -306,9 +313,13 @@ fn serve(stream: TcpStream, connection: usize, shared: &Arc<Shared>) {
                 if answer.play(steps).is_err() {
                     break;
                 }
-                shared.change(|state| state.connections[connection].answering = false);
+                shared.change(|state| {
+                    state.connections[connection].answering = false;
+                    state.quiet = true;
+                });
             }
             drop(writer.shutdown(Shutdown::Both));
+            shared.change(|state| state.quiet = true);
         }
     });
     let mut reader = BufReader::new(stream);
@@ -319,6 +330,7 @@ fn serve(stream: TcpStream, connection: usize, shared: &Arc<Shared>) {
             state.broken.extend(broken);
             state.requests.push(request);
             state.connections[connection].answering = true;
+            state.quiet = false;
             state.script.pop_front()
         });
         let beyond = || vec![Step::Status(500, Vec::new(), "the script has ended".into())];
@@ -401,12 +413,19 @@ impl Playing<'_> {
                 self.body(&bytes)?;
             },
             Step::Flood(bytes) => self.flood(bytes),
-            Step::Gate => self.shared.wait(self.connection, STALL_MAX, |state| {
-                let open = state.open_gates > 0;
-                state.open_gates -= usize::from(open);
-                open
-            }),
-            Step::Stall => self.shared.wait(self.connection, STALL_MAX, |state| state.released),
+            Step::Gate => {
+                self.shared.change(|state| state.quiet = true);
+                self.shared.wait(self.connection, STALL_MAX, |state| {
+                    let open = state.open_gates > 0;
+                    state.open_gates -= usize::from(open);
+                    state.quiet = !open;
+                    open
+                })
+            }
+            Step::Stall => {
+                self.shared.change(|state| state.quiet = true);
+                self.shared.wait(self.connection, STALL_MAX, |state| state.released)
+            }
             Step::Cut => Err(Gone),
             Step::Finish(reason, usage) => self.finish(reason, usage),
             Step::Done => self.event("[DONE]"),

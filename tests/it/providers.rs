@@ -293,6 +293,7 @@ fn a_run_that_fails_after_the_end_of_input_is_reported() {
     server.send(submit("r1", "hello"));
     server.close_stdin();
     provider.wait_request(1);
+    provider.wait_quiet();
     provider.open_gate();
     check_error("at the end", &server.finish(), "run_failed", "network");
 }

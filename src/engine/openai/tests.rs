@@ -25,11 +25,13 @@ use provider::{Provider, Step, says};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
 
 const KEY: &str = "sk-test-0123456789";
 const EVENTS_MAX: usize = 16;
@@ -153,12 +155,17 @@ async fn with<T: Send + 'static>(
     spawn_blocking(move || wait(&provider)).await.expect("in time")
 }
 
+/// There is more than one subscriber as long as the tests run.
+static OTHER_SUBSCRIBER: OnceLock<Dispatch> = OnceLock::new();
+
 /// What is logged, at every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn begin(&self) -> tracing::subscriber::DefaultGuard {
+        // With one subscriber alone, what another thread logs first, and has none, is logged nowhere.
+        OTHER_SUBSCRIBER.get_or_init(|| Dispatch::new(NoSubscriber::new()));
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)

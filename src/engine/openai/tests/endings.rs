@@ -46,8 +46,9 @@ impl Scene {
         self.provider.open_gate();
     }
 
-    /// The clock runs again: what comes until the end.
+    /// The clock runs again, once the provider has nothing more to send by itself: what comes until the end.
     async fn end(self) -> (Vec<EngineEvent>, CallEnd) {
+        self.provider.wait_quiet();
         self.frozen.end().await;
         (collect(self.events).await, self.running.await.expect("no panic"))
     }
