@@ -110,7 +110,10 @@ async fn node(streams: usize, pace: Duration, postgres: &Postgres) -> io::Result
     let deltas = deltas_at(pace);
     let provider = paced_provider::start(pace, move |_| answer(deltas)).await?;
     let dsn = postgres.dsn();
-    let node = with_provider(&provider, &["--store", &dsn, "--max-runs", "10000"])?;
+    let node = with_provider(
+        &provider,
+        &["--store", &dsn, "--max-runs", "10000", "--tenant-runs", "10000"],
+    )?;
     // What is needed only once.
     attach(&node, "first", 1).await?[0].turn("r").await?;
     let before = node.kibibytes()?;
