@@ -246,7 +246,7 @@ fn memory_of(process: &str, key: &str) -> io::Result<f64> {
     Ok(megabytes(&rollup, key).unwrap_or(f64::NAN))
 }
 
-/// Of the fields in `/proc/PID/stat` behind the name, the one of minor faults.
+/// Index of the minor page faults among the fields of `/proc/PID/stat` that follow the name.
 const MINOR_FAULTS: usize = 7;
 
 fn last_number(line: &str) -> Option<f64> {

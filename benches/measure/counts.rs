@@ -18,7 +18,7 @@ const PACED_MANY: usize = 400;
 
 const PACE: Duration = Duration::from_millis(5);
 
-/// Time for a process to get ready behind the answer to its first request.
+/// Time for a process to become idle after the answer to its first request.
 const SETTLED: Duration = Duration::from_millis(200);
 
 const ENGINE_MAX: f64 = 1.0;

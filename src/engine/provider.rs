@@ -4,7 +4,8 @@
 //!
 //! `remote` is an engine over an `interface`; `call` is one call with its retries, over `connection`,
 //! `post`, `clock` and `roots`; `http` is the client, of which `connector` makes connections, `direct` sends requests over
-//! them, and `exchange` chooses between that and a proxy; `key` gets a key from a program or a file. The others are pure.
+//! them, `woken` says when one is to be polled, and `exchange` chooses between that and a
+//! proxy; `key` gets a key from a program or a file. The others are pure.
 
 pub(crate) mod address;
 pub(crate) mod http;
