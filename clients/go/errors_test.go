@@ -55,10 +55,22 @@ func TestErrorsOfAStore(t *testing.T) {
 	equal(t, errors.Is(err, duologue.ErrStore) && errors.As(err, &failed) && failed.Code == "session_locked", true)
 }
 
+const startsAtOnce = 16
+
 func TestErrorsOfACommandLine(t *testing.T) {
-	_, err := duologue.Start(t.Context(), args("--nonsense"))
-	equal(t, errors.Is(err, duologue.ErrConfig), true)
-	contains(t, err.Error(), "--nonsense")
+	// Many at once, so that some processes have ended before their first frame is read.
+	failures := make(chan error)
+	for range startsAtOnce {
+		go func() {
+			_, err := duologue.Start(t.Context(), args("--nonsense"))
+			failures <- err
+		}()
+	}
+	for range startsAtOnce {
+		err := <-failures
+		equal(t, errors.Is(err, duologue.ErrConfig), true)
+		contains(t, err.Error(), "--nonsense")
+	}
 }
 
 func TestNotInstalled(t *testing.T) {

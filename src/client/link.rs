@@ -111,6 +111,7 @@ pub(super) struct Sent {
     events: Option<mpsc::UnboundedReceiver<(Event, usize)>>,
     waiting: Waiting,
     ended: oneshot::Receiver<Result<Ended, Error>>,
+    shared: Arc<Mutex<Shared>>,
 }
 
 impl Sent {
@@ -123,7 +124,9 @@ impl Sent {
 
     /// The end. May be dropped at any time.
     pub(super) async fn ended(&mut self) -> Result<Ended, Error> {
-        (&mut self.ended).await.unwrap_or(Err(Error::Closed))
+        // A driver that was ending did not take the request any more, and has left why it ended.
+        let failure = || lock(&self.shared).failure.clone().unwrap_or(Error::Closed);
+        (&mut self.ended).await.unwrap_or_else(|_| Err(failure()))
     }
 }
 
@@ -182,7 +185,8 @@ impl Link {
         self.order(Order::Begin(Box::new(flight)));
         // Without a permit nobody reads any more, and the driver reports the end.
         permit.map(|permit| permit.send(line)).ok();
-        Ok(Sent { id, events: is_streamed.then_some(receiver), waiting, ended: end })
+        let events = is_streamed.then_some(receiver);
+        Ok(Sent { id, events, waiting, ended: end, shared: Arc::clone(&self.shared) })
     }
 
     /// Waits for the end of runs that nobody waits for any more: a prompt before that would be refused.

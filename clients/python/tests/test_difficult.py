@@ -17,6 +17,7 @@ from tests.support import BINARY, DIFFICULT, ROOT, difficult, pid_of, provider, 
 
 LINES_OF_A_RUN = 10
 LONG = 64 * 1024 * 1024
+STARTS_AT_ONCE = 16
 
 
 class Frames(unittest.IsolatedAsyncioTestCase):
@@ -327,9 +328,11 @@ class Errors(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(caught.exception.code, "session_locked")
 
     async def test_a_command_line(self):
-        with self.assertRaises(duologue.ConfigError) as caught:
-            await real("--nonsense").start()
-        self.assertIn("--nonsense", str(caught.exception))
+        # Many at once, so that some processes have ended before their first frame is read.
+        starts = (real("--nonsense").start() for _ in range(STARTS_AT_ONCE))
+        for error in await asyncio.gather(*starts, return_exceptions=True):
+            self.assertIsInstance(error, duologue.ConfigError)
+            self.assertIn("--nonsense", str(error))
 
     async def test_not_installed(self):
         with self.assertRaisesRegex(duologue.NotInstalled, "the argument `binary`"):
