@@ -51,6 +51,11 @@ impl Client {
 
     /// The output has ended; `is_whole`: by itself.
     pub(super) fn end(&mut self, is_whole: bool) -> Result<(), String> {
+        // What was cut off right before its line feed is a whole line, and the server did not leave it out.
+        if !is_whole && serde_json::from_slice::<Value>(&self.rest).is_ok() {
+            let line = std::mem::take(&mut self.rest);
+            self.line(&line)?;
+        }
         if !is_whole && !self.has_read {
             return Ok(());
         }
