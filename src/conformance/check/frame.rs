@@ -180,7 +180,10 @@ impl Checker {
         if !self.order.has_events() && frame.snapshot_ordinal > 0 {
             self.runs.calls.forget_totals();
         }
-        self.order.snapshot(frame, report);
+        // A run is compacted between its calls, of which a client learns only if it wants to.
+        let is_in_run = self.activity() == Activity::Running;
+        let has_unseen = is_in_run && !self.process.announces(capability::COMPACTION);
+        self.order.snapshot(frame, has_unseen, report);
         if read.strange.is_empty() {
             let of = if self.runs.has(name) {
                 SnapshotOf::Run(name)

@@ -50,6 +50,10 @@ impl Order {
             }
             self.sharing.clear();
             self.sharer = request.key();
+        } else if self.sharing.is_empty() {
+            let message = format!("ordinal {ordinal} is in the snapshot before it");
+            report.add(Rule::OrdinalOrder, message);
+            self.sharer = request.key();
         } else if self.sharer != request.key() && !is_of_two {
             let message = format!("ordinal {ordinal} again, for another request");
             report.add(Rule::OrdinalOrder, message);
@@ -115,8 +119,14 @@ impl Order {
         self.sharing.clear();
     }
 
-    /// Checks a snapshot. The first one, before any event, may be of an earlier process.
-    pub(super) fn snapshot(&mut self, frame: &SnapshotFrame, report: &mut Report) {
+    /// Checks a snapshot. The first one, before any event, may be of an earlier process. `has_unseen`: events may have
+    /// happened that the client did not turn on.
+    pub(super) fn snapshot(
+        &mut self,
+        frame: &SnapshotFrame,
+        has_unseen: bool,
+        report: &mut Report,
+    ) {
         let ordinal = frame.snapshot_ordinal;
         let before = self.snapshot.unwrap_or(0);
         if ordinal < before {
@@ -125,7 +135,10 @@ impl Order {
         }
         if self.has_events || self.snapshot.is_some() {
             let last = self.last;
-            if ordinal != last {
+            if ordinal > last && has_unseen {
+                self.last = ordinal;
+                self.sharing.clear();
+            } else if ordinal != last {
                 let message = format!("a snapshot of ordinal {ordinal}, the last event is {last}");
                 report.add(Rule::SnapshotOrdinal, message);
             }

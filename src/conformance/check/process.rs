@@ -119,7 +119,7 @@ impl Process {
         };
         let by_request = by_request.filter(|_| self.reads_requests());
         self.uses_extensions |= by_request.is_some();
-        let is_announced = self.words.iter().any(|word| word == extension);
+        let is_announced = self.announces(extension);
         self.has_unannounced |= by_request.is_some() && !is_announced;
         if is_announced || by_request.is_some_and(|extension| self.may_be_on(extension)) {
             return;
@@ -139,6 +139,11 @@ impl Process {
         } else {
             report.add_earlier(violation);
         }
+    }
+
+    /// Whether `hello` has the name of an extension.
+    pub(super) fn announces(&self, extension: &str) -> bool {
+        self.words.iter().any(|word| word == extension)
     }
 
     /// Reports the states of tool servers that came though no request has turned them on;

@@ -48,6 +48,26 @@ fn a_snapshot_holds_its_turn_or_everything() {
     }
 }
 
+/// A run is compacted between its calls, and who does not want to know of it sees that its ordinals go on.
+#[test]
+fn a_snapshot_counts_what_its_client_does_not_see() {
+    let with = |words: &[&str], last: u64| {
+        let run = |first| turn("a", 1, first, ("ChatRunFinished", "finished"));
+        let begun = run(1)[..2].to_vec();
+        let ended = run(last - 2)[2..].to_vec();
+        Stream(vec![hello(words)])
+            .and(begun)
+            .and([state("q", 3, vec![prompt_of(1, 1)]), done("q", "ok")])
+            .and(ended)
+            .and([state("a", last, vec![prompt_of(1, 1)]), done("a", "ok")])
+            .check()
+    };
+    assert_eq!(with(&STDIN, 4), []);
+    assert_eq!(with(&STDIN, 3), [(6, Rule::OrdinalOrder)]);
+    let wants_to_know = [&STDIN[..], &["compaction"]].concat();
+    assert_eq!(with(&wants_to_know, 4), [(4, Rule::SnapshotOrdinal)]);
+}
+
 /// A part is noted, as the stream does not show what was asked for; and nothing is forgotten over it.
 #[test]
 fn a_part_of_the_conversation_is_noted() {
