@@ -142,6 +142,7 @@ impl Host {
         let mut session = Session::new(rules, seed);
         session.plant(faults.at(Place::Project));
         let greeting = session.greeting(capabilities);
+        let heartbeats = Heartbeats::new(session.has_heartbeats());
         let host = Self {
             started: Instant::now(),
             supervisor: Supervisor::new(session, mode),
@@ -156,7 +157,7 @@ impl Host {
             waiting: VecDeque::new(),
             hinted: BTreeSet::new(),
             persist_gate,
-            heartbeats: Heartbeats::default(),
+            heartbeats,
             observations: Observations::default(),
             late_signal: None,
             decode_fault: faults.at(Place::Decode),

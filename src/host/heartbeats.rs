@@ -8,12 +8,21 @@ use crate::session::{Session, Uptime};
 /// What the front end was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heartbeats {
+    /// The client knows that it gets them: what answers its request for them does not wait for the store.
+    is_known: bool,
     /// When it was given an event last.
     last: Uptime,
     /// The ordinal of that event.
     ordinal: Ordinal,
     /// When it was first held back from what has happened since, because that was not stored.
     unstored_since: Option<Uptime>,
+}
+
+impl Heartbeats {
+    /// `is_known`: the first frame announces them.
+    pub(super) fn new(is_known: bool) -> Self {
+        Self { is_known, ..Self::default() }
+    }
 }
 
 impl Host {
@@ -33,6 +42,10 @@ impl Host {
             (self.heartbeats.last, self.heartbeats.ordinal) = (self.uptime(), Ordinal(ordinal));
         }
         let is_unstored = self.persist_gate.has_waiting();
+        if !is_unstored {
+            self.heartbeats.is_known =
+                self.supervisor.session().is_some_and(Session::has_heartbeats);
+        }
         let since = self.heartbeats.unstored_since.filter(|_| is_unstored);
         self.heartbeats.unstored_since = since.or_else(|| is_unstored.then(|| self.uptime()));
         effects
@@ -40,9 +53,9 @@ impl Host {
 
     /// When the next sign of life is due, if nothing is given before.
     pub(super) fn next_heartbeat(&self) -> Option<Uptime> {
-        let session = self.supervisor.session()?;
+        let session = self.supervisor.session().filter(|_| self.heartbeats.is_known)?;
         // What waits and answers nobody, as the state of a tool server, is no run that is silent.
-        let is_awaited = session.has_heartbeats() && self.persist_gate.held_request().is_some();
+        let is_awaited = self.persist_gate.held_request().is_some();
         let unstored = self.heartbeats.unstored_since.filter(|_| is_awaited);
         let began = session.heartbeats_from().or(unstored)?;
         Some(Uptime(self.heartbeats.last.max(began).0.saturating_add(session.heartbeat_ms())))
