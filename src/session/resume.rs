@@ -188,15 +188,16 @@ impl Session {
         self.announce_if_on(Extension::Store, SessionEvent::StoreDegraded(degraded));
     }
 
-    /// Shows an event that belongs to an extension, now or once that is on.
+    /// Shows an event that belongs to an extension, now or once that is on. Which model answers is told between runs.
     fn announce_if_on(&mut self, extension: Extension, event: SessionEvent) {
-        match self.recorder.is_on(extension) {
+        let is_in_its_place = extension != Extension::SwitchModel || self.phase.active().is_none();
+        match self.recorder.is_on(extension) && is_in_its_place {
             true => self.recorder.record_of_session(None, event),
             false => self.unannounced.push((extension, event)),
         }
     }
 
-    /// Shows what waited for an extension that is on now.
+    /// Shows what waited for an extension that is on now, or for the end of a run.
     pub(super) fn announce_late(&mut self) {
         for (extension, event) in std::mem::take(&mut self.unannounced) {
             self.announce_if_on(extension, event);

@@ -134,6 +134,9 @@ impl Session {
                 return;
             }
         };
+        if drain.is_none() {
+            self.announce_late();
+        }
         let ActiveRun { mut run, mut waiting } = live;
         // Prompts that did not join the run become turns of their own, before later ones.
         let mut joining = run.take_joining();

@@ -30,6 +30,8 @@ const KEPT: &[&str] = &[
     "5011:1-1,3-4,25-27,37-37,72-72,75-75,77-77,80-81,83-83,86-86,89-89,92-92,95-95",
     // A sign of life before the answer to the request for them.
     "7712:8-10,17-17,20-20,26-26,32-32,35-35",
+    // The model of a resumed session, told while a run goes on.
+    "16744:12-15,23-23,89-89,98-98,113-113",
 ];
 
 /// The kind of a failure: its first words.
