@@ -64,6 +64,10 @@ pub(super) fn comes_before_binding(code: &str) -> bool {
             | code::UNSUPPORTED_VERSION
             | code::UNKNOWN_REQUEST
             | code::EMPTY_PROMPT
+            | code::UNKNOWN_EXTENSION
+            | code::INVALID_TOOLS
+            | code::INVALID_SETTINGS
+            | code::INVALID_ATTACHMENT
             | code::STDIN_READ_FAILED
             | code::INTERRUPTED
             | code::INTERNAL

@@ -40,7 +40,7 @@ fn a_request_may_be_one_that_has_ended_before_the_stream() {
     }
 }
 
-/// The default session is replaced by the first request's, even if bad lines come before it.
+/// The default session is replaced by the first valid request's, even if others come before it.
 #[test]
 fn a_session_is_bound_once() {
     let mine = |mut frame: Value| {
@@ -55,6 +55,10 @@ fn a_session_is_bound_once() {
         mine(done("a", "ok")),
         mine(done("b", "shutdown")),
     ]);
+    for code in ["unknown_extension", "invalid_tools", "invalid_attachment", "invalid_settings"] {
+        let refused = bound.clone().inserted(3, done("z", "failed")).inserted(3, error("z", code));
+        assert_eq!(refused.check(), [], "{code}");
+    }
     assert_eq!(bound.check(), []);
     assert_eq!(
         bound.inserted(5, error("c", "no_active_request")).check().first(),
