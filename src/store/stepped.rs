@@ -5,6 +5,7 @@ use super::Store;
 use super::loader::{Connections, Load};
 use super::sqlite::Sqlite;
 use super::writer::{Command, Writer};
+use crate::protocol::id::SessionId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem::take;
@@ -32,6 +33,8 @@ struct Steps {
 struct Stepped {
     writer: Writer,
     to_do: Receiver<Command>,
+    /// The session that is written; there may be others in the database.
+    session: Option<SessionId>,
     disk: Option<Disk>,
 }
 
@@ -40,7 +43,7 @@ struct Stepped {
 pub(crate) struct Disk {
     /// Its file.
     pub(crate) path: PathBuf,
-    /// Ordinal of the last event that is stored.
+    /// Ordinal of the last event of the session that is stored.
     pub(crate) last: u64,
     /// Bytes of its write-ahead log.
     pub(crate) log_bytes: u64,
@@ -71,7 +74,7 @@ pub(super) fn take_writer(
 ) -> Option<(Writer, Receiver<Command>)> {
     STEPS.with_borrow_mut(|steps| match steps {
         Some(steps) => {
-            steps.writers.push(Stepped { writer, to_do, disk: None });
+            steps.writers.push(Stepped { writer, to_do, session: None, disk: None });
             None
         }
         None => Some((writer, to_do)),
@@ -213,11 +216,13 @@ impl Stepped {
 
     /// Notes what is stored; `is_synced`: all of it.
     fn look(&mut self, is_synced: bool) {
+        let written = self.writer.sessions.values().next().map(|it| it.session.clone());
+        self.session = self.session.take().or(written);
         let Some(sqlite) = self.sqlite() else { return };
-        let last =
-            sqlite.connection.query_row("SELECT coalesce(max(last), 0) FROM sessions", [], |row| {
-                row.get::<_, i64>(0)
-            });
+        let id = self.session.as_ref().map(SessionId::as_str);
+        let sql = "SELECT last FROM sessions WHERE id = ?";
+        let last = sqlite.connection.query_row(sql, [id], |row| row.get::<_, i64>(0));
+        // There is no row before the first event.
         let last = last.map_or(0, |last| u64::try_from(last).unwrap_or_default());
         let now = (last, log_bytes(&sqlite.path));
         let before = self.disk.as_ref().map(|disk| disk.synced);

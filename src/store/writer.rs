@@ -126,7 +126,7 @@ pub(super) struct Writer {
     spares: Spares,
     /// The connection, once it was asked for.
     pub(super) store: Option<Store>,
-    sessions: HashMap<SessionNumber, Box<Attached>>,
+    pub(super) sessions: HashMap<SessionNumber, Box<Attached>>,
     /// Dropped once the database is closed, which those wait for who had the last sessions.
     closing: Vec<Reply<()>>,
 }
