@@ -8,8 +8,9 @@ use crate::session::{Session, Uptime};
 /// What the front end was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heartbeats {
-    /// The client knows that it gets them: what answers its request for them does not wait for the store.
-    is_known: bool,
+    /// How many records must be stored before the client knows that it gets them, as the answer to its request for them
+    /// waits for these; `None` if it has not made one.
+    known_after: Option<u64>,
     /// When it was given an event last.
     last: Uptime,
     /// The ordinal of that event.
@@ -19,9 +20,9 @@ pub(super) struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// `is_known`: the first frame announces them.
-    pub(super) fn new(is_known: bool) -> Self {
-        Self { is_known, ..Self::default() }
+    /// `are_announced`: by the first frame.
+    pub(super) fn new(are_announced: bool) -> Self {
+        Self { known_after: are_announced.then_some(0), ..Self::default() }
     }
 }
 
@@ -42,9 +43,9 @@ impl Host {
             (self.heartbeats.last, self.heartbeats.ordinal) = (self.uptime(), Ordinal(ordinal));
         }
         let is_unstored = self.persist_gate.has_waiting();
-        if !is_unstored {
-            self.heartbeats.is_known =
-                self.supervisor.session().is_some_and(Session::has_heartbeats);
+        if self.supervisor.session().is_some_and(Session::has_heartbeats) {
+            let recorded = self.persist_gate.recorded();
+            self.heartbeats.known_after.get_or_insert(recorded);
         }
         let since = self.heartbeats.unstored_since.filter(|_| is_unstored);
         self.heartbeats.unstored_since = since.or_else(|| is_unstored.then(|| self.uptime()));
@@ -53,7 +54,12 @@ impl Host {
 
     /// When the next sign of life is due, if nothing is given before.
     pub(super) fn next_heartbeat(&self) -> Option<Uptime> {
-        let session = self.supervisor.session().filter(|_| self.heartbeats.is_known)?;
+        let session = self.supervisor.session()?;
+        let is_known =
+            self.heartbeats.known_after.is_some_and(|it| self.persist_gate.has_stored(it));
+        if !is_known {
+            return None;
+        }
         // What waits and answers nobody, as the state of a tool server, is no run that is silent.
         let is_awaited = self.persist_gate.held_request().is_some();
         let unstored = self.heartbeats.unstored_since.filter(|_| is_awaited);

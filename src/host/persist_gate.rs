@@ -229,6 +229,16 @@ impl PersistGate {
         })
     }
 
+    /// Records so far.
+    pub(super) fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Whether so many records are stored, so that what waited for them is given to the front end.
+    pub(super) fn has_stored(&self, records: u64) -> bool {
+        self.stored >= records
+    }
+
     /// Whether effects wait for the store.
     pub(super) fn has_waiting(&self) -> bool {
         !self.held.is_empty()
