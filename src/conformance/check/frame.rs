@@ -180,11 +180,10 @@ impl Checker {
         if !self.order.has_events() && frame.snapshot_ordinal > 0 {
             self.runs.calls.forget_totals();
         }
-        // A run is compacted between its calls, of which a client learns only if it wants to; and the call for a
-        // compaction outside of runs is shown to none.
-        let is_in_run = self.activity() == Activity::Running;
-        let is_unseen = is_in_run && !self.process.announces(capability::COMPACTION);
-        let has_unseen = is_unseen || self.is_compacting;
+        // Between the calls of a run it may be compacted, which is shown to clients that have turned that on. The call for
+        // a compaction outside of runs is shown to no client.
+        let is_hidden = !self.process.announces(capability::COMPACTION);
+        let has_unseen = is_hidden && self.may_be_between_calls() || self.is_compacting;
         self.order.snapshot(frame, has_unseen, report);
         if read.strange.is_empty() {
             let of = if self.runs.has(name) {

@@ -110,7 +110,14 @@ impl Checker {
         self.requests.begin_again();
         self.runs.begin_again();
         self.conversation = Conversation::default();
+        self.is_compacting = false;
         self.joined.iter_mut().for_each(|joined| joined.run = None);
+    }
+
+    /// Whether a run goes on in which no call is under way, as far as the stream shows.
+    pub(super) fn may_be_between_calls(&self) -> bool {
+        let has_joined = self.joined.as_ref().is_some_and(|joined| joined.run.is_some());
+        has_joined || self.runs.is_between_calls()
     }
 
     /// Whether a run is active, also if the stream does not have its beginning.

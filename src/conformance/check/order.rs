@@ -120,7 +120,7 @@ impl Order {
     }
 
     /// Checks a snapshot. The first one, before any event, may be of an earlier process. `has_unseen`: events may have
-    /// happened that the client did not turn on.
+    /// happened that this client is not shown.
     pub(super) fn snapshot(
         &mut self,
         frame: &SnapshotFrame,
@@ -137,6 +137,8 @@ impl Order {
             let last = self.last;
             if ordinal > last && has_unseen {
                 self.last = ordinal;
+                self.backend = self.backend.max(ordinal);
+                self.is_unshared = false;
                 self.sharing.clear();
             } else if ordinal != last {
                 let message = format!("a snapshot of ordinal {ordinal}, the last event is {last}");

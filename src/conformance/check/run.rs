@@ -162,11 +162,16 @@ impl Run {
         self.stage = RunStage::Started;
     }
 
+    /// Whether the run goes on, and neither the model nor a tool is called.
+    pub(super) fn is_between_calls(&self) -> bool {
+        self.stage == RunStage::Started && !self.has_call && self.tools.is_empty()
+    }
+
     /// Another prompt joins the run, at a boundary: no provider call and no tool is open.
     fn join(&mut self, name: Name, id: &str, report: &mut Report) {
         self.prompts += 1;
         let number = self.prompts;
-        if self.stage != RunStage::Started || self.has_call || !self.tools.is_empty() {
+        if !self.is_between_calls() {
             let message = "ChatUserMessageAccepted in a run that is not between provider calls";
             report.add(Rule::EventOrder, message);
         }

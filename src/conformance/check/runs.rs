@@ -137,6 +137,11 @@ impl Runs {
         }
     }
 
+    /// Whether a run goes on in which neither the model nor a tool is called.
+    pub(super) fn is_between_calls(&self) -> bool {
+        self.live.iter().any(Run::is_between_calls)
+    }
+
     /// Whether a run is active, whichever request it belongs to.
     pub(super) fn activity(&self) -> Activity {
         if self.live.is_empty() {
