@@ -129,7 +129,7 @@ pub(crate) struct Session {
     models: Models,
     /// The tools that the client has declared.
     declared: Option<FrontendToolManifestCommand>,
-    /// Events of the resumption, each until the extension that it belongs to is on.
+    /// Events of the resumption, each until the extension that it belongs to is on, and a run that goes on has ended.
     unannounced: Vec<(Extension, SessionEvent)>,
     /// Tools that were declared in an earlier process, until the client can take calls of them.
     held_tools: Option<FrontendToolManifestCommand>,

@@ -163,7 +163,10 @@ impl Session {
                 self.recorder.record_of_session(Some(id), switched);
                 self.recorder.done(Some(id), Done::Ok);
             }
-            Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),
+            Err(why) => {
+                self.recorder.refuse(Some(id), invalid_settings(why));
+                self.announce_late();
+            }
         }
     }
 

@@ -188,7 +188,7 @@ impl Session {
         self.announce_if_on(Extension::Store, SessionEvent::StoreDegraded(degraded));
     }
 
-    /// Shows an event that belongs to an extension, now or once that is on. Which model answers is told between runs.
+    /// Shows an event that belongs to an extension, now or once that is on. `ModelSwitched` waits for the end of a run.
     fn announce_if_on(&mut self, extension: Extension, event: SessionEvent) {
         let is_in_its_place = extension != Extension::SwitchModel || self.phase.active().is_none();
         match self.recorder.is_on(extension) && is_in_its_place {

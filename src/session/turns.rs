@@ -134,9 +134,6 @@ impl Session {
                 return;
             }
         };
-        if drain.is_none() {
-            self.announce_late();
-        }
         let ActiveRun { mut run, mut waiting } = live;
         // Prompts that did not join the run become turns of their own, before later ones.
         let mut joining = run.take_joining();
@@ -147,6 +144,9 @@ impl Session {
             && let Some(submit) = waiting.pop_front()
         {
             next = self.affordable(submit);
+        }
+        if next.is_some() || drain.is_none() {
+            self.announce_late();
         }
         match (next, drain) {
             (Some(submit), None) => self.start(now, submit, waiting),
