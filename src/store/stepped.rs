@@ -96,21 +96,21 @@ pub(super) fn command_given() {
     let is_loading =
         STEPS.with_borrow(|steps| steps.as_ref().is_some_and(|steps| steps.is_loading));
     if is_loading {
-        while write() {}
+        while write(true) {}
     }
 }
 
 /// Takes one step: loads a session, or writes what a writer was given. False if there was nothing to do.
 pub(crate) fn step() -> bool {
     let load = STEPS.with_borrow_mut(|steps| steps.as_mut()?.loads.pop_front());
-    let Some(load) = load else { return write() };
+    let Some(load) = load else { return write(false) };
     set_loading(true);
     let mut connections = Connections::default();
     let done = load(&mut connections);
     drop(connections);
     done();
     set_loading(false);
-    while write() {}
+    while write(true) {}
     true
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn step() -> bool {
 pub(crate) fn idle() {
     each(|stepped| {
         stepped.writer.tidy();
-        stepped.look(true);
+        stepped.look(true, false);
     });
 }
 
@@ -157,8 +157,8 @@ fn each(mut with: impl FnMut(&mut Stepped)) {
     });
 }
 
-/// Has the first writer that was given something do it.
-fn write() -> bool {
+/// Has the first writer that was given something do it. `is_loading`: it is to have the session that was loaded.
+fn write(is_loading: bool) -> bool {
     let mut has_done = false;
     let flags = STEPS
         .with_borrow(|steps| steps.as_ref().map(|steps| (steps.is_full, steps.forgets_batches)));
@@ -176,7 +176,7 @@ fn write() -> bool {
                     stepped.limit(is_full);
                     stepped.writer.step(first, &stepped.to_do);
                     stepped.limit(is_full);
-                    stepped.look(false);
+                    stepped.look(false, is_loading);
                     has_done = true;
                 }
                 Err(TryRecvError::Empty) => {}
@@ -214,8 +214,9 @@ impl Stepped {
         set.expect("a number");
     }
 
-    /// Notes what is stored; `is_synced`: all of it.
-    fn look(&mut self, is_synced: bool) {
+    /// Notes what is stored; `is_synced`: all of it; `is_loading`: what there is of a session that gets its writer.
+    fn look(&mut self, is_synced: bool, is_loading: bool) {
+        let had_session = self.session.is_some();
         let written = self.writer.sessions.values().next().map(|it| it.session.clone());
         self.session = self.session.take().or(written);
         let Some(sqlite) = self.sqlite() else { return };
@@ -226,8 +227,9 @@ impl Stepped {
         let last = last.map_or(0, |last| u64::try_from(last).unwrap_or_default());
         let now = (last, log_bytes(&sqlite.path));
         let before = self.disk.as_ref().map(|disk| disk.synced);
-        let is_synced = is_synced || sqlite.is_full;
         // What was there when the process began had survived.
+        let begins = is_loading && !had_session && self.session.is_some();
+        let is_synced = is_synced || sqlite.is_full || begins;
         let synced = before.filter(|_| !is_synced).unwrap_or(now);
         self.disk = Some(Disk { path: sqlite.path.clone(), last, log_bytes: now.1, synced });
     }

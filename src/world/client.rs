@@ -51,7 +51,7 @@ impl Client {
 
     /// The output has ended; `is_whole`: by itself.
     pub(super) fn end(&mut self, is_whole: bool) -> Result<(), String> {
-        // What was cut off right before its line feed is a whole line, and the server did not leave it out.
+        // A line that lacks its line feed alone is whole: the process was killed before it could write that.
         if !is_whole && serde_json::from_slice::<Value>(&self.rest).is_ok() {
             let line = std::mem::take(&mut self.rest);
             self.line(&line)?;

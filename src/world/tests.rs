@@ -26,8 +26,9 @@ const KEPT: &[&str] = &[
     "213:0-0,6-6,11-11",
     // A process that was killed right before a line feed.
     "3017:89-90,100-100,104-104,109-110,112-113,115-115",
-    // A snapshot after a compaction has begun of which the client does not want to know.
+    // A snapshot during a compaction that is not shown.
     "5011:1-1,3-4,25-27,37-37,72-72,75-75,77-77,80-81,83-83,86-86,89-89,92-92,95-95",
+    // A snapshot during the call for a compaction between runs.
     "79168:29-29,33-34,42-43,52-52,62-62,82-82,84-84,88-89,97-98,100-100,102-104",
     // A session beside one of which nothing was shown.
     "78007:16-16,26-27,36-36,38-38,54-54,56-57,59-60,65-65",
