@@ -59,7 +59,7 @@ const startsAtOnce = 16
 
 func TestErrorsOfACommandLine(t *testing.T) {
 	// Many at once, so that some processes have ended before their first frame is read.
-	failures := make(chan error)
+	failures := make(chan error, startsAtOnce)
 	for range startsAtOnce {
 		go func() {
 			_, err := duologue.Start(t.Context(), args("--nonsense"))

@@ -124,7 +124,7 @@ impl Sent {
 
     /// The end. May be dropped at any time.
     pub(super) async fn ended(&mut self) -> Result<Ended, Error> {
-        // A driver that was ending did not take the request any more, and has left why it ended.
+        // A driver that was ending no longer took the request, and has noted why it ended.
         let failure = || lock(&self.shared).failure.clone().unwrap_or(Error::Closed);
         (&mut self.ended).await.unwrap_or_else(|_| Err(failure()))
     }
