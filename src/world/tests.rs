@@ -36,7 +36,7 @@ const KEPT: &[&str] = &[
     "84454:0-0,4-4",
     // A sign of life before the answer to the request for them.
     "7712:8-10,17-17,20-20,26-26,32-32,35-35",
-    // The model of a resumed session, told while a run goes on.
+    // ModelSwitched of a resumed session in the middle of a run.
     "16744:12-15,23-23,89-89,98-98,113-113",
 ];
 
