@@ -97,6 +97,8 @@ pub(super) enum Served {
 pub(super) struct Client {
     id: ClientId,
     extensions: BTreeSet<Extension>,
+    /// Its request that turns heartbeats on, until it is given the done.
+    heartbeats_after: Option<RequestId>,
     /// Which events it wants; `None`: all.
     events: Option<EventFilter>,
     is_own_only: bool,
@@ -131,6 +133,7 @@ impl Client {
             first: VecDeque::from([hello]),
             place: place.map_or_else(Place::Awaits, Place::At),
             extensions,
+            heartbeats_after: None,
             events: None,
             open: HashSet::new(),
             ended: HashSet::new(),
@@ -209,22 +212,32 @@ impl Client {
 
     /// It has sent a request, whose done it is owed.
     pub(super) fn asked(&mut self, request: &RequestId, extensions: BTreeSet<Extension>) {
-        self.extensions.extend(extensions);
+        self.turn_on(request, extensions);
         if !self.open.insert(request.clone()) {
             // One done answers both.
             self.room.add_permits(1);
         }
     }
 
+    /// Its request uses these extensions. The heartbeats that another client has turned on wait for no store, but
+    /// the done of the request may, and comes first.
+    fn turn_on(&mut self, request: &RequestId, mut extensions: BTreeSet<Extension>) {
+        let is_answered = self.ended.contains(request.as_str());
+        if !is_answered && extensions.remove(&Extension::Heartbeats) {
+            self.heartbeats_after.get_or_insert_with(|| request.clone());
+        }
+        self.extensions.extend(extensions);
+    }
+
     /// It has sent a request again that has no done yet, and whose first frame stands there.
     pub(super) fn asked_while_open(
         &mut self,
-        request: &RequestId,
+        (request, extensions): (&RequestId, BTreeSet<Extension>),
         first: Position,
         log: &FrameLog,
     ) {
         let is_new = !self.open.contains(request);
-        self.asked(request, BTreeSet::new());
+        self.asked(request, extensions);
         if self.is_own_only && is_new && log.has(first) {
             self.place = Place::At(first);
         }
@@ -233,10 +246,11 @@ impl Client {
     /// It has sent a request again that has ended.
     pub(super) fn asked_again(
         &mut self,
-        request: &RequestId,
+        (request, extensions): (&RequestId, BTreeSet<Extension>),
         (first, last): (Position, &[Arc<Frame>]),
         log: &FrameLog,
     ) {
+        self.turn_on(request, extensions);
         if self.ended.contains(request.as_str()) {
             self.room.add_permits(1);
             return;
@@ -373,6 +387,10 @@ impl Client {
 
     fn given(&mut self, frame: &Frame) {
         if let Some(Body::Done(_)) = frame.frame {
+            let turns_on = |id: &mut RequestId| id.as_str() == frame.request_id;
+            if self.heartbeats_after.take_if(turns_on).is_some() {
+                self.extensions.insert(Extension::Heartbeats);
+            }
             let is_own = |id: &RequestId| id.as_str() == frame.request_id;
             if let Some(id) = self.open.iter().find(|id| is_own(id)).cloned() {
                 self.open.remove(&id);
@@ -394,5 +412,91 @@ impl Client {
     /// Ends its stream.
     pub(super) fn end_with(&self, outcome: Result<(), Refusal>) {
         self.link.end(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::any::Any;
+    use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
+    use crate::protocol::proto::session::Heartbeat;
+    use crate::serve::frame_log::Audience;
+    use crate::serve::stream::Frames;
+    use http::HeaderMap;
+    use tokio::sync::Notify;
+
+    /// A client with the stream that it reads.
+    struct Reader {
+        client: Client,
+        session: SessionId,
+        stream: mpsc::Receiver<Arc<Frame>>,
+    }
+
+    impl Reader {
+        /// Attaches to a conversation whose log has all frames from the first on.
+        fn attach() -> Self {
+            let (to, stream) = mpsc::channel(OPEN_MAX);
+            let attach = Attach {
+                client: ClientId::fresh(),
+                extensions: BTreeSet::new(),
+                past: Past::Nothing,
+                is_own_only: false,
+                to,
+                link: Frames::new(Arc::new(Notify::new())).1.link(),
+                room: Arc::new(Semaphore::new(OPEN_MAX)),
+                creates: false,
+                parent: Parent::of(&HeaderMap::new()),
+            };
+            let session = SessionId::new("s").expect("an id");
+            let hello = wire::frame(&session, None, Body::Hello(HelloFrame::default()));
+            let client = Client::new(attach, &hello, Ok(Position(0)));
+            Self { client, session, stream }
+        }
+
+        /// What it is shown of the log, but for hello.
+        fn reads(&mut self, log: &FrameLog) -> Vec<&'static str> {
+            let served = self.client.serve(log, &self.session, Instant::now());
+            assert_eq!(served, Served::Yes);
+            let mut shown = Vec::new();
+            while let Ok(frame) = self.stream.try_recv() {
+                match &frame.frame {
+                    Some(Body::Hello(_)) => {}
+                    Some(Body::Done(_)) => shown.push("done"),
+                    _ => shown.push("heartbeat"),
+                }
+            }
+            shown
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
+        let mut log = FrameLog::default();
+        let mut reader = Reader::attach();
+        let (id, session) = (RequestId::new("enable").expect("an id"), reader.session.clone());
+        let heartbeat = || {
+            let payload: Option<Any> = Some(Heartbeat::default().into());
+            let body = Body::UiEvent(UiEventFrame { payload, ..Default::default() });
+            Arc::new(wire::frame(&session, None, body))
+        };
+        let done = Arc::new(wire::frame(&session, Some(&id), wire::done(Done::Ok)));
+        let asked = || BTreeSet::from([Extension::Heartbeats, Extension::Compaction]);
+
+        log.push(heartbeat(), Audience::All);
+        assert_eq!(reader.reads(&log), [""; 0], "it has not asked for any");
+        reader.client.asked(&id, asked());
+        log.push(heartbeat(), Audience::All);
+        assert_eq!(reader.reads(&log), [""; 0], "it has no answer yet");
+        log.push(Arc::clone(&done), Audience::One(reader.client.id()));
+        log.push(heartbeat(), Audience::All);
+        assert_eq!(reader.reads(&log), ["done", "heartbeat"]);
+
+        // It loses its connection, and sends the request again.
+        let mut reader = Reader::attach();
+        assert_eq!(reader.reads(&log), [""; 0]);
+        reader.client.asked_again((&id, asked()), (Position(0), &[done]), &log);
+        log.push(heartbeat(), Audience::All);
+        assert_eq!(reader.reads(&log), ["done", "heartbeat"]);
     }
 }

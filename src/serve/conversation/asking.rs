@@ -65,7 +65,7 @@ impl Conversation {
                 false
             }
             (Seen::Open { first }, Some(asker)) => {
-                asker.asked_while_open(id, first, log);
+                asker.asked_while_open((id, used), first, log);
                 false
             }
             // What only reads is asked for again.
@@ -75,7 +75,7 @@ impl Conversation {
                 true
             }
             (Seen::Ended { first, last }, Some(asker)) => {
-                asker.asked_again(id, (first, &last), log);
+                asker.asked_again((id, used), (first, &last), log);
                 false
             }
         }
