@@ -8,13 +8,13 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 #[cfg(target_os = "linux")]
 use rustix::io::{ReadWriteFlags, preadv2, pwritev2};
 use rustix::net::{SendFlags, send};
-use rustix::pipe::PIPE_BUF;
+use rustix::pipe::{PIPE_BUF, PipeFlags, pipe_with};
 use std::fs::File;
 use std::future::pending;
 use std::io::{self, Write};
 #[cfg(target_os = "linux")]
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
@@ -38,14 +38,24 @@ impl Stdio {
     /// goes to standard error.
     ///
     /// # Errors
-    /// If a descriptor can't be duplicated, or `/dev/null` can't be opened.
+    /// If a descriptor can't be duplicated or opened.
     pub(crate) fn take() -> io::Result<Self> {
         let input = fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE_FD)?;
         let output = fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE_FD)?;
-        let nothing = File::open("/dev/null")?;
-        rustix::stdio::dup2_stdin(nothing)?;
+        rustix::stdio::dup2_stdin(nothing()?)?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
         Ok(Self { input: input.into(), output: output.into() })
+    }
+}
+
+/// An input that is at its end.
+fn nothing() -> io::Result<OwnedFd> {
+    match File::open("/dev/null") {
+        // As in an empty root, which a static program needs no more than.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(pipe_with(PipeFlags::CLOEXEC)?.0)
+        }
+        opened => Ok(opened?.into()),
     }
 }
 
