@@ -47,10 +47,16 @@ impl Attached {
     ) -> Self {
         let (refuse, refused) = mpsc::channel(REFUSED_MAX);
         let (held, shown) = oneshot::channel();
-        let frames = Shown { refused, from, is_over: false, _held: held };
+        let frames = Shown { refused, from, is_over: false, _watching: None, _held: held };
         let ids = Ids::new(Uuid::new_v4().as_u128());
         let asker = Asker { to, ids, session, tenant, is_node, refuse };
         Self { hello, frames, asker, shown }
+    }
+
+    /// The frames for a client that sends nothing.
+    pub(super) fn watched(self) -> (Arc<Frame>, Shown) {
+        let Self { hello, frames, asker, .. } = self;
+        (hello, Shown { _watching: Some(asker), ..frames })
     }
 }
 
@@ -61,6 +67,8 @@ pub(super) struct Shown {
     refused: mpsc::Receiver<Arc<Frame>>,
     from: Source,
     is_over: bool,
+    /// The way of requests of a client that has none. At another node its end would be the end of the frames.
+    _watching: Option<Asker>,
     _held: oneshot::Sender<Infallible>,
 }
 

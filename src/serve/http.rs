@@ -197,8 +197,8 @@ async fn events(
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
     let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
     let form = Form::of(&options, &headers)?;
-    let Attached { hello, frames, .. } =
-        node.attach(&caller, options.wanted(&id, (past, false), &headers)?).await?;
+    let wanted = options.wanted(&id, (past, false), &headers)?;
+    let (hello, frames) = node.attach(&caller, wanted).await?.watched();
     Ok(form.response(Some(Ok(hello)), frames))
 }
 

@@ -82,7 +82,7 @@ impl Fleet for Rpc {
         let (headers, _, attach) = request.into_parts();
         let wanted = wanted(attach, &headers)?;
         let attached = within(until, self.node.attach(&caller, wanted)).await?;
-        let Attached { hello, frames, .. } = attached;
+        let (hello, frames) = attached.watched();
         Ok(Response::new(lines(hello, frames, until)))
     }
 
