@@ -23,6 +23,7 @@ use axum::routing::get;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
@@ -49,7 +50,17 @@ const PING_MAX: Duration = Duration::from_secs(10);
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// Streams of a connection.
-const STREAMS_MAX: u32 = 1024;
+pub(super) const STREAMS_MAX: u32 = 1024;
+
+/// Bytes of requests that wait in a stream, and in all streams of a connection: that of another node has those of many
+/// clients, and one of them that sends more than is taken must not hold up the others.
+const STREAM_BYTES_MAX: u32 = 256 * 1024;
+const CONNECTION_BYTES_MAX: u32 = STREAM_BYTES_MAX * 64;
+
+/// Times between two questions of the system whether a silent client is there, of which this many may go without an
+/// answer: HTTP/1 has none of its own.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+const PROBES_MAX: u32 = 2;
 
 /// Time before the next attempt to accept a connection after the system had no room for one.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
@@ -291,7 +302,10 @@ async fn accept(listener: TcpListener, router: Router, connections: Connections)
 async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     // Frames are small, and each is to arrive at once.
     stream.set_nodelay(true).ok();
-    // HTTP/2 asks a silent client whether it is there; one of HTTP/1 that reads nothing is ended by this.
+    if let Err(error) = probe(&stream) {
+        tracing::debug!(%error, "a client that has gone is noticed only when something is written for it");
+    }
+    // One of HTTP/1 that reads nothing is ended by this.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(connections.node.services.times.unread));
     let stream = Box::pin(stream);
@@ -313,6 +327,14 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     }
 }
 
+/// Has the system ask a silent client whether it is there.
+fn probe(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, PING_INTERVAL)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES_MAX)
+}
+
 /// Speaks over a connection. One that is open when the node begins to drain is told to make no more requests here. One
 /// that comes later brings a client back to its run, and is told so in the end.
 async fn speak(
@@ -327,6 +349,8 @@ async fn speak(
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_MAX)
+        .initial_stream_window_size(STREAM_BYTES_MAX)
+        .initial_connection_window_size(CONNECTION_BYTES_MAX)
         .max_concurrent_streams(STREAMS_MAX);
     let service = TowerToHyperService::new(router);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));

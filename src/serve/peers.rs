@@ -2,6 +2,7 @@
 
 use super::auth::TENANT_HEADER;
 use super::client::Past;
+use super::listener::STREAMS_MAX;
 use super::node::Wanted;
 use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{OWN_ONLY_HEADER, RETRY_HEADER};
@@ -12,6 +13,7 @@ use crate::protocol::proto::fleet::{Attach, ConverseRequest, DeleteRequest, Open
 use crate::protocol::wire::Frame;
 use crate::store::{Namespace, OpenMode};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -32,6 +34,14 @@ const PING_MAX: Duration = Duration::from_secs(3);
 /// Requests of a client that are on their way to another node.
 const REQUESTS_MAX: usize = 16;
 
+/// Connections to another node, each of which has as many streams at once as its server allows.
+const CONNECTIONS: u64 = 8;
+
+/// Bytes of a stream that its client has not taken yet, and of all streams of a connection: as a client that reads
+/// nothing must not hold up the others, the connection has room for what all of its streams may hold.
+const STREAM_BYTES_MAX: u32 = 64 * 1024;
+const CONNECTION_BYTES_MAX: u32 = STREAM_BYTES_MAX * STREAMS_MAX;
+
 /// How a node speaks to the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerRules {
@@ -47,7 +57,8 @@ pub(crate) struct PeerRules {
 #[derive(Debug)]
 pub(super) struct Peers {
     rules: PeerRules,
-    channels: Mutex<HashMap<String, Channel>>,
+    /// By the address, and the number of the connection.
+    channels: Mutex<HashMap<(String, u64), Channel>>,
 }
 
 /// A client that is attached at another node.
@@ -72,16 +83,19 @@ impl Peers {
         self.rules.own.is_some()
     }
 
-    fn client(&self, address: &str) -> Result<FleetClient<Channel>, Refusal> {
+    fn client(&self, address: &str, session: &SessionId) -> Result<FleetClient<Channel>, Refusal> {
+        let mut hasher = DefaultHasher::new();
+        session.hash(&mut hasher);
+        let place = (address.to_owned(), hasher.finish() % CONNECTIONS);
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
-        let channel = match channels.get(address) {
+        let channel = match channels.get(&place) {
             Some(channel) => channel.clone(),
             None => {
                 let why = |error| {
                     Refusal::unavailable(format!("the node {address} can't be reached: {error}"))
                 };
                 let channel = self.endpoint(address).map_err(why)?.connect_lazy();
-                channels.insert(address.to_owned(), channel.clone());
+                channels.insert(place, channel.clone());
                 channel
             }
         };
@@ -92,6 +106,8 @@ impl Peers {
         let endpoint = Endpoint::from_shared(address.to_owned())?
             .connect_timeout(CONNECT_MAX)
             .tcp_nodelay(true)
+            .initial_stream_window_size(STREAM_BYTES_MAX)
+            .initial_connection_window_size(CONNECTION_BYTES_MAX)
             .http2_keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_MAX)
             .keep_alive_while_idle(true);
@@ -124,7 +140,7 @@ impl Peers {
         tenant: &Namespace,
         (session, wanted): (&SessionId, &Wanted),
     ) -> Result<Remote, Refusal> {
-        let mut client = self.client(address)?;
+        let mut client = self.client(address, session)?;
         let (requests, to_send) = mpsc::channel(REQUESTS_MAX);
         let first = ConverseRequest { message: Some(Message::Attach(message(session, wanted))) };
         // There is room for the first.
@@ -155,7 +171,7 @@ impl Peers {
     ) -> Result<(), Refusal> {
         let session_id = session.as_str().to_owned();
         let request = self.signed(DeleteRequest { session_id }, tenant)?;
-        let deleted = self.client(address)?.delete(request).await;
+        let deleted = self.client(address, session)?.delete(request).await;
         deleted.map(drop).map_err(|status| refusal(&status))
     }
 }

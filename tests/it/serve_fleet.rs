@@ -9,6 +9,7 @@ use crate::serve_node::{LISTEN, Node, Talk, attach, wait};
 use crate::serve_watched::metrics;
 use crate::server::{KEY, Launch};
 use duologue::protocol::proto::fleet::{Attach, DeleteRequest, GetRequest};
+use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use rustix::process::Signal;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -76,6 +77,57 @@ fn any_node_takes_any_call() {
         client.get(GetRequest { session_id }).await.expect_err("it is gone");
     });
     assert_eq!(here.wait_end().expect_err("it has ended").code(), Code::NotFound);
+}
+
+/// A client that sends nothing keeps its stream, also where another node holds the conversation.
+#[test]
+fn a_watcher_at_another_node_sees_what_comes() {
+    needs!(Postgres);
+    let database = Database::new();
+    let (one, other) = (node(&database, ECHO), node(&database, ECHO));
+    let mut here = one.attach("s");
+    here.send(submit("r", "hello"));
+    assert_eq!(here.wait_done("r"), "ok");
+    let mut client = other.client();
+    let mut watched = wait(client.watch(attach("s"))).expect("it is attached").into_inner();
+    let mut until = |what: &str, wanted: fn(&Body) -> bool| {
+        let next = async {
+            while let Some(frame) = watched.message().await.expect("a frame") {
+                if frame.frame.as_ref().is_some_and(wanted) {
+                    return;
+                }
+            }
+            panic!("the stream ended before {what}");
+        };
+        wait(next);
+    };
+    until("the snapshot", |frame| matches!(frame, Body::Snapshot(_)));
+    here.send(submit("r2", "more"));
+    assert_eq!(here.wait_done("r2"), "ok");
+    until("the done of what came later", |frame| matches!(frame, Body::Done(_)));
+}
+
+/// Clients that read nothing at a node that passes them on do not hold up the others there.
+#[test]
+fn a_client_at_another_node_waits_for_nobody_who_does_not_read() {
+    needs!(Postgres);
+    // More than the streams of a client, and those between the nodes, take before they are read.
+    const PROMPT_BYTES: usize = 6 * 1024 * 1024;
+    let database = Database::new();
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let base_url = provider.base_url();
+    let engine = ["--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let (one, other) = (node(&database, &engine), node(&database, &engine));
+    let mut here = one.attach("s");
+    here.send(submit("r", &"x".repeat(PROMPT_BYTES)));
+    assert_eq!(here.wait_done("r"), "ok");
+    let unread: Vec<_> = (0..4).map(|_| other.attach("s")).collect();
+    eventually("they are attached", || (one.info().clients == 5).then_some(()));
+    let mut there =
+        other.try_attach(Attach { without_past: true, ..attach("s") }).expect("attached");
+    there.send(submit("r2", "and now?"));
+    assert_eq!(there.wait_done("r2"), "ok");
+    drop(unread);
 }
 
 /// Conversations that begin one after the other do not make a connection to the database each.
