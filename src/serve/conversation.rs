@@ -123,8 +123,7 @@ pub(super) struct Conversation {
     /// The span of the log lines of the run that goes on, and its request.
     span: Span,
     spanned: String,
-    /// How many runs have begun, and when the newest one is stopped.
-    runs_begun: u64,
+    /// When the run that goes on is stopped.
     run_until: Option<Instant>,
     /// When nobody was attached any more.
     alone_since: Option<Instant>,
@@ -166,7 +165,6 @@ impl Conversation {
             spans,
             span: Span::none(),
             spanned: String::new(),
-            runs_begun: 0,
             run_until: None,
             alone_since: None,
             idle_since: now,

@@ -11,7 +11,10 @@ use std::sync::Arc;
 /// Requests that have ended and are remembered, the newest ones.
 const ENDED_MAX: usize = 256;
 
-/// Bytes of their errors that are remembered.
+/// Requests that were refused and are remembered, beside the others: they may be many.
+const REFUSED_MAX: usize = 64;
+
+/// Bytes of the errors of requests that have ended.
 const ENDED_BYTES_MAX: usize = 256 * 1024;
 
 /// What is known of a request that arrives.
@@ -40,16 +43,19 @@ pub(super) enum Seen {
 pub(super) struct Requests {
     known: HashMap<String, Known>,
     ended: VecDeque<String>,
+    refused: VecDeque<String>,
     ended_bytes: usize,
     open: usize,
     runs: usize,
-    runs_begun: u64,
+    begun_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Known {
     /// Hash of what it asks for.
     content: u64,
+    /// Bytes of what it says, if that becomes a part of the conversation.
+    said_bytes: usize,
     first: Position,
     client: ClientId,
     /// It has started a run, which all clients see.
@@ -68,7 +74,7 @@ impl Requests {
         content: u64,
         at: Position,
     ) -> Seen {
-        if let Some(known) = self.known.get_mut(id) {
+        if let Some(known) = self.known.get_mut(id).filter(|known| !known.is_refused()) {
             if known.content != content {
                 return Seen::Other;
             }
@@ -78,11 +84,19 @@ impl Requests {
             }
             return Seen::Ended { first: known.first, last: known.last.clone() };
         }
-        let (has_run, last) = Default::default();
-        let known = Known { content, first: at, client, has_run, last, is_open: true };
+        self.forget_refused(id);
+        let (said_bytes, has_run, last) = Default::default();
+        let known = Known { content, said_bytes, first: at, client, has_run, last, is_open: true };
         self.known.insert(id.to_owned(), known);
         self.open += 1;
         Seen::No
+    }
+
+    /// Notes how much a request says.
+    pub(super) fn says(&mut self, id: &str, bytes: usize) {
+        if let Some(known) = self.known.get_mut(id) {
+            known.said_bytes = bytes;
+        }
     }
 
     /// Has a request that has ended be handled once more: it is open again.
@@ -95,6 +109,14 @@ impl Requests {
         self.open += 1;
     }
 
+    /// Forgets a request that was refused: nobody is to be shown that.
+    pub(super) fn forget_refused(&mut self, id: &str) {
+        if self.known.get(id).is_some_and(Known::is_refused) {
+            self.known.remove(id);
+            self.refused.retain(|refused| refused != id);
+        }
+    }
+
     /// Notes a frame; says whom it is for.
     pub(super) fn frame(&mut self, frame: &Arc<Frame>) -> Audience {
         let Some(known) = self.known.get_mut(&frame.request_id) else { return Audience::All };
@@ -102,7 +124,7 @@ impl Requests {
             Some(Body::UiEvent(_) | Body::BackendEvent(_)) => {
                 if known.is_open && !std::mem::replace(&mut known.has_run, true) {
                     self.runs += 1;
-                    self.runs_begun += 1;
+                    self.begun_bytes += known.said_bytes;
                 }
                 return Audience::All;
             }
@@ -115,10 +137,13 @@ impl Requests {
             known.is_open = false;
             self.open -= 1;
             self.runs -= usize::from(known.has_run);
-            let is_refused = !known.has_run && known.last.len() > 1;
-            if is_refused {
-                // Nothing came of it, so that it may be sent again.
-                self.known.remove(&frame.request_id);
+            if known.is_refused() {
+                self.refused.push_back(frame.request_id.clone());
+                if self.refused.len() > REFUSED_MAX
+                    && let Some(oldest) = self.refused.pop_front()
+                {
+                    self.known.remove(&oldest);
+                }
                 return audience;
             }
             self.ended_bytes += bytes(&known.last);
@@ -143,9 +168,9 @@ impl Requests {
         self.runs
     }
 
-    /// Requests that have started a run or joined one, since the conversation is in memory.
-    pub(super) fn runs_begun(&self) -> u64 {
-        self.runs_begun
+    /// Bytes of what was said by the requests that have started a run, or joined one, since this was asked.
+    pub(super) fn take_begun_bytes(&mut self) -> usize {
+        std::mem::take(&mut self.begun_bytes)
     }
 
     fn forget(&mut self) {
@@ -158,6 +183,13 @@ impl Requests {
     }
 }
 
+impl Known {
+    /// Nothing came of it, so that it may be sent again. Its frames are remembered for a client that was not shown them.
+    fn is_refused(&self) -> bool {
+        !self.is_open && !self.has_run && self.last.len() > 1
+    }
+}
+
 fn bytes(frames: &[Arc<Frame>]) -> usize {
     use prost::Message;
     frames.iter().map(|frame| frame.encoded_len()).sum()
@@ -166,7 +198,7 @@ fn bytes(frames: &[Arc<Frame>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::proto::rpc::{DoneFrame, UiEventFrame};
+    use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, UiEventFrame};
 
     fn frame(request: &str, body: Body) -> Arc<Frame> {
         Arc::new(Frame { request_id: request.to_owned(), frame: Some(body), ..Default::default() })
@@ -203,6 +235,36 @@ mod tests {
         assert_eq!(requests.frame(&event), Audience::All);
         assert_eq!(requests.frame(&done("run")), Audience::All);
         assert_eq!(requests.frame(&done("refused")), Audience::One(ClientId(1)));
+    }
+
+    #[test]
+    fn a_request_that_was_refused_may_come_again_and_its_frames_are_remembered() {
+        let mut requests = Requests::default();
+        let error = |id: &str| frame(id, Body::Error(ErrorFrame::default()));
+        let one = ClientId(1);
+        requests.arrived(one, "ran", 1, Position::default());
+        requests.frame(&done("ran"));
+        for number in 0..=ENDED_MAX {
+            let id = format!("r{number}");
+            assert!(matches!(requests.arrived(one, &id, 1, Position::default()), Seen::No));
+            requests.says(&id, 1000);
+            requests.frame(&error(&id));
+            requests.frame(&done(&id));
+            assert_eq!(requests.last(&id), Some(&[error(&id), done(&id)][..]));
+        }
+        assert!(requests.last("r0").is_none() && requests.known.len() <= REFUSED_MAX + 1);
+        assert!(requests.last("ran").is_some(), "what has run is remembered for longer");
+        assert_eq!(requests.take_begun_bytes(), 0, "what is refused is not kept");
+        let id = format!("r{ENDED_MAX}");
+        assert!(matches!(requests.arrived(one, &id, 2, Position::default()), Seen::No));
+        requests.says(&id, 1000);
+        let event = frame(&id, Body::UiEvent(UiEventFrame::default()));
+        assert_eq!(requests.frame(&event), Audience::All);
+        assert_eq!((requests.take_begun_bytes(), requests.take_begun_bytes()), (1000, 0));
+        assert_eq!((requests.open(), requests.runs()), (1, 1));
+        requests.frame(&error(&id));
+        requests.frame(&done(&id));
+        assert!(matches!(requests.arrived(one, &id, 2, Position::default()), Seen::Ended { .. }));
     }
 
     #[test]

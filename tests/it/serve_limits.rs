@@ -1,10 +1,12 @@
 //! What becomes of clients that want more than they may have.
 
+use crate::client_tools::declare;
 use crate::frames::{Frame, submit};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::serve_node::{Node, attach, http, wait, with_provider};
 use crate::serve_tenants::line;
+use crate::serve_watched::metrics;
 use crate::server::Folder;
 use std::fs;
 use tonic::Code;
@@ -153,4 +155,23 @@ fn a_run_has_no_more_time_than_it_may() {
     let mut talk = node.attach("s");
     talk.send(submit("r", "hello"));
     assert_eq!(talk.wait_done("r"), "stopped");
+}
+
+#[test]
+fn a_run_gets_no_more_time_by_other_requests() {
+    let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
+    let node = with_provider(&provider, &["--run-ms", "500"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    talk.wait_event("ChatTextPatch");
+    // Each of these has an event of its own.
+    let mut number = 0;
+    eventually("the run is stopped", || {
+        number += 1;
+        let id = format!("tools{number}");
+        talk.send(declare(&id));
+        talk.wait_done(&id);
+        talk.frames().iter().any(|frame| frame.ends("r")).then_some(())
+    });
+    assert_eq!(metrics(&node)["duologue_runs_total"], 1.0);
 }

@@ -103,7 +103,7 @@ impl Conversation {
                 return self.refuse(&id, Code::ResourceExhausted, &refusal.message);
             }
             // Its attachments stay.
-            self.said_bytes += held.bytes();
+            self.requests.says(id.as_str(), held.bytes());
             let client = self.clients.iter().find(|it| it.id() == client);
             if let (Some(spans), Some(client)) = (&mut self.spans, client) {
                 spans.asked(id.as_str(), client.parent());

@@ -17,8 +17,11 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use tracing::Span;
 
-/// The first event of each run.
-const RUN_BEGINS: &str = "ChatUserMessageAccepted";
+/// The first event of a prompt, also of one that joins a run.
+const PROMPT_BEGINS: &str = "ChatUserMessageAccepted";
+
+/// The event that each run has once.
+const RUN_BEGINS: &str = "ChatRunStarted";
 
 impl Conversation {
     pub(super) fn perform(&mut self, effects: Effects) {
@@ -76,7 +79,10 @@ impl Conversation {
         self.trace(&frame);
         let frame = Arc::new(frame);
         let audience = self.requests.frame(&frame);
-        if !is_silent {
+        self.said_bytes += self.requests.take_begun_bytes();
+        if is_silent {
+            self.requests.forget_refused(&frame.request_id);
+        } else {
             let is_event = matches!(frame.frame, Some(Body::UiEvent(_)));
             let is_patch = is_patch(&frame);
             let bytes = self.log.push(frame, audience);
@@ -92,7 +98,13 @@ impl Conversation {
             spans.answered(&frame.request_id);
         }
         match &frame.frame {
-            Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => self.enter(&frame.request_id),
+            Some(Body::UiEvent(event)) if event.name == PROMPT_BEGINS => {
+                self.enter(&frame.request_id);
+            }
+            Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => {
+                self.counts.runs_total.fetch_add(1, Ordering::Relaxed);
+                self.run_until = None;
+            }
             Some(Body::Done(done)) if frame.request_id == self.spanned => {
                 if let Some(spans) = &mut self.spans {
                     spans.end(&done.status);
@@ -212,13 +224,8 @@ impl Conversation {
         let (clients, behind) = (self.clients.len() as u64, behind as u64);
         let has_run = self.requests.runs() > 0;
         self.show_counts(Counted { clients, behind, runs: has_run.into() });
-        let begun = self.requests.runs_begun();
-        if begun != self.runs_begun || !has_run {
-            self.counts.runs_total.fetch_add(begun - self.runs_begun, Ordering::Relaxed);
-            let run_until = self.times.run.map(|time| Instant::now() + time);
-            self.run_until = run_until.filter(|_| has_run);
-        }
-        self.runs_begun = begun;
+        let time = self.times.run.filter(|_| has_run);
+        self.run_until = time.map(|time| self.run_until.unwrap_or_else(|| Instant::now() + time));
         self.held.set((self.log.bytes() + self.said_bytes) as u64);
     }
 
