@@ -350,8 +350,7 @@ impl Client {
 
     /// Gives a frame, as far as the client may see it; false if its stream is full, `None` if it has gone.
     fn give(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<bool> {
-        let is_hello = matches!(frame.frame, Some(Body::Hello(_)));
-        if !self.wants(frame) || self.is_own_only && !is_hello && !self.is_own(frame) {
+        if !self.wants(frame) || self.is_own_only && !self.is_own(frame) {
             return Some(true);
         }
         let Some(shown) = visible(frame, &self.extensions) else { return Some(true) };
@@ -381,8 +380,18 @@ impl Client {
         }
     }
 
+    /// Whether a frame is for it alone. The snapshot of a client that has missed frames has no request.
     fn is_own(&self, frame: &Frame) -> bool {
-        self.open.iter().any(|id| id.as_str() == frame.request_id)
+        let is_nameless = frame.request_id.is_empty();
+        is_nameless && matches!(frame.frame, Some(Body::Hello(_) | Body::Snapshot(_)))
+            || self.open.keys().any(|id| id.as_str() == frame.request_id)
+    }
+
+    /// Whether the frame that stands there is still to be shown.
+    fn is_due(&self, frame: &Frame, at: Position) -> bool {
+        let is_shown =
+            |(id, from): (&RequestId, &Position)| id.as_str() == frame.request_id && at < *from;
+        !self.is_own_only || !self.open.iter().any(is_shown)
     }
 
     fn given(&mut self, frame: &Frame) {

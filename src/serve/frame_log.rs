@@ -78,7 +78,7 @@ impl FrameLog {
         (self.floor, self.newest) = (self.floor.max(at), self.newest.max(at));
     }
 
-    /// Appends a frame, and returns its bytes; the oldest ones go. One frame always stays.
+    /// Appends a frame, and returns its bytes.
     pub(super) fn push(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
         self.newest = self.newest.max(ordinal(&frame).unwrap_or_default());
         let frame_bytes = frame.encoded_len() + FRAME_BYTES;
@@ -89,13 +89,22 @@ impl FrameLog {
         while self.pieces.len() - self.short > WHOLE_MAX {
             self.shorten();
         }
-        while self.bytes > FRAMES_BYTES_MAX && self.pieces.len() > 1 {
+        frame_bytes
+    }
+
+    /// Whether the oldest frames have to go.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes > FRAMES_BYTES_MAX && self.pieces.len() > 1
+    }
+
+    /// The oldest frames go. One frame always stays.
+    pub(super) fn trim(&mut self) {
+        while self.is_full() {
             let Some(gone) = self.pieces.pop_front() else { break };
             self.bytes -= gone.bytes();
             self.short = self.short.saturating_sub(1);
             self.floor = self.floor.max(gone.last().unwrap_or_default());
         }
-        frame_bytes
     }
 
     /// Keeps the oldest piece that is not short yet with the one before it, if both are patches of one segment.
@@ -255,6 +264,7 @@ mod tests {
         let mut log = FrameLog::default();
         for ordinal in 1..=10_000 {
             log.push(event(ordinal), Audience::All);
+            log.trim();
         }
         let kept = log.pieces.len() * std::mem::size_of::<Frame>();
         assert!(log.pieces.len() > 500 && kept < FRAMES_BYTES_MAX, "{}", log.pieces.len());
@@ -313,6 +323,7 @@ mod tests {
         let pushed = 20_000;
         for ordinal in 1..=pushed {
             log.push(patch(ordinal, "one", &mut said, text), Audience::All);
+            log.trim();
             assert!(log.bytes() <= FRAMES_BYTES_MAX, "{ordinal}");
         }
         let first = log.first();
@@ -366,6 +377,8 @@ mod tests {
         log.push(large(), Audience::All);
         log.push(large(), Audience::All);
         log.push(event(2), Audience::All);
+        assert!(log.has(Position(0)) && log.is_full(), "they stay until they are asked to go");
+        log.trim();
         assert!(!log.has(Position(0)) && log.has(log.end()));
         assert_eq!(log.after(Ordinal(0)), None);
         assert!(log.after(Ordinal(1)).is_some());

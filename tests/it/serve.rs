@@ -180,7 +180,8 @@ fn a_run_without_clients_is_stopped_after_a_while() {
 
 #[test]
 fn a_client_that_does_not_read_slows_nobody_else() {
-    let flood = vec![Step::Flood(1024 * 1024), Step::Finish("stop", None), Step::Done];
+    // More than a stream takes that is not read.
+    let flood = vec![Step::Flood(4 * 1024 * 1024), Step::Finish("stop", None), Step::Done];
     let provider = Provider::start(vec![flood, says("short")]);
     let node = with_provider(&provider, &["--final-snapshot", "none"]);
     let unread = node.attach("s");

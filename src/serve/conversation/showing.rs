@@ -85,7 +85,7 @@ impl Conversation {
         } else {
             let is_event = matches!(frame.frame, Some(Body::UiEvent(_)));
             let is_patch = is_patch(&frame);
-            let bytes = self.log.push(frame, audience);
+            let bytes = self.keep(frame, audience);
             // Each patch is a part of what the end of its segment says.
             self.said_bytes += if is_event && !is_patch { bytes } else { 0 };
             self.counts.deltas_total.fetch_add(u64::from(is_patch), Ordering::Relaxed);
@@ -155,9 +155,20 @@ impl Conversation {
             }
             Some(Body::Done(_)) | None => {}
             Some(Body::Hello(_) | Body::UiEvent(_) | Body::BackendEvent(_) | Body::Error(_)) => {
-                self.log.push(Arc::new(frame), Audience::All);
+                self.keep(Arc::new(frame), Audience::All);
             }
         }
+    }
+
+    /// Adds a frame to the log; returns its bytes. Clients are given what they take before the oldest frames go.
+    fn keep(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
+        let bytes = self.log.push(frame, audience);
+        if self.log.is_full() {
+            // Who can't take it is given a snapshot later, when all that goes with this frame has been shown.
+            self.serve_once();
+            self.log.trim();
+        }
+        bytes
     }
 
     fn answered_own(&mut self, frame: Frame) {
@@ -172,7 +183,7 @@ impl Conversation {
             }
             // What an extension shows belongs to all who have it.
             Some(Body::UiEvent(_) | Body::BackendEvent(_)) => {
-                self.log.push(Arc::new(frame), Audience::All);
+                self.keep(Arc::new(frame), Audience::All);
             }
             Some(Body::Hello(_) | Body::Error(_)) | None => {}
         }
