@@ -152,7 +152,7 @@ impl FrameLog {
     }
 
     /// The place after the last event up to `since`; `None` if events after it are gone, or it has not
-    /// happened.
+    /// happened. Of several frames with that number a client may have the first alone, so all of them follow.
     pub(super) fn after(&self, since: Ordinal) -> Option<Position> {
         if since < self.floor || since > self.newest {
             return None;
@@ -161,7 +161,23 @@ impl FrameLog {
             let known = piece.up_to(since) as u64;
             (known > 0).then_some(Position(piece.first.0 + known))
         });
-        Some(known.unwrap_or(self.first()))
+        let known = known.unwrap_or(self.first());
+        Some(self.first_of_several(since, known).unwrap_or(known))
+    }
+
+    /// The first of several frames before `end` that have this number.
+    fn first_of_several(&self, number: Ordinal, end: Position) -> Option<Position> {
+        let mut found: Option<(Position, bool)> = None;
+        for at in (self.first().0..end.0).rev().map(Position) {
+            match ordinal(&self.get(at)?.frame) {
+                None => {}
+                Some(other) if other == number => {
+                    found = Some((at, found.is_some() || number == self.floor));
+                }
+                Some(_) => break,
+            }
+        }
+        found.and_then(|(at, is_several)| is_several.then_some(at))
     }
 
     /// Whether a frame from that place on is the end of this request, for this client.
@@ -365,7 +381,7 @@ mod tests {
         log.push(done("r"), Audience::All);
         assert_eq!(log.after(Ordinal(3)), None, "event 4 is gone");
         assert_eq!(log.after(Ordinal(4)), Some(Position(0)));
-        assert_eq!(log.after(Ordinal(5)), Some(Position(2)), "after both frames of the event");
+        assert_eq!(log.after(Ordinal(5)), Some(Position(0)), "both frames of the event");
         assert_eq!(log.after(Ordinal(6)), Some(Position(3)), "the done is still to come");
         assert_eq!(log.after(Ordinal(7)), None, "it has not happened");
     }
@@ -382,6 +398,14 @@ mod tests {
         assert!(!log.has(Position(0)) && log.has(log.end()));
         assert_eq!(log.after(Ordinal(0)), None);
         assert!(log.after(Ordinal(1)).is_some());
+        // Of the event that was gone first, a frame may still be there.
+        let mut log = FrameLog::default();
+        for ordinal in [1, 2, 2, 3] {
+            log.push(event(ordinal), Audience::All);
+        }
+        log.pieces.drain(..2);
+        (log.short, log.floor) = (0, Ordinal(2));
+        assert_eq!(log.after(Ordinal(2)), Some(Position(2)));
         assert!(log.get(Position(0)).is_none() && log.get(Position(3)).is_some());
     }
 
