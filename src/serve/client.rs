@@ -12,7 +12,8 @@ use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Done, Frame};
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
@@ -109,8 +110,8 @@ pub(super) struct Client {
     /// Frames before that of its place.
     first: VecDeque<Arc<Frame>>,
     place: Place,
-    /// Its requests that it was shown no done of.
-    open: HashSet<RequestId>,
+    /// Its requests that it was shown no done of, and the place before which their frames are not shown again.
+    open: HashMap<RequestId, Position>,
     /// Those that it was shown the done of.
     ended: HashSet<String>,
     closing: Option<Closing>,
@@ -135,7 +136,7 @@ impl Client {
             extensions,
             heartbeats_after: None,
             events: None,
-            open: HashSet::new(),
+            open: HashMap::new(),
             ended: HashSet::new(),
             closing: None,
             behind_since: None,
@@ -213,9 +214,10 @@ impl Client {
     /// It has sent a request, whose done it is owed.
     pub(super) fn asked(&mut self, request: &RequestId, extensions: BTreeSet<Extension>) {
         self.turn_on(request, extensions);
-        if !self.open.insert(request.clone()) {
+        match self.open.entry(request.clone()) {
+            Entry::Vacant(open) => drop(open.insert(Position::default())),
             // One done answers both.
-            self.room.add_permits(1);
+            Entry::Occupied(_) => self.room.add_permits(1),
         }
     }
 
@@ -236,11 +238,24 @@ impl Client {
         first: Position,
         log: &FrameLog,
     ) {
-        let is_new = !self.open.contains(request);
+        let is_new = !self.open.contains_key(request);
         self.asked(request, extensions);
         if self.is_own_only && is_new && log.has(first) {
-            self.place = Place::At(first);
+            self.go_back(request, first);
         }
+    }
+
+    /// Has a client that is shown its own frames alone be shown those of a request from the first on, and nothing of
+    /// its others again.
+    fn go_back(&mut self, request: &RequestId, first: Position) {
+        let Place::At(at) = self.place else {
+            self.place = Place::At(first);
+            return;
+        };
+        for (_, from) in self.open.iter_mut().filter(|(id, _)| *id != request) {
+            *from = at.max(*from);
+        }
+        self.place = Place::At(at.min(first));
     }
 
     /// It has sent a request again that has ended.
@@ -251,13 +266,14 @@ impl Client {
         log: &FrameLog,
     ) {
         self.turn_on(request, extensions);
-        if self.ended.contains(request.as_str()) {
+        if self.ended.contains(request.as_str()) || self.open.contains_key(request) {
+            // It has its done, or is about to get it.
             self.room.add_permits(1);
             return;
         }
-        self.open.insert(request.clone());
+        self.open.insert(request.clone(), Position::default());
         if self.is_own_only && log.has(first) {
-            self.place = Place::At(first);
+            self.go_back(request, first);
             return;
         }
         let is_coming = match &self.place {
@@ -280,7 +296,7 @@ impl Client {
         self.first.push_back(Arc::new(frame));
         self.place = Place::At(next);
         // What it has missed while it was too slow.
-        let missed = self.open.iter().filter_map(|id| requests.last(id.as_str()));
+        let missed = self.open.keys().filter_map(|id| requests.last(id.as_str()));
         self.first.extend(missed.flatten().cloned());
     }
 
@@ -305,7 +321,7 @@ impl Client {
                 return Served::NeedsSnapshot;
             }
             let Some(logged) = log.get(at) else { return self.end(session, now) };
-            if logged.audience.has(self.id) {
+            if logged.audience.has(self.id) && self.is_due(&logged.frame, at) {
                 match self.give(&logged.frame, now) {
                     Some(true) => {}
                     Some(false) => return Served::Yes,
@@ -401,7 +417,7 @@ impl Client {
                 self.extensions.insert(Extension::Heartbeats);
             }
             let is_own = |id: &RequestId| id.as_str() == frame.request_id;
-            if let Some(id) = self.open.iter().find(|id| is_own(id)).cloned() {
+            if let Some(id) = self.open.keys().find(|id| is_own(id)).cloned() {
                 self.open.remove(&id);
                 self.room.add_permits(1);
             }
@@ -421,6 +437,13 @@ impl Client {
     /// Ends its stream.
     pub(super) fn end_with(&self, outcome: Result<(), Refusal>) {
         self.link.end(outcome);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Requests that wait until others have their done would wait for ever.
+        self.room.close();
     }
 }
 
@@ -444,13 +467,13 @@ mod tests {
 
     impl Reader {
         /// Attaches to a conversation whose log has all frames from the first on.
-        fn attach() -> Self {
+        fn attach(is_own_only: bool) -> Self {
             let (to, stream) = mpsc::channel(OPEN_MAX);
             let attach = Attach {
                 client: ClientId::fresh(),
                 extensions: BTreeSet::new(),
                 past: Past::Nothing,
-                is_own_only: false,
+                is_own_only,
                 to,
                 link: Frames::new(Arc::new(Notify::new())).1.link(),
                 room: Arc::new(Semaphore::new(OPEN_MAX)),
@@ -464,15 +487,18 @@ mod tests {
         }
 
         /// What it is shown of the log, but for hello.
-        fn reads(&mut self, log: &FrameLog) -> Vec<&'static str> {
+        fn reads(&mut self, log: &FrameLog) -> Vec<String> {
             let served = self.client.serve(log, &self.session, Instant::now());
             assert_eq!(served, Served::Yes);
             let mut shown = Vec::new();
             while let Ok(frame) = self.stream.try_recv() {
                 match &frame.frame {
                     Some(Body::Hello(_)) => {}
-                    Some(Body::Done(_)) => shown.push("done"),
-                    _ => shown.push("heartbeat"),
+                    Some(Body::Done(_)) => shown.push(format!("done {}", frame.request_id)),
+                    Some(Body::UiEvent(event)) if event.ordinal > 0 => {
+                        shown.push(event.ordinal.to_string());
+                    }
+                    _ => shown.push("heartbeat".to_owned()),
                 }
             }
             shown
@@ -482,7 +508,7 @@ mod tests {
     #[test]
     fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
         let mut log = FrameLog::default();
-        let mut reader = Reader::attach();
+        let mut reader = Reader::attach(false);
         let (id, session) = (RequestId::new("enable").expect("an id"), reader.session.clone());
         let heartbeat = || {
             let payload: Option<Any> = Some(Heartbeat::default().into());
@@ -499,13 +525,40 @@ mod tests {
         assert_eq!(reader.reads(&log), [""; 0], "it has no answer yet");
         log.push(Arc::clone(&done), Audience::One(reader.client.id()));
         log.push(heartbeat(), Audience::All);
-        assert_eq!(reader.reads(&log), ["done", "heartbeat"]);
+        assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
 
         // It loses its connection, and sends the request again.
-        let mut reader = Reader::attach();
+        let mut reader = Reader::attach(false);
         assert_eq!(reader.reads(&log), [""; 0]);
         reader.client.asked_again((&id, asked()), (Position(0), &[done]), &log);
         log.push(heartbeat(), Audience::All);
-        assert_eq!(reader.reads(&log), ["done", "heartbeat"]);
+        assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
+    }
+
+    #[test]
+    fn a_body_that_is_sent_again_is_answered_with_each_frame_once() {
+        let mut log = FrameLog::default();
+        let mut reader = Reader::attach(true);
+        let session = reader.session.clone();
+        let [run, other] = ["run", "other"].map(|id| RequestId::new(id).expect("an id"));
+        let event = |ordinal| {
+            let body = Body::UiEvent(UiEventFrame { ordinal, ..Default::default() });
+            Arc::new(wire::frame(&session, Some(&run), body))
+        };
+        let done = |id| Arc::new(wire::frame(&session, Some(id), wire::done(Done::Ok)));
+        for ordinal in 1..=3 {
+            log.push(event(ordinal), Audience::All);
+        }
+        // It comes back after its run has begun, and its other request came in the middle of that.
+        reader.client.asked_while_open((&run, BTreeSet::new()), Position(0), &log);
+        assert_eq!(reader.reads(&log), ["1", "2", "3"]);
+        reader.client.asked_while_open((&other, BTreeSet::new()), Position(1), &log);
+        log.push(done(&other), Audience::One(reader.client.id()));
+        assert_eq!(reader.reads(&log), ["done other"]);
+        log.push(event(4), Audience::All);
+        log.push(done(&run), Audience::All);
+        let last = [done(&run)];
+        reader.client.asked_again((&run, BTreeSet::new()), (Position(0), &last), &log);
+        assert_eq!(reader.reads(&log), ["4", "done run"]);
     }
 }
