@@ -353,12 +353,12 @@ impl Node {
         }
     }
 
-    /// Ends a conversation, if it is open, and waits until it has released its session.
-    pub(super) async fn end(&self, key: &Key, refusal: Refusal) {
+    /// Ends a conversation, if it is open, and waits until it has released its session. Says whether it was.
+    pub(super) async fn end(&self, key: &Key, refusal: Refusal) -> bool {
         let held = self.lock().get(key).cloned();
-        if let Some(mut held) = held {
-            held.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
-            held.ended.changed().await.ok();
-        }
+        let Some(mut held) = held else { return false };
+        held.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
+        held.ended.changed().await.ok();
+        true
     }
 }

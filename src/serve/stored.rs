@@ -108,11 +108,26 @@ pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
 
 /// Deletes a conversation. One that is open is ended first, here or at the node that holds it.
 pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<(), Refusal> {
+    if node.services.library.is_some() {
+        // A store that can't delete it keeps it, and then it does not end either.
+        let session = key.session.clone();
+        let why = "the store can't be read, so nothing was deleted; look at the log of the node, and try again later";
+        let read = move |library: Library| {
+            library.has(&session).map(drop).ok_or_else(|| failed(why.to_owned()))
+        };
+        find(node, &key.namespace, read).await?;
+    }
     let why = "the conversation was deleted";
-    node.end(&key, Refusal::new(RefusalKind::NotFound, why)).await;
+    let was_open = node.end(&key, Refusal::new(RefusalKind::NotFound, why)).await;
+    if was_open && node.services.library.is_none() {
+        // The memory was all that it was in.
+        return Ok(());
+    }
     let session = key.session.clone();
     let deleted = find(node, &key.namespace, move |library| match library.delete_here(&session) {
         Ok(Deleted::Whole | Deleted::ButLog) => Ok(()),
+        // It had no turn yet.
+        Ok(Deleted::Missing) if was_open => Ok(()),
         Ok(Deleted::Missing) => Err(not_found(&session)),
         Err((message, holder)) if !holder.is_empty() => {
             Err(Refusal { holder: Some(holder), ..Refusal::new(RefusalKind::Locked, message) })

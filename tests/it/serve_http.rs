@@ -10,6 +10,7 @@ use duologue::protocol::proto::fleet::{
 };
 use reqwest::{Method, Response};
 use serde_json::Value;
+use std::fs;
 use tonic::Code;
 
 /// Sends a request; gives the status and the body.
@@ -62,6 +63,25 @@ fn a_request_line_is_answered_with_its_frames() {
     assert_eq!(call(&node, Method::POST, "/v1/sessions/s/requests?opening=x", "{}").0, 400);
 }
 
+/// Requests that wait for the ones before them are handled, whether or not their client is still there.
+#[test]
+fn what_a_client_has_sent_before_it_left_is_done() {
+    let node = Node::start(&["--final-snapshot", "none"]);
+    let path = "/v1/sessions/s/requests";
+    call(&node, Method::POST, path, &submit("large", &"word ".repeat(100_000)));
+    let snapshots =
+        (0..200).map(|number| format!(r#"{{"requestId":"q{number}","snapshot":{{}}}}"#));
+    let body = snapshots.chain([submit("last", "hello")]).collect::<Vec<_>>().join("\n");
+    let url = format!("http://{}{path}", node.address);
+    let answer = wait(http().post(url).body(body).send()).expect("an answer");
+    assert_eq!(answer.status(), 200);
+    drop(answer);
+    eventually("the last of them has run", || {
+        let (_, frames) = call(&node, Method::POST, path, r#"{"requestId":"n","snapshot":{}}"#);
+        frames.contains("You said: hello").then_some(())
+    });
+}
+
 #[test]
 fn events_are_json_lines_or_server_sent_events() {
     let node = Node::start(&[]);
@@ -98,6 +118,36 @@ fn events_are_json_lines_or_server_sent_events() {
         let checked = run(&["check", "--joined"], part.as_bytes());
         assert!(checked.status.success(), "since {since}: {}", text(&checked.stdout));
     }
+}
+
+#[test]
+fn a_conversation_that_is_not_stored_is_deleted_from_memory() {
+    let node = Node::start(&[]);
+    call(&node, Method::POST, "/v1/sessions/s/requests", &submit("r", "hello"));
+    assert_eq!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200);
+    assert_eq!(node.info().conversations, 0);
+    assert_ne!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200, "it is gone");
+}
+
+#[test]
+fn a_store_that_can_not_be_read_deletes_nothing() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    let node = Node::start(&["--store", &store]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let away = folder.name("away");
+    fs::rename(&store, &away).expect("moved");
+    fs::create_dir(&store).expect("a folder in its place");
+    let (status, body) = call(&node, Method::DELETE, "/v1/sessions/s", "");
+    assert_eq!(status, 500, "{body}");
+    talk.send(r#"{"requestId":"q","snapshot":{}}"#);
+    assert_eq!(talk.wait_done("q"), "ok", "it goes on");
+    fs::remove_dir(&store).expect("removed");
+    fs::rename(&away, &store).expect("moved");
+    assert_eq!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200);
+    assert_eq!(talk.wait_end().expect_err("it has ended").code(), Code::NotFound);
 }
 
 #[test]
