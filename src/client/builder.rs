@@ -178,7 +178,8 @@ impl Builder {
         self
     }
 
-    /// Is given what belongs to no request: events of the session, and errors of its store.
+    /// Is given what belongs to no run: events of the session, and errors of its store. A panic in it is reported as any
+    /// other, and the conversation goes on.
     #[must_use]
     pub fn on_notice(
         mut self,

@@ -16,6 +16,7 @@ use crate::protocol::proto::rpc::{CancelRequest, ErrorFrame, HelloFrame, RpcLine
 use crate::protocol::wire::PROTOCOL;
 use semver::Version;
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -275,6 +276,11 @@ impl Driver {
         }
         self.answer(id, event.payload.as_ref());
         let Some(flight) = self.flights.get_mut(id) else { return };
+        if !flight.is_run() && !flight.is_streamed() {
+            flight.note(event.payload.as_ref());
+            let UiEventFrame { ordinal, name, payload } = event;
+            return self.notice(Ok(Event { ordinal, name, payload, line: text.into() }));
+        }
         let had_failed = flight.has_failed();
         flight.event(event, text);
         if flight.has_failed() && !had_failed {
@@ -321,7 +327,8 @@ impl Driver {
 
     fn notice(&self, notice: Result<Event, Error>) {
         if let Some(on_notice) = &self.options.on_notice {
-            on_notice(notice);
+            // A panic has been reported by then, and does not end the conversation.
+            drop(catch_unwind(AssertUnwindSafe(|| on_notice(notice))));
         }
     }
 

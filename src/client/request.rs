@@ -3,6 +3,7 @@
 use super::answer::{Answer, Summary};
 use super::error::Error;
 use super::event::{Event, Snapshot};
+use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::UiEventFrame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use std::sync::Arc;
@@ -90,9 +91,7 @@ impl Flight {
     /// Takes an event, and the frame that it came in.
     pub(super) fn event(&mut self, event: UiEventFrame, line: String) {
         let UiEventFrame { ordinal, name, payload } = event;
-        if let Some(payload) = &payload {
-            self.summary.apply(payload);
-        }
+        self.note(payload.as_ref());
         if let Some(Events { sender, waiting }) = &self.events {
             let bytes = line.len();
             waiting.put(bytes);
@@ -104,6 +103,13 @@ impl Flight {
                 self.fail(Error::TooLong(text));
                 self.events = None;
             }
+        }
+    }
+
+    /// Notes what an event says for the answer.
+    pub(super) fn note(&mut self, payload: Option<&Any>) {
+        if let Some(payload) = payload {
+            self.summary.apply(payload);
         }
     }
 

@@ -4,8 +4,9 @@ use super::{
     Scratch, endless, kill, process_of, read_to, real, rest, run, start, texts_and_statuses,
     unreachable, until,
 };
-use duologue::client::{Answer, Any, Duologue, Error, OnBusy, Prompt};
+use duologue::client::{Answer, Any, Duologue, Error, Event, OnBusy, Prompt};
 use duologue::protocol::proto::rpc::SnapshotRequest;
+use duologue::protocol::proto::rpc::rpc_request_line::Request as Body;
 use std::fs;
 use std::sync::{Arc, Mutex};
 
@@ -219,6 +220,23 @@ async fn a_store_that_fails_is_a_notice() {
     let notices = notices.lock().expect("a list");
     let is_store = |it: &Error| matches!(it, Error::Store(_)) && it.code() == "store_failed";
     assert!(notices.last().is_some_and(is_store), "{notices:?}");
+}
+
+#[tokio::test]
+async fn a_notice_that_panics_ends_nothing() {
+    let count: Arc<Mutex<usize>> = Arc::default();
+    let counted = Arc::clone(&count);
+    let on_notice = move |notice: Result<Event, Error>| {
+        let name = notice.expect("an event").name;
+        *counted.lock().expect("a count") += usize::from(name == "FrontendToolManifestUpdated");
+        panic!("a defect of the program");
+    };
+    let chat = start(real().on_notice(on_notice)).await;
+    for _ in 0..2 {
+        chat.send(Body::DeclareTools(Default::default())).await.expect("a list of no tools");
+    }
+    assert_eq!(*count.lock().expect("a count"), 2);
+    assert_eq!(run(&chat, "one").await.status, "ok");
 }
 
 /// Gives the end of the answer that the killed process was at, as shown and as stored.
