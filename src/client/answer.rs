@@ -74,6 +74,9 @@ impl Answer {
 
     /// The last value that was found, as a value of `T`.
     pub(super) fn typed<T: HasSchema>(self) -> Result<Typed<T>, Error> {
+        if self.is_stopped() {
+            return Err(Error::Stopped { text: self.text });
+        }
         let read = match self.values.last() {
             Some(value) => serde_json::from_value(value.clone()).map_err(|why| why.to_string()),
             None => Err("no value was found in the answer".to_owned()),
@@ -125,7 +128,10 @@ impl Summary {
         } else if let Any::ChatProviderCallFinished(it) = payload {
             answer.finish_class.clone_from(&it.finish_class);
         } else if let Any::ChatUserMessageAccepted(it) = payload {
-            answer.message_id.clone_from(&it.message_id);
+            // Those that join the run have ids of their own.
+            if answer.message_id.is_empty() {
+                answer.message_id.clone_from(&it.message_id);
+            }
         } else if let Any::SteeringAccepted(it) = payload {
             answer.has_joined = true;
             answer.message_id.clone_from(&it.message_id);
@@ -151,4 +157,19 @@ impl Summary {
 
 fn call_of(ids: Option<&CorrelationInfo>) -> String {
     ids.map_or(String::new(), |ids| ids.provider_call_id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::chat::ChatUserMessageAccepted;
+
+    #[test]
+    fn the_prompt_of_a_run_is_its_first() {
+        let mut summary = Summary::default();
+        for message_id in ["own", "joined"].map(str::to_owned) {
+            summary.apply(&ChatUserMessageAccepted { message_id, ..Default::default() }.into());
+        }
+        assert_eq!(summary.finish("ok".to_owned()).message_id, "own");
+    }
 }

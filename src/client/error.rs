@@ -74,6 +74,12 @@ pub enum Error {
         /// What it said.
         text: String,
     },
+    /// The run was stopped, so that there is no value: see [`super::Duologue::ask`].
+    #[error("the run was stopped before there was a value")]
+    Stopped {
+        /// What the model had said.
+        text: String,
+    },
     /// Any other refusal.
     #[error("{0}")]
     Refused(Refused),
@@ -159,6 +165,7 @@ impl Error {
             | Self::TooLong(_)
             | Self::Closed
             | Self::Misuse(_)
+            | Self::Stopped { .. }
             | Self::ProcessEnded { .. } => None,
         }
     }

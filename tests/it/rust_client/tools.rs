@@ -1,6 +1,6 @@
 //! Functions that the model calls, decisions about tools of servers, and answers of a type.
 
-use super::{calls_of, played, read_to, rest, run, start};
+use super::{calls_of, endless, played, read_to, rest, run, start};
 use crate::process::DEADLINE;
 use duologue::client::{Answer, Approval, Builder, Error, HasSchema, Tool, ToolCall};
 use duologue::protocol::proto::tools::ToolApprovalRequested;
@@ -159,4 +159,8 @@ async fn an_answer_is_a_value_of_a_type() {
         Err(Error::Answer { text, .. }) => assert_eq!(text, "Oz"),
         other => panic!("{other:?}"),
     }
+    let chat = start(endless()).await;
+    let stopping = async { while !chat.cancel().await.expect("a cancel") {} };
+    let (stopped, ()) = tokio::join!(chat.ask::<City>("Where?"), stopping);
+    assert!(matches!(stopped, Err(Error::Stopped { .. })), "{stopped:?}");
 }
