@@ -80,7 +80,7 @@ use crate::protocol::proto::rpc::{
     SubmitPromptRequest, SwitchModelRequest,
 };
 use driver::Order;
-use link::Link;
+use link::{Link, Shared};
 use request::Ended;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -94,6 +94,8 @@ const PAGE_ENTITIES: u32 = 500;
 pub struct Duologue {
     link: Arc<Link>,
     options: Builder,
+    /// What was known when the process ended, until a reconnect has succeeded.
+    unresumed: Option<Shared>,
 }
 
 /// A prompt, and how it is to be answered.
@@ -202,7 +204,7 @@ impl Duologue {
     /// Asks the model for a value of a type.
     ///
     /// # Errors
-    /// As [`Self::run`], and [`Error::Answer`] if the answer is no such value.
+    /// As [`Self::run`], [`Error::Answer`] if the answer is no such value, and [`Error::Stopped`] if the run was stopped.
     pub async fn ask<T: HasSchema>(&self, prompt: impl Into<Prompt>) -> Result<Typed<T>, Error> {
         let answer = self.run(prompt.into().schema(T::schema())).await?;
         answer.typed()
@@ -305,15 +307,24 @@ impl Duologue {
                 "a conversation without `store` and `session` can't go on in another process",
             ));
         }
-        if self.link.failure().is_none() {
-            return Err(Error::Misuse("the process runs, and needs no other in its place"));
+        let has_ended = self.link.failure().is_some();
+        // What an attempt that failed was to show is still to be shown.
+        let before = match &self.unresumed {
+            Some(before) => before.clone(),
+            None if has_ended => self.link.shared().clone(),
+            None => {
+                return Err(Error::Misuse("the process runs, and needs no other in its place"));
+            }
+        };
+        self.unresumed = Some(before.clone());
+        if has_ended {
+            self.link.ended().await;
+            self.link = self.options.connect().await?;
         }
-        let before = self.link.shared().clone();
-        self.link.ended().await;
-        self.link = self.options.connect().await?;
         let since_ordinal = before.ordinal;
         let changed =
             self.snapshot(SnapshotRequest { since_ordinal, ..Default::default() }).await?;
+        self.unresumed = None;
         let unseen = |entity: Entity| Change { text: before.unseen(&entity), entity };
         Ok(changed.entities.into_iter().map(unseen).collect())
     }
@@ -357,7 +368,7 @@ impl Builder {
     /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
     pub async fn start(self) -> Result<Duologue, Error> {
         let link = self.connect().await?;
-        Ok(Duologue { link, options: self })
+        Ok(Duologue { link, options: self, unresumed: None })
     }
 
     fn is_stored(&self) -> bool {
