@@ -82,7 +82,8 @@ class Process:
         except OSError as error:
             raise NotInstalled(f"{command[0]} can't be run: {error}") from error
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
-        self._in = self._popen.stdin.fileno()
+        self._stdin = self._popen.stdin
+        self._in = self._stdin.fileno()
         self._out = self._popen.stdout.fileno()
         self._err = self._popen.stderr.fileno()
         for fd in (self._in, self._out, self._err):
@@ -93,8 +94,9 @@ class Process:
         self._loop.add_reader(self._err, self._read_stderr)
 
     def write(self, line: bytes) -> None:
-        """Queues a line. What a process that has ended does not read is dropped: the end is reported elsewhere."""
-        if self._is_over:
+        """Queues a line. What a process that has ended, or ends, does not read is dropped: the end is reported elsewhere."""
+        # Without its input, the number of the pipe may be that of another file of the program.
+        if self._stdin.closed:
             return
         self._unwritten += line
         if self._drained.is_set():
@@ -134,14 +136,13 @@ class Process:
         return True
 
     async def end(self, seconds: float) -> None:
-        """Closes standard input, waits, and then makes the process end: SIGTERM, SIGKILL."""
+        """Closes standard input, waits, and then makes the process end: SIGTERM, SIGKILL. Several may wait for that."""
         self._close_stdin()
         if not await self.wait(seconds):
             self._popen.terminate()
             if not await self.wait(TERM_S):
                 self._popen.kill()
                 await self.wait(TERM_S)
-        self._read_stderr()
         self._finish()
 
     def _read(self) -> None:
@@ -180,15 +181,16 @@ class Process:
             self._loop.remove_writer(self._in)
 
     def _close_stdin(self) -> None:
-        assert self._popen.stdin
-        if not self._popen.stdin.closed:
+        if not self._stdin.closed:
             self._loop.remove_writer(self._in)
+            self._unwritten.clear()
             self._drained.set()
-            self._popen.stdin.close()
+            self._stdin.close()
 
     def _finish(self) -> None:
         if not self._is_over:
             self._is_over = True
+            self._read_stderr()
             self._loop.remove_reader(self._out)
             self._loop.remove_reader(self._err)
             self._end()

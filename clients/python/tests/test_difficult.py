@@ -1,6 +1,7 @@
 """Servers that make it difficult, ends of all kinds, and errors."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -13,11 +14,33 @@ import unittest
 import duologue
 from duologue import Duologue, TextPatch, Unknown, messages
 from duologue._lines import Lines, Overlong
+from duologue._process import Process
 from tests.support import BINARY, DIFFICULT, ROOT, difficult, pid_of, provider, real, unreachable, wait_until_gone
 
 LINES_OF_A_RUN = 10
 LONG = 64 * 1024 * 1024
 STARTS_AT_ONCE = 16
+
+
+def sleeper(text):
+    """A process that plays a program, without a client."""
+    command = [sys.executable, "-c", "import sys, time; " + text]
+    return Process(command, {}, None, lambda _: None, lambda: None)
+
+
+@contextlib.contextmanager
+def file_in_place_of(number):
+    """A file that gets the number of a descriptor that was closed."""
+    with tempfile.TemporaryFile(buffering=0) as file:
+        if file.fileno() != number:
+            with unittest.TestCase().assertRaises(OSError):
+                os.fstat(number)
+            os.dup2(file.fileno(), number)
+        try:
+            yield file
+        finally:
+            if file.fileno() != number:
+                os.close(number)
 
 
 class Frames(unittest.IsolatedAsyncioTestCase):
@@ -203,6 +226,26 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         await restart
         self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
         await chat.close()
+
+    async def test_nothing_is_written_to_a_file_that_has_the_number_of_a_closed_pipe(self):
+        process = sleeper("sys.stdin.read(); time.sleep(0.3)")
+        ending = asyncio.create_task(process.end(5))
+        await asyncio.sleep(0)
+        with file_in_place_of(process._in) as file:
+            process.write(b"a line\n")
+            await process.drained()
+            file.seek(0)
+            self.assertEqual(file.read(), b"")
+            await ending
+
+    async def test_an_end_that_two_wait_for_reads_no_file_that_has_the_number_of_a_closed_pipe(self):
+        process = sleeper("sys.stdin.read()")
+        await process.end(5)
+        with file_in_place_of(process._err) as file:
+            file.write(b"of another")
+            file.seek(0)
+            await process.end(5)
+            self.assertEqual(process.stderr, "")
 
     async def test_nothing_is_shown_twice_after_a_reconnect(self):
         with tempfile.TemporaryDirectory() as folder:
