@@ -46,7 +46,8 @@ class Duologue:
     - `engine`, `model`, `profile`, `system`: what answers, and how. `args` are further options of `duologue rpc`.
     - `tools`: functions that the model may call. `approve`: decides about calls of tool servers, with True, False, the
       reason for a no, or "ALLOW_SESSION"; without it they are denied. `approve_timeout` is its longest time.
-    - `on_notice`: gets events of the session that belong to no request, and errors of its store.
+    - `on_notice`: gets events of the session that belong to no request, and errors of its store. What it raises goes to
+      the exception handler of the loop, and the conversation goes on.
     - `on_busy`: "reject" makes a prompt during a run the error `Busy`; with "queue" it waits for its turn.
     - `env` adds variables to those of this program; `cwd` is the folder of the process.
     - `start_timeout`, `close_timeout`, `cancel_timeout`: seconds. `line_bytes_max`: longest frame.

@@ -383,7 +383,8 @@ class Connection:
 
     def _notice(self, notice: Message | DuologueError) -> None:
         if self.settings.on_notice:
-            self.settings.on_notice(notice)
+            # By the loop: what it raises gets to the loop's exception handler, and not into the reading of frames.
+            self._loop.call_soon(self.settings.on_notice, notice)
 
     def _tail(self) -> str:
         tail = self.stderr.strip()

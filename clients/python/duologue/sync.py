@@ -7,7 +7,8 @@
         for event in chat.stream("Explain it to a child."):
             ...
 
-It has the methods of `duologue.Duologue`; callbacks and async tools run in a thread of its own.
+It has the methods of `duologue.Duologue`; callbacks and async tools run in a thread of its own. What a callback raises goes
+to `threading.excepthook`.
 """
 
 from __future__ import annotations
@@ -176,8 +177,28 @@ class Duologue:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
+    loop.set_exception_handler(_report)
+    while True:
+        try:
+            loop.run_forever()
+            break
+        except BaseException as error:
+            # SystemExit of a callback ends the loop, but others wait for it.
+            _hook(error)
     loop.close()
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handles what a callback has raised: the program can't have a handler in this loop."""
+    error = context.get("exception")
+    if error is None:
+        loop.default_exception_handler(context)
+    else:
+        _hook(error)
+
+
+def _hook(error: BaseException) -> None:
+    threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread())))
 
 
 class Stream:

@@ -5,17 +5,25 @@ import dataclasses
 import json
 import os
 import tempfile
+import threading
 import unittest
 from typing import Literal
 
 import duologue
 from duologue import TextPatch, messages
-from tests.support import BINARY, CLOCK, difficult, real, script, unreachable
+from tests.support import BINARY, CLOCK, DIFFICULT, difficult, real, script, unreachable
 
 CALLS = [
     {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
     {"text": "It is noon."},
 ]
+
+
+def notice_and_done(request_id):
+    """What a server may write at once: an event that belongs to no request, and the end of a request."""
+    payload = {"@type": "type.googleapis.com/example.mood.v9.MoodChanged"}
+    frames = [{"uiEvent": {"ordinal": "1", "payload": payload}}, {"requestId": request_id, "done": {"status": "ok"}}]
+    return b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
 
 
 class Conversation(unittest.IsolatedAsyncioTestCase):
@@ -191,6 +199,22 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         states = [notice.state for notice in notices if isinstance(notice, messages.ToolServerChanged)]
         self.assertIn(messages.ToolServerState.READY, states)
 
+    async def test_what_on_notice_raises_is_for_the_loop_and_the_conversation_goes_on(self):
+        reported, raised = [], [ValueError("1"), KeyError("2"), AttributeError("3")]
+
+        def on_notice(_):
+            raise raised[len(reported)]
+
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        async with difficult("normal", on_notice=on_notice) as chat:
+            for _ in raised:
+                request = chat._connection.new({})
+                chat._connection._requests[request.id] = request
+                chat._connection._on_bytes(notice_and_done(request.id))
+                await asyncio.wait_for(request.finished(), 30)
+            self.assertEqual((await chat.run("x")).status, "ok")
+        self.assertEqual(reported, raised)
+
     async def test_approvals_are_a_callback(self):
         seen = []
 
@@ -362,6 +386,22 @@ class Sync(unittest.TestCase):
             chat.drop_last_turn()
             self.assertEqual(len(chat.history()), 4)
             self.assertEqual(chat.regenerate().wait().status, "ok")
+
+    def test_what_on_notice_raises_is_for_the_hook_of_threads_and_the_conversation_goes_on(self):
+        from duologue.sync import Duologue
+
+        reported, raised = [], [KeyError("1"), SystemExit("2")]
+
+        def on_notice(_):
+            raise raised[min(len(reported), 1)]
+
+        self.addCleanup(setattr, threading, "excepthook", threading.excepthook)
+        threading.excepthook = lambda report: reported.append((report.exc_value, report.thread.name))
+        with Duologue(binary=DIFFICULT, env={"DIFFICULT": "normal"}, on_notice=on_notice) as chat:
+            for _ in raised:
+                chat._loop.call_soon_threadsafe(chat._chat._connection._on_bytes, notice_and_done("nobody"))
+                self.assertEqual(chat.run("x", timeout=30).status, "ok")
+        self.assertEqual(reported, [(error, "duologue") for error in raised])
 
     def test_a_failed_run_raises(self):
         from duologue.sync import Duologue
