@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from . import messages as m
-from ._errors import DuologueError, TooLong
+from ._errors import DuologueError, RequestError, ToolError, TooLong
 from ._message import JsonObject, Message
-from ._tools import Approve, Tool, decide
+from ._tools import Approve, Tool, decide, failed
 
 Send = Callable[[JsonObject], Awaitable[Any]]
 
@@ -51,27 +51,29 @@ class Calls:
             task.cancel()
 
     async def _run(self, event: m.FrontendToolCallRequested, tool: Tool | None) -> None:
-        if tool:
-            result = await tool.call(event.input or {})
-        else:
-            result = {"status": "error", "error": f"There is no tool {event.tool_name}."}
-        line = {"toolCallId": event.tool_call_id, **result}
-        try:
-            json.dumps(line)
-        except (TypeError, ValueError) as error:
-            line = {"toolCallId": event.tool_call_id, "status": "error", "error": f"The result is no JSON: {error}"}
-        await self._tell({"toolResult": line})
+        result = await tool.call(event.input or {}) if tool else failed(f"There is no tool {event.tool_name}.")
+        with contextlib.suppress(DuologueError):  # The call does not wait any more.
+            try:
+                await self._give(event.tool_call_id, result)
+            except ToolError:
+                raise
+            except (TooLong, RequestError, TypeError, ValueError, RecursionError) as error:
+                # The model has to know, and the run would wait.
+                await self._give(event.tool_call_id, failed(_reason(error)))
+
+    async def _give(self, call: str, result: JsonObject) -> None:
+        await self._send({"toolResult": {"toolCallId": call, **result}})
 
     async def _decide(self, event: m.ToolApprovalRequested) -> None:
         decision = await decide(self._approve, event, self._approve_timeout)
-        await self._tell({"approve": {"toolCallId": event.tool_call_id, **decision}})
+        with contextlib.suppress(DuologueError):  # The call does not wait any more.
+            await self._send({"approve": {"toolCallId": event.tool_call_id, **decision}})
 
-    async def _tell(self, body: JsonObject) -> None:
-        try:
-            await self._send(body)
-        except TooLong as error:
-            # The model has to know, and the run would wait.
-            result = {"toolCallId": body["toolResult"]["toolCallId"], "status": "error", "error": str(error)}
-            await self._tell({"toolResult": result})
-        except DuologueError:
-            pass  # The call does not wait any more.
+
+def _reason(error: Exception) -> str:
+    """Why a result could not be given to the server."""
+    if isinstance(error, TooLong):
+        return str(error)
+    if isinstance(error, RequestError):
+        return f"The server does not take the result: {error} {error.detail}"
+    return f"The result is no JSON: {error}"

@@ -128,7 +128,8 @@ class Connection:
             await self._settle()
         if self.failure:
             raise self.failure
-        line = json.dumps({"requestId": request.id, **request.body}, ensure_ascii=False).encode()
+        # The server could not say whose it was if it had NaN, which is no JSON.
+        line = json.dumps({"requestId": request.id, **request.body}, ensure_ascii=False, allow_nan=False).encode()
         limit = request_bytes_max(self.hello)
         if len(line) > limit:
             raise TooLong(f"The request has {len(line)} bytes, and the server takes {limit}.")

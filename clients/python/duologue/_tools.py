@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
+from ._outcome import Late, in_thread, outcome
 from ._schema import JsonObject, arguments_of, schema_of_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,20 +32,22 @@ class Tool:
         return {"name": self.name, "description": self.description, "inputSchema": self.parameters}
 
     async def call(self, arguments: JsonObject) -> JsonObject:
-        """The members of a `toolResult`. What goes wrong is a result too, and the model reads it."""
-        try:
-            value = await asyncio.wait_for(self._run(arguments), self.timeout)
-        except (TimeoutError, asyncio.TimeoutError):
-            return {"status": "error", "error": f"The tool took longer than {self.timeout:g} s."}
-        except Exception as error:
-            return {"status": "error", "error": f"{type(error).__name__}: {error}"}
+        """The members of a `toolResult`. What goes wrong is a result too, and the model reads it.
+
+        That is so for all that the function raises, its own CancelledError and SystemExit among it.
+        """
+        value, error = await outcome(self.timeout, self._run, arguments)
+        if isinstance(error, Late):
+            return failed(f"The tool took longer than {self.timeout:g} s.")
+        if error is not None:
+            return failed(f"{type(error).__name__}: {error}")
         return {"status": "success", "result": value if isinstance(value, dict) else {"result": value}}
 
     async def _run(self, arguments: JsonObject) -> Any:
         typed = arguments_of(self.function, arguments)
         if inspect.iscoroutinefunction(self.function):
             return await self.function(**typed)
-        return await asyncio.to_thread(self.function, **typed)
+        return await in_thread(self.function, **typed)
 
 
 @overload
@@ -89,23 +91,32 @@ async def decide(approve: Approve | None, request: Any, timeout: float) -> JsonO
     """The members of an `approve`. Nobody to ask, no answer in time, and an error are a no."""
     if approve is None:
         return {"decision": "DENY", "reason": "This program approves no tool calls."}
-    try:
-        answer = await asyncio.wait_for(_ask(approve, request), timeout)
-    except (TimeoutError, asyncio.TimeoutError):
+    answer, error = await outcome(timeout, _ask, approve, request)
+    if isinstance(error, Late):
         return {"decision": "DENY", "reason": f"Nobody decided within {timeout:g} s."}
-    except Exception as error:
+    if error is not None:
         return {"decision": "DENY", "reason": f"The program could not decide: {type(error).__name__}."}
     if answer is True:
         return {"decision": "ALLOW_ONCE"}
     if answer == "ALLOW_SESSION":
         return {"decision": "ALLOW_SESSION"}
     reason = answer if isinstance(answer, str) and answer else "It was denied."
-    return {"decision": "DENY", "reason": reason}
+    return {"decision": "DENY", "reason": _text(reason)}
 
 
 async def _ask(approve: Approve, request: Any) -> bool | str:
     if inspect.iscoroutinefunction(approve):
         return await approve(request)
     # In a thread: it may wait for a person.
-    answer = await asyncio.to_thread(approve, request)
+    answer = await in_thread(approve, request)
     return await answer if inspect.isawaitable(answer) else answer
+
+
+def failed(error: str) -> JsonObject:
+    """The members of the `toolResult` of a call that has gone wrong."""
+    return {"status": "error", "error": _text(error)}
+
+
+def _text(text: str) -> str:
+    """The text as UTF-8 can have it: Python's may have lone surrogates, as for the names of some files."""
+    return text.encode(errors="backslashreplace").decode()

@@ -11,7 +11,7 @@ from typing import Literal
 
 import duologue
 from duologue import TextPatch, messages
-from tests.support import BINARY, CLOCK, DIFFICULT, difficult, real, script, unreachable
+from tests.support import BINARY, CLOCK, DIFFICULT, WAIT_S, difficult, real, script, unreachable
 
 CALLS = [
     {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
@@ -159,6 +159,56 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(results[name].result, text)
         self.assertIn("The result is no JSON", results["unreadable"].result)
 
+    async def result_of(self, function):
+        """What the model reads of a call of the tool."""
+        calls = {"tools": [{"name": duologue._tools.tool_of(function).name, "arguments": {}}]}
+        with script(calls, {"text": "I see."}) as option:
+            async with real(option, tools=[function]) as chat:
+                call = (await asyncio.wait_for(chat.run("x"), WAIT_S)).tool_calls[0]
+        return call.status, call.result
+
+    async def test_what_a_tool_raises_of_all_kinds_is_a_result(self):
+        errors = {
+            "RuntimeError: coroutine raised StopIteration": StopIteration(),
+            "TimeoutError: of its own": TimeoutError("of its own"),
+            "CancelledError: of its own": asyncio.CancelledError("of its own"),
+            "OSError: caf\\udce9": OSError("caf\udce9"),
+            "SystemExit: 2": SystemExit(2),
+        }
+        for text, error in errors.items():
+
+            @duologue.tool(name="in_thread", timeout=None)
+            def in_thread():
+                raise error
+
+            @duologue.tool(name="in_loop", timeout=None)
+            async def in_loop():
+                raise error
+
+            for function in (in_thread, in_loop):
+                with self.subTest(text, function=function):
+                    self.assertEqual(await self.result_of(function), ("error", text))
+
+    async def test_what_a_server_can_not_read_is_a_result_that_says_so(self):
+        nested = 0
+        for _ in range(200):
+            nested = [nested]
+        values = {
+            "is no JSON": [float("nan"), float("inf"), "caf\udce9", {("a", "b"): 1}],
+            "The server does not take the result": [nested, 10**400],
+        }
+        for reason, items in values.items():
+            for value in items:
+
+                @duologue.tool(name="get")
+                def get():
+                    return value
+
+                with self.subTest(type(value)):
+                    status, text = await self.result_of(get)
+                    self.assertEqual(status, "error")
+                    self.assertIn(reason, text)
+
     async def test_a_tool_ends_with_its_run(self):
         ended = asyncio.Event()
 
@@ -175,7 +225,7 @@ class Tools(unittest.IsolatedAsyncioTestCase):
                 async for event in stream:
                     if isinstance(event, messages.FrontendToolCallRequested):
                         await stream.cancel()
-                await asyncio.wait_for(ended.wait(), 30)
+                await asyncio.wait_for(ended.wait(), WAIT_S)
                 self.assertEqual(stream.result.status, "stopped")
 
     async def test_tools_can_be_replaced(self):
@@ -211,7 +261,7 @@ class Tools(unittest.IsolatedAsyncioTestCase):
                 request = chat._connection.new({})
                 chat._connection._requests[request.id] = request
                 chat._connection._on_bytes(notice_and_done(request.id))
-                await asyncio.wait_for(request.finished(), 30)
+                await asyncio.wait_for(request.finished(), WAIT_S)
             self.assertEqual((await chat.run("x")).status, "ok")
         self.assertEqual(reported, raised)
 
@@ -233,7 +283,16 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         async def slow(_):
             await asyncio.sleep(3600)
 
+        def ending(_):
+            raise SystemExit(2)
+
+        async def cancelled(_):
+            raise asyncio.CancelledError
+
         self.assertIn("approves no tool calls", (await self.decide(None)).result)
+        for approve in (ending, cancelled):
+            self.assertIn("could not decide", (await asyncio.wait_for(self.decide(approve), WAIT_S)).result)
+        self.assertIn("caf\\udce9", (await asyncio.wait_for(self.decide(lambda _: "caf\udce9"), WAIT_S)).result)
         call = await self.decide(broken)
         self.assertIn("could not decide", call.result)
         self.assertNotIn("secret", call.result)
@@ -400,8 +459,18 @@ class Sync(unittest.TestCase):
         with Duologue(binary=DIFFICULT, env={"DIFFICULT": "normal"}, on_notice=on_notice) as chat:
             for _ in raised:
                 chat._loop.call_soon_threadsafe(chat._chat._connection._on_bytes, notice_and_done("nobody"))
-                self.assertEqual(chat.run("x", timeout=30).status, "ok")
+                self.assertEqual(chat.run("x", timeout=WAIT_S).status, "ok")
         self.assertEqual(reported, [(error, "duologue") for error in raised])
+
+    def test_a_tool_that_ends_the_program_is_a_result(self):
+        from duologue.sync import Duologue
+
+        async def get_time(city):
+            raise SystemExit(2)
+
+        with script(*CALLS) as option:
+            with Duologue(binary=BINARY, engine="echo", args=[option], tools=[get_time]) as chat:
+                self.assertEqual(chat.run("x", timeout=WAIT_S).tool_calls[0].result, "SystemExit: 2")
 
     def test_a_failed_run_raises(self):
         from duologue.sync import Duologue

@@ -15,7 +15,7 @@ import duologue
 from duologue import Duologue, TextPatch, Unknown, messages
 from duologue._lines import Lines, Overlong
 from duologue._process import Process
-from tests.support import BINARY, DIFFICULT, ROOT, difficult, pid_of, provider, real, unreachable, wait_until_gone
+from tests.support import BINARY, DIFFICULT, ROOT, WAIT_S, difficult, pid_of, provider, real, unreachable, wait_until_gone
 
 LINES_OF_A_RUN = 10
 LONG = 64 * 1024 * 1024
@@ -141,6 +141,13 @@ class Frames(unittest.IsolatedAsyncioTestCase):
         async with real("--max-request-bytes=1000") as chat:
             with self.assertRaises(duologue.TooLong):
                 await chat.run("x" * 1000)
+            self.assertEqual((await chat.run("x")).status, "ok")
+
+    async def test_requests_that_are_no_json_are_not_sent(self):
+        async with real() as chat:
+            for value in (float("nan"), "caf\udce9", object()):
+                with self.assertRaises((TypeError, ValueError)):
+                    await asyncio.wait_for(chat.run("x", settings={"stop": value}), WAIT_S)
             self.assertEqual((await chat.run("x")).status, "ok")
 
 
