@@ -32,10 +32,31 @@ FORK_S = 60.0
 
 @dataclass(frozen=True)
 class Change:
-    """An entity that is new or different after `reconnect`. `text` is the part of its text that was not shown before."""
+    """An entity that is new or different after `reconnect`. `text` is the part of its text that no stream has shown."""
 
     entity: m.SnapshotEntity
     text: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the program had of the conversation when its process ended: an ordinal, and the last patch of each text."""
+
+    ordinal: int
+    shown: dict[str, m.TextPatch | m.ReasoningPatch]
+
+    def unseen(self, entity: m.SnapshotEntity) -> str:
+        """The part of an entity's text that was not shown."""
+        payload = entity.payload
+        text = payload.text if isinstance(payload, m.MessageEntity) else ""
+        patch = self.shown.get(entity.id)
+        if patch is None:
+            return text
+        # A lean patch has no mode then.
+        pieces = ("", m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_UNSPECIFIED, m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_APPEND)
+        is_piece = patch.mode in pieces
+        shown = (patch.offset if is_piece else 0) + len(patch.text.encode())
+        return text.encode()[shown:].decode(errors="replace")
 
 
 class Duologue:
@@ -79,6 +100,7 @@ class Duologue:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._store = store
         self._session = session
+        self._seen: Seen | None = None
         named = {"engine": engine, "model": model, "profile": profile, "system": system, "store": store, "session": session}
         options = [f"--{name}={os.fspath(value)}" for name, value in named.items() if value is not None]
         always = [f"--on-busy={on_busy}", "--final-snapshot=none", "--approval=ask", f"--extensions={EXTENSIONS}"]
@@ -105,6 +127,7 @@ class Duologue:
     async def start(self) -> Duologue:
         """Starts the process, and checks what it is."""
         await self._connection.start()
+        self._seen = None
         return self
 
     async def close(self) -> None:
@@ -115,19 +138,22 @@ class Duologue:
         """Starts the process again after its end, and goes on with the stored session.
 
         Returns what has changed since the last event that this client had: entities that are new or different, with the
-        part of their text that was not shown. Requests that were in flight are not sent again.
+        part of their text that no stream has shown. Requests that were in flight are not sent again. If it fails, the next
+        attempt gives the same.
         """
         if self._store is None or self._session is None:
             raise DuologueError("Only a conversation with `store` and `session` can go on in another process.")
         connection = self._connection
-        if connection.failure is None:
+        if connection.failure is None and self._seen is None:
             raise DuologueError("The process runs.")
-        seen = self.ordinal
-        await connection.restart()
-        changed = await self.snapshot(since=seen)
-        changes = [Change(entity, self._unseen(entity)) for entity in changed.entities]
+        # The other process begins with a snapshot that has a later ordinal, and may end before it has said what changed.
+        seen = self._seen = self._seen or Seen(self.ordinal, dict(connection.shown))
+        if connection.failure is not None:
+            await connection.restart()
+        changed = await self.snapshot(since=seen.ordinal)
+        self._seen = None
         connection.shown.clear()
-        return changes
+        return [Change(entity, seen.unseen(entity)) for entity in changed.entities]
 
     async def __aenter__(self) -> Duologue:
         return await self.start()
@@ -294,18 +320,6 @@ class Duologue:
 
     def _stream(self, body: JsonObject, convert: Callable[[Any], Any] | None = None) -> Stream:
         return Stream(self._connection, self._connection.new(body), convert)
-
-    def _unseen(self, entity: m.SnapshotEntity) -> str:
-        payload = entity.payload
-        text = payload.text if isinstance(payload, m.MessageEntity) else ""
-        patch = self._connection.shown.get(entity.id)
-        if patch is None:
-            return text
-        # A lean patch has no mode then.
-        pieces = ("", m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_UNSPECIFIED, m.StreamPatchMode.CHAT_STREAM_PATCH_MODE_APPEND)
-        is_piece = patch.mode in pieces
-        shown = (patch.offset if is_piece else 0) + len(patch.text.encode())
-        return text.encode()[shown:].decode(errors="replace")
 
 
 def _sent_along(

@@ -236,7 +236,8 @@ class Connection:
         self._last_event = event
         kind = type(event)
         if kind is m.TextPatch or kind is m.ReasoningPatch:
-            self.shown[event.raw.get("messageId", "")] = event  # type: ignore[assignment]
+            if request and request.is_streamed:
+                self.shown[event.raw.get("messageId", "")] = event  # type: ignore[assignment]
         elif kind in _OF_CALLS:
             self._calls.see(event, self.settings.tools)
         elif isinstance(event, m.StoreDegraded):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
 import duologue
 from duologue import Duologue, TextPatch, Unknown, messages
@@ -274,6 +275,47 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(whole.status, "stopped")
                 self.assertNotIn("user", [change.entity.payload.role for change in changes])
                 self.assertEqual((await chat.run("hello")).status, "ok")
+
+    async def test_what_no_stream_has_shown_is_unseen_after_a_reconnect(self):
+        with tempfile.TemporaryDirectory() as folder:
+            async with real("--echo-delay-ms=5", store=folder + "/chat.db", session="ada") as chat:
+                run = asyncio.create_task(chat.run("word " * 1000))
+                while chat.ordinal < 20:
+                    await asyncio.sleep(0)
+                os.kill(pid_of(chat), signal.SIGKILL)
+                with self.assertRaises(duologue.ProcessEnded):
+                    await run
+                changes = await chat.reconnect()
+                whole = (await chat.history())[-1].payload
+                self.assertTrue(whole.text)
+                self.assertEqual([change.text for change in changes], [whole.text])
+
+    async def test_a_reconnect_that_fails_can_be_tried_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            async with real("--echo-delay-ms=5", store=folder + "/chat.db", session="ada") as chat:
+                shown = []
+                with self.assertRaises(duologue.ProcessEnded):
+                    async for event in chat.stream("word " * 1000):
+                        if isinstance(event, TextPatch):
+                            shown.append(event.text)
+                        if len(shown) == 20:
+                            os.kill(pid_of(chat), signal.SIGKILL)
+                snapshot = chat.snapshot
+
+                async def without_process(**options):
+                    os.kill(pid_of(chat), signal.SIGKILL)
+                    return await snapshot(**options)
+
+                async def without_time(**options):
+                    raise asyncio.TimeoutError
+
+                for failing, error in ((without_process, duologue.ProcessEnded), (without_time, asyncio.TimeoutError)):
+                    with mock.patch.object(chat, "snapshot", failing), self.assertRaises(error):
+                        await chat.reconnect()
+                text = "".join(change.text for change in await chat.reconnect())
+                self.assertEqual("".join(shown) + text, (await chat.history())[-1].payload.text)
+                with self.assertRaisesRegex(duologue.DuologueError, "The process runs"):
+                    await chat.reconnect()
 
     async def test_only_a_stored_session_goes_on(self):
         async with real() as chat:
