@@ -369,9 +369,10 @@ class Connection:
         self.flow()
 
     def flow(self) -> None:
-        """Reads on, unless a stream is behind and nobody waits for anything else."""
+        """Reads on, unless a stream is behind and nobody waits for anything else, as a client that closes does."""
         requests = self._requests.values()
-        self._pause(any(r.waiting_bytes > PAUSE_BYTES for r in requests) and all(r.is_streamed for r in requests))
+        is_behind = any(r.waiting_bytes > PAUSE_BYTES for r in requests)
+        self._pause(is_behind and not self._is_closing and all(r.is_streamed for r in requests))
 
     def _pause(self, is_paused: bool) -> None:
         self.is_paused = is_paused

@@ -214,6 +214,24 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         await chat.close()
         self.assertEqual((await run).status, "stopped")
 
+    async def test_closing_stops_a_run_whose_stream_is_behind(self):
+        from duologue import _connection
+
+        self.addCleanup(setattr, _connection, "PAUSE_BYTES", _connection.PAUSE_BYTES)
+        _connection.PAUSE_BYTES = 4096
+        chat = await real("--echo-delay-ms=1").start()
+        stream = chat.stream("word " * 100_000)
+        events = aiter(stream)
+        await anext(events)
+        while not chat._connection.is_paused:
+            await asyncio.sleep(0)
+        # More than one read of what is in the pipe by then.
+        await asyncio.sleep(0.5)
+        await chat.close()
+        async for _ in events:
+            pass
+        self.assertEqual(stream.result.status, "stopped")
+
     async def test_a_client_may_be_started_again(self):
         chat = real()
         for _ in range(2):
