@@ -96,7 +96,10 @@ class StoreError(RequestError):
 
 
 class AnswerError(RequestError):
-    """The model has answered, but not with what was asked for; `text` is its answer."""
+    """The model has answered, but not with what was asked for; `text` is its answer.
+
+    Where the answer has the schema, and its type refuses it, `__cause__` is what the type has raised.
+    """
 
     text = ""
 

@@ -83,8 +83,17 @@ class Stream:
         if result.values:
             result.value = result.values[-1]
             if self._convert:
-                result.value = self._convert(result.value)
+                result.value = self._typed(self._convert, result)
         return result
+
+    def _typed(self, convert: Callable[[Any], Any], result: Result) -> Any:
+        try:
+            return convert(result.value)
+        except Exception as cause:
+            # The schema has not all that a type may ask of its values.
+            error = AnswerError("invalid_answer", f"The answer is not what was asked for: {cause}")
+            error.text = result.text
+            raise error from cause
 
 
 class Events:

@@ -322,14 +322,38 @@ class Structured(unittest.IsolatedAsyncioTestCase):
 
     async def test_an_answer_may_be_a_pydantic_model(self):
         try:
-            from pydantic import BaseModel
+            from pydantic import BaseModel, ValidationError, field_validator
         except ImportError:
             self.skipTest("pydantic is not installed")
 
         class City(BaseModel):
             name: str
 
+            @field_validator("name")
+            def is_known(cls, name):
+                assert name == "Köln"
+                return name
+
         self.assertEqual((await self.ask('{"name": "Köln"}', City)).value, City(name="Köln"))
+        with self.assertRaises(duologue.AnswerError) as caught:
+            await self.ask('{"name": "Oz"}', City)
+        self.assertIsInstance(caught.exception.__cause__, ValidationError)
+
+    async def test_an_answer_that_its_type_refuses_is_an_error_with_its_text(self):
+        @dataclasses.dataclass
+        class City:
+            name: str
+
+            def __post_init__(self):
+                raise refusal
+
+        text = '{"name": "Köln"}'
+        for refusal in (ValueError("It is no city."), KeyError("Köln")):
+            with self.assertRaises(duologue.AnswerError) as caught:
+                await self.ask(text, City)
+            error = caught.exception
+            self.assertEqual((error.code, error.text, error.__cause__), ("invalid_answer", text, refusal))
+            self.assertIn(str(refusal), str(error))
 
     async def test_another_answer_is_an_error(self):
         with self.assertRaises(duologue.AnswerError) as caught:
