@@ -74,8 +74,8 @@ class Connection:
         try:
             await asyncio.wait_for(self._begin(), self.settings.start_timeout)
         except (TimeoutError, asyncio.TimeoutError):
-            await self._abort()
-            raise ProtocolError(f"{command[0]} did not begin within {self.settings.start_timeout:g} s.{self._tail()}") from None
+            tail = await self._abort()
+            raise ProtocolError(f"{command[0]} did not begin within {self.settings.start_timeout:g} s.{tail}") from None
         except BaseException:
             await self._abort()
             raise
@@ -215,7 +215,7 @@ class Connection:
                 self._frame(frame, len(line))
             except (ValueError, TypeError, AttributeError, RecursionError):
                 excerpt = line[:200].decode(errors="replace")
-                self._break(ProtocolError(f"The process wrote a line that is no frame: {excerpt!r}.{self._tail()}"))
+                self._break(ProtocolError(f"The process wrote a line that is no frame: {excerpt!r}.{_tail(self.process)}"))
                 return
 
     def _frame(self, frame: JsonObject, size: int) -> None:
@@ -287,7 +287,7 @@ class Connection:
         try:
             self.hello = check_hello(frame)
         except ProtocolError as error:
-            self._break(type(error)(f"{error}{self._tail()}"))
+            self._break(type(error)(f"{error}{_tail(self.process)}"))
             return
         self.session_id = frame.get("sessionId", "")
         if not self._begun.done():
@@ -326,7 +326,7 @@ class Connection:
         status = process.status
         how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
         cause = f": {self._fatal}" if self._fatal else "."
-        self._fail(ProcessEnded(f"duologue {how}{cause}{self._tail()}", status, process.stderr))
+        self._fail(ProcessEnded(f"duologue {how}{cause}{_tail(process)}", status, process.stderr))
 
     def _break(self, failure: DuologueError) -> None:
         """What the process writes can't be read any more."""
@@ -347,12 +347,14 @@ class Connection:
             self._begun.set_exception(self.failure)
             self._begun.exception()
 
-    async def _abort(self) -> None:
-        if self.process:
-            process, self.process = self.process, None
+    async def _abort(self) -> str:
+        """Ends a process that has not begun; returns what it wrote to standard error, as errors show it."""
+        process, self.process = self.process, None
+        if process:
             self._is_closing = True
             await process.end(0)
         self.failure = self.failure or Closed("The client could not be started.")
+        return _tail(process)
 
     def _overlong(self, line: Overlong) -> None:
         error = TooLong(f"The server wrote a line of more than {self.settings.line_bytes_max} bytes.")
@@ -389,9 +391,11 @@ class Connection:
             # By the loop: what it raises gets to the loop's exception handler, and not into the reading of frames.
             self._loop.call_soon(self.settings.on_notice, notice)
 
-    def _tail(self) -> str:
-        tail = self.stderr.strip()
-        return f" It wrote to standard error: {tail[-2000:]}" if tail else ""
+
+def _tail(process: Process | None) -> str:
+    """The end of what a process wrote to standard error, as errors show it."""
+    tail = process.stderr.strip() if process else ""
+    return f" It wrote to standard error: {tail[-2000:]}" if tail else ""
 
 
 _OF_CALLS = (m.FrontendToolCallRequested, m.ToolApprovalRequested, m.ToolApprovalResolved, m.ToolResultReady)

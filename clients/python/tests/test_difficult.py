@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import duologue
@@ -173,6 +174,14 @@ class Ends(unittest.IsolatedAsyncioTestCase):
             await difficult("silent", start_timeout=0.3).start()
         with self.assertRaisesRegex(duologue.ProtocolError, "did not begin within"):
             await difficult("mute", start_timeout=0.3).start()
+
+    async def test_a_server_that_does_not_begin_in_time_has_its_standard_error_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            binary = Path(folder, "duologue")
+            binary.write_text("#!/bin/sh\necho 'waits for a lock' >&2\nread line\n")
+            binary.chmod(0o755)
+            with self.assertRaisesRegex(duologue.ProtocolError, "did not begin within 1 s.*waits for a lock"):
+                await Duologue(binary=binary, start_timeout=1).start()
 
     async def test_a_run_that_can_not_be_stopped(self):
         async with difficult("stubborn", cancel_timeout=0.01) as chat:
