@@ -94,7 +94,7 @@ class Process:
         self._loop.add_reader(self._err, self._read_stderr)
 
     def write(self, line: bytes) -> None:
-        """Queues a line. What a process that has ended, or ends, does not read is dropped: the end is reported elsewhere."""
+        """Queues a line. What a process that ends does not read is dropped: the end is reported elsewhere."""
         # Without its input, the number of the pipe may be that of another file of the program.
         if self._stdin.closed:
             return

@@ -223,6 +223,21 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         await chat.close()
         self.assertEqual((await run).status, "stopped")
 
+    async def test_a_prompt_while_the_client_closes_is_closed(self):
+        # It comes while the process runs, and when that has ended.
+        for seconds in (0, 0.1):
+            chat = await difficult("stubborn", close_timeout=0.3).start()
+            stubborn = asyncio.create_task(chat.run("x"))
+            while not chat.ordinal:
+                await asyncio.sleep(0)
+            closing = asyncio.create_task(chat.close())
+            await asyncio.sleep(seconds)
+            with self.assertRaises(duologue.Closed):
+                await asyncio.wait_for(chat.run("y"), WAIT_S)
+            with self.assertRaises(duologue.Closed):
+                await stubborn
+            await closing
+
     async def test_closing_stops_a_run_whose_stream_is_behind(self):
         from duologue import _connection
 
