@@ -157,6 +157,12 @@ class Process:
             self._is_paused = True
             self._on_end()
 
+    def _read_rest(self) -> None:
+        """Reads what the process has left in the pipe: its end may be noticed before that."""
+        with contextlib.suppress(BlockingIOError):
+            if chunk := os.read(self._out, READ_BYTES):
+                self._on_bytes(chunk)
+
     def _read_stderr(self) -> None:
         with contextlib.suppress(OSError):
             chunk = os.read(self._err, READ_BYTES)
@@ -190,6 +196,7 @@ class Process:
     def _finish(self) -> None:
         if not self._is_over:
             self._is_over = True
+            self._read_rest()
             self._read_stderr()
             self._loop.remove_reader(self._out)
             self._loop.remove_reader(self._err)

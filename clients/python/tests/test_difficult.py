@@ -24,10 +24,10 @@ LONG = 64 * 1024 * 1024
 STARTS_AT_ONCE = 16
 
 
-def sleeper(text):
+def sleeper(text, on_bytes=lambda _: None):
     """A process that plays a program, without a client."""
     command = [sys.executable, "-c", "import sys, time; " + text]
-    return Process(command, {}, None, lambda _: None, lambda: None)
+    return Process(command, {}, None, on_bytes, lambda: None)
 
 
 @contextlib.contextmanager
@@ -276,6 +276,14 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         await restart
         self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
         await chat.close()
+
+    async def test_what_a_process_has_written_before_its_end_is_read(self):
+        chunks = []
+        process = sleeper("sys.stdin.read(); print('the last line')", chunks.append)
+        # As a loop that is busy until the process has ended.
+        process.pause(True)
+        await process.end(5)
+        self.assertEqual(chunks, [b"the last line\n"])
 
     async def test_nothing_is_written_to_a_file_that_has_the_number_of_a_closed_pipe(self):
         process = sleeper("sys.stdin.read(); time.sleep(0.3)")
