@@ -22,6 +22,7 @@ A client starts it in the place of `duologue`; the variable DIFFICULT says how i
     garbage       writes a line of text among the frames of an answer
     flood         writes 2 MiB to standard error before each line, without a line feed
     leftovers     writes frames of requests that have ended, or that nobody has sent
+    notices       writes an event and an error of no request before each answer
 """
 
 import json
@@ -75,10 +76,8 @@ def raw(frame):
 def event(request, name, package=CHAT, **payload):
     global ordinal
     ordinal += 1
-    write(
-        requestId=request,
-        uiEvent={"ordinal": str(ordinal), "name": name, "payload": {"@type": package + name, **payload}},
-    )
+    owner = {"requestId": request} if request else {}
+    write(**owner, uiEvent={"ordinal": str(ordinal), "name": name, "payload": {"@type": package + name, **payload}})
 
 
 def done(request, status="ok"):
@@ -160,6 +159,9 @@ def submit(line):
         write(requestId=request, banner={"text": "a frame of a later version"})
     if scenario == "garbage":
         raw(b"INFO this is no frame\n")
+    if scenario == "notices":
+        event(None, "ToolServerChanged", "type.googleapis.com/duologue.tools.v1.", server="docs", state="READY")
+        write(error={"code": "store_failed", "message": "The disk is full."})
     if scenario == "leftovers":
         event("nobody", "ChatTextPatch", messageId=segment, text="not for you")
         done("nobody")

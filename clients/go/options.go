@@ -25,7 +25,7 @@ type Options struct {
 	// ApproveTimeout is the longest time of a decision; 0: an hour.
 	ApproveTimeout time.Duration
 	// OnEvent gets events of the session that belong to no request, and OnError errors of its store. Neither may wait
-	// for the client.
+	// for the client. They run in a goroutine of the client, so that a panic in them ends the program.
 	OnEvent func(*Event)
 	OnError func(error)
 	// Queue makes a prompt during a run wait for its turn; otherwise it is an ErrBusy.

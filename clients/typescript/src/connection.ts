@@ -285,8 +285,7 @@ export class Connection implements Owner {
       }
       try {
         this.#frame(JSON.parse(line) as Frame, line.length);
-      } catch (error) {
-        if (error instanceof DuologueError) throw error;
+      } catch {
         const excerpt = JSON.stringify(line.slice(0, 200));
         this.#break(new ProtocolError(`The process wrote a line that is no frame: ${excerpt}.${this.#tail()}`));
       }
@@ -308,7 +307,7 @@ export class Connection implements Owner {
       request.event(event, size);
       if (request.waitingBytes > PAUSE_BYTES) this.#crowd(request);
     } else if (!event.requestId) {
-      this.options.onNotice?.(event as unknown as Event);
+      this.#notice(event as unknown as Event);
     }
   }
 
@@ -350,7 +349,18 @@ export class Connection implements Owner {
       const error = errorOf(frame.error);
       if (frame.error.terminal) this.#fatal = error;
       if (error instanceof StoreError) this.storeError = error;
-      this.options.onNotice?.(error);
+      this.#notice(error);
+    }
+  }
+
+  #notice(notice: Event | DuologueError): void {
+    try {
+      this.options.onNotice?.(notice);
+    } catch (error) {
+      // As that of an event listener: nobody here can catch it, and the frame is no worse for it.
+      queueMicrotask(() => {
+        throw error;
+      });
     }
   }
 

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import * as duologue from "duologue";
 import { Duologue, type Event } from "duologue";
 import { Lines, Overlong } from "#internal/lines";
-import { BINARY, difficult, gone, hold, inFolder, real, unreachable, until, withProvider } from "./support.js";
+import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, unreachable, until, withProvider } from "./support.js";
 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
@@ -90,6 +90,25 @@ test("text among the frames is an error", async () => {
       return error instanceof duologue.ProtocolError && error.message.includes("INFO this is no frame");
     });
   });
+});
+
+test("what the callback of notices throws does not end the conversation", async () => {
+  // In a program of its own: here an exception that nobody catches fails the test.
+  const { child } = await program(`
+    process.exitCode = 1;
+    const uncaught = [];
+    process.on("uncaughtException", (error) => uncaught.push(error.code ?? error.message));
+    const onNotice = (notice) => {
+      throw notice instanceof Error ? notice : new Error(notice.name);
+    };
+    const chat = await Duologue.start({ binary: ${JSON.stringify(DIFFICULT)}, env: { DIFFICULT: "notices" }, onNotice });
+    console.log(chat.pid);
+    const texts = [(await chat.run("x")).text, (await chat.run("y")).text];
+    await chat.close();
+    const expected = ["Hello, wörld!", "Hello, wörld!", "ToolServerChanged", "store_failed", "ToolServerChanged", "store_failed"];
+    if (String([...texts, ...uncaught]) === String(expected)) process.exitCode = 0;`);
+  if (child.exitCode === null) await once(child, "exit");
+  assert.equal(child.exitCode, 0);
 });
 
 test("a stream that is not read is left in the pipe", async () => {
