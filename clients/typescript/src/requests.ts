@@ -3,6 +3,9 @@ import { errorOf, type DuologueError, type ErrorFrameJson } from "./errors.js";
 import type { FrameEvent } from "./events.js";
 import { Summary } from "./result.js";
 
+// Slots of events that were taken which may stay in a queue, whatever waits there.
+const TAKEN_MAX = 1024;
+
 /** A request in flight. The client's reader fills it; what waits for it may be dropped at any time. */
 export class Request {
   isStreamed = false;
@@ -13,7 +16,8 @@ export class Request {
   waitingBytes = 0;
   readonly summary = new Summary();
   readonly finished: Promise<void>;
-  #events: [FrameEvent, number][] = [];
+  /** Those before `#next` were taken. */
+  #events: ([FrameEvent, number] | undefined)[] = [];
   #next = 0;
   #finish!: () => void;
   #waiters: (() => void)[] = [];
@@ -44,9 +48,10 @@ export class Request {
   take(): FrameEvent | undefined {
     const next = this.#events[this.#next];
     if (!next) return undefined;
+    this.#events[this.#next] = undefined;
     this.#next += 1;
     this.waitingBytes -= next[1];
-    if (this.#next === this.#events.length) this.#clear();
+    this.#shorten();
     return next[0];
   }
 
@@ -76,6 +81,17 @@ export class Request {
   /** Waits for an event or the end. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** Leaves out what was taken. A stream that lags never gets to the end of what waits. */
+  #shorten(): void {
+    if (this.#next === this.#events.length) {
+      this.#clear();
+    } else if (this.#next > TAKEN_MAX && 2 * this.#next > this.#events.length) {
+      // Only then, so that each event is moved about once.
+      this.#events.splice(0, this.#next);
+      this.#next = 0;
+    }
   }
 
   #clear(): void {

@@ -5,9 +5,13 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import * as duologue from "duologue";
 import { Duologue, type Event } from "duologue";
+import { FrameEvent } from "#internal/events";
 import { Lines, Overlong } from "#internal/lines";
+import { Request } from "#internal/requests";
 import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, unreachable, until, withProvider } from "./support.js";
 
 const LINES_OF_A_RUN = 10;
@@ -128,6 +132,24 @@ test("a stream that is not read is left in the pipe", async () => {
     await events.return?.();
     assert.equal((await chat.snapshot()).entities.length, 1);
   });
+});
+
+test("a stream that lags keeps nothing that it has given", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const used = () => (collect(), process.memoryUsage().heapUsed);
+  const request = new Request("r", {});
+  request.isStreamed = true;
+  const put = () => request.event(new FrameEvent({ uiEvent: {} }), 1);
+  put();
+  const before = used();
+  // One event always waits.
+  for (let number = 0; number < 1_000_000; number += 1) {
+    put();
+    request.take();
+  }
+  assert(used() - before < 4 * 1024 * 1024, `it holds ${used() - before} bytes`);
+  assert.equal(request.waitingBytes, 1);
 });
 
 test("requests past the limit of the server are not sent", async () => {
