@@ -62,7 +62,8 @@ type Client struct {
 	storeError              error
 }
 
-// Start starts the process, and checks what it is. The context is that of the start alone.
+// Start starts the process, and checks what it is. The context is that of the start alone; its error is returned if it
+// ends before Options.StartTimeout.
 func Start(ctx context.Context, options Options) (*Client, error) {
 	options.setDefaults()
 	c := &Client{options: options, tools: map[string]Tool{}}
@@ -92,12 +93,12 @@ func (c *Client) start(ctx context.Context) error {
 	c.mu.Unlock()
 	go c.read(p)
 
-	ctx, cancel := context.WithTimeout(ctx, c.options.StartTimeout)
+	limited, cancel := context.WithTimeout(ctx, c.options.StartTimeout)
 	defer cancel()
-	if err = c.begin(ctx); err == nil {
+	if err = c.begin(limited); err == nil {
 		return nil
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %s did not begin within %v%s", ErrProtocol, binary, c.options.StartTimeout, tail(p.tail()))
 	}
 	c.mu.Lock()

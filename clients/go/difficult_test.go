@@ -159,6 +159,15 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	}
 }
 
+func TestAStartHasTheDeadlineOfItsContext(t *testing.T) {
+	for _, scenario := range []string{"silent", "mute"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := duologue.Start(ctx, difficult(scenario))
+		equal(t, []bool{errors.Is(err, context.DeadlineExceeded), errors.Is(err, duologue.ErrProtocol)}, []bool{true, false})
+	}
+}
+
 func TestARunThatCanNotBeStopped(t *testing.T) {
 	options := difficult("stubborn")
 	options.CancelTimeout = 10 * time.Millisecond
