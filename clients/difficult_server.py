@@ -21,6 +21,8 @@ A client starts it in the place of `duologue`; the variable DIFFICULT says how i
     no-hello      begins with another frame
     garbage       writes a line of text among the frames of an answer
     flood         writes 2 MiB to standard error before each line, without a line feed
+    resumed       begins with the snapshot of a session, and says what has changed since the event that it is asked for
+    unreadable    the same, and then it can't read the session
     leftovers     writes frames of requests that have ended, or that nobody has sent
     notices       writes an event and an error of no request before each answer
 """
@@ -35,6 +37,7 @@ import threading
 CHAT = "type.googleapis.com/pinocchio.chatapp.v1."
 FLOOD_BYTES = 2 * 1024 * 1024
 DEATH = 9
+FIRST = "chat-msg-0:text:segment-1"
 
 scenario, _, argument = os.environ.get("DIFFICULT", "normal").partition(":")
 number = int(argument or 0)
@@ -100,6 +103,8 @@ def hello():
         capabilities += ["telepathy", "mood=good"]
     protocol = "example.other.v1" if scenario == "foreign" else "pinocchio.chatapp.rpc.v1"
     write(hello={"protocol": protocol, "server": "duologue", "capabilities": capabilities})
+    if scenario in ("resumed", "unreadable"):
+        write(snapshot={"snapshotOrdinal": "1000", "entities": []})
 
 
 def is_cancelled():
@@ -201,7 +206,12 @@ def other(request):
         # It is older than any extension.
         write(requestId=name, error={"code": "unknown_extension", "message": "There is no such extension."})
         return done(name, "failed")
-    if "snapshot" in request:
+    if "snapshot" in request and scenario == "unreadable":
+        write(requestId=name, error={"code": "snapshot_failed", "message": "The session can't be read."})
+        return done(name, "failed")
+    if "snapshot" in request and scenario == "resumed":
+        changed(name, request["snapshot"]["sinceOrdinal"])
+    elif "snapshot" in request:
         message = {"@type": CHAT + "ChatMessageEntity", "messageId": "m", "role": "user", "text": "?", "novelty": 1}
         entities = [{"kind": "ChatMessage", "id": "m", "createdOrdinal": "1", "lastEventOrdinal": "1", "payload": message}]
         if scenario == "unknown":
@@ -209,6 +219,13 @@ def other(request):
             entities.append({"kind": "Mood", "id": "mood", "createdOrdinal": "1", "lastEventOrdinal": "1", "payload": mood})
         write(requestId=name, snapshot={"snapshotOrdinal": str(ordinal), "entities": entities})
     done(name)
+
+
+def changed(name, since):
+    """Answers as if the first answer of `normal` had been cut off, and had had these words."""
+    message = {"@type": CHAT + "ChatMessageEntity", "messageId": FIRST, "role": "assistant", "text": f"Hello, since {since}"}
+    entity = {"kind": "ChatMessage", "id": FIRST, "createdOrdinal": "3", "lastEventOrdinal": "1000", "payload": message}
+    write(requestId=name, snapshot={"snapshotOrdinal": "1000", "entities": [entity]})
 
 
 def read():

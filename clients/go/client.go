@@ -41,25 +41,32 @@ var serverVersionMin = [3]int{0, 1, 0}
 type Client struct {
 	options Options
 
-	mu          sync.Mutex
-	flow        sync.Cond // the reader may read on
-	tools       map[string]Tool
-	number      int
-	process     *process
-	failure     error // why no request can be sent
-	fatal       error // what the process reported as terminal
-	hello       *messages.HelloFrame
-	begun       chan struct{}
-	isClosing   bool
-	requests    map[string]*request
-	abandoned   map[string]*request
-	work        map[string]context.CancelFunc
-	lastOrdinal uint64
-	// The last patches of the active run: of the text, or the reasoning, that is not finished.
-	lastText, lastReasoning *Event
-	sessionID               string
-	initial                 *Snapshot
-	storeError              error
+	mu        sync.Mutex
+	flow      sync.Cond // the reader may read on
+	tools     map[string]Tool
+	number    int
+	process   *process
+	failure   error // why no request can be sent
+	fatal     error // what the process reported as terminal
+	hello     *messages.HelloFrame
+	begun     chan struct{}
+	isClosing bool
+	requests  map[string]*request
+	abandoned map[string]*request
+	work      map[string]context.CancelFunc
+	seen      seen
+	// seenBefore is what was seen of processes that have ended, until Reconnect has told what was not.
+	seenBefore *seen
+	sessionID  string
+	initial    *Snapshot
+	storeError error
+}
+
+// seen is what a client has seen of a conversation.
+type seen struct {
+	ordinal uint64 // of the last event that was received
+	// The last patches of the active run that a stream has shown: of the text, or the reasoning, that is not finished.
+	text, reasoning *Event
 }
 
 // Start starts the process, and checks what it is. The context is that of the start alone; its error is returned if it
@@ -90,6 +97,7 @@ func (c *Client) start(ctx context.Context) error {
 	c.process, c.failure, c.fatal, c.hello, c.isClosing = p, nil, nil, nil, false
 	c.begun = make(chan struct{})
 	c.requests, c.abandoned, c.work = map[string]*request{}, map[string]*request{}, map[string]context.CancelFunc{}
+	c.seen.text, c.seen.reasoning = nil, nil
 	c.mu.Unlock()
 	go c.read(p)
 
@@ -101,12 +109,18 @@ func (c *Client) start(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %s did not begin within %v%s", ErrProtocol, binary, c.options.StartTimeout, tail(p.tail()))
 	}
+	c.giveUp(err)
+	return err
+}
+
+// giveUp ends a process that could not be gone on with.
+func (c *Client) giveUp(err error) {
 	c.mu.Lock()
-	c.isClosing = true
-	c.flow.Broadcast()
+	p := c.process
+	// The error is none of later requests, as that of a context that has ended.
+	c.fail(fmt.Errorf("%w: no other could be started: %v", ErrProcessEnded, err))
 	c.mu.Unlock()
 	p.end(0)
-	return err
 }
 
 func (c *Client) begin(ctx context.Context) error {
@@ -179,33 +193,40 @@ type Change struct {
 }
 
 // Reconnect starts the process again after its end, and goes on with the stored session. It returns what has changed
-// since the last event that this client had. Requests that were in flight are not sent again.
+// since the last event that this client had; text that no stream has shown, as that of Run, is new. Requests that were in
+// flight are not sent again. If it fails, no process is left, and the next attempt returns what this one would have.
 func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
 	if c.options.Store == "" || c.options.Session == "" {
 		return nil, errors.New("only a conversation with Store and Session can go on in another process")
 	}
 	c.mu.Lock()
 	failure, p := c.failure, c.process
+	// The next process has ordinals and texts of its own as soon as it begins.
+	if failure != nil && c.seenBefore == nil {
+		before := c.seen
+		c.seenBefore = &before
+	}
+	before := c.seenBefore
 	c.mu.Unlock()
 	if failure == nil {
 		return nil, errors.New("the process runs")
 	}
-	since := c.Ordinal()
 	p.end(c.options.CloseTimeout)
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
-	snapshot, err := c.Snapshot(ctx, Part{Since: since})
+	snapshot, err := c.Snapshot(ctx, Part{Since: before.ordinal})
 	if err != nil {
+		c.giveUp(err)
 		return nil, err
 	}
+	c.mu.Lock()
+	c.seenBefore = nil
+	c.mu.Unlock()
 	changes := make([]Change, 0, len(snapshot.Entities))
 	for _, entity := range snapshot.Entities {
-		changes = append(changes, Change{entity, c.unseen(&entity)})
+		changes = append(changes, Change{entity, before.rest(&entity)})
 	}
-	c.mu.Lock()
-	c.lastText, c.lastReasoning = nil, nil
-	c.mu.Unlock()
 	return changes, nil
 }
 
@@ -234,7 +255,7 @@ func (c *Client) Initial() *Snapshot {
 func (c *Client) Ordinal() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lastOrdinal
+	return c.seen.ordinal
 }
 
 // StoreError returns what the store of this conversation has last complained of.

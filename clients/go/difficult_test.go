@@ -250,7 +250,13 @@ func TestClosingStopsWhatRuns(t *testing.T) {
 }
 
 func TestNothingIsShownTwiceAfterAReconnect(t *testing.T) {
-	options := args("--echo-delay-ms=5")
+	for _, fields := range []string{"full", "lean"} {
+		t.Run(fields, func(t *testing.T) { crashAndGoOn(t, fields) })
+	}
+}
+
+func crashAndGoOn(t *testing.T, fields string) {
+	options := args("--echo-delay-ms=5", "--patch-fields="+fields)
 	options.Store, options.Session = filepath.Join(t.TempDir(), "chat.db"), "ada"
 	chat := start(t, options)
 	pid, _ := strconv.Atoi(pidOf(t))
@@ -285,6 +291,59 @@ func TestNothingIsShownTwiceAfterAReconnect(t *testing.T) {
 	equal(t, text, member(whole, "text"))
 	equal(t, member(whole, "status"), "stopped")
 	equal(t, run(t, chat, "hello").Status, "ok")
+}
+
+// dying starts a client whose process ends in the first answer, after the first of its patches, which is event 4; become
+// chooses what the next process does.
+func dying(t *testing.T) (chat *duologue.Client, become func(scenario string)) {
+	options := difficult("die:7")
+	options.Store, options.Session = "chat.db", "ada"
+	return start(t, options), func(scenario string) { options.Env[0] = "DIFFICULT=" + scenario }
+}
+
+func textsOf(changes []duologue.Change) []string {
+	var texts []string
+	for _, change := range changes {
+		texts = append(texts, change.Text)
+	}
+	return texts
+}
+
+func TestAReconnectGivesTheTextOfARunThatShowedNone(t *testing.T) {
+	chat, become := dying(t)
+	_, err := chat.Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	become("resumed")
+	changes, err := chat.Reconnect(t.Context())
+	equal(t, []any{textsOf(changes), err}, []any{[]string{"Hello, since 4"}, nil})
+}
+
+func TestAReconnectThatFailsLosesNothing(t *testing.T) {
+	chat, become := dying(t)
+	for range chat.Stream(t.Context(), "x").Events() {
+	}
+	// Each in turn: it can't read the session, ends before it has said all of itself, and does not speak the protocol.
+	for scenario, want := range map[string]error{
+		"unreadable": duologue.ErrStore, "die:2": duologue.ErrProcessEnded, "foreign": duologue.ErrProtocol,
+	} {
+		become(scenario)
+		_, err := chat.Reconnect(t.Context())
+		equal(t, errors.Is(err, want), true)
+		_, err = chat.Run(t.Context(), "x")
+		equal(t, err == nil, false)
+	}
+	become("silent")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := chat.Reconnect(ctx)
+	equal(t, errors.Is(err, context.DeadlineExceeded), true)
+	// The context was that of one attempt.
+	_, err = chat.Run(t.Context(), "x")
+	equal(t, []bool{errors.Is(err, duologue.ErrProcessEnded), errors.Is(err, context.DeadlineExceeded)}, []bool{true, false})
+	become("resumed")
+	changes, err := chat.Reconnect(t.Context())
+	equal(t, []any{textsOf(changes), err}, []any{[]string{"since 4"}, nil})
+	equal(t, run(t, chat, "x").Text, "Hello, wörld!")
 }
 
 func TestOnlyAStoredSessionGoesOn(t *testing.T) {

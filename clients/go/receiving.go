@@ -24,7 +24,7 @@ func (c *Client) read(p *process) {
 			continue
 		}
 		if err := c.accept(p, line); err != nil {
-			c.giveUp(p, err)
+			c.broken(p, err)
 			break
 		}
 	}
@@ -110,8 +110,8 @@ func isOlder(version string) bool {
 }
 
 func (c *Client) event(r *request, event *Event, size int) {
-	c.lastOrdinal = max(c.lastOrdinal, event.Ordinal)
-	c.act(event)
+	c.seen.ordinal = max(c.seen.ordinal, event.Ordinal)
+	c.act(event, r != nil && r.isStreamed)
 	if r == nil {
 		return
 	}
@@ -164,12 +164,12 @@ func (c *Client) resultOf(r *request) *Result {
 	return &result
 }
 
-func (c *Client) act(event *Event) {
+func (c *Client) act(event *Event, isShown bool) {
 	switch event.Type {
-	case textPatch:
-		c.lastText = event
-	case reasoningPatch:
-		c.lastReasoning = event
+	case textPatch, reasoningPatch:
+		if isShown {
+			c.seen.show(event)
+		}
 	case "pinocchio.chatapp.frontendtools.v1.FrontendToolCallRequested":
 		if call, ok := event.Payload().(*messages.FrontendToolCallRequested); ok {
 			go c.runTool(c.begins(call.GetToolCallId()), call, event.Raw)
@@ -189,7 +189,7 @@ func (c *Client) act(event *Event) {
 	case "duologue.session.v1.StoreDegraded":
 		// The ordinals from there on are given out again.
 		if degraded, ok := event.Payload().(*messages.StoreDegraded); ok && degraded.GetFirstMissingOrdinal() > 0 {
-			c.lastOrdinal = degraded.GetFirstMissingOrdinal() - 1
+			c.seen.ordinal = degraded.GetFirstMissingOrdinal() - 1
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (c *Client) answer(r *request, f *frame) {
 		delete(c.requests, r.id)
 		delete(c.abandoned, r.id)
 		if r.isRun() {
-			c.lastText, c.lastReasoning = nil, nil
+			c.seen.text, c.seen.reasoning = nil, nil
 		}
 		r.end(f.Done.Status)
 	case f.Error != nil:
@@ -220,7 +220,7 @@ func (c *Client) ofSession(f *frame) error {
 			return err
 		}
 		c.initial, c.sessionID = snapshot, f.SessionID
-		c.lastOrdinal = max(c.lastOrdinal, snapshot.Ordinal)
+		c.seen.ordinal = max(c.seen.ordinal, snapshot.Ordinal)
 	}
 	if f.Error == nil {
 		return nil
@@ -255,8 +255,8 @@ func (c *Client) fail(failure error) {
 	}
 }
 
-// giveUp is for a process whose output can't be read any more.
-func (c *Client) giveUp(p *process, failure error) {
+// broken is for a process whose output can't be read any more.
+func (c *Client) broken(p *process, failure error) {
 	c.mu.Lock()
 	c.fail(failure)
 	c.mu.Unlock()
@@ -339,15 +339,22 @@ func (c *Client) endWork() {
 	}
 }
 
-// unseen returns the part of an entity's text that was not shown before its process ended.
-func (c *Client) unseen(entity *Entity) string {
+// show notes a patch that a stream shows.
+func (s *seen) show(patch *Event) {
+	if patch.Type == textPatch {
+		s.text = patch
+	} else {
+		s.reasoning = patch
+	}
+}
+
+// rest returns the part of an entity's text that was not shown.
+func (s *seen) rest(entity *Entity) string {
 	message, ok := entity.Payload().(*messages.ChatMessageEntity)
 	if !ok {
 		return ""
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, event := range []*Event{c.lastText, c.lastReasoning} {
+	for _, event := range []*Event{s.text, s.reasoning} {
 		if event == nil {
 			continue
 		}
@@ -360,7 +367,9 @@ func (c *Client) unseen(entity *Entity) string {
 		})
 		if ok && patch.GetMessageId() == entity.ID {
 			shown := uint64(len(patch.GetText()))
-			if patch.GetMode() == messages.ChatStreamPatchMode_CHAT_STREAM_PATCH_MODE_APPEND {
+			switch patch.GetMode() {
+			case messages.ChatStreamPatchMode_CHAT_STREAM_PATCH_MODE_APPEND,
+				messages.ChatStreamPatchMode_CHAT_STREAM_PATCH_MODE_UNSPECIFIED: // A lean patch has none.
 				shown += patch.GetOffset()
 			}
 			return message.GetText()[min(shown, uint64(len(message.GetText()))):]

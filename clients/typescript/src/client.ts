@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { Connection } from "./connection.js";
+import { Connection, type Patch } from "./connection.js";
 import { Closed, DuologueError, StoreError } from "./errors.js";
 import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
 import { sentAlong, type Options, type PromptOptions } from "./options.js";
@@ -15,6 +15,8 @@ import { descriptorOf, type Tool } from "./tools.js";
 /** A conversation with a model, held by a process of its own. */
 export class Duologue {
   readonly #connection: Connection;
+  /** What was seen of processes that have ended, until `reconnect` has told what was not. */
+  #seen: { ordinal: bigint; shown: ReadonlyMap<string, Patch> } | undefined;
 
   private constructor(options: Options) {
     this.#connection = new Connection(options);
@@ -38,19 +40,31 @@ export class Duologue {
 
   /**
    * Starts the process again after its end, and goes on with the stored session. Gives what has changed since the last
-   * event that this client had. Requests that were in flight are not sent again.
+   * event that this client had; text that no stream has shown, as that of `run`, is new. Requests that were in flight are
+   * not sent again. If it fails, no process is left, and the next attempt gives what this one would have.
    */
   async reconnect(): Promise<Change[]> {
-    if (this.#connection.options.store === undefined || this.#connection.options.session === undefined) {
+    const connection = this.#connection;
+    if (connection.options.store === undefined || connection.options.session === undefined) {
       throw new DuologueError("Only a conversation with `store` and `session` can go on in another process.");
     }
-    if (!this.#connection.failure) throw new DuologueError("The process runs.");
-    const since = this.ordinal;
-    await this.#connection.restart();
-    const { entities } = await this.snapshot({ since });
-    const changes = entities.map((entity) => ({ entity, text: this.#unseen(entity) }));
-    this.#connection.shown.clear();
-    return changes;
+    if (!connection.failure) throw new DuologueError("The process runs.");
+    // The next process has ordinals and texts of its own as soon as it begins.
+    const { ordinal, shown } = (this.#seen ??= { ordinal: this.ordinal, shown: new Map(connection.shown) });
+    connection.shown.clear();
+    await connection.restart();
+    const entities = await this.#changed(ordinal);
+    this.#seen = undefined;
+    return entities.map((entity) => ({ entity, text: unseen(entity, shown.get(entity.id)) }));
+  }
+
+  async #changed(since: bigint): Promise<Entity[]> {
+    try {
+      return (await this.snapshot({ since })).entities;
+    } catch (error) {
+      await this.#connection.giveUp(error as DuologueError);
+      throw error;
+    }
   }
 
   /** What the process said of itself. */
@@ -182,14 +196,14 @@ export class Duologue {
     await this.request({ declareTools: { tools: tools.map(descriptorOf) } });
     this.#connection.tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
+}
 
-  #unseen({ id, json }: Entity): string {
-    const text = typeof json.text === "string" ? json.text : "";
-    const patch = this.#connection.shown.get(id);
-    if (!patch) return text;
-    // A lean patch has no mode then.
-    const isPiece = patch.mode === undefined || patch.mode === "CHAT_STREAM_PATCH_MODE_APPEND";
-    const shown = Number((isPiece && patch.offset) || 0) + Buffer.byteLength(patch.text ?? "");
-    return Buffer.from(text).subarray(shown).toString();
-  }
+/** The part of an entity's text that comes after the last patch of it that was shown. */
+function unseen({ json }: Entity, patch: Patch | undefined): string {
+  const text = typeof json.text === "string" ? json.text : "";
+  if (!patch) return text;
+  // A lean patch has no mode then.
+  const isPiece = patch.mode === undefined || patch.mode === "CHAT_STREAM_PATCH_MODE_APPEND";
+  const shown = Number((isPiece && patch.offset) || 0) + Buffer.byteLength(patch.text ?? "");
+  return Buffer.from(text).subarray(shown).toString();
 }

@@ -44,7 +44,8 @@ interface Frame {
   done?: { status?: string };
 }
 
-interface Patch {
+/** A patch of an answer or of its reasoning, as JSON has it. */
+export interface Patch {
   messageId?: string;
   offset?: string;
   text?: string;
@@ -59,7 +60,7 @@ export class Connection implements Owner {
   sessionId = "";
   storeError: StoreError | undefined;
   tools: Map<string, Tool>;
-  /** The last patch of each text of the active run. */
+  /** The last patch of each text of the active run that a stream has shown. */
   readonly shown = new Map<string, Patch>();
   readonly #calls: Calls;
   #numbers = 0;
@@ -101,12 +102,17 @@ export class Connection implements Owner {
       const late = () => new ProtocolError(`${command[0]} did not begin within ${ms / 1000} s.${this.#tail()}`);
       await within(this.#begin(begun), ms, late);
     } catch (error) {
-      this.#isClosing = true;
-      await child.end(0);
-      this.failure ??= error as DuologueError;
-      this.#process = undefined;
+      await this.giveUp(error as DuologueError);
       throw error;
     }
+  }
+
+  /** Ends a process that can't be gone on with. */
+  async giveUp(failure: DuologueError): Promise<void> {
+    const process = this.#process;
+    this.#fail(failure);
+    await process?.end(0);
+    if (this.#process === process) this.#process = undefined;
   }
 
   async #begin(begun: Promise<void>): Promise<void> {
@@ -302,7 +308,7 @@ export class Connection implements Owner {
 
   #event(request: Request | undefined, event: FrameEvent, size: number): void {
     this.#lastEvent = event;
-    this.#act(event);
+    this.#act(event, request?.isStreamed ?? false);
     if (request) {
       request.event(event, size);
       if (request.waitingBytes > PAUSE_BYTES) this.#crowd(request);
@@ -311,10 +317,10 @@ export class Connection implements Owner {
     }
   }
 
-  #act(event: FrameEvent): void {
+  #act(event: FrameEvent, isShown: boolean): void {
     if (event.name === "ChatTextPatch" || event.name === "ChatReasoningPatch") {
       const patch = event.json as Patch;
-      this.shown.set(patch.messageId ?? "", patch);
+      if (isShown) this.shown.set(patch.messageId ?? "", patch);
     } else if (event.name === "StoreDegraded") {
       const { firstMissingOrdinal } = event.payload as Payloads["StoreDegraded"];
       // The ordinals from there on are given out again.

@@ -222,9 +222,10 @@ test("closing stops what runs", async () => {
   assert.equal((await run).status, "stopped");
 });
 
-test("nothing is shown twice after a reconnect", () =>
-  inFolder((folder) =>
-    hold(real(["--echo-delay-ms=5"], { store: join(folder, "chat.db"), session: "ada" }), async (chat) => {
+const crashAndGoOn = (fields: string) =>
+  inFolder((folder) => {
+    const options = { store: join(folder, "chat.db"), session: "ada" };
+    return hold(real(["--echo-delay-ms=5", `--patch-fields=${fields}`], options), async (chat) => {
       const shown: string[] = [];
       const follow = async () => {
         for await (const event of chat.stream("word ".repeat(1000))) {
@@ -241,8 +242,46 @@ test("nothing is shown twice after a reconnect", () =>
       assert.equal(whole.json.status, "stopped");
       assert(!changes.some((change) => change.entity.json.role === "user"));
       assert.equal((await chat.run("hello")).status, "ok");
-    }),
-  ));
+    });
+  });
+
+test("nothing is shown twice after a reconnect", async () => {
+  for (const fields of ["full", "lean"]) await crashAndGoOn(fields);
+});
+
+// It ends in the first answer, after the first of its patches, which is event 4.
+const SEEN = 4n;
+const dying = (use: (chat: Duologue, become: (scenario: string) => void) => Promise<void>) => {
+  const env = { DIFFICULT: "die:7" };
+  const options = { binary: DIFFICULT, env, store: "chat.db", session: "ada" };
+  return hold(options, (chat) => use(chat, (scenario) => void (env.DIFFICULT = scenario)));
+};
+
+test("a reconnect gives the text of a run that showed none", () =>
+  dying(async (chat, become) => {
+    await assert.rejects(chat.run("x"), duologue.ProcessEnded);
+    become("resumed");
+    assert.deepEqual((await chat.reconnect()).map((change) => change.text), [`Hello, since ${SEEN}`]);
+  }));
+
+test("a reconnect that fails loses nothing", () =>
+  dying(async (chat, become) => {
+    const shown: string[] = [];
+    const follow = async () => {
+      for await (const event of chat.stream("x")) shown.push(...textOf(event));
+    };
+    await assert.rejects(follow(), duologue.ProcessEnded);
+    // In turn: it can't read the session, ends before it has said all of itself, and does not speak the protocol.
+    for (const scenario of ["unreadable", "die:2", "foreign"]) {
+      become(scenario);
+      await assert.rejects(chat.reconnect(), duologue.DuologueError);
+      await assert.rejects(chat.run("x"), duologue.DuologueError);
+    }
+    become("resumed");
+    const changes = await chat.reconnect();
+    assert.deepEqual([...shown, ...changes.map((change) => change.text)], ["Hello, ", `since ${SEEN}`]);
+    assert.equal((await chat.run("x")).text, "Hello, wörld!");
+  }));
 
 test("only a stored session goes on", async () => {
   await hold(real(), async (chat) => assert.rejects(chat.reconnect(), duologue.DuologueError));
