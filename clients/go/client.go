@@ -179,9 +179,11 @@ func (c *Client) Close() error {
 	}
 	p.end(0)
 	c.mu.Lock()
-	c.failure = nil
-	c.fail(ErrClosed)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.process == p {
+		c.failure = nil
+		c.fail(ErrClosed)
+	}
 	return nil
 }
 

@@ -346,6 +346,38 @@ func TestAReconnectThatFailsLosesNothing(t *testing.T) {
 	equal(t, run(t, chat, "x").Text, "Hello, wörld!")
 }
 
+func TestAReaderThatIsLateDoesNothingToTheNextProcess(t *testing.T) {
+	options := difficult("normal")
+	options.Store, options.Session = "chat.db", "ada"
+	chat := start(t, options)
+	acceptLate, endLate := chat.Reader()
+	_ = chat.Close()
+	options.Env[0] = "DIFFICULT=mute"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	started := make(chan error)
+	go func() {
+		_, err := chat.Reconnect(ctx)
+		started <- err
+	}()
+	for chat.Hello() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	endLate()
+	equal(t, acceptLate(`{"uiEvent":{"ordinal":"1000"}}`), nil)
+	equal(t, chat.Ordinal(), 0)
+	accept, _ := chat.Reader()
+	equal(t, accept(`{"hello":{"protocol":"pinocchio.chatapp.rpc.v1","capabilities":["server-version=0.1.0"]}}`), nil)
+	cancel()
+	equal(t, errors.Is(<-started, context.Canceled), true)
+	options.Env[0] = "DIFFICULT=normal"
+	if _, err := chat.Reconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	endLate()
+	equal(t, run(t, chat, "x").Text, "Hello, wörld!")
+}
+
 func TestOnlyAStoredSessionGoesOn(t *testing.T) {
 	if _, err := start(t, args()).Reconnect(t.Context()); err == nil {
 		t.Error("there is nothing to go on with")

@@ -6,3 +6,11 @@ func (c *Client) InFlight() int {
 	defer c.mu.Unlock()
 	return len(c.requests)
 }
+
+// Reader returns what the reader of the process that runs now does with a line, and at the end of the process.
+func (c *Client) Reader() (accept func(line string) error, end func()) {
+	c.mu.Lock()
+	p := c.process
+	c.mu.Unlock()
+	return func(line string) error { return c.accept(p, []byte(line)) }, func() { c.ended(p, &ProcessEnded{}) }
+}

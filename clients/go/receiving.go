@@ -11,7 +11,8 @@ import (
 	"duologue/clients/go/messages"
 )
 
-// read is the one reader of the process: it fills the requests, whoever waits for them.
+// read is the one reader of the process: it fills the requests, whoever waits for them. A reader may be late, and the
+// client have another process: then it does nothing.
 func (c *Client) read(p *process) {
 	lines := newLines(p.stdout, c.options.LineBytesMax)
 	for {
@@ -20,7 +21,7 @@ func (c *Client) read(p *process) {
 			break
 		}
 		if isOverlong {
-			c.overlong(requestOf(line))
+			c.overlong(p, requestOf(line))
 			continue
 		}
 		if err := c.accept(p, line); err != nil {
@@ -30,9 +31,15 @@ func (c *Client) read(p *process) {
 	}
 	// Output is over; the process may not be.
 	go p.end(c.options.CloseTimeout)
-	ended := p.wait()
+	c.ended(p, p.wait())
+}
+
+func (c *Client) ended(p *process, ended *ProcessEnded) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.process != p {
+		return
+	}
 	ended.Cause = c.fatal
 	c.fail(ended)
 }
@@ -46,6 +53,10 @@ func (c *Client) accept(p *process, line []byte) error {
 		}
 	}
 	c.mu.Lock()
+	if c.process != p || c.failure != nil {
+		c.mu.Unlock()
+		return nil
+	}
 	if c.hello == nil {
 		defer c.mu.Unlock()
 		return c.greet(p, f)
@@ -56,7 +67,7 @@ func (c *Client) accept(p *process, line []byte) error {
 	switch {
 	case f.UIEvent != nil:
 		event = newEvent(f)
-		c.event(r, event, len(line))
+		c.event(p, r, event, len(line))
 	case r != nil:
 		c.answer(r, f)
 	case f.RequestID == "":
@@ -109,7 +120,7 @@ func isOlder(version string) bool {
 	return false
 }
 
-func (c *Client) event(r *request, event *Event, size int) {
+func (c *Client) event(p *process, r *request, event *Event, size int) {
 	c.seen.ordinal = max(c.seen.ordinal, event.Ordinal)
 	c.act(event, r != nil && r.isStreamed)
 	if r == nil {
@@ -121,7 +132,7 @@ func (c *Client) event(r *request, event *Event, size int) {
 		r.dropEvents()
 		go c.abandon(r)
 	}
-	for c.isBehind() {
+	for c.process == p && c.isBehind() {
 		c.flow.Wait()
 	}
 }
@@ -258,16 +269,18 @@ func (c *Client) fail(failure error) {
 // broken is for a process whose output can't be read any more.
 func (c *Client) broken(p *process, failure error) {
 	c.mu.Lock()
-	c.fail(failure)
+	if c.process == p {
+		c.fail(failure)
+	}
 	c.mu.Unlock()
 	go p.end(0)
 }
 
-func (c *Client) overlong(id string) {
+func (c *Client) overlong(p *process, id string) {
 	c.mu.Lock()
 	var hit []*request
 	for _, r := range c.requests {
-		if id == "" || id == r.id {
+		if c.process == p && (id == "" || id == r.id) {
 			r.fail(fmt.Errorf("%w: the server wrote a line of more than %d bytes", ErrTooLong, c.options.LineBytesMax))
 			hit = append(hit, r)
 		}
