@@ -249,6 +249,18 @@ func TestClosingStopsWhatRuns(t *testing.T) {
 	equal(t, []any{result.Status, err}, []any{"stopped", nil})
 }
 
+func TestARunThatClosingDoesNotStopIsClosed(t *testing.T) {
+	chat := start(t, difficult("stubborn"))
+	stream := chat.Stream(t.Context(), "x")
+	for event := range stream.Events() {
+		if event.Text() != "" {
+			_ = chat.Close()
+		}
+	}
+	_, err := stream.Result()
+	equal(t, []bool{errors.Is(err, duologue.ErrClosed), errors.Is(err, duologue.ErrProcessEnded)}, []bool{true, false})
+}
+
 func TestNothingIsShownTwiceAfterAReconnect(t *testing.T) {
 	for _, fields := range []string{"full", "lean"} {
 		t.Run(fields, func(t *testing.T) { crashAndGoOn(t, fields) })

@@ -19,7 +19,7 @@ var (
 	ErrVersion = fmt.Errorf("duologue is too old: %w", ErrProtocol)
 	// ErrTooLong: a line is longer than a limit, of the server for a request, of the client for a frame.
 	ErrTooLong = errors.New("longer than the limit")
-	// ErrClosed: the client was closed.
+	// ErrClosed: the client was closed, before the request was sent or before the process had answered it.
 	ErrClosed = errors.New("the client was closed")
 	// ErrProcessEnded: the process ended before it had answered. Client.Reconnect goes on from the store.
 	ErrProcessEnded = errors.New("the process has ended")

@@ -37,11 +37,14 @@ func (c *Client) read(p *process) {
 func (c *Client) ended(p *process, ended *ProcessEnded) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.process != p {
-		return
+	switch {
+	case c.process != p:
+	case c.isClosing: // As it was told to.
+		c.fail(ErrClosed)
+	default:
+		ended.Cause = c.fatal
+		c.fail(ended)
 	}
-	ended.Cause = c.fatal
-	c.fail(ended)
 }
 
 func (c *Client) accept(p *process, line []byte) error {

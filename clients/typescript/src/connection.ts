@@ -149,7 +149,7 @@ export class Connection implements Owner {
     await process.end(this.options.closeTimeoutMs ?? CLOSE_MS);
     this.#process = undefined;
     this.failure = undefined;
-    this.#fail(new Closed("The client was closed."));
+    this.#fail(closed());
   }
 
   /** Starts the process again after its end. */
@@ -258,6 +258,8 @@ export class Connection implements Owner {
   }
 
   #ended(child: Process, failure: Error | undefined): void {
+    // As it was told to.
+    if (this.#isClosing) return this.#fail(closed());
     const how = child.signal ? `was killed by ${child.signal}` : `ended with status ${child.status}`;
     const cause = this.#fatal ? `: ${this.#fatal.message}` : ".";
     const message = `duologue ${how}${cause}${this.#tail()}`;
@@ -410,4 +412,8 @@ export class Connection implements Owner {
     const tail = this.stderr.trim().slice(-STDERR_CHARS);
     return tail ? ` It wrote to standard error: ${tail}` : "";
   }
+}
+
+function closed(): Closed {
+  return new Closed("The client was closed.");
 }

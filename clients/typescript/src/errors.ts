@@ -23,7 +23,7 @@ export class VersionError extends ProtocolError {}
 /** A line is longer than a limit: of the server for a request, of the client for a frame. */
 export class TooLong extends DuologueError {}
 
-/** The client was closed. */
+/** The client was closed, before the request was sent or before the process had answered it. */
 export class Closed extends DuologueError {}
 
 /** The process ended before it had answered; `Duologue.reconnect` goes on from the store. */

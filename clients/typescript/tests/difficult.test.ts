@@ -222,6 +222,14 @@ test("closing stops what runs", async () => {
   assert.equal((await run).status, "stopped");
 });
 
+test("a run that closing does not stop is closed", async () => {
+  const chat = await Duologue.start(difficult("stubborn"));
+  const closed = assert.rejects(chat.run("x"), duologue.Closed);
+  await until(() => chat.ordinal > 3n);
+  await chat.close();
+  await closed;
+});
+
 const crashAndGoOn = (fields: string) =>
   inFolder((folder) => {
     const options = { store: join(folder, "chat.db"), session: "ada" };
