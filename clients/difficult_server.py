@@ -108,7 +108,7 @@ def hello():
 
 
 def is_cancelled():
-    """Answers what has come meanwhile; True if it was a cancel or the end of input."""
+    """Answers what has come meanwhile; True if it was a cancel that ends the run."""
     cancelled = False
     while not requests.empty():
         request = requests.get()
@@ -117,6 +117,9 @@ def is_cancelled():
         if "cancel" in request:
             cancelled = True
             done(request["requestId"])
+        elif "shutdown" in request and cancelled and scenario != "stubborn":
+            requests.put(request)  # for when the run has ended
+            break
         elif "shutdown" in request:
             os._exit(0)
         elif "submit" in request:

@@ -400,11 +400,11 @@ export class Connection implements Owner {
     this.#flow();
   }
 
-  /** Reads on, unless a stream is behind and nobody waits for anything else. */
+  /** Reads on, unless a stream is behind and nobody waits for anything else. Closing waits for the last frames. */
   #flow(): void {
     const requests = [...this.#requests.values()];
     const isBehind = requests.some((request) => request.waitingBytes > PAUSE_BYTES);
-    this.#isPaused = isBehind && requests.every((request) => request.isStreamed);
+    this.#isPaused = isBehind && !this.#isClosing && requests.every((request) => request.isStreamed);
     this.#process?.pause(this.#isPaused);
   }
 

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import * as duologue from "duologue";
@@ -17,6 +18,7 @@ import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, unreachable, 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
 const STARTS_AT_ONCE = 16;
+const CLOSE_MS = 5000;
 
 const textOf = (event: Event) => (event.name === "ChatTextPatch" ? [event.payload.text] : []);
 
@@ -115,18 +117,20 @@ test("what the callback of notices throws does not end the conversation", async 
   assert.equal(child.exitCode, 0);
 });
 
+/** Waits until the reader has stopped, because a stream is behind: nothing arrives any more. */
+async function untilPaused(chat: Duologue): Promise<void> {
+  for (let [before, still] = [0n, 0]; before < 1000n || still < 20; await sleep(5)) {
+    still = chat.ordinal === before ? still + 1 : 0;
+    before = chat.ordinal;
+  }
+}
+
 test("a stream that is not read is left in the pipe", async () => {
   await hold(difficult("endless"), async (chat) => {
     for await (const event of chat.stream("x")) if (event.name === "ChatTextPatch") break;
     const events = chat.stream("x")[Symbol.asyncIterator]();
     await events.next();
-    let [before, still] = [0n, 0];
-    // The reader has stopped when nothing arrives any more.
-    await until(() => {
-      still = chat.ordinal === before ? still + 1 : 0;
-      before = chat.ordinal;
-      return before > 1000n && still > 100;
-    });
+    await untilPaused(chat);
     // A request that waits for its answer gets it, whoever is behind.
     await chat.snapshot();
     await events.return?.();
@@ -220,6 +224,19 @@ test("closing stops what runs", async () => {
   await until(() => chat.ordinal >= 3n);
   await chat.close();
   assert.equal((await run).status, "stopped");
+});
+
+test("closing stops a run whose stream is behind", async () => {
+  const chat = await Duologue.start(difficult("endless"));
+  const stream = chat.stream("x");
+  const events = stream[Symbol.asyncIterator]();
+  await events.next();
+  await untilPaused(chat);
+  const begin = Date.now();
+  await chat.close();
+  assert(Date.now() - begin < CLOSE_MS, "the process had to be made to end");
+  while (!(await events.next()).done);
+  assert.equal(stream.result.status, "stopped");
 });
 
 test("a run that closing does not stop is closed", async () => {
