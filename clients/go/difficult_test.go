@@ -21,6 +21,8 @@ import (
 const (
 	linesOfARun = 10
 	long        = 64 * 1024 * 1024
+	// More events than may wait of a stream that is behind.
+	pausedAt = 20_000
 )
 
 func TestHalvesOfLines(t *testing.T) {
@@ -184,6 +186,33 @@ func TestARunThatCanNotBeStopped(t *testing.T) {
 	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
 	// The answer of the server counts.
 	_, err = chat.Run(t.Context(), "y")
+	equal(t, errors.Is(err, duologue.ErrBusy), true)
+}
+
+func TestARunThatCountsAsStoppedHoldsUpNoOther(t *testing.T) {
+	options := difficult("stubborn")
+	options.CancelTimeout = 10 * time.Millisecond
+	chat := start(t, options)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := chat.Stream(ctx, "x")
+	for event := range stream.Events() {
+		if event.Text() != "" {
+			cancel()
+		}
+	}
+	_, err := stream.Result()
+	equal(t, errors.Is(err, context.Canceled), true)
+	// It goes on, with more than may wait of a stream.
+	for begin := time.Now(); chat.Ordinal() < pausedAt; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > patience {
+			t.Fatal("nothing is read any more")
+		}
+	}
+	next := chat.Stream(t.Context(), "y")
+	for range next.Events() {
+	}
+	_, err = next.Result()
 	equal(t, errors.Is(err, duologue.ErrBusy), true)
 }
 

@@ -135,7 +135,10 @@ func (c *Client) stop(r *request) {
 	case <-timer.C:
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		// Its run may go on, and what nobody takes would hold up the frames of others.
+		r.dropEvents()
 		r.end("stopped")
+		c.flow.Broadcast()
 	}
 }
 

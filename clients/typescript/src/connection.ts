@@ -213,8 +213,15 @@ export class Connection implements Owner {
 
   stop(request: Request): void {
     this.#tell({ cancel: { targetRequestId: request.id } });
-    const timer = setTimeout(() => request.done("stopped"), this.options.cancelTimeoutMs ?? CANCEL_MS);
+    const timer = setTimeout(() => this.#countAsStopped(request), this.options.cancelTimeoutMs ?? CANCEL_MS);
     void request.finished.then(() => clearTimeout(timer));
+  }
+
+  #countAsStopped(request: Request): void {
+    // Its run may go on, and what nobody takes would hold up the frames of others.
+    request.dropEvents();
+    request.done("stopped");
+    this.#flow();
   }
 
   cancelRun(targetRequestId: string): Promise<boolean> {

@@ -19,6 +19,8 @@ const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
 const STARTS_AT_ONCE = 16;
 const CLOSE_MS = 5000;
+// More events than may wait of a stream that is behind.
+const PAUSED_AT = 20_000n;
 
 const textOf = (event: Event) => (event.name === "ChatTextPatch" ? [event.payload.text] : []);
 
@@ -191,6 +193,19 @@ test("a run that can not be stopped", async () => {
     for await (const event of chat.stream("x")) if (event.name === "ChatTextPatch") break;
     // The prompt waits for the end of the run as long as it should, and the answer of the server counts then.
     await assert.rejects(chat.run("y"), duologue.Busy);
+  });
+});
+
+test("a run that counts as stopped holds up no other", { timeout: 60_000 }, async () => {
+  await hold(difficult("stubborn", { cancelTimeoutMs: 10 }), async (chat) => {
+    const controller = new AbortController();
+    const stream = chat.stream("x", { signal: controller.signal });
+    for await (const event of stream) if (event.name === "ChatTextPatch") controller.abort();
+    assert.equal(stream.result.status, "stopped");
+    // It goes on, with more than may wait of a stream.
+    await until(() => chat.ordinal > PAUSED_AT);
+    const next = chat.stream("y");
+    await assert.rejects(next[Symbol.asyncIterator]().next(), duologue.Busy);
   });
 });
 
