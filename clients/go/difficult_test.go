@@ -216,6 +216,27 @@ func TestARunThatCountsAsStoppedHoldsUpNoOther(t *testing.T) {
 	equal(t, errors.Is(err, duologue.ErrBusy), true)
 }
 
+func TestARunThatCountsAsStoppedStaysStopped(t *testing.T) {
+	options := difficult("stubborn")
+	options.CancelTimeout = 10 * time.Millisecond
+	chat := start(t, options)
+	pid, _ := strconv.Atoi(pidOf(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := chat.Stream(ctx, "x")
+	for event := range stream.Events() {
+		if event.Text() != "" && ctx.Err() == nil {
+			cancel()
+			time.Sleep(100 * time.Millisecond)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_, err := chat.Snapshot(t.Context(), duologue.Part{})
+			equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
+}
+
 func TestHelloIsChecked(t *testing.T) {
 	_, err := duologue.Start(t.Context(), difficult("old"))
 	equal(t, errors.Is(err, duologue.ErrVersion) && errors.Is(err, duologue.ErrProtocol), true)

@@ -7,7 +7,8 @@ const (
 	queueBytesMax = 256 * 1024 * 1024
 )
 
-// request is a request in flight. The client's mutex guards all of it but done and news.
+// request is a request in flight. The client's mutex guards all of it but done and news. What comes after its end, of a run
+// that counts as stopped, changes nothing.
 type request struct {
 	id         string
 	body       map[string]any
@@ -39,6 +40,9 @@ func (r *request) isRun() bool {
 }
 
 func (r *request) event(event *Event, size int) {
+	if r.status != "" {
+		return
+	}
 	r.summary.apply(event)
 	if !r.isStreamed {
 		return
@@ -56,7 +60,7 @@ func (r *request) dropEvents() {
 }
 
 func (r *request) fail(err error) {
-	if r.err == nil { // The first error is the cause of those that follow.
+	if r.err == nil && r.status == "" { // The first error is the cause of those that follow.
 		r.err = err
 	}
 }

@@ -6,7 +6,10 @@ import { Summary } from "./result.js";
 // Slots of events that were taken which may stay in a queue, whatever waits there.
 const TAKEN_MAX = 1024;
 
-/** A request in flight. The client's reader fills it; what waits for it may be dropped at any time. */
+/**
+ * A request in flight. The client's reader fills it; what waits for it may be dropped at any time. What comes after its
+ * end, of a run that counts as stopped, changes nothing.
+ */
 export class Request {
   isStreamed = false;
   isSent = false;
@@ -36,6 +39,7 @@ export class Request {
   }
 
   event(event: FrameEvent, size: number): void {
+    if (this.status) return;
     this.summary.apply(event);
     if (this.isStreamed) {
       this.#events.push([event, size]);
@@ -63,10 +67,11 @@ export class Request {
 
   fail(error: ErrorFrameJson): void {
     // The first error is the cause of those that follow.
-    this.error ??= errorOf(error);
+    if (!this.status) this.error ??= errorOf(error);
   }
 
   done(status: string): void {
+    if (this.status) return;
     this.status = status || "failed";
     this.#finish();
     this.#wake();
@@ -74,7 +79,7 @@ export class Request {
 
   /** The request gets no `done` any more. */
   end(error: DuologueError): void {
-    this.error ??= error;
+    if (!this.status) this.error ??= error;
     this.done("failed");
   }
 

@@ -209,6 +209,21 @@ test("a run that counts as stopped holds up no other", { timeout: 60_000 }, asyn
   });
 });
 
+test("a run that counts as stopped stays stopped", async () => {
+  await hold(difficult("stubborn", { cancelTimeoutMs: 10 }), async (chat) => {
+    const controller = new AbortController();
+    const stream = chat.stream("x", { signal: controller.signal });
+    for await (const event of stream) {
+      if (event.name !== "ChatTextPatch") continue;
+      controller.abort();
+      await sleep(100);
+      process.kill(chat.pid!, "SIGKILL");
+      await assert.rejects(chat.snapshot(), duologue.ProcessEnded);
+    }
+    assert.equal(stream.result.status, "stopped");
+  });
+});
+
 test("hello is checked", async () => {
   const start = (scenario: string) => Duologue.start(difficult(scenario));
   await assert.rejects(start("old"), (error: Error) => error instanceof duologue.VersionError && /0\.0\.1 is too old/.test(error.message));
