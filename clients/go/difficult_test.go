@@ -104,14 +104,7 @@ func TestAStreamThatIsNotReadIsLeftInThePipe(t *testing.T) {
 		}
 	}
 	for range chat.Stream(t.Context(), "x").Events() {
-		// The reader has stopped when nothing arrives any more.
-		for before, still := uint64(0), 0; before < 1000 || still < 20; time.Sleep(5 * time.Millisecond) {
-			if now := chat.Ordinal(); now != before {
-				before, still = now, 0
-			} else {
-				still++
-			}
-		}
+		waitUntilPaused(chat)
 		// A request that waits for its answer gets it, whoever is behind.
 		if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
 			t.Fatal(err)
@@ -120,6 +113,17 @@ func TestAStreamThatIsNotReadIsLeftInThePipe(t *testing.T) {
 	}
 	if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// waitUntilPaused waits until the reader has stopped, because a stream is behind: nothing arrives any more.
+func waitUntilPaused(chat *duologue.Client) {
+	for before, still := uint64(0), 0; before < 1000 || still < 20; time.Sleep(5 * time.Millisecond) {
+		if now := chat.Ordinal(); now != before {
+			before, still = now, 0
+		} else {
+			still++
+		}
 	}
 }
 
@@ -292,6 +296,21 @@ func TestClosingStopsWhatRuns(t *testing.T) {
 	stream := chat.Stream(t.Context(), "x")
 	for event := range stream.Events() {
 		if _, ok := event.Payload().(*messages.ChatProviderCallStarted); ok {
+			_ = chat.Close()
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+}
+
+func TestClosingStopsARunWhoseStreamIsBehind(t *testing.T) {
+	chat := start(t, difficult("endless"))
+	stream := chat.Stream(t.Context(), "x")
+	isClosed := false
+	for range stream.Events() {
+		if !isClosed {
+			isClosed = true
+			waitUntilPaused(chat)
 			_ = chat.Close()
 		}
 	}
