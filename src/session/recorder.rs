@@ -11,7 +11,9 @@ use super::exit::Verdict;
 use super::log::Log;
 use super::prices::PriceList;
 use super::{FinalSnapshot, Hints, Output, Retention, Rules, SessionMode};
-use crate::conversation::event::{Event, Recorded, Scope, Segment, SessionEvent, ToolResult};
+use crate::conversation::event::{
+    CallReport, Event, Recorded, Scope, Segment, SessionEvent, ToolResult,
+};
 use crate::conversation::log::Record;
 use crate::conversation::patch::{PatchFields, Patches};
 use crate::conversation::projections::Projections;
@@ -207,8 +209,13 @@ impl Recorder {
         } else if let Event::Compaction(_) = recorded.event {
             !self.is_on(Extension::Compaction)
         } else {
-            // A call outside of a turn is none that clients know of.
-            self.hides_calls
+            // A call outside of a turn is none that clients know of. What it costs they are told, and what happens to
+            // the session meanwhile.
+            let is_known = matches!(
+                recorded.event,
+                Event::Session(_) | Event::Call(CallReport::BudgetNearlySpent(_))
+            );
+            self.hides_calls && !is_known
         };
         self.persist(&recorded);
         if self.log.rules().backend_events && !is_hidden {
