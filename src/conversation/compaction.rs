@@ -178,12 +178,10 @@ impl Transcript {
 
     /// An estimate of the tokens of a turn, as the model is sent it.
     pub(crate) fn turn_tokens(&self, turn: &Turn) -> u64 {
-        let prompt = text_tokens(turn.prompt.len()) + attachment_tokens(&turn.attachments);
+        let prompt = prompt_tokens(turn.prompt.len(), &turn.attachments);
         let items = turn.items.iter().map(|item| match item {
             TurnItem::Text { text, .. } => text_tokens(text.len()),
-            TurnItem::Prompt(text, attachments) => {
-                text_tokens(text.len()) + attachment_tokens(attachments)
-            }
+            TurnItem::Prompt(text, attachments) => prompt_tokens(text.len(), attachments),
             // Signed reasoning, most of all.
             TurnItem::ProviderData(data) => text_tokens(data.json.len()),
             TurnItem::Called { tool, input, result, .. } => {
@@ -205,6 +203,11 @@ pub(crate) fn result_tokens(result: &ToolResult) -> u64 {
 /// An estimate of the tokens of a message with so many bytes of text.
 pub(crate) fn text_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+}
+
+/// An estimate of the tokens of a prompt of so many bytes.
+pub(crate) fn prompt_tokens(bytes: usize, attachments: &[Attachment]) -> u64 {
+    text_tokens(bytes) + attachment_tokens(attachments)
 }
 
 fn attachment_tokens(attachments: &[Attachment]) -> u64 {

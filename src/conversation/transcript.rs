@@ -138,6 +138,19 @@ impl Transcript {
         self.turns[self.end_of(through)..].iter()
     }
 
+    /// The conversation without the turns from that number on.
+    pub(crate) fn without(&self, first: u32) -> Self {
+        let mut rest = self.clone();
+        rest.drop_turns(first);
+        rest
+    }
+
+    fn drop_turns(&mut self, first: u32) {
+        self.turns.truncate(self.end_of(first.saturating_sub(1)));
+        self.failed.take_if(|turn| turn.number >= first);
+        self.compactions_dropped(first);
+    }
+
     /// How many turns have numbers up to that one. It is looked for from the end, so that a long conversation costs no
     /// more than a short one.
     fn end_of(&self, number: u32) -> usize {
@@ -266,12 +279,7 @@ impl Transcript {
                 self.called(recorded.scope.call, tool, input);
             }
             Event::ToolResultReady { tool, result } => self.returned(tool, result),
-            Event::TurnDropped { .. } => {
-                let first = recorded.scope.turn;
-                self.turns.truncate(self.end_of(first.saturating_sub(1)));
-                self.failed.take_if(|turn| turn.number >= first);
-                self.compactions_dropped(first);
-            }
+            Event::TurnDropped { .. } => self.drop_turns(recorded.scope.turn),
             Event::TurnImported(imported) => self.turns.extend(imported.turn.clone()),
             Event::RunFinished { .. } => self.end(Ending::Finished),
             Event::RunStopped { .. } => self.end(Ending::Stopped),

@@ -6,6 +6,7 @@ use super::prices::{PriceList, PricedModel};
 use super::recorder::Recorder;
 use super::{Output, Warning};
 use crate::conversation::event::{CallReport, Usage};
+use crate::conversation::transcript::Transcript;
 use crate::conversation::usage::Cost;
 use crate::protocol::proto::session::BudgetNearlySpent;
 use crate::task::report::RunError;
@@ -30,9 +31,18 @@ impl Recorder {
     /// Why the next call of `model` can't be made: with the conversation so far it would pass the budget; or its
     /// price is not known.
     pub(super) fn over_budget(&self, model: PricedModel<'_>) -> Option<RunError> {
+        self.over_budget_with(model, Transcript::tokens)
+    }
+
+    /// The same if the call is sent so many tokens.
+    pub(super) fn over_budget_with(
+        &self,
+        model: PricedModel<'_>,
+        tokens: impl FnOnce(&Transcript) -> u64,
+    ) -> Option<RunError> {
         let limit = self.budget.limit?;
         let (spent, _) = self.projections.usage.spent().unwrap_or_default();
-        let tokens = self.projections.transcript.tokens();
+        let tokens = tokens(&self.projections.transcript);
         let usage =
             Usage { input_tokens: i32::try_from(tokens).unwrap_or(i32::MAX), ..Usage::default() };
         let Some(next) = priced(self.prices(), model, &usage) else {

@@ -39,11 +39,22 @@ pub(super) struct CallModel {
     pub(super) name: String,
     /// How its conversation is compacted.
     pub(super) compaction: CallCompaction,
+    /// The same names, of what makes the summary.
+    pub(super) of_summary: (Arc<str>, String, String),
 }
 
 impl CallModel {
     pub(super) fn priced(&self) -> PricedModel<'_> {
         PricedModel { engine: &self.engine, host: &self.host, name: &self.name }
+    }
+
+    /// What makes a call for that purpose.
+    pub(super) fn priced_for(&self, purpose: Purpose) -> PricedModel<'_> {
+        let (engine, host, name) = &self.of_summary;
+        match purpose {
+            Purpose::Answer => self.priced(),
+            Purpose::Summary => PricedModel { engine, host, name },
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::protocol::command::{Compact, Extension};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::session::CompactionCause;
 use crate::protocol::wire::Done;
+use crate::task::call::Purpose;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -293,7 +294,7 @@ impl Session {
         let Some(plan) = plan.filter(|_| !compact.decline) else {
             return self.recorder.refuse(Some(&request), nothing_to_compact());
         };
-        if let Some(error) = self.recorder.over_budget(model.priced()) {
+        if let Some(error) = self.recorder.over_budget(model.priced_for(Purpose::Summary)) {
             return self.recorder.refuse(Some(&request), run_failed(error));
         }
         let run = Run::new(self.ids.run(), self.turns, request, now).with_model(model);

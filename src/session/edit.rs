@@ -7,6 +7,7 @@ use super::waiting::{Submit, TurnChoice};
 use super::{Session, Uptime};
 use crate::conversation::event::{Attachments, Event, Scope};
 use crate::conversation::timeline::LastTurns;
+use crate::conversation::transcript::Transcript;
 use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment};
 use crate::protocol::command::{Edit, Extension, Prompt, Replacement};
 use crate::protocol::id::{RequestId, RunId};
@@ -38,7 +39,8 @@ impl Session {
             Ok((first, Some(Asked { prompt, attachments }))) => {
                 let choice = TurnChoice::default();
                 let submit = Submit { request, prompt, attachments, choice };
-                let Some(submit) = self.affordable(submit) else { return };
+                let tokens = |whole: &Transcript| whole.without(first).tokens();
+                let Some(submit) = self.affordable_after(submit, tokens) else { return };
                 self.recorder.drop_turns(&submit.request, first, self.ids.run());
                 self.start(now, submit, VecDeque::new());
             }

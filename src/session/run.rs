@@ -254,7 +254,7 @@ impl Run {
     }
 
     /// That of the provider call that is made.
-    fn purpose(&self) -> Option<Purpose> {
+    pub(super) fn purpose(&self) -> Option<Purpose> {
         match self.stage {
             RunStage::Calling(_, purpose) => Some(purpose),
             RunStage::Beginning
@@ -298,6 +298,15 @@ impl Run {
             return Some(Outcome::Failed(error));
         }
         self.ask_model(context);
+        None
+    }
+
+    /// The answer after a compaction, if the budget allows it: the summary has cost something.
+    pub(super) fn answer_after_compaction(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        if let Some(error) = context.recorder.over_budget(self.model.priced()) {
+            return Some(Outcome::Failed(error));
+        }
+        self.start_call(context, Purpose::Answer);
         None
     }
 

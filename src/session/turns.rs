@@ -7,6 +7,8 @@ use super::prices::PricedModel;
 use super::run::Run;
 use super::waiting::{ActiveRun, Submit, TurnChoice};
 use super::{Extraction, OnBusy, Phase, Session, Uptime};
+use crate::conversation::compaction::prompt_tokens;
+use crate::conversation::transcript::Transcript;
 use crate::protocol::command::{self, Extension};
 use crate::protocol::id::RequestId;
 use std::collections::VecDeque;
@@ -102,9 +104,22 @@ impl Session {
 
     /// Gives the submit back if the budget allows the first call of its run; else it is refused.
     pub(super) fn affordable(&mut self, submit: Submit) -> Option<Submit> {
+        self.affordable_after(submit, Transcript::tokens)
+    }
+
+    /// The same where the conversation before the prompt has so many tokens.
+    pub(super) fn affordable_after(
+        &mut self,
+        submit: Submit,
+        tokens: impl FnOnce(&Transcript) -> u64,
+    ) -> Option<Submit> {
         let selection = submit.choice.selection.as_ref().unwrap_or(self.models.current());
         let model = self.call_model(selection.clone());
-        let Some(error) = self.recorder.over_budget(model.priced()) else { return Some(submit) };
+        let asked = prompt_tokens(submit.prompt.len_bytes(), &submit.attachments);
+        let tokens = |before: &Transcript| tokens(before).saturating_add(asked);
+        let Some(error) = self.recorder.over_budget_with(model.priced(), tokens) else {
+            return Some(submit);
+        };
         self.recorder.fail();
         self.recorder.refuse(Some(&submit.request), run_failed(error));
         None
@@ -112,16 +127,19 @@ impl Session {
 
     /// What makes the provider calls of a run with that selection.
     pub(super) fn call_model(&self, selection: Selection) -> CallModel {
-        let engine = self.models.engine_name(&selection);
-        let host = self.models.host(&selection);
-        let name = self.models.model(&selection).to_owned();
+        let names = |of: &Selection| {
+            let name = self.models.model(of).to_owned();
+            (self.models.engine_name(of), self.models.host(of), name)
+        };
+        let (engine, host, name) = names(&selection);
         let priced = PricedModel { engine: &engine, host: &host, name: &name };
         let listed = self.recorder.prices().prices().and_then(|prices| prices.price(priced));
         let window = listed.and_then(|price| price.context_window).map(u64::from);
         let own = self.models.context_tokens(&selection);
         let known = own.or(window).or_else(|| self.models.learned(&selection));
         let compaction = self.rules.compaction.of_call(known, &selection);
-        CallModel { engine, host, name, compaction, selection }
+        let of_summary = names(&compaction.selection);
+        CallModel { engine, host, name, compaction, of_summary, selection }
     }
 
     /// The active run has ended: the next one begins, or the process ends, or waits.

@@ -491,6 +491,82 @@ fn a_budget_is_kept_over_processes() {
     assert_eq!(errors(&server.finish().frames, "r"), ["budget_exhausted"]);
 }
 
+/// A file of prices: what a call of `scripted` and of `small` costs.
+fn prices(folder: &Folder) -> String {
+    let models = json!({
+        "scripted": { "input": 1000, "output": 1000 },
+        "small": { "input": 1, "output": 1 },
+    });
+    let prices = json!({ "currency": "EUR", "models": models });
+    std::fs::write(folder.path("prices"), prices.to_string()).expect("a file");
+    folder.name("prices")
+}
+
+/// A compaction that is asked for hides its call, and neither what it costs nor what happens to the session.
+#[test]
+fn what_happens_during_a_compaction_is_shown() {
+    let folder = Folder::new();
+    let prices = prices(&folder);
+    let gated = |text: &str| [vec![Step::Gate], says(text)].concat();
+    let provider = Provider::start(vec![says("one"), gated("SUMMARY")]);
+    let args = ["--prices", &prices, "--budget", "0.3", "--extensions", "compaction,usage"];
+    let mut server = openai(&provider, &args).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(compact("c", json!({})));
+    server.wait_event("CompactionStarted");
+    server.send(r#"{"requestId":"d","declareTools":{"tools":[{"name":"get_time"}]}}"#);
+    assert_eq!(server.wait_done("d"), "ok");
+    provider.open_gate();
+    assert_eq!(server.wait_done("c"), "ok");
+    let frames = server.finish().frames;
+    let has = |id: &str, name: &str| frames.iter().any(|it| it.id() == id && it.is_event(name));
+    assert!(has("d", "FrontendToolManifestUpdated"));
+    assert!(has("c", "BudgetNearlySpent"));
+    assert!(!has("c", "ChatProviderCallStarted"));
+}
+
+/// A summary costs what its model costs, and the answer after it is not made if that passes the budget.
+#[test]
+fn a_budget_counts_the_summary() {
+    let folder = Folder::new();
+    let prices = prices(&folder);
+    // Each call costs 0.122, or hardly anything with the small model.
+    for (model, budget, done) in [("small", "0.5", "ok"), ("scripted", "0.39", "failed")] {
+        let provider = Provider::start(vec![says("one"), says("SUMMARY"), says("two")]);
+        let own = ["--prices", &prices, "--budget", budget, "--compact-model", model];
+        let args = [&TOO_LONG[..], &own, &["--extensions", "usage"]].concat();
+        let mut server = openai(&provider, &args).start();
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r2", &"second prompt ".repeat(30)), done, "{model}");
+        let frames = server.finish().frames;
+        match done {
+            "ok" => {
+                let last = frames.iter().rfind(|it| it.is_event("UsageTotals")).expect("counts");
+                assert_eq!(last.payload("session/cost"), "0.244122", "{last:?}");
+            }
+            _ => assert_eq!(errors(&frames, "r2"), ["budget_exhausted"]),
+        }
+        assert_eq!(provider.requests(), if done == "ok" { 3 } else { 2 });
+    }
+}
+
+/// The prompt counts, and what it replaces does not.
+#[test]
+fn a_budget_is_asked_for_what_would_be_sent() {
+    let folder = Folder::new();
+    let prices = prices(&folder);
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let args = ["--prices", &prices, "--budget", "0.5"];
+    let mut server = openai(&provider, &args).start();
+    assert_eq!(server.turn("large", &"x".repeat(3000)), "failed");
+    assert_eq!(provider.requests(), 0);
+    assert_eq!(server.turn("r", &"x".repeat(900)), "ok");
+    server.send(r#"{"requestId":"e","edit":{"regenerate":{}}}"#);
+    assert_eq!(server.wait_done("e"), "ok", "what it drops is not sent");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "large"), ["budget_exhausted"]);
+}
+
 /// A run that has called tools ends before the call that would pass it.
 #[test]
 fn a_budget_ends_a_run_between_its_calls() {

@@ -11,6 +11,7 @@ use crate::protocol::constants::REASON_OF_REASONING;
 use crate::protocol::id::ToolCallId;
 use crate::session::recorder::Recorder;
 use crate::support::text::Text;
+use crate::task::call::Purpose;
 use crate::task::report::{EngineEvent, Retry};
 
 /// How a segment finishes.
@@ -89,7 +90,8 @@ impl Run {
             self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
         }
         self.cut_off = class.cuts_off().then(|| stop_reason.clone());
-        let spent = recorder.prices().spent(self.model.priced(), call.usage.as_ref(), is_free);
+        let model = self.model.priced_for(self.purpose().unwrap_or(Purpose::Answer));
+        let spent = recorder.prices().spent(model, call.usage.as_ref(), is_free);
         let finished = Event::CallFinished {
             stop_reason,
             class,

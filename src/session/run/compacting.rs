@@ -77,6 +77,10 @@ impl Run {
         let Some(plan) = rules.plan(&context.recorder.projections.transcript, cause) else {
             return false;
         };
+        let summary_model = self.model.priced_for(Purpose::Summary);
+        if plan.through > 0 && context.recorder.over_budget(summary_model).is_some() {
+            return false;
+        }
         let (wanted, summary) = (rules.wanted(&plan, ""), String::new());
         self.has_compacted_for.insert(cause.into());
         if overflow.is_some() {
@@ -233,8 +237,7 @@ impl Run {
         if self.is_compaction {
             return Some(Outcome::Finished);
         }
-        self.start_call(context, Purpose::Answer);
-        None
+        self.answer_after_compaction(context)
     }
 
     /// Ends a call that has failed in a run that goes on.
@@ -278,8 +281,7 @@ impl Run {
         if let Some(error) = overflow {
             return Some(Outcome::Failed(error));
         }
-        self.start_call(context, Purpose::Answer);
-        None
+        self.answer_after_compaction(context)
     }
 
     /// A compaction that the end of its run cuts off is not made.
