@@ -107,7 +107,14 @@ impl Markdown {
             let room = part.floor_char_boundary(OPEN_BYTES_MAX - self.open.len());
             self.open.push_str(&part[..room]);
             part = &part[room..];
+            let full = self.open.len();
             self.cut();
+            if self.open.len() == full {
+                // No kind of block may keep all of its source: the loop would not end.
+                let tops = self.parse(full);
+                self.give(tops);
+                self.open.clear();
+            }
         }
         self.open.push_str(part);
     }
@@ -180,7 +187,8 @@ impl Markdown {
         self.before = Before { after: After::Other, blank: false, number: None };
     }
 
-    /// Closes the part of a block that is too long, up to the end of a line or a word.
+    /// Closes the part of a block that is too long, up to the end of a line or a word. Of a table with several rows
+    /// the last one stays, with the head, unless that is long itself.
     fn cut(&mut self) {
         if self.code.is_some() {
             return self.cut_code_line();
@@ -188,14 +196,18 @@ impl Markdown {
         let tail = self.open.floor_char_boundary(OPEN_BYTES_MAX / 2);
         let place = |mark: char| self.open[tail..].rfind(mark).map(|at| tail + at + 1);
         let end = place('\n').or_else(|| place(' ')).unwrap_or(self.open.len());
-        let tops = self.parse(end);
-        let nested = tops.last().and_then(|top| open_fence(&self.open[top.start..end], top));
-        if let Some(Top { shape: Shape::Table { rows }, .. }) = tops.last()
-            && rows.len() > 1
-            && rows[0] < OPEN_BYTES_MAX / 4
+        let mut tops = self.parse(end);
+        let is_table = |top: &mut Top| {
+            let Shape::Table { rows } = &top.shape else { return false };
+            rows.len() > 1 && rows[0] < OPEN_BYTES_MAX / 4
+        };
+        if let Some(table) = tops.pop_if(is_table)
+            && let Shape::Table { rows } = &table.shape
         {
-            return self.close();
+            self.give(tops);
+            return self.close_rows(&table, rows);
         }
+        let nested = tops.last().and_then(|top| open_fence(&self.open[top.start..end], top));
         self.give(tops);
         self.open.drain(..end);
         self.before = Before { after: After::Cut, blank: false, number: None };

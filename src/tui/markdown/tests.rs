@@ -195,7 +195,7 @@ fn items_keep_their_numbers_and_markers() {
 }
 
 /// Endless documents, each of one kind of block: how it begins, and what is repeated.
-const ENDLESS: [(&str, &str); 12] = [
+const ENDLESS: [(&str, &str); 15] = [
     ("", "word "),
     ("", "word goes on\n"),
     ("", "1 number and the rest of a line, which no block can begin with, of the usual length\n"),
@@ -205,6 +205,19 @@ const ENDLESS: [(&str, &str); 12] = [
     ("", "> a line of a quote that goes on and on, and never ends, but has the usual length\n"),
     ("", "    indented code that goes on and on, and never ends, but has the usual length\n"),
     ("| a | b |\n|---|---|\n", "| 1 | 2 |\n"),
+    // A row that never ends, after some that are whole; and rows of which less than a table of the usual number of
+    // rows is kept open.
+    ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n| ", "x "),
+    ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n| ", "x"),
+    (
+        "| a | b |\n|---|---|\n",
+        concat!(
+            "| a row with a long text in its first cell, which goes on and on, and then goes on, and on, and ",
+            "still has something to say, so that some dozens of rows are more than is kept open of a block, and ",
+            "ends with its second cell, as the head of the table says that it does, and not before it has said ",
+            "all that it has to say to who reads it | the second cell |\n",
+        ),
+    ),
     (
         "- a\n  ```\n",
         "  code in an item that goes on and on, and never ends, but has the usual length\n",

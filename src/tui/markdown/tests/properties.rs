@@ -146,6 +146,41 @@ proptest! {
     }
 }
 
+/// Tables with rows of any length, also of more than is kept open of a block. The cells have words that are told
+/// apart.
+fn long_tables() -> impl Strategy<Value = String> {
+    let row = prop_oneof![6 => 1..8_usize, 2 => 40..90_usize, 1 => 500..3_000_usize];
+    proptest::collection::vec(row, 1..70).prop_map(|rows| {
+        let (mut document, mut number) = ("| head | line |\n|---|---|\n".to_owned(), 0);
+        for count in rows {
+            let words: Vec<_> = (number..number + count).map(|at| format!("w{at}x")).collect();
+            number += count;
+            document.push_str(&format!("| {} | cell |\n", words.join(" ")));
+        }
+        document
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn a_table_with_rows_of_any_length_is_shown_once(
+        document in long_tables(), cuts in proptest::collection::vec(any::<Index>(), 0..6),
+    ) {
+        let mut markdown = Markdown::default();
+        cut(&document, &cuts).into_iter().for_each(|piece| markdown.push(piece));
+        markdown.finish();
+        let blocks = markdown.take_closed();
+        prop_assert_eq!(&blocks, &read(&document));
+        let drawn = text(&draw(&blocks, 60, &DARK));
+        let is_word = |word: &&str| word.starts_with('w') && word.ends_with('x');
+        let words: Vec<_> = drawn.split_whitespace().filter(is_word).collect();
+        let expected: Vec<_> = document.split_whitespace().filter(is_word).collect();
+        prop_assert_eq!(words, expected);
+    }
+}
+
 /// Documents with words where each `W` is.
 const SHAPES: [&str; 16] = [
     "W W\nW\n\n",
