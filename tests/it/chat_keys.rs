@@ -4,6 +4,7 @@ use crate::chat::{Person, chat};
 use crate::chat_lines::piped;
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::once::{Once, duologue};
+use crate::process::eventually;
 use crate::profiles::Scene;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
@@ -141,6 +142,34 @@ fn keys_for_the_persons_editor_reach_it() {
     person.sees("> typed one");
     person.types("\r");
     person.answered("You said: typed one");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// The editor may be used for as long as it takes: the answer goes on meanwhile.
+#[test]
+fn an_answer_goes_on_while_the_persons_editor_runs() {
+    let folder = Folder::new();
+    let script = "#!/bin/sh\necho the editor waits\nread line\nprintf 'next' > \"$1\"\n";
+    fs::write(folder.path("edit"), script).expect("a file");
+    fs::set_permissions(folder.path("edit"), fs::Permissions::from_mode(0o700)).expect("a mode");
+    let options = ["--echo-delay-ms", "40", "--debug-events-jsonl", "frames"];
+    let mut command = chat(&folder, &options);
+    command.env("EDITOR", "./edit");
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types(&format!("{}\r", "word ".repeat(40)));
+    person.sees("Turn 1.");
+    person.types("\u{18}\u{5}");
+    person.sees("the editor waits");
+    eventually("the answer has its end", || {
+        let frames = fs::read_to_string(folder.path("frames")).expect("the debug file");
+        frames.contains("\"done\":{").then_some(())
+    });
+    person.types("\r");
+    person.sees("> next");
+    person.types("\r");
+    person.answered("You said: next");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

@@ -13,8 +13,10 @@ const SPINNER_TIME: Duration = Duration::from_millis(100);
 impl Shell<'_> {
     /// When something changes by itself.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let picture = self.needs_picture.then(|| self.picture_at());
-        let moves = is_moving(&self.state) && self.suspended.is_none() && !self.state.is_plain();
+        // A picture waits as long as another program has the terminal: that it is due is no reason to wake.
+        let draws = self.takes_input();
+        let picture = (self.needs_picture && draws).then(|| self.picture_at());
+        let moves = is_moving(&self.state) && draws && !self.state.is_plain();
         let spinner = moves.then(|| self.picture_at().max(self.drawn + SPINNER_TIME));
         let change = self.state.next_change().map(|at| self.started + at);
         let suspended = self.suspended;
