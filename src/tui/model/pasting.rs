@@ -96,6 +96,7 @@ fn may_name_files(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::server::FilledPrompt;
     use crate::tui::model::Event;
     use crate::tui::model::tests::Scene;
     use crate::tui::terminal::keys::{Key, Press, Typed};
@@ -127,6 +128,30 @@ mod tests {
         assert_eq!(scene.state.editor.expanded(), text, "nothing is lost on the way");
         paste(&mut scene, "one\ntwo");
         assert!(scene.state.editor.text().ends_with("one\ntwo"), "a short one is text");
+    }
+
+    #[test]
+    fn a_paste_goes_with_the_prompt_that_a_command_names() {
+        let mut scene = Scene::new();
+        let text = "line\n".repeat(42);
+        let line = format!("/summarize {}", text.trim_end());
+        scene.write("/summarize ");
+        paste(&mut scene, &text);
+        scene.key(Key::Enter);
+        let expand = Action::Expand { line: line.clone(), joins: false };
+        assert_eq!(scene.actions.last(), Some(&expand));
+        let prompt = FilledPrompt { text: "Sum up.".to_owned(), attachments: Vec::new() };
+        let event = |line: &str| Event::Expanded {
+            line: line.to_owned(),
+            joins: false,
+            prompt: Ok(prompt.clone()),
+        };
+        scene.event(event("/summarize"));
+        assert!(scene.asked().is_empty(), "something else is written by now");
+        scene.event(event(&line));
+        assert_eq!(scene.asked(), [("Sum up.", None)]);
+        scene.key(Key::Up);
+        assert_eq!(scene.state.editor.text(), line);
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl State {
         prompt: Result<FilledPrompt, String>,
     ) -> Vec<Action> {
         let is_line = self.lines.is_some();
-        if !is_line && self.editor.text().trim_end() != line || self.is_ending {
+        if !is_line && self.editor.expanded().trim_end() != line || self.is_ending {
             return Vec::new();
         }
         let prompt = match prompt {
