@@ -154,8 +154,8 @@ pub(crate) struct State {
     pub(crate) command: Option<ShellCommand>,
     /// Outputs of commands that go along with the next prompt.
     pub(crate) outputs: Vec<CommandOutput>,
-    /// The text was entered while the command ran, and goes with its output.
-    enters_with_output: bool,
+    /// The text that was entered while the command ran, and goes with its output if it is still written then.
+    enters_with_output: Option<String>,
     /// A model that was chosen by its name, while the list of the provider is asked for.
     checks_model: Option<String>,
     /// The message that the written text will replace.
@@ -229,7 +229,7 @@ impl State {
             waiting: Vec::new(),
             command: None,
             outputs: Vec::new(),
-            enters_with_output: false,
+            enters_with_output: None,
             checks_model: None,
             edits: None,
             approvals: Vec::new(),

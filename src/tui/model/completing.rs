@@ -9,7 +9,7 @@ impl State {
     /// The person has changed the text, and the list follows it.
     pub(super) fn changed(&mut self) {
         self.history.leave();
-        self.enters_with_output = false;
+        self.enters_with_output = None;
         let before = &self.editor.text()[..self.editor.cursor()];
         let shown = self.candidates.take();
         match Completion::of(before) {

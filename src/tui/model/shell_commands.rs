@@ -85,13 +85,15 @@ impl State {
         if self.command.is_none() || self.is_plain() {
             return false;
         }
-        self.enters_with_output = true;
+        self.enters_with_output = Some(self.editor.expanded());
         self.hint("it is sent with the output, once the command has ended; Esc ends the command");
         true
     }
 
     pub(super) fn command_ended(&mut self, ended: Result<CommandOutput, String>) -> Vec<Action> {
-        let enters = std::mem::take(&mut self.enters_with_output);
+        // Anything else, as an earlier prompt or command, needs an Enter of its own.
+        let entered = self.enters_with_output.take();
+        let enters = entered.is_some_and(|entered| entered == self.editor.expanded());
         let since = self.command.take().map_or(self.now, |command| command.since);
         let output = match ended {
             Ok(output) => output,
@@ -125,7 +127,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::tui::model::tests::Scene;
-    use crate::tui::model::{Event, Outgoing};
+    use crate::tui::model::{Event, Outgoing, Vi};
     use crate::tui::terminal::keys::{Key, Press};
 
     fn enter(scene: &mut Scene, text: &str) {
@@ -182,6 +184,42 @@ mod tests {
         scene.event(Event::CommandEnded(Ok(output("make", ""))));
         assert_eq!(scene.state.editor.text(), "so?");
         assert_eq!(submitted(&scene).len(), 1);
+    }
+
+    /// Only what was entered is sent, whatever has come into the line since, and no command runs without Enter.
+    #[test]
+    fn what_is_in_the_line_by_other_means_is_not_entered() {
+        let others: [fn(&mut Scene); 4] = [
+            |scene| scene.key(Key::Up),
+            |scene| {
+                scene.press(Press::ctrl('r'));
+                scene.key(Key::Enter);
+            },
+            |scene| scene.event(Event::Edited(Ok("!./deploy".to_owned()))),
+            |scene| {
+                scene.state.vi = Some(Vi::default());
+                scene.key(Key::Esc);
+                scene.write("x");
+            },
+        ];
+        for (at, other) in others.into_iter().enumerate() {
+            let mut scene = Scene::new();
+            enter(&mut scene, "!./deploy");
+            enter(&mut scene, "why?");
+            other(&mut scene);
+            let written = scene.state.editor.text().to_owned();
+            scene.event(Event::CommandEnded(Ok(output("./deploy", ""))));
+            assert_eq!(scene.actions, [Action::RunCommand("./deploy".to_owned())], "{at}");
+            assert_eq!(scene.state.editor.text(), written, "{at}");
+        }
+        // Who comes back to what was entered still has it sent.
+        let mut scene = Scene::new();
+        enter(&mut scene, "!./deploy");
+        enter(&mut scene, "why?");
+        scene.key(Key::Up);
+        scene.key(Key::Down);
+        scene.event(Event::CommandEnded(Ok(output("./deploy", ""))));
+        assert_eq!(submitted(&scene), [("why?", 1)]);
     }
 
     #[test]
