@@ -65,6 +65,14 @@ impl History {
         self.shown.take().map(|(_, draft)| draft)
     }
 
+    /// The person may have changed `text`, which was the prompt that is shown.
+    pub(crate) fn leave_unless_shown(&mut self, text: &str) {
+        let shown = self.shown.as_ref().and_then(|(at, _)| self.entries.get(*at));
+        if shown.is_some_and(|shown| shown != text) {
+            self.leave();
+        }
+    }
+
     /// The person has changed the text: it is a draft of its own now. What was written before can be
     /// had back as the newest prompt.
     pub(crate) fn leave(&mut self) {

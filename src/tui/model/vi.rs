@@ -114,7 +114,7 @@ impl State {
         } else if operator.is_none() {
             self.simple_command(char, count);
         }
-        self.history.leave();
+        self.history.leave_unless_shown(self.editor.text());
         if self.is_in_normal_mode() {
             self.editor.stay_on_line();
         }
@@ -312,6 +312,28 @@ mod tests {
         check("abcEqZ", "ab|c");
         check("abcEd0", "|c");
         check("abcEdEix", "abx|c");
+    }
+
+    #[test]
+    fn earlier_prompts_are_walked_with_j_and_k() {
+        let mut scene = Scene::new();
+        scene.state.vi = Some(Vi::default());
+        for prompt in ["one", "two", "three"] {
+            scene.state.history.add(prompt);
+        }
+        scene.write("draft");
+        scene.key(Key::Esc);
+        let mut seen = Vec::new();
+        for char in "kklkkjjj".chars() {
+            scene.key(Key::Char(char));
+            seen.push(scene.state.editor.text().to_owned());
+        }
+        assert_eq!(seen, ["three", "two", "two", "one", "one", "two", "three", "draft"]);
+        // A changed prompt is a draft of its own; what was written before is the newest prompt.
+        scene.write("kkx");
+        assert_eq!(scene.state.editor.text(), "tw");
+        scene.write("k");
+        assert_eq!(scene.state.editor.text(), "draft");
     }
 
     #[test]
