@@ -41,7 +41,7 @@ impl State {
         self.does_not_agree();
         self.is_no_longer_quiet();
         if let Some(picker) = &mut self.picker {
-            picker.search.push_str(&text.replace('\n', " "));
+            picker.search_for(|search| search.push_str(&text.replace('\n', " ")));
             return Vec::new();
         }
         if may_name_files(&text) && !self.asking.takes_reason() {
@@ -152,6 +152,27 @@ mod tests {
         assert_eq!(scene.asked(), [("Sum up.", None)]);
         scene.key(Key::Up);
         assert_eq!(scene.state.editor.text(), line);
+    }
+
+    /// What was selected is not what the longer search finds there.
+    #[test]
+    fn a_paste_into_a_list_selects_anew() {
+        let mut scene = Scene::new();
+        for prompt in ["ports", "ships", "more ports"] {
+            scene.state.history.add(prompt);
+        }
+        scene.press(Press::ctrl('r'));
+        scene.key(Key::Down);
+        scene.key(Key::Down);
+        paste(&mut scene, "ports");
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.take(), "more ports");
+        scene.press(Press::ctrl('r'));
+        scene.write("ports");
+        scene.key(Key::Down);
+        scene.press(Press::ctrl('u'));
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.text(), "more ports");
     }
 
     #[test]

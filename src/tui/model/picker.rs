@@ -81,6 +81,12 @@ impl Picker {
         found.into_iter().map(|(_, choice)| choice).collect()
     }
 
+    /// Changes the search. What was selected may not be found by it, or not at the same place.
+    pub(super) fn search_for(&mut self, change: impl FnOnce(&mut String)) {
+        change(&mut self.search);
+        self.selected = 0;
+    }
+
     fn select(&mut self, forward: bool, by: usize) {
         let last = self.matching().len().saturating_sub(1);
         let to = if forward { self.selected + by } else { self.selected.saturating_sub(by) };
@@ -205,14 +211,12 @@ impl State {
             Key::Char('n' | 'r') if press.ctrl => picker.select(true, 1),
             Key::PageUp => picker.select(false, PAGE),
             Key::PageDown => picker.select(true, PAGE),
-            Key::Backspace => {
-                picker.search.pop();
-                picker.selected = 0;
-            }
-            Key::Char('u') if press.ctrl => picker.search.clear(),
+            Key::Backspace => picker.search_for(|search| {
+                search.pop();
+            }),
+            Key::Char('u') if press.ctrl => picker.search_for(String::clear),
             Key::Char(char) if !press.ctrl && !press.alt => {
-                picker.search.push(char);
-                picker.selected = 0;
+                picker.search_for(|search| search.push(char));
             }
             Key::Char(_)
             | Key::Delete
