@@ -31,15 +31,16 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// `text` in one line of at most so many columns.
+/// `text` in one line of at most so many columns, but of one at least.
 fn one_line(text: &str, columns: usize) -> String {
+    let columns = columns.max(1);
     let mut line = String::new();
     let mut used = 0;
     // Longer texts are looked at only as far as a line goes.
     for grapheme in text.graphemes(true) {
         let grapheme = if grapheme.contains(char::is_whitespace) { " " } else { grapheme };
         let next = width(grapheme);
-        if used + next > columns.saturating_sub(1) && columns > 0 {
+        if used + next > columns - 1 {
             let is_last = used + next == columns && line.len() + grapheme.len() == text.len();
             line.push_str(if is_last { grapheme } else { "…" });
             return line;

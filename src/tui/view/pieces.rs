@@ -242,9 +242,10 @@ impl Printer {
         let count = all.clone().count();
         let is_cut = count > RESULT_LINES_MAX;
         let shown = if is_cut { RESULT_LINES_MAX - 1 } else { count };
-        let room = columns.saturating_sub(2);
+        // Too narrow for an indentation, as in `wrapped`.
+        let (indent, room) = if columns > 2 { ("  ", columns - 2) } else { ("", columns) };
         let lines =
-            all.take(shown).map(|line| styled(format!("  {}", one_line(line, room)), style));
+            all.take(shown).map(|line| styled(format!("{indent}{}", one_line(line, room)), style));
         let hint = if self.look.theme.is_plain() { "" } else { " (Ctrl-O shows them)" };
         let rest = is_cut.then(|| format!("… {} more lines{hint}", count - shown));
         let rest = rest.into_iter().flat_map(|rest| wrapped(&rest, "  ", columns, style));

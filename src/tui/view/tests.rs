@@ -10,7 +10,7 @@ use crate::protocol::proto::session::{TokenCounts, UsageTotals};
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::tui::markdown::{Colours, Theme, Tone};
 use crate::tui::model::tests::Scene;
-use crate::tui::model::{Choice, Event, Piece, Size};
+use crate::tui::model::{Choice, Event, Piece, Size, ToolCall, ToolState};
 use crate::tui::terminal::keys::{Key, Press};
 
 fn look(colours: Colours) -> Look {
@@ -346,5 +346,21 @@ fn what_grows_takes_half_of_the_screen() {
         let live = under_scrollback(&scene.state, &mut printer, &mut Vec::new(), usize::MAX);
         let growing = text(&live.lines).matches("row").count();
         assert!(growing <= (rows / 2).max(1) && live.lines.len() <= rows, "{growing} of {rows}");
+    }
+}
+
+/// Where there is no room for the arguments beside the sign and the time, no more than a sign stands for them.
+#[test]
+fn a_long_call_is_short_on_a_narrow_screen() {
+    let mut call = ToolCall::new("act".to_owned(), "", Duration::ZERO);
+    (call.input, call.result) = ("x".repeat(64 * 1024), "y".repeat(64 * 1024));
+    call.state = ToolState::Succeeded(Some(Duration::from_millis(1_200)));
+    let piece = Piece::Tool(call);
+    for columns in 1..15 {
+        let mut printer = Printer::new(look(Colours::True), true);
+        let lines = printer.lines(&piece, columns, false);
+        assert!(lines.len() <= 10, "{} rows of {columns} columns", lines.len());
+        let widest = lines.iter().map(Line::width).max();
+        assert!(widest <= Some(columns), "{columns}: {:?}", text(&lines));
     }
 }
