@@ -157,10 +157,15 @@ impl Editor {
     }
 
     fn target(&self, to: Move) -> usize {
-        let (before, after) = self.text.split_at(self.cursor);
+        self.target_from(self.cursor, to)
+    }
+
+    /// Where a move leads from `from`, which is at the border of a grapheme.
+    fn target_from(&self, from: usize, to: Move) -> usize {
+        let (before, after) = self.text.split_at(from);
         match to {
-            Move::Left => self.cursor - before.graphemes(true).next_back().map_or(0, str::len),
-            Move::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
+            Move::Left => from - before.graphemes(true).next_back().map_or(0, str::len),
+            Move::Right => from + after.graphemes(true).next().map_or(0, str::len),
             Move::WordLeft => {
                 let end = before.trim_end_matches(|char| !is_of_word(char)).len();
                 before[..end].trim_end_matches(is_of_word).len()
@@ -169,14 +174,14 @@ impl Editor {
                 let rest = after.trim_start_matches(|char| !is_of_word(char));
                 self.text.len() - rest.trim_start_matches(is_of_word).len()
             }
-            Move::LineStart => self.line_start(self.cursor),
-            Move::LineEnd => self.line_end(self.cursor),
+            Move::LineStart => self.line_start(from),
+            Move::LineEnd => self.line_end(from),
             Move::Start => 0,
             Move::End => self.text.len(),
-            Move::NextWord => self.next_word(),
-            Move::PreviousWord => self.previous_word(),
-            Move::WordEnd => self.word_end(),
-            Move::FirstOfLine => self.first_of_line(),
+            Move::NextWord => self.next_word(from),
+            Move::PreviousWord => self.previous_word(from),
+            Move::WordEnd => self.word_end(from),
+            Move::FirstOfLine => self.first_of_line(from),
         }
     }
 

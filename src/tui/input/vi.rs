@@ -22,21 +22,21 @@ fn class(grapheme: &str) -> Class {
 }
 
 impl Editor {
-    /// The beginning of the next word.
-    pub(super) fn next_word(&self) -> usize {
-        let mut graphemes = self.text[self.cursor..].grapheme_indices(true).peekable();
+    /// The beginning of the word after `from`.
+    pub(super) fn next_word(&self, from: usize) -> usize {
+        let mut graphemes = self.text[from..].grapheme_indices(true).peekable();
         let first = graphemes.peek().map(|(_, grapheme)| class(grapheme));
         let mut rest = graphemes
             .skip_while(|(_, grapheme)| {
                 Some(class(grapheme)) == first && first != Some(Class::Space)
             })
             .skip_while(|(_, grapheme)| class(grapheme) == Class::Space);
-        rest.next().map_or(self.text.len(), |(at, _)| self.cursor + at)
+        rest.next().map_or(self.text.len(), |(at, _)| from + at)
     }
 
-    /// The beginning of this word, or of the one before.
-    pub(super) fn previous_word(&self) -> usize {
-        let graphemes = self.text[..self.cursor].grapheme_indices(true).rev();
+    /// The beginning of the word of `from`, or of the one before.
+    pub(super) fn previous_word(&self, from: usize) -> usize {
+        let graphemes = self.text[..from].grapheme_indices(true).rev();
         let mut before = graphemes.skip_while(|(_, grapheme)| class(grapheme) == Class::Space);
         let Some((mut start, last)) = before.next() else { return 0 };
         for (at, grapheme) in before {
@@ -48,12 +48,12 @@ impl Editor {
         start
     }
 
-    /// The last character of this word, or of the next one if the cursor is there already.
-    pub(super) fn word_end(&self) -> usize {
-        let graphemes = self.text[self.cursor..].grapheme_indices(true).skip(1);
+    /// The last character of the word of `from`, or of the next one if that is there already.
+    pub(super) fn word_end(&self, from: usize) -> usize {
+        let graphemes = self.text[from..].grapheme_indices(true).skip(1);
         let mut after = graphemes.skip_while(|(_, grapheme)| class(grapheme) == Class::Space);
         let Some((mut end, first)) = after.next() else {
-            return self.cursor + self.last_grapheme(&self.text[self.cursor..]);
+            return from + self.last_grapheme(&self.text[from..]);
         };
         for (at, grapheme) in after {
             if class(grapheme) != class(first) {
@@ -61,7 +61,7 @@ impl Editor {
             }
             end = at;
         }
-        self.cursor + end
+        from + end
     }
 
     /// Where the last grapheme of `text` begins.
@@ -69,28 +69,49 @@ impl Editor {
         text.grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
     }
 
-    /// The first character of the line that is no space.
-    pub(super) fn first_of_line(&self) -> usize {
-        let (start, end) = (self.line_start(self.cursor), self.line_end(self.cursor));
+    /// The first character of the line of `from` that is no space.
+    pub(super) fn first_of_line(&self, from: usize) -> usize {
+        let (start, end) = (self.line_start(from), self.line_end(from));
         let line = &self.text[start..end];
         start + (line.len() - line.trim_start().len())
     }
 
     /// What a motion from the cursor on passes, `count` times. That of an operator has the last character of a word
-    /// in it, and ends with the line at the latest.
+    /// in it, and ends with the line at the latest; characters are those of the line.
     pub(crate) fn passed(&self, motion: Move, count: usize) -> Range<usize> {
-        let mut editor = self.clone();
-        for _ in 0..count {
-            editor.cursor = editor.target(motion);
-        }
+        let mut target = self.led(motion, count);
         if motion == Move::WordEnd {
-            editor.cursor = editor.target(Move::Right);
+            target = self.target_from(target, Move::Right);
         }
-        let mut target = editor.cursor;
         if motion == Move::NextWord {
             target = target.min(self.line_end(self.cursor));
         }
         self.cursor.min(target)..self.cursor.max(target)
+    }
+
+    /// Where a motion leads from the cursor on, `count` times; by characters no further than the line goes.
+    fn led(&self, motion: Move, count: usize) -> usize {
+        let mut target = self.cursor;
+        for _ in 0..count {
+            let next = self.target_from(target, motion);
+            if next == target {
+                break;
+            }
+            target = next;
+        }
+        if motion == Move::Left {
+            target = target.max(self.line_start(self.cursor));
+        }
+        if motion == Move::Right {
+            target = target.min(self.line_end(self.cursor));
+        }
+        target
+    }
+
+    /// Goes where the motion leads, `count` times.
+    pub(crate) fn go_by(&mut self, motion: Move, count: usize) {
+        self.undo.goes_on = false;
+        self.cursor = self.led(motion, count);
     }
 
     /// The line of the cursor, and `count - 1` lines after it, without the last line feed.
@@ -103,8 +124,11 @@ impl Editor {
         start..end
     }
 
-    /// Keeps what is in the range to be put elsewhere; whole lines end with a line feed.
+    /// Keeps what is in the range, if there is something, to be put elsewhere; whole lines end with a line feed.
     pub(crate) fn copy(&mut self, range: Range<usize>, are_lines: bool) {
+        if range.is_empty() && !are_lines {
+            return;
+        }
         let end = if are_lines { "\n" } else { "" };
         self.cut = format!("{}{end}", &self.text[range]);
     }
@@ -127,6 +151,9 @@ impl Editor {
 
     /// Puts what was cut or copied last after the cursor, or before it.
     pub(crate) fn put_back(&mut self, is_after: bool) {
+        if self.cut.is_empty() {
+            return;
+        }
         let cut = self.cut.clone();
         self.keep_for_undo(false);
         let Some(lines) = cut.strip_suffix('\n') else {
@@ -150,10 +177,10 @@ impl Editor {
         self.cursor = at;
     }
 
-    /// Replaces the characters from the cursor on.
+    /// Replaces the characters from the cursor on, if the line has so many.
     pub(crate) fn replace_chars(&mut self, char: char, count: usize) {
         let range = self.passed(Move::Right, count);
-        if range.is_empty() || self.text[range.clone()].contains('\n') {
+        if self.text[range.clone()].graphemes(true).count() < count {
             return;
         }
         self.keep_for_undo(false);

@@ -123,8 +123,7 @@ impl State {
 
     fn moved(&mut self, motion: Move, times: usize, operator: Option<Operator>) {
         let Some(operator) = operator else {
-            (0..times).for_each(|_| self.editor.go(motion));
-            return;
+            return self.editor.go_by(motion, times);
         };
         let is_on_space =
             self.editor.text()[self.editor.cursor()..].starts_with(char::is_whitespace);
@@ -138,7 +137,7 @@ impl State {
             Operator::Copy => {
                 self.editor.copy(range.clone(), false);
                 if range.start < self.editor.cursor() {
-                    (0..times).for_each(|_| self.editor.go(motion));
+                    self.editor.go_by(motion, times);
                 }
             }
             Operator::Delete => self.editor.cut(range, false),
@@ -178,7 +177,7 @@ impl State {
                 self.editor.insert("\n");
                 self.editor.go(Move::Left);
             }
-            'x' if !self.is_at_line_end() => self.moved(Move::Right, times, Some(Operator::Delete)),
+            'x' => self.moved(Move::Right, times, Some(Operator::Delete)),
             'X' => self.moved(Move::Left, times, Some(Operator::Delete)),
             's' => self.moved(Move::Right, times, Some(Operator::Change)),
             'S' => self.operate_on_lines(Operator::Change, times),
@@ -192,7 +191,7 @@ impl State {
             }
             'j' if !self.editor.down() => self.look_forward(),
             'k' if !self.editor.up() => self.look_back(),
-            'j' | 'k' | 'x' => {}
+            'j' | 'k' => {}
             'G' => self.editor.go(Move::End),
             _ => self.hint("that key is no command of the line; i inserts text, Enter sends"),
         }
@@ -312,6 +311,26 @@ mod tests {
         check("abcEqZ", "ab|c");
         check("abcEd0", "|c");
         check("abcEdEix", "abx|c");
+    }
+
+    #[test]
+    fn characters_are_those_of_the_line() {
+        check("oneNEsx", "one\nx|");
+        check("oneNNtwoEksx", "one\nx|\ntwo");
+        check("oneNtwoE0X", "one\n|two");
+        check("oneNtwoE9X", "one\n|o");
+        check("abNcdEk05x", "|\ncd");
+        check("abNcdEk0d9l", "|\ncd");
+        check("abNcdEd9h", "ab\n|d");
+        check("abNcdE0y9hP", "ab\n|cd");
+        check("abNcdE9yhP", "ab\n|ccd");
+        check("abNcdE9h", "ab\n|cd");
+        check("abNcdEk9l", "a|b\ncd");
+        check("abE09rx", "|ab");
+        check("abE02rx", "|xx");
+        check("abNcdEk03rx", "|ab\ncd");
+        // What was cut stays where there is nothing to cut.
+        check("abE0xxxp", "|b");
     }
 
     #[test]
