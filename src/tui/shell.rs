@@ -407,7 +407,11 @@ impl<'a> Shell<'a> {
             self.screen.scroll(Scroll::End);
         }
         self.is_urgent = true;
-        self.draw();
+        // Keys that were read together, as those of a paste without marks, have one picture. If some of them must
+        // wait, the loop draws.
+        if self.typed_ahead.is_empty() {
+            self.draw();
+        }
     }
 
     /// Shows that a paste has not ended, or that it has.

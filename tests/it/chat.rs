@@ -64,6 +64,23 @@ impl Person {
         self.keys.write_all(keys.as_bytes()).expect("a terminal");
     }
 
+    /// Types the key so many times, each once the one before is shown, unless the chat has ended: keys that come
+    /// together have one picture.
+    #[track_caller]
+    pub(crate) fn types_one_by_one(&mut self, key: char, count: usize) {
+        for number in 1..=count {
+            self.types(&key.to_string());
+            let has_ended = eventually("the key is shown, or the chat has ended", || {
+                let has_ended = self.child.try_wait().expect("our own child").is_some();
+                let shown = self.screen().text().matches(key).count();
+                (has_ended || shown >= number).then_some(has_ended)
+            });
+            if has_ended {
+                return;
+            }
+        }
+    }
+
     /// What was written so far; the last sequence may be cut.
     pub(crate) fn bytes(&self) -> String {
         String::from_utf8_lossy(&self.written.lock().expect("no panic")).into_owned()
@@ -274,7 +291,7 @@ fn a_panic_while_drawing_restores_the_terminal() {
         command.env("DUOLOGUE_FAULT", "draw:4");
         let mut person = Person::start(command);
         person.sees("/help");
-        person.types("abcdef");
+        person.types_one_by_one('x', 6);
         let (status, _) = person.ends();
         assert_eq!(status, 70);
     }

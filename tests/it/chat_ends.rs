@@ -211,12 +211,12 @@ fn a_defect_in_the_chat_restores_the_terminal_and_says_what_is_kept() {
     ] {
         let folder = Folder::new();
         let mut command = chat(&folder, options);
-        command.env("DUOLOGUE_FAULT", "draw:300");
+        command.env("DUOLOGUE_FAULT", "draw:200");
         let mut person = Person::start(command);
         person.sees("/help");
         person.types("hello\r");
         person.answered("You said: hello");
-        person.types(&"x".repeat(400));
+        person.types_one_by_one('x', 200);
         let (status, screen) = person.ends();
         assert_eq!(status, 70);
         // However the terminal wraps it.

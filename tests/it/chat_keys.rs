@@ -174,6 +174,23 @@ fn an_answer_goes_on_while_the_persons_editor_runs() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// Without marks around it, a paste is as many keys as it has characters. What is read together is drawn together.
+#[test]
+fn keys_that_come_together_are_drawn_together() {
+    const KEYS: usize = 2_000;
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    let pictures = |person: &Person| person.bytes().matches("\u{1b}[?2026h").count();
+    let before = pictures(&person);
+    person.types(&format!("{}end", "x".repeat(KEYS)));
+    person.sees("xend");
+    let drawn = pictures(&person) - before;
+    assert!(drawn < KEYS / 10, "{drawn} pictures");
+    person.types("\u{3}\u{4}");
+    assert_eq!(person.ends().0, 0);
+}
+
 /// A shell without job control stops nobody: the chat gives the terminal back and takes it again.
 #[test]
 fn a_chat_that_can_not_be_suspended_goes_on() {
