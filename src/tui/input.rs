@@ -13,7 +13,7 @@ pub(crate) use history::{ENTRIES_MAX, History};
 
 use folds::{Fold, is_fold, without_folds};
 use undo::Undo;
-use unicode_segmentation::UnicodeSegmentation;
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 /// A text and the place in it where the next character goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,13 +147,16 @@ impl Editor {
         }
     }
 
-    /// The first border of a grapheme at or after `at`.
+    /// The first border of a grapheme at or after `at`. Only what is around that is looked at: each key asks for it.
     fn border_from(&self, at: usize) -> usize {
-        // No grapheme contains a line feed, so one line is enough to look at.
-        let start = self.line_start(at);
-        let borders = self.text[start..].grapheme_indices(true).map(|(border, _)| start + border);
-        let mut borders = borders.chain([self.text.len()]);
-        borders.find(|border| *border >= at).unwrap_or(self.text.len())
+        let mut border = GraphemeCursor::new(at, self.text.len(), true);
+        match border.is_boundary(&self.text, 0) {
+            Ok(true) => at,
+            // The whole text is there, so there is no error.
+            Ok(false) | Err(_) => {
+                border.next_boundary(&self.text, 0).ok().flatten().unwrap_or(self.text.len())
+            }
+        }
     }
 
     fn target(&self, to: Move) -> usize {
@@ -359,6 +362,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_border_is_that_of_the_whole_text(text in "([a \n\u{301}é👩\u{200d}\u{1f1e6}]|\\PC){0,12}") {
+            let editor = Editor { text, ..Editor::default() };
+            let text = &editor.text;
+            let borders: Vec<_> =
+                text.grapheme_indices(true).map(|(at, _)| at).chain([text.len()]).collect();
+            for at in text.char_indices().map(|(at, _)| at).chain([text.len()]) {
+                let expected = borders.iter().find(|border| **border >= at);
+                prop_assert_eq!(Some(&editor.border_from(at)), expected, "{:?} {}", text, at);
+            }
+        }
+
         /// The cursor is always between two graphemes of a line, so nothing can panic.
         #[test]
         fn any_steps_leave_the_cursor_at_a_border(steps in prop::collection::vec(step(), 0..40)) {

@@ -198,19 +198,24 @@ pub(crate) fn unquoted(part: &str) -> String {
     part.strip_prefix('"').map_or_else(|| part.to_owned(), |rest| in_quotes(rest).0)
 }
 
+/// The mentions in `text`. All of it is looked at with each key, so what is between them is passed at once.
 fn scanned(text: &str) -> Vec<Mention> {
     let mut found = Vec::new();
-    let (mut at, mut may_begin) = (0, true);
-    while let Some(char) = text[at..].chars().next() {
-        at += char.len_utf8();
-        if char != '@' || !may_begin {
-            may_begin = char.is_whitespace() || OPENING.contains(&char);
-            continue;
+    let mut read = 0;
+    while let Some(length) = text[read..].find('@') {
+        let start = read + length + 1;
+        let before = text[read..start - 1].chars().next_back();
+        // Right after another mention none begins.
+        let may_begin = match before {
+            Some(char) => char.is_whitespace() || OPENING.contains(&char),
+            None => read == 0,
+        };
+        read = start;
+        if may_begin {
+            let (mention, length) = mention(&text[start..], start);
+            found.push(mention);
+            read += length;
         }
-        may_begin = false;
-        let (mention, length) = mention(&text[at..], at);
-        found.push(mention);
-        at += length;
     }
     found
 }
@@ -249,6 +254,26 @@ fn in_quotes(text: &str) -> (String, Option<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is found is what is found by one character after the other.
+        #[test]
+        fn no_mention_is_overlooked(text in "[@\"ab\\\\( \n]{0,24}") {
+            let (mut starts, mut at, mut may_begin) = (Vec::new(), 0, true);
+            while let Some(char) = text[at..].chars().next() {
+                at += char.len_utf8();
+                let begins = char == '@' && may_begin;
+                may_begin = !begins && (char.is_whitespace() || OPENING.contains(&char));
+                if begins {
+                    starts.push(at);
+                    at += mention(&text[at..], at).1;
+                }
+            }
+            let found: Vec<_> = scanned(&text).iter().map(|mention| mention.start).collect();
+            prop_assert_eq!(found, starts);
+        }
+    }
 
     #[test]
     fn commands_and_files_are_completed_where_they_stand() {
