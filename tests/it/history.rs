@@ -9,6 +9,7 @@ use crate::provider::{Provider, says};
 use crate::server::{Folder, KEY, Launch, Transcript, openai};
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Command;
 
 /// Two messages that a client can see, and one that it can't.
 const HISTORY: &str = r#"{"role":"system","text":"Be brief."}
@@ -155,6 +156,33 @@ fn exec_takes_up_a_history() {
     let ended = run(&folder, &[&words[..], &[&base_url]].concat());
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "fine\n"), "{ended:?}");
     assert_eq!(messages(&provider), json!([sent(), vec![user("And?")]].concat()));
+}
+
+/// A chat is prepared apart from a single run, and reads what a shell's `<(command)` gives no second time.
+#[test]
+fn a_chat_that_begins_with_a_command_file_takes_up_a_history_from_a_pipe() {
+    let folder = folder("f.yaml", "prompt: And?");
+    let provider = Provider::start(vec![says("fine")]);
+    let base_url = provider.base_url();
+    let words = ["run-command", "f.yaml", "--chat", "--history", "/dev/fd/9", "--engine", "openai"];
+    let words = [&words[..], &["--model", "m", "--base-url", &base_url]].concat();
+    let mut command = with_input_as_nine(&duologue(&folder, &words));
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let mut once = Once::start(command);
+    once.write(HISTORY);
+    let ended = once.finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(messages(&provider), json!([sent(), vec![user("And?")]].concat()));
+}
+
+/// `command` with what is written to it in descriptor 9, and nothing on standard input.
+fn with_input_as_nine(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec 9<&0 </dev/null; exec \"$0\" \"$@\""]);
+    shell.arg(command.get_program()).args(command.get_args()).env_clear();
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().expect("a folder"));
+    shell
 }
 
 /// The file's own messages are the older ones.

@@ -16,7 +16,9 @@ use crate::cli::{
     Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN, RUN_COMMAND, RunCommandArgs, SessionArgs,
     prompts,
 };
-use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
+use crate::command_file::{
+    CommandFile, FILE_BYTES_MAX, FileMessage, Outside, Rendered, is_stdin,
+};
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
 use crate::output::Warning;
@@ -128,7 +130,7 @@ fn with_file(
     system::read(&mut args.session)?;
     let attachments = attachments::read(&args.attachments, mode)?;
     if is_chat && !args.print_prompt {
-        return begin_chat(args, file, values, attachments, (terminal, output));
+        return begin_chat(args, file, values, (history, attachments), (terminal, output));
     }
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
@@ -204,7 +206,7 @@ fn begin_chat(
     mut args: RunCommandArgs,
     file: &CommandFile,
     values: Values,
-    attachments: Vec<Attachment>,
+    (history, attachments): (Vec<FileMessage>, Vec<Attachment>),
     (terminal, output): (Terminal, File),
 ) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
@@ -218,7 +220,6 @@ fn begin_chat(
     let ignored = apply_settings(file, &mut args.session);
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let rendered = file.render(values, &Zoned::now(), missing)?;
-    let history = history::read(args.session.history.as_deref())?;
     let system = match args.is_system_typed {
         true => args.session.system.clone(),
         false => rendered.system,
