@@ -1,5 +1,6 @@
 //! Command files, as a user runs them: what they render to, and what comes of the examples.
 
+use crate::once::{self, Once};
 use crate::server::Folder;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -58,6 +59,72 @@ fn a_missing_value_is_among_the_warnings_of_an_answer() {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(document["warnings"][0]["code"], "no_value", "{document}");
     assert_eq!(document["ok"], true, "{document}");
+}
+
+/// The messages of the warnings about missing values: on stderr, and in the document.
+fn missing_values(text: &str, options: &[&str], input: &str) -> [Vec<String>; 2] {
+    let (folder, path) = written(text);
+    let words = ["run-command", &path, "--engine", "echo", "--output", "json"];
+    let mut once = Once::start(once::duologue(&folder, &[&words[..], options].concat()));
+    once.offer(input);
+    let ended = once.finish();
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let warnings = document["warnings"].as_array().expect("a list").iter();
+    let warnings = warnings.filter(|warning| warning["code"] == "no_value");
+    let message = |warning: &Value| warning["message"].as_str().expect("a text").to_owned();
+    let lines = ended.stderr.lines().filter_map(|line| line.split_once("WARN "));
+    let lines = lines.map(|(_, line)| line.to_owned()).filter(|line| line.contains("<no value>"));
+    [lines.collect(), warnings.map(message).collect()]
+}
+
+#[test]
+fn a_missing_value_is_reported_of_each_template_that_has_it() {
+    let all = "system-prompt: Be {{ .how }}.\nprompt: Hello {{ .whom }}.\n\
+               messages: ['Hi {{ .who }}.']\nmessages-template: true\n";
+    let plain = "system-prompt: Be brief.\nmessages: [Is <no value> a text?]\nprompt: Well?\n";
+    for options in [&[][..], &["--print-prompt"]] {
+        let check = |text: &str, more: &[&str], expected: &[&str]| {
+            let reported = missing_values(text, &[options, more].concat(), "");
+            for messages in reported {
+                assert_eq!(messages.len(), expected.len(), "{messages:?}");
+                for (message, expected) in messages.iter().zip(expected) {
+                    assert!(message.starts_with(expected), "{messages:?}");
+                }
+            }
+        };
+        let [system, earlier, prompt] = [
+            "the system prompt contains <no value>: ",
+            "an earlier message contains <no value>: ",
+            "the prompt contains <no value>: ",
+        ];
+        check(all, &[], &[system, earlier, prompt]);
+        // What is sent in its place has no flags, and neither has what is no template.
+        check(all, &["--system", "Say <no value>."], &[earlier, prompt]);
+        check(plain, &[], &[]);
+    }
+}
+
+/// Its words are no flags.
+#[test]
+fn what_is_piped_in_and_a_history_are_not_said_to_have_a_missing_value() {
+    let (_folder, history) = written(r#"{"role": "user", "text": "What is <no value>?"}"#);
+    for options in [&[][..], &["--print-prompt"]] {
+        let options = [options, &["--history", &history]].concat();
+        let reported = missing_values("prompt: Explain.\n", &options, "text <no value> here\n");
+        assert_eq!(reported, [[""; 0]; 2], "{options:?}");
+    }
+}
+
+#[test]
+fn a_missing_value_of_the_first_prompt_of_a_chat_is_reported() {
+    let (folder, path) = written("system-prompt: Be {{ .how }}.\nprompt: Hello {{ .whom }}.\n");
+    let words = ["run-command", &path, "--engine", "echo", "--chat"];
+    let ended = once::run(&folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    for part in ["the system prompt", "the prompt"] {
+        let line = format!("WARN {part} contains <no value>: ");
+        assert_eq!(ended.stderr.matches(&line).count(), 1, "{ended:?}");
+    }
 }
 
 /// A command file in a folder of its own.

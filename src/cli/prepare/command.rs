@@ -16,9 +16,7 @@ use crate::cli::{
     Cli, CommandMode, EngineName, Mode, ModelOfFile, RUN, RUN_COMMAND, RunCommandArgs, SessionArgs,
     prompts,
 };
-use crate::command_file::{
-    CommandFile, FILE_BYTES_MAX, FileMessage, Outside, Rendered, is_stdin,
-};
+use crate::command_file::{CommandFile, FILE_BYTES_MAX, FileMessage, Outside, Rendered, is_stdin};
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
 use crate::output::Warning;
@@ -137,12 +135,13 @@ fn with_file(
     if let Some(ignored) = apply_settings(file, &mut args.session) {
         tracing::warn!("{}: {ignored}", file.path.display());
     }
-    let mut rendered = rendered(file, values, &args)?;
+    let (mut rendered, missing) = rendered(file, values, &args)?;
+    report(&missing);
     rendered.messages.extend(history);
     let is_free = read.is_none() && !mode.reads_stdin();
     let piped = if is_free { Piped::of(&terminal.stdin, CLAIM)? } else { None };
     if args.print_prompt {
-        return printed(rendered, &attachments, piped, (file, &args, terminal));
+        return printed((rendered, missing), &attachments, piped, (file, &args, terminal));
     }
     let person = Person::of(&args.output, args.screen.background, &terminal, &output)?;
     let unread = Unread::default();
@@ -150,36 +149,59 @@ fn with_file(
     let left = is_left.then(|| terminal.stdin.try_clone()).transpose()?;
     let left = left.map(|stdin| UnreadInput::new(stdin, UNREAD, unread.clone()));
     let piped = piped.map(|piped| (piped, terminal.stdin, unread));
-    let request = request(file, rendered, attachments, piped)?;
+    let request = request(file, (rendered, missing), attachments, piped)?;
     let once = Once { command: RUN_COMMAND, mode, person, request, unread: left };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-/// The prompt of `file` with these values. A part of it that has no value is reported.
-fn rendered(file: &CommandFile, values: Values, args: &RunCommandArgs) -> Result<Rendered> {
+/// The messages of `file` with these values, and the warnings about parts of them that have no value.
+fn rendered(
+    file: &CommandFile,
+    values: Values,
+    args: &RunCommandArgs,
+) -> Result<(Rendered, Vec<Warning>)> {
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let mut rendered = file.render(values, &Zoned::now(), missing)?;
     if args.is_system_typed {
+        rendered.system = None;
+    }
+    // What is added to the file's own messages has no flags that could lack a value.
+    let warnings = no_values(file, &rendered);
+    if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }
-    if let Some(Warning { message, .. }) = no_value(&rendered.prompt) {
-        tracing::warn!("{message}");
-    }
-    Ok(rendered)
+    Ok((rendered, warnings))
 }
 
-/// The warning that a part of `prompt` has no value, if that is so.
-fn no_value(prompt: &str) -> Option<Warning> {
-    let message = format!(
-        "the prompt contains {NO_VALUE}: a flag without a value, or a name that is not a flag"
-    );
-    prompt.contains(NO_VALUE).then(|| Warning { code: NO_VALUE_CODE.to_owned(), message })
+/// A warning for each kind of message of `file` in which something has no value.
+fn no_values(file: &CommandFile, Rendered { system, messages, prompt }: &Rendered) -> Vec<Warning> {
+    let has = |text: &str| text.contains(NO_VALUE);
+    let in_messages = file.history_is_template && messages.iter().any(|it| has(&it.text));
+    let parts = [
+        ("the system prompt", system.as_deref().is_some_and(has)),
+        ("an earlier message", in_messages),
+        ("the prompt", has(prompt)),
+    ];
+    let parts = parts.into_iter().filter(|(_, is_missing)| *is_missing);
+    parts.map(|(part, _)| no_value(part)).collect()
+}
+
+fn no_value(part: &str) -> Warning {
+    let message =
+        format!("{part} contains {NO_VALUE}: a flag without a value, or a name that is not a flag");
+    Warning { code: NO_VALUE_CODE.to_owned(), message }
+}
+
+fn report(warnings: &[Warning]) {
+    for Warning { message, .. } in warnings {
+        tracing::warn!("{message}");
+    }
 }
 
 /// Prints the request.
 fn printed(
-    mut rendered: Rendered,
+    (mut rendered, warnings): (Rendered, Vec<Warning>),
     attachments: &[Attachment],
     piped: Option<Piped>,
     (file, args, terminal): (&CommandFile, &RunCommandArgs, Terminal),
@@ -196,7 +218,6 @@ fn printed(
     let session_id = args.session.session_id.as_deref();
     let schema = answer_schema(file)?.filter(|_| file.response == ResponseType::Json);
     let schema = schema.and_then(|schema| schema.for_provider);
-    let warnings = no_value(&rendered.prompt).into_iter().collect();
     let unasked = Unasked { command: RUN_COMMAND, mode, session_id, schema, warnings, is_shown };
     Ok(Prepared::Print(shown(&rendered, attachments, &unasked)?))
 }
@@ -218,14 +239,9 @@ fn begin_chat(
         .into());
     }
     let ignored = apply_settings(file, &mut args.session);
-    let missing = if args.strict { Missing::Refused } else { Missing::Shown };
-    let rendered = file.render(values, &Zoned::now(), missing)?;
-    let system = match args.is_system_typed {
-        true => args.session.system.clone(),
-        false => rendered.system,
-    };
-    let history = history::for_engine(rendered.messages.into_iter().chain(history).collect());
-    let prompt = Prompt::new(rendered.prompt);
+    let (Rendered { system, messages, prompt }, missing) = rendered(file, values, &args)?;
+    let history = history::for_engine(messages.into_iter().chain(history).collect());
+    let prompt = Prompt::new(prompt);
     let prompt = prompt.map(|prompt| Submit { attachments, ..Submit::new(prompt) });
     let opening = Opening {
         session: args.session,
@@ -236,6 +252,7 @@ fn begin_chat(
     };
     let prepared = chat::ready(opening, terminal, output)?;
     warn_of(file);
+    report(&missing);
     if let Some(ignored) = ignored {
         tracing::warn!("{}: {ignored}", file.path.display());
     }
@@ -283,13 +300,12 @@ fn answer_schema(file: &CommandFile) -> Result<Option<AnswerSchema>> {
 
 fn request(
     file: &CommandFile,
-    rendered: Rendered,
+    (rendered, warnings): (Rendered, Vec<Warning>),
     attachments: Vec<Attachment>,
     piped: Option<(Piped, File, Unread)>,
 ) -> Result<PromptRequest> {
     let schema = answer_schema(file)?;
     let Rendered { system, messages, mut prompt } = rendered;
-    let warnings = no_value(&prompt).into_iter().collect();
     // The preceding messages are enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
     let prompt = match piped {
