@@ -180,8 +180,13 @@ fn unusable_header() -> anyhow::Error {
     anyhow!("--header is written as 'NAME: VALUE', with characters that a header can have")
 }
 
-/// Sets `name` to the value that `text` is in YAML, or to the text itself where only that is right.
+/// Sets `name` to the value that `text` is in YAML, or to the text itself where only that is right. Digits are
+/// a decimal number: in YAML those behind a zero are octal, which nobody means who types `0100`.
 fn set(settings: &mut CallSettings, name: &str, text: &str) -> Result<(), String> {
+    let decimal = text.trim().parse::<i64>().ok();
+    if let Some(number) = decimal.filter(|_| CallSettings::is_number(name)) {
+        return settings.set(name, &Value::from(number));
+    }
     let value = yaml::Node::parse(text).map(|node| node.json());
     let value = value.unwrap_or_else(|_| Value::from(text));
     let set = settings.set(name, &value);
@@ -260,6 +265,26 @@ mod tests {
         ];
         let words: Vec<_> = options.iter().flat_map(|option| ["-O", option]).collect();
         assert_eq!(args(&words).settings().expect("settings"), expected);
+    }
+
+    #[test]
+    fn digits_behind_a_zero_are_decimal() {
+        let words = ["--max-tokens", "0100", "--seed", "-010", "--reasoning-budget", "0008"];
+        let settings = args(&words).settings().expect("settings");
+        let read = (settings.max_tokens, settings.seed, settings.reasoning_budget);
+        assert_eq!(read, (Some(100), Some(-10), Some(8)));
+        let words = ["-O", "maxTokens= 0100", "-O", "temperature=01", "-O", "seed=0x10"];
+        let settings = args(&words).settings().expect("settings");
+        let read = (settings.max_tokens, settings.temperature, settings.seed);
+        assert_eq!(read, (Some(100), Some(1.0), Some(16)));
+        // It has too many digits, and is not read in another way then.
+        let wrong = args(&["--max-tokens", "010000000000"]).settings().expect_err("too many");
+        assert!(wrong.to_string().contains("max_tokens must be"), "{wrong}");
+        // A text is what was typed.
+        let settings = args(&["-O", "stop=0100", "--reasoning-effort", "010"]).settings();
+        let settings = settings.expect("settings");
+        assert_eq!(settings.stop, Some(vec!["0100".to_owned()]));
+        assert_eq!(settings.reasoning_effort.as_deref(), Some("010"));
     }
 
     #[test]

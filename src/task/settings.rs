@@ -88,6 +88,28 @@ impl CallSettings {
         Setting::named(name).is_some()
     }
 
+    /// Whether the values of `name` are numbers.
+    pub(crate) fn is_number(name: &str) -> bool {
+        match Setting::named(name) {
+            Some(
+                Setting::Temperature
+                | Setting::TopP
+                | Setting::MaxTokens
+                | Setting::Seed
+                | Setting::ReasoningBudget,
+            ) => true,
+            Some(
+                Setting::Stop
+                | Setting::ReasoningEffort
+                | Setting::ReasoningSummary
+                | Setting::Structured
+                | Setting::ExtraBody
+                | Setting::ExtraHeaders,
+            )
+            | None => false,
+        }
+    }
+
     /// Whether both are names of one setting.
     pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
         Setting::named(one) == Setting::named(other)
