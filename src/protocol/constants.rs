@@ -64,6 +64,7 @@ constants! {
         SESSION_EXISTS = "session_exists",
         NO_SUCH_TURN = "no_such_turn",
         NOT_DELETED = "not_deleted",
+        STORE_DEGRADED = "store_degraded",
     }
 }
 

@@ -35,6 +35,15 @@ fn envelope(folder: &Folder, store: &str, words: &[&str]) -> (Value, i32) {
     (serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")), ended.status)
 }
 
+/// A document and its status say the same. What could be read is there in any case.
+#[track_caller]
+fn check_document((document, status): &(Value, i32)) {
+    assert_eq!(document["ok"], *status == 0, "{document}");
+    let code = ["", "store_degraded", "store_failed"][usize::try_from(*status).expect("a status")];
+    assert_eq!(document["error"]["code"].as_str().unwrap_or_default(), code, "{document}");
+    assert!(!document["data"].is_null(), "{document}");
+}
+
 fn count(envelope: &Value) -> usize {
     envelope["data"].as_array().map_or(0, Vec::len)
 }
@@ -65,15 +74,25 @@ fn one_damaged_session_does_not_hide_the_others() {
     let warnings = found["warnings"].as_array().expect("a list");
     assert_eq!((warnings.len(), &warnings[0]["code"]), (1, &json!("store_degraded")), "{found}");
     let plain = sessions(&folder, "store", &["search", "needle"]);
+    let error = &found["error"];
+    assert_eq!(
+        (&found["ok"], &error["code"]),
+        (&json!(false), &json!("store_degraded")),
+        "{found}"
+    );
+    assert_eq!(error["detail"], warnings[0]["message"], "{found}");
     assert!(
         plain.stderr.contains("can't be read") && plain.stdout.lines().count() == 4,
         "{plain:?}"
     );
     let (listed, status) = envelope(&folder, "store", &["list"]);
     assert_eq!((status, count(&listed)), (0, 3), "{listed}");
-    for action in ["show", "export"] {
-        let [a, b] = ["a", "b"].map(|id| sessions(&folder, "store", &[action, id]).status);
-        assert_eq!((a, b), (0, 1), "{action}");
+    for words in [&["show"][..], &["export"], &["export", "--format", "json"]] {
+        let [a, b] = ["a", "b"].map(|id| sessions(&folder, "store", &[words, &[id]].concat()));
+        assert_eq!((a.status, b.status), (0, 1), "{words:?}");
+        for id in ["a", "b"] {
+            check_document(&envelope(&folder, "store", &[words, &[id]].concat()));
+        }
     }
 }
 
@@ -87,7 +106,9 @@ fn what_can_be_read_of_a_damaged_store_is_searched_and_listed() {
         damaged[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].fill(0x5a);
         fs::write(folder.path("damaged"), &damaged).expect("a file");
         for (words, whole) in [(&["search", "needle"][..], 6), (&["list"], 3)] {
-            let (found, status) = envelope(&folder, "damaged", words);
+            let document = envelope(&folder, "damaged", words);
+            check_document(&document);
+            let (found, status) = document;
             let number = count(&found);
             assert!(status > 0 || number == whole, "page {page}, {words:?}: {found}");
             assert!(number <= whole, "page {page}, {words:?}: {found}");

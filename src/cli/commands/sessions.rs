@@ -89,10 +89,17 @@ fn named<T>(
     Ok(found.ok_or_else(|| not_found(missing(typed))))
 }
 
-/// Reports losses.
-fn degraded(envelope: &mut Envelope, loss: String) {
+/// Reports a loss; `first` is the error of the first one.
+fn degraded(envelope: &mut Envelope, loss: String, first: &mut Option<Error>) {
     message(&format!("warning: {}", escape_control(&loss)));
-    envelope.warn("store_degraded", loss);
+    first.get_or_insert_with(|| partial(&loss));
+    envelope.warn(command_code::STORE_DEGRADED, loss);
+}
+
+/// The error of a document whose data is only what could be read: its status is 1, too.
+fn partial(loss: &str) -> Error {
+    let message = "the store is damaged, and what could be read of it is not all".to_owned();
+    Error { code: command_code::STORE_DEGRADED, class: None, message, detail: loss.to_owned() }
 }
 
 fn session_id(id: &str) -> Option<SessionId> {

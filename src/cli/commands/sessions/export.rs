@@ -5,12 +5,13 @@ use super::html::{html, role_name};
 use super::markdown::{contained, literal};
 use super::message::{Said, summarized};
 use super::words::session_words;
-use super::{Failure, Out, conversation, message, status_of};
+use super::{Failure, Out, conversation, message, partial, status_of};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::conversation::attached::show_bytes;
 use crate::conversation::summaries::Summaries;
 use crate::protocol::constants::capability::{ALWAYS, TURN_SUMMARIES};
+use crate::protocol::constants::command_code;
 use crate::protocol::json;
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::{TokenCounts, TurnSummary};
@@ -84,8 +85,10 @@ fn enveloped(
     lost: Option<String>,
 ) -> Result<(), Failure> {
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
+    let error = found.loss.as_deref().map(partial);
+    let error = error.as_ref();
     if let Some(loss) = &found.loss {
-        envelope.warn("store_degraded", loss.clone());
+        envelope.warn(command_code::STORE_DEGRADED, loss.clone());
     }
     if let Some(lost) = lost {
         envelope.warn("attachments_lost", lost);
@@ -95,11 +98,11 @@ fn enveloped(
             for frame in frames(found) {
                 envelope.push(&frame, &mut out)?;
             }
-            envelope.finish(None, None, &mut out)
+            envelope.finish(error, None, &mut out)
         }
-        ExportFormat::Json => envelope.finish_value(&Whole::of(&found), None, &mut out),
-        ExportFormat::Markdown => envelope.finish_value(&markdown(&found), None, &mut out),
-        ExportFormat::Html => envelope.finish_value(&html(&found), None, &mut out),
+        ExportFormat::Json => envelope.finish_value(&Whole::of(&found), error, &mut out),
+        ExportFormat::Markdown => envelope.finish_value(&markdown(&found), error, &mut out),
+        ExportFormat::Html => envelope.finish_value(&html(&found), error, &mut out),
     }
 }
 

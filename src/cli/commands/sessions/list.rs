@@ -48,15 +48,16 @@ struct Listed<'a> {
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let Listing { sessions, losses } = library(&args.places)?.sessions().map_err(Failure::Usage)?;
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
-    let status = if losses.is_empty() { 0 } else { FOUND };
+    let mut error = None;
     for loss in losses {
-        degraded(&mut envelope, loss);
+        degraded(&mut envelope, loss, &mut error);
     }
+    let status = if error.is_some() { FOUND } else { 0 };
     if args.output.is_json() {
         for session in &sessions {
             envelope.push(&Listed::of(session), &mut out)?;
         }
-        envelope.finish(None, None, &mut out)?;
+        envelope.finish(error.as_ref(), None, &mut out)?;
         return Ok(status);
     }
     for line in table(&sessions, columns()) {

@@ -96,7 +96,7 @@ pub(super) fn fork(args: &ForkArgs) -> Result<u8, Failure> {
     };
     if let Some(loss) = found.loss {
         maker.is_partial = true;
-        maker.warn("store_degraded", loss);
+        maker.warn(command_code::STORE_DEGRADED, loss);
     }
     let count = u32::try_from(found.copy.turns.len()).unwrap_or(u32::MAX);
     if let Some(wanted) = args.turns.filter(|wanted| *wanted > count) {

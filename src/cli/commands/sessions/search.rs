@@ -32,9 +32,9 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         sessions.retain(|summary| found.contains(&summary.id));
     }
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
-    let (mut count, mut is_partial) = (0, !losses.is_empty());
+    let (mut count, mut error) = (0, None);
     for loss in losses {
-        degraded(&mut envelope, loss);
+        degraded(&mut envelope, loss, &mut error);
     }
     if !args.words.iter().any(|word| word.chars().any(char::is_alphanumeric)) {
         let why = "there is no letter and no digit in the words, and nothing else is searched";
@@ -47,8 +47,7 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         let found = library.search(&session, &phrases, RESULTS_MAX - count);
         let Some(found) = found.map_err(Failure::Usage)? else { continue };
         if let Some(loss) = found.loss {
-            degraded(&mut envelope, loss);
-            is_partial = true;
+            degraded(&mut envelope, loss, &mut error);
         }
         for Hit { turn, by, snippet, .. } in &found.hits {
             count += 1;
@@ -69,8 +68,8 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         }
     }
     if args.output.is_json() {
-        envelope.finish(None, None, &mut out)?;
+        envelope.finish(error.as_ref(), None, &mut out)?;
     }
     out.flush()?;
-    Ok(if is_partial { FOUND } else { 0 })
+    Ok(if error.is_some() { FOUND } else { 0 })
 }

@@ -2,9 +2,10 @@
 
 use super::args::ShowArgs;
 use super::message::{Said, entries};
-use super::{Failure, Out, conversation, message, status_of};
+use super::{Failure, Out, conversation, message, partial, status_of};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
+use crate::protocol::constants::command_code;
 use crate::support::terminal::{Escapes, escape_control, visible};
 
 /// Characters of a tool's arguments or result that are shown.
@@ -26,13 +27,14 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, Failure> {
     };
     if args.output.is_json() {
         let mut envelope = Envelope::new();
+        let error = found.loss.as_deref().map(partial);
         if let Some(loss) = &found.loss {
-            envelope.warn("store_degraded", loss.clone());
+            envelope.warn(command_code::STORE_DEGRADED, loss.clone());
         }
         for entity in &found.state.entities {
             envelope.push(entity, &mut out)?;
         }
-        envelope.finish(None, None, &mut out)?;
+        envelope.finish(error.as_ref(), None, &mut out)?;
         return Ok(status_of(&found));
     }
     for (number, said) in entries(&found).iter().enumerate() {
