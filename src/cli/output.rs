@@ -1,5 +1,6 @@
 //! Options that select what a single run prints.
 
+use super::foreign::switches;
 use crate::command_file::CommandFile;
 use clap::{Args, ValueEnum, ValueHint};
 use std::ffi::OsString;
@@ -210,6 +211,7 @@ impl OutputArgs {
 
     /// Like [`Self::guess`], from the words alone.
     pub(super) fn typed(words: &[OsString], file: Option<&CommandFile>) -> Self {
+        let words = switches::options(words, file);
         let flags = || file.into_iter().flat_map(|file| &file.flags);
         let is_files = |word: &str| {
             let name = word.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or(rest));

@@ -176,6 +176,14 @@ fn an_error_has_the_form_that_was_asked_for_wherever_it_was_asked_for() {
     check(&["--engine", "echo", "exec", "hello"], "");
     check(&["--engine", "echo", "exec", "hello", "--json-stream"], "{\"protocol\":1");
     check(&["exec", "hello", "-o=json", "--bogus"], "{\n  \"ok\": false");
+    // Behind `--` there are no options, but a flag may have it as its value.
+    check(&["exec", "--engine", "bogus", "--", "--json-stream"], "");
+    check(&["exec", "--engine", "bogus", "-ojson", "--", "-oyaml"], "{\n  \"ok\": false");
+    fs::write(folder.name("flag.yaml"), "prompt: a\nflags: [{name: text, type: string}]\n")
+        .expect("a file");
+    let flag = ["run-command", "flag.yaml", "--engine", "bogus", "--text", "--"];
+    check(&[&flag[..], &["--json-stream"]].concat(), "{\"protocol\":1");
+    check(&[&flag[..], &["--", "--json-stream"]].concat(), "");
     let objects = ["run-command", "wrong.yaml", "--output", "objects"];
     check(&objects, "{\"_format\"");
     check(&[&objects[..], &["--no-preamble"]].concat(), "");

@@ -43,6 +43,22 @@ pub(crate) fn without_values(words: &[OsString], file: &CommandFile) -> Vec<OsSt
     kept
 }
 
+/// `words` up to a `--`, after which there are no options. One that is the value of a flag of `file` ends
+/// nothing.
+pub(in crate::cli) fn options<'a>(
+    words: &'a [OsString],
+    file: Option<&CommandFile>,
+) -> &'a [OsString] {
+    let takes_next = |word: &OsString| {
+        file.zip(word.to_str()).is_some_and(|(file, word)| takes_next(word, file))
+    };
+    let mut end = 0;
+    while let Some(word) = words.get(end).filter(|word| *word != "--") {
+        end += if takes_next(word) { 2 } else { 1 };
+    }
+    words.get(..end).unwrap_or(words)
+}
+
 /// Whether the word after `word` is the value of a flag of `file`, whatever it begins with.
 fn takes_next(word: &str, file: &CommandFile) -> bool {
     let mut flags = file.flags.iter().filter(|flag| flag.kind != Type::Bool);
