@@ -12,7 +12,7 @@ mod questions;
 mod tests;
 
 use super::jsonrpc::{self, Id, RpcError};
-use super::options::{Change, Options};
+use super::options::{self, Change, Options};
 use super::prompts::Draft;
 use super::queue::Queue;
 use super::schema::{
@@ -158,6 +158,8 @@ pub(super) struct Dialog {
     switches: Vec<RequestId>,
     /// Choices that wait for the end of the run.
     changes: Vec<ModelChoice>,
+    /// What the person has chosen before the settings were known, by the ids of the options.
+    early: BTreeMap<String, String>,
     asked: BTreeMap<i64, Asked>,
     requests: i64,
     /// The addresses that the client was asked to open, by the ids of their servers; the last one first.
@@ -216,6 +218,7 @@ impl Dialog {
             replays: Vec::new(),
             switches: Vec::new(),
             changes: Vec::new(),
+            early: BTreeMap::new(),
             asked: BTreeMap::new(),
             requests: 0,
             elicitations: VecDeque::new(),
@@ -295,6 +298,7 @@ impl Dialog {
         let SetModeParams { mode_id } = jsonrpc::params(params)?;
         self.refuse_if_closed()?;
         self.options.set_mode(&mode_id).map_err(RpcError::invalid_params)?;
+        self.remember(options::MODE, &mode_id);
         self.queue.respond(id.clone(), Ok(json!({})));
         self.note_mode();
         self.config_changed();
@@ -307,6 +311,7 @@ impl Dialog {
         let value =
             value.as_str().ok_or_else(|| RpcError::invalid_params("the value is no text"))?;
         let change = self.options.set(&config_id, value).map_err(RpcError::invalid_params)?;
+        self.remember(&config_id, value);
         let options = self.options.config();
         self.queue.respond(id.clone(), Ok(json!({ "configOptions": options })));
         match change {
@@ -321,8 +326,19 @@ impl Dialog {
         Ok(())
     }
 
+    /// Keeps a choice that was made before the settings were known, as they would take its place.
+    fn remember(&mut self, id: &str, value: &str) {
+        if self.stage == Stage::Preparing {
+            self.early.insert(id.to_owned(), value.to_owned());
+        }
+    }
+
     /// Has the mode stored, so that the session has it when it is loaded.
     fn note_mode(&mut self) {
+        if self.stage == Stage::Preparing {
+            // There is no host yet that could be told: `opened` does it.
+            return;
+        }
         self.order(Command::NoteApproval(self.options.mode()), Purpose::Change);
     }
 

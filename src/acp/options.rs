@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// Ids of the options.
 const MODEL: &str = "model";
 const EFFORT: &str = "thought_level";
-const MODE: &str = "mode";
+pub(super) const MODE: &str = "mode";
 
 /// The value for what the provider chooses.
 const DEFAULT_EFFORT: &str = "default";

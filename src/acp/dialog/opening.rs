@@ -3,7 +3,7 @@
 use super::prompting::COMPACT;
 use super::{Dialog, How, Order, Purpose, Stage};
 use crate::acp::jsonrpc::{Id, RpcError};
-use crate::acp::options::Options;
+use crate::acp::options::{Change, Options};
 use crate::acp::schema::{AvailableCommand, CommandInput, Update};
 use crate::acp::services::{CommandFile, Opened};
 use crate::host::HostSettings;
@@ -23,18 +23,39 @@ impl Dialog {
                 return None;
             }
         };
+        let shown = self.options.mode();
         self.options = Options::new(models, effort, approval);
         self.commands = commands;
         self.notices.extend(notices);
+        self.stage = Stage::Loading;
+        self.choose_again();
         match self.opening {
-            Some((_, How::Load | How::Resume)) => self.stage = Stage::Loading,
+            Some((_, How::Load | How::Resume)) => {}
             Some((_, How::New)) => self.begin(),
             None => {
                 self.begin();
-                self.config_changed();
+                self.options_known(shown);
             }
         }
         Some(host)
+    }
+
+    /// Makes the choices once more that were made before the settings were known. An effort is in `changes` since.
+    fn choose_again(&mut self) {
+        for (id, value) in std::mem::take(&mut self.early) {
+            if let Ok(Change::Approval) = self.options.set(&id, &value) {
+                self.note_mode();
+            }
+        }
+    }
+
+    /// Tells a client what can be chosen that was shown less, with the mode `shown`.
+    fn options_known(&mut self, shown: &str) {
+        let current_mode_id = self.options.mode();
+        if current_mode_id != shown {
+            self.queue.update(Update::Mode { current_mode_id });
+        }
+        self.config_changed();
     }
 
     /// There is no conversation.

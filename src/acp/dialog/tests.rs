@@ -1,6 +1,7 @@
 //! What a client is told in which order, whatever comes when.
 
 use super::*;
+use crate::acp::options::Model;
 use crate::acp::queue::Item;
 use crate::acp::services::Opened;
 use crate::engine::echo::Echo;
@@ -223,4 +224,62 @@ fn a_conversation_that_ends_answers_everything() {
     let answered = answers(&mut dialog);
     assert_eq!(answered.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2], "{answered:?}");
     assert!(answered.iter().all(|(_, outcome)| outcome.is_err()) && dialog.is_over());
+}
+
+/// A session that takes more than a moment to open, whose client has been answered.
+fn preparing() -> Dialog {
+    let mut dialog = dialog(ClientCapabilities::default());
+    dialog.answer_opening();
+    answers(&mut dialog);
+    dialog
+}
+
+/// The modes that the client was told since the last look.
+fn modes(dialog: &mut Dialog) -> Vec<&'static str> {
+    let mut modes = Vec::new();
+    while let Some(item) = dialog.queue.pop() {
+        if let Item::Update(Update::Mode { current_mode_id }) = item {
+            modes.push(current_mode_id);
+        }
+    }
+    modes
+}
+
+#[test]
+fn what_is_chosen_before_the_settings_are_known_stays_chosen() {
+    let (mut dialog, mut ids) = (preparing(), 0);
+    let mode = json!({ "sessionId": "s", "modeId": "deny" });
+    dialog.request(Id::Number(1), "session/set_mode", mode);
+    let effort = json!({ "sessionId": "s", "configId": "thought_level", "value": "high" });
+    dialog.request(Id::Number(2), "session/set_config_option", effort);
+    assert_eq!(answers(&mut dialog), [(1, Ok(())), (2, Ok(()))]);
+    // There is no host that could be told.
+    assert_eq!(perform(&mut dialog, &mut ids), []);
+    let choice = ModelChoice::default();
+    let text = || "m".to_owned();
+    let model = Model { id: text(), name: text(), choice, engine: text(), model: text() };
+    let effort = Some("low".to_owned());
+    let approval = ApprovalMode::Auto;
+    let opened = Opened { models: vec![model], effort, approval, ..settings() };
+    assert!(dialog.opened(Ok(opened)).is_some());
+    assert_eq!(dialog.options.approval(), ApprovalMode::Deny);
+    let config = dialog.options.config();
+    let chosen: Vec<_> = config.as_array().into_iter().flatten().collect();
+    let chosen: Vec<_> = chosen.iter().map(|it| it["currentValue"].as_str()).collect();
+    assert_eq!(chosen, [Some("deny"), Some("m"), Some("high")]);
+    let commands = perform(&mut dialog, &mut ids);
+    let [Command::NoteApproval("deny"), Command::SwitchModel(choice)] = &commands[..] else {
+        panic!("{commands:?}");
+    };
+    assert_eq!(choice.settings["reasoning_effort"], "high");
+    assert_eq!(modes(&mut dialog), [""; 0]);
+}
+
+#[test]
+fn a_mode_that_was_shown_before_the_settings_were_known_is_put_right() {
+    for (approval, told) in [(ApprovalMode::Auto, vec!["auto"]), (ApprovalMode::Ask, vec![])] {
+        let mut dialog = preparing();
+        dialog.opened(Ok(Opened { approval, ..settings() }));
+        assert_eq!(modes(&mut dialog), told);
+    }
 }
