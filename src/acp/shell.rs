@@ -95,8 +95,8 @@ impl Codec for Lines {
     fn text(&mut self, _: &str, _: &mut Vec<u8>) {}
 }
 
-/// An answer that a thread has found.
-type Reply = (Id, Result<Value, RpcError>);
+/// An answer that a thread has found, and the requests that it is for.
+type Reply = (Vec<Id>, Result<Value, RpcError>);
 
 struct Shell<'a> {
     signals: &'a mut Signals,
@@ -115,8 +115,8 @@ struct Shell<'a> {
     awaited_replies: usize,
     /// Requests for sessions whose end is not reported yet.
     late: BTreeMap<i64, Vec<Request>>,
-    /// Sessions that are deleted once they have ended.
-    deletions: BTreeMap<i64, (Id, SessionId)>,
+    /// Sessions that are deleted once they have ended, with the requests that want it: a client may repeat one.
+    deletions: BTreeMap<i64, (SessionId, Vec<Id>)>,
     ending: Option<Ending>,
 }
 
@@ -178,9 +178,9 @@ impl Shell<'_> {
             }
             () = self.incoming.read(None), if takes_lines => {}
             Some(packet) = self.packets.1.recv(), if has_room => self.packet(packet),
-            Some((id, outcome)) = self.replies.1.recv() => {
+            Some((ids, outcome)) = self.replies.1.recv() => {
                 self.awaited_replies -= 1;
-                self.respond(&id, outcome);
+                self.respond_all(&ids, &outcome);
             }
             Some(ended) = self.tasks.join_next_with_id() => match ended {
                 Ok((task, ())) => self.ended(task, false),
@@ -221,10 +221,11 @@ impl Shell<'_> {
             Action::List(id, params) => self.list(id, params),
             Action::Delete(id, session) => match self.connection.open_session(&session) {
                 Some(number) => {
-                    self.deletions.insert(number, (id, session));
+                    let deletion = self.deletions.entry(number);
+                    deletion.or_insert_with(|| (session, Vec::new())).1.push(id);
                     self.pass(number, Mail::End(None));
                 }
-                None => self.delete(id, session),
+                None => self.delete(vec![id], session),
             },
         }
     }
@@ -288,8 +289,8 @@ impl Shell<'_> {
             let why = "the session met a defect of this program and was ended; please report it";
             self.respond(&id, Err(RpcError::failed(why)));
         }
-        if let Some((id, session)) = self.deletions.remove(&number) {
-            self.delete(id, session);
+        if let Some((session, ids)) = self.deletions.remove(&number) {
+            self.delete(ids, session);
         }
         for Request { id, method, params } in late {
             self.message(Message::Request { id, method, params });
@@ -308,6 +309,12 @@ impl Shell<'_> {
         self.append(&line);
     }
 
+    fn respond_all(&mut self, ids: &[Id], outcome: &Result<Value, RpcError>) {
+        for id in ids {
+            self.respond(id, outcome.clone());
+        }
+    }
+
     fn append(&mut self, lines: &[u8]) {
         self.outgoing.append(|_, out| {
             out.extend_from_slice(lines);
@@ -317,27 +324,31 @@ impl Shell<'_> {
 
     fn list(&mut self, id: Id, params: ListParams) {
         let Some(library) = self.services.library.clone() else { return };
-        self.find(id, move || sessions::list(&library, &params));
+        self.find(vec![id], move || sessions::list(&library, &params));
     }
 
-    fn delete(&mut self, id: Id, session: SessionId) {
+    fn delete(&mut self, ids: Vec<Id>, session: SessionId) {
         let Some(library) = self.services.library.clone() else { return };
-        self.find(id, move || sessions::delete(&library, &session));
+        self.find(ids, move || sessions::delete(&library, &session));
     }
 
-    /// Answers the request `id` with what a thread finds.
-    fn find(&mut self, id: Id, work: impl FnOnce() -> Result<Value, RpcError> + Send + 'static) {
-        let (replies, request) = (self.replies.0.clone(), id.clone());
+    /// Answers the requests `ids` with what a thread finds.
+    fn find(
+        &mut self,
+        ids: Vec<Id>,
+        work: impl FnOnce() -> Result<Value, RpcError> + Send + 'static,
+    ) {
+        let (replies, requests) = (self.replies.0.clone(), ids.clone());
         let work = move || {
             let defect =
                 |_| Err(RpcError::failed("this met a defect of the program; please report it"));
             let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(defect);
             // At the end of the process nobody may wait for the reply.
-            drop(replies.send((request, found)));
+            drop(replies.send((requests, found)));
         };
         match threads::spawn("acp-store", work) {
             Ok(()) => self.awaited_replies += 1,
-            Err(error) => self.respond(&id, Err(RpcError::failed(error.to_string()))),
+            Err(error) => self.respond_all(&ids, &Err(RpcError::failed(error.to_string()))),
         }
     }
 

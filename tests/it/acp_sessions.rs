@@ -184,6 +184,22 @@ fn a_deleted_session_is_gone_also_if_it_was_open() {
 }
 
 #[test]
+fn each_request_to_delete_a_session_that_ends_is_answered() {
+    let folder = Folder::new();
+    let mut client = Client::start(&folder, &["--echo-delay-ms", "60000"]);
+    let session = client.session(&folder.path(""));
+    client.prompt(&session, "forget this");
+    let params = json!({ "sessionId": session });
+    let (first, line) = client.line("session/delete", params.clone());
+    let (second, again) = client.line("session/delete", params);
+    client.send_raw((line + &again).as_bytes());
+    for id in [first, second] {
+        assert_eq!(client.answer(id), Ok(json!({})));
+    }
+    client.finish();
+}
+
+#[test]
 fn what_was_chosen_is_chosen_after_a_load() {
     let folder = Folder::new();
     let profiles = "profiles:\n  other: {engine: echo}\n  base: {engine: echo}\n";
