@@ -34,7 +34,7 @@ impl Dialog {
                     self.rejected.insert(tool);
                     self.decide(call, rejected());
                 }
-                Answer::Cancelled => self.cancel(),
+                Answer::Cancelled => self.cancel_turn(),
             },
             Some(Asked::Buffer(link)) => self.buffer(link, response),
             Some(Asked::Question(number)) => {
@@ -45,6 +45,13 @@ impl Dialog {
         }
     }
 
+    /// The client has cancelled the turn of a question. The prompts that wait may be of the time after that: a
+    /// client that cancels a turn answers its questions so, at any time.
+    fn cancel_turn(&mut self) {
+        if self.active.as_ref().is_some_and(|active| !active.is_cancelled) {
+            self.cancel();
+        }
+    }
     /// A server wants to know something.
     pub(in crate::acp) fn question(&mut self, number: u64, server: &str, params: Value) {
         let Value::Object(mut params) = params else {

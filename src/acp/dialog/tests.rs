@@ -9,6 +9,7 @@ use crate::host::{Effect, Effects, HostSettings};
 use crate::protocol::command::Cancel;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::protocol::wire::{self, ClientError, Code, Done};
 use crate::session::approval::ApprovalMode;
 use crate::session::{ExitCode, Uptime};
@@ -281,5 +282,37 @@ fn a_mode_that_was_shown_before_the_settings_were_known_is_put_right() {
         let mut dialog = preparing();
         dialog.opened(Ok(Opened { approval, ..settings() }));
         assert_eq!(modes(&mut dialog), told);
+    }
+}
+
+/// Asks the client about a call of a tool; returns the id of the question.
+fn permission(dialog: &mut Dialog, call: &str, tool: &str) -> i64 {
+    let (tool_call_id, tool_name) = (call.to_owned(), tool.to_owned());
+    let requested = ToolApprovalRequested { tool_call_id, tool_name, ..Default::default() };
+    dialog.approval_requested(requested);
+    *dialog.asked.keys().last().expect("a question")
+}
+
+fn decide(dialog: &mut Dialog, question: i64, outcome: Value) {
+    dialog.response(question, Ok(json!({ "outcome": outcome })));
+}
+
+#[test]
+fn a_question_of_a_cancelled_turn_withdraws_no_later_prompt() {
+    let cancels: [fn(&mut Dialog); 2] =
+        [Dialog::cancel, |dialog| dialog.cancel_request(&Id::Number(1))];
+    for cancel in cancels {
+        let (mut dialog, mut ids) = (open(), 0);
+        ask(&mut dialog, 1);
+        perform(&mut dialog, &mut ids);
+        let question = permission(&mut dialog, "call", "act");
+        cancel(&mut dialog);
+        ask(&mut dialog, 2);
+        decide(&mut dialog, question, json!({ "outcome": "cancelled" }));
+        assert_eq!(reasons(&mut dialog), []);
+        perform(&mut dialog, &mut ids);
+        done(&mut dialog, "1", Done::Stopped);
+        assert_eq!(reasons(&mut dialog), [(1, "cancelled".to_owned())]);
+        assert!(matches!(&perform(&mut dialog, &mut ids)[..], [Command::Submit(_)]));
     }
 }
