@@ -8,6 +8,7 @@ use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::support::shell_words;
 use data_encoding::BASE64;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use url::Url;
 
@@ -21,6 +22,16 @@ pub(super) struct Draft {
     pub(super) text: String,
     attachments: Vec<Attachment>,
     pub(super) links: Vec<Link>,
+    /// Where the first line names files. They are among the links once it is known that they are no words of a
+    /// command.
+    mentions: Vec<Mention>,
+}
+
+/// A place of the text that names a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mention {
+    at: Range<usize>,
+    path: PathBuf,
 }
 
 /// A file that the prompt names.
@@ -37,8 +48,6 @@ pub(super) struct Link {
 /// If there is nothing in it, or a block can't be used.
 pub(super) fn draft(blocks: Vec<ContentBlock>) -> Result<Draft, RpcError> {
     let mut draft = Draft::default();
-    let is_command =
-        matches!(blocks.first(), Some(ContentBlock::Text { text }) if text.starts_with('/'));
     let mut was_text = false;
     for block in blocks {
         let is_text = matches!(block, ContentBlock::Text { .. });
@@ -46,7 +55,7 @@ pub(super) fn draft(blocks: Vec<ContentBlock>) -> Result<Draft, RpcError> {
             draft.text.push('\n');
         }
         was_text = is_text;
-        draft.add(block, is_command)?;
+        draft.add(block)?;
     }
     if draft.text.trim().is_empty() && draft.attachments.is_empty() {
         return Err(RpcError::invalid_params("the prompt is blank, so there is nothing to answer"));
@@ -55,7 +64,7 @@ pub(super) fn draft(blocks: Vec<ContentBlock>) -> Result<Draft, RpcError> {
 }
 
 impl Draft {
-    fn add(&mut self, block: ContentBlock, is_command: bool) -> Result<(), RpcError> {
+    fn add(&mut self, block: ContentBlock) -> Result<(), RpcError> {
         match block {
             ContentBlock::Text { text } => self.text.push_str(&text),
             ContentBlock::Image { data, uri, .. } => {
@@ -68,21 +77,42 @@ impl Draft {
                 ));
             }
             ContentBlock::ResourceLink { uri, name } => {
-                let path = path_of(&uri);
-                if let Some(path) = path.as_ref().filter(|_| is_command) {
-                    let word = shell_words::joined([&*path.to_string_lossy()]);
-                    self.text.push_str(&word.unwrap_or_default());
-                    return Ok(());
-                }
+                let (start, is_first_line) = (self.text.len(), !self.text.contains('\n'));
                 self.mention(&uri, &name);
-                let is_new = |path: &PathBuf| !self.links.iter().any(|link| link.path == *path);
-                if let Some(path) = path.filter(is_new) {
-                    self.links.push(Link { path, buffer: None });
+                match path_of(&uri) {
+                    Some(path) if is_first_line => {
+                        self.mentions.push(Mention { at: start..self.text.len(), path });
+                    }
+                    Some(path) => self.link(path),
+                    None => {}
                 }
             }
             ContentBlock::Resource { resource } => self.embed(resource)?,
         }
         Ok(())
+    }
+
+    fn link(&mut self, path: PathBuf) {
+        if self.links.iter().all(|link| link.path != path) {
+            self.links.push(Link { path, buffer: None });
+        }
+    }
+
+    /// Decides what the files are that the first line names, now that `is_command` knows the commands: of a
+    /// command they are words, and of any other prompt links.
+    pub(super) fn settle(&mut self, is_command: impl Fn(&str) -> bool) {
+        let mentions = std::mem::take(&mut self.mentions);
+        if self.command(is_command).is_some() {
+            // From the end, so that the places before it stay where they are.
+            for Mention { at, path } in mentions.into_iter().rev() {
+                let word = shell_words::joined([&*path.to_string_lossy()]);
+                self.text.replace_range(at, &word.unwrap_or_default());
+            }
+            return;
+        }
+        let later = std::mem::take(&mut self.links);
+        let mentioned = mentions.into_iter().map(|it| it.path);
+        mentioned.chain(later.into_iter().map(|it| it.path)).for_each(|path| self.link(path));
     }
 
     fn embed(&mut self, resource: EmbeddedResource) -> Result<(), RpcError> {
@@ -212,6 +242,10 @@ mod tests {
         draft(serde_json::from_value(blocks).expect("blocks"))
     }
 
+    fn paths(draft: &Draft) -> Vec<&str> {
+        draft.links.iter().map(|link| link.path.to_str().expect("UTF-8")).collect()
+    }
+
     #[test]
     fn texts_and_links_become_one_text_in_their_order() {
         let draft = of(json!([
@@ -223,14 +257,14 @@ mod tests {
             { "type": "text", "text": "And then?" },
             { "type": "resource_link", "uri": "https://h/x?y", "name": "" },
         ]));
-        let draft = draft.expect("a prompt");
+        let mut draft = draft.expect("a prompt");
+        draft.settle(|_| true);
         assert_eq!(
             draft.text,
             "Compare [@a b.rs](file:///p/a%20b.rs) with [@c.rs](file:///p/c.rs).\nAnd \
              then?[@x](https://h/x?y)"
         );
-        let paths: Vec<_> = draft.links.iter().map(|link| link.path.to_string_lossy()).collect();
-        assert_eq!(paths, ["/p/a b.rs"]);
+        assert_eq!(paths(&draft), ["/p/a b.rs"]);
         let submit = draft.clone().submit(draft.text).expect("a submit");
         // The link leads nowhere, and is only named.
         let [only] = &submit.attachments[..] else { panic!("{submit:?}") };
@@ -263,15 +297,25 @@ mod tests {
 
     #[test]
     fn a_command_has_its_words_on_the_first_line() {
-        let draft = of(json!([
+        let mut draft = of(json!([
             { "type": "text", "text": "/sum --n 3 " },
             { "type": "resource_link", "uri": "file:///p/a%20b.txt", "name": "a b.txt" },
-            { "type": "text", "text": "\nPlease." },
-        ]));
-        let draft = draft.expect("a prompt");
-        let command = draft.command(|name| name == "sum");
-        assert_eq!(command, Some(("sum --n 3 '/p/a b.txt'", "Please.")));
-        assert_eq!(draft.command(|_| false), None);
-        assert_eq!(draft.links, []);
+            { "type": "text", "text": " " },
+            { "type": "resource_link", "uri": "file:///p/c.txt", "name": "c.txt" },
+            { "type": "text", "text": "\nAs in " },
+            { "type": "resource_link", "uri": "file:///p/d.txt", "name": "d.txt" },
+        ]))
+        .expect("a prompt");
+        let mut unknown = draft.clone();
+        let is_sum = |name: &str| name == "sum";
+        draft.settle(is_sum);
+        let words = "sum --n 3 '/p/a b.txt' /p/c.txt";
+        assert_eq!(draft.command(is_sum), Some((words, "As in [@d.txt](file:///p/d.txt)")));
+        assert_eq!(paths(&draft), ["/p/d.txt"]);
+        // What only begins as a command has its files sent.
+        unknown.settle(|_| false);
+        assert_eq!(unknown.command(|_| false), None);
+        assert!(unknown.text.starts_with("/sum --n 3 [@a b.txt](file:///p/a%20b.txt) [@c.txt]("));
+        assert_eq!(paths(&unknown), ["/p/a b.txt", "/p/c.txt", "/p/d.txt"]);
     }
 }

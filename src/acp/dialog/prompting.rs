@@ -28,7 +28,8 @@ impl Dialog {
         }
     }
 
-    fn begin_prompt(&mut self, draft: Draft) {
+    fn begin_prompt(&mut self, mut draft: Draft) {
+        draft.settle(|name| name == COMPACT || self.commands.iter().any(|it| it.name == name));
         if self.client.reads_files {
             let links: Vec<_> = draft.text_links().map(|(at, it)| (at, it.path.clone())).collect();
             if !links.is_empty() {

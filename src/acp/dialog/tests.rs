@@ -6,7 +6,7 @@ use crate::acp::queue::Item;
 use crate::acp::services::Opened;
 use crate::engine::echo::Echo;
 use crate::host::{Effect, Effects, HostSettings};
-use crate::protocol::command::Cancel;
+use crate::protocol::command::{Approve, Cancel, Compact, Decision};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::tools::ToolApprovalRequested;
@@ -315,4 +315,21 @@ fn a_question_of_a_cancelled_turn_withdraws_no_later_prompt() {
         assert_eq!(reasons(&mut dialog), [(1, "cancelled".to_owned())]);
         assert!(matches!(&perform(&mut dialog, &mut ids)[..], [Command::Submit(_)]));
     }
+}
+
+#[test]
+fn files_are_words_only_of_a_command_that_there_is() {
+    let prompt_of = |text: &str| {
+        let mut dialog = open();
+        let link = json!({ "type": "resource_link", "uri": "file:///p/a.rs", "name": "a.rs" });
+        prompt(&mut dialog, 1, json!([{ "type": "text", "text": text }, link]));
+        dialog.next_order()
+    };
+    let Some(Order::Prepare(draft, None)) = prompt_of("/etc is wrong in ") else {
+        panic!("a link");
+    };
+    assert_eq!((draft.links.len(), &*draft.text), (1, "/etc is wrong in [@a.rs](file:///p/a.rs)"));
+    let compact = Compact { instructions: "/p/a.rs".to_owned(), ..Compact::default() };
+    let expected = Order::Request(Command::Compact(compact), Purpose::Prompt);
+    assert_eq!(prompt_of("/compact "), Some(expected));
 }
