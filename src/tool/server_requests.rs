@@ -14,7 +14,7 @@ use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::json;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 /// Replies that are being sent. While there are so many, requests are left unanswered.
@@ -45,6 +45,8 @@ pub(super) struct AnsweringTransport<T> {
     asker: Option<Asker>,
     /// Questions that the person has not answered yet; each becomes a reply.
     asked: JoinSet<TxJsonRpcMessage<RoleClient>>,
+    /// The tasks of `asked` by the ids of the requests: a server may cancel one.
+    questions: Vec<(RequestId, AbortHandle)>,
 }
 
 /// The requests of a server in the current period.
@@ -60,7 +62,7 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
     pub(super) fn new(inner: T, closed: Closed, reports: Reports, asker: Option<Asker>) -> Self {
         let count = RequestCount { since: Instant::now(), requests: 0 };
         let (replies, asked) = (JoinSet::new(), JoinSet::new());
-        Self { inner, closed, reports, replies, count, asker, asked }
+        Self { inner, closed, reports, replies, count, asker, asked, questions: Vec::new() }
     }
 
     /// Answers `request`, if there is room for the reply. `None`: it is one too many.
@@ -79,10 +81,11 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
             && self.asked.len() < QUESTIONS_MAX
             && let Ok(params) = serde_json::to_value(&question.params)
         {
-            let (asker, id) = (asker.clone(), request.id);
-            self.asked.spawn(async move {
+            let (asker, id) = (asker.clone(), request.id.clone());
+            let question = self.asked.spawn(async move {
                 JsonRpcMessage::response(custom(asker.ask(params).await), id)
             });
+            self.questions.push((request.id, question));
             return Some(());
         }
         self.send_reply(reply(request));
@@ -94,6 +97,11 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
     fn note(&mut self, notification: ServerNotification) {
         match notification {
             ServerNotification::ProgressNotification(report) => self.reports.add(report.params),
+            ServerNotification::CancelledNotification(it) => {
+                if let Some(id) = it.params.request_id {
+                    self.forget_question(&id);
+                }
+            }
             ServerNotification::CustomNotification(it) if it.method == ELICITATION_COMPLETE => {
                 let elicitation = it.params.as_ref().and_then(|it| it["elicitationId"].as_str());
                 let short = elicitation.filter(|id| id.len() <= ID_BYTES_MAX);
@@ -102,6 +110,13 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Asks no longer what the server does not want to know any more. There is no reply to a cancelled request.
+    fn forget_question(&self, id: &RequestId) {
+        for (_, question) in self.questions.iter().filter(|(of, _)| of == id) {
+            question.abort();
         }
     }
 
@@ -142,6 +157,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
                 biased;
                 Some(_) = self.replies.join_next() => continue,
                 Some(answered) = self.asked.join_next() => {
+                    self.questions.retain(|(_, question)| !question.is_finished());
+                    // One that was cancelled has none.
                     answered.into_iter().for_each(|reply| self.send_reply(reply));
                     continue;
                 }
@@ -199,6 +216,8 @@ fn custom(result: serde_json::Value) -> ClientResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::server::ServerName;
+    use crate::tool::asking::{Askable, Asking, Questions};
     use serde_json::Value;
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
@@ -295,6 +314,35 @@ mod tests {
             json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params});
         let (_, sent, _) = handled(vec![asked], true).await;
         assert_eq!(sent, [json!({"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}})]);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_its_server_cancels_is_asked_no_longer() {
+        let schema = json!({"type": "object", "properties": {}});
+        let params = json!({"message": "Your name?", "requestedSchema": schema});
+        let question = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+        let method = "notifications/cancelled";
+        let cancelled = json!({"jsonrpc": "2.0", "method": method, "params": {"requestId": 0}});
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        let received = (0..QUESTIONS_MAX).map(question);
+        let received: Vec<_> =
+            received.chain([cancelled, question(QUESTIONS_MAX), changed]).collect();
+        let (questions, mut asked) = Questions::new(Askable { forms: true, urls: false });
+        let server = ServerName::new("files").expect("a name");
+        let (sent, closed) = (Arc::default(), watch::Sender::new(None));
+        let scripted =
+            Scripted { received: received.into_iter(), sent: Arc::clone(&sent), is_read: true };
+        let asker = Some(Asker { questions, server });
+        let mut transport = AnsweringTransport::new(scripted, closed, Reports::default(), asker);
+        transport.receive().await.expect("the tools have changed");
+        let mut is_given_up = Vec::new();
+        while let Ok(Asking::Question(question)) = asked.try_recv() {
+            is_given_up.push(question.answer.is_closed());
+        }
+        // The place of the first one is free, and it gets no reply.
+        let expected: Vec<_> = (0..=QUESTIONS_MAX).map(|id| id == 0).collect();
+        assert_eq!(is_given_up, expected);
+        assert_eq!(*sent.lock().expect("no panic"), [Value::Null; 0]);
     }
 
     #[tokio::test]
