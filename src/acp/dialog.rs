@@ -61,6 +61,8 @@ pub(super) enum Order {
     AwaitBuffers,
     /// Give the server this answer to the question of this number.
     Answer(u64, Value),
+    /// Answer the questions that servers have asked and this does not know of yet: their turn is cancelled.
+    DropQuestions,
     /// End the input of the host.
     End,
 }

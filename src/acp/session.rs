@@ -14,11 +14,12 @@ use crate::support::threads;
 use crate::tool::asking::{Askable, Asking, Question, Questions};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
@@ -100,6 +101,8 @@ enum Event {
     Found(Option<Found>),
     Clock,
     Asked(Asking),
+    /// Nobody waits for the answer to the question of this number.
+    Unasked(u64),
     Effects(Effects),
 }
 
@@ -184,7 +187,7 @@ impl Session {
         let has_items = !self.dialog.queue.is_empty();
         let answer_at = self.answer_at.filter(|_| self.dialog.awaits_settings());
         let wake_at = [answer_at, self.buffers_until].into_iter().flatten().min();
-        let Self { dialog, mail, outlet, found, host, number, questions, .. } = self;
+        let Self { dialog, mail, outlet, found, host, number, questions, answers, .. } = self;
         let event = tokio::select! {
             biased;
             mail = mail.recv() => Event::Mail(mail.unwrap_or(Mail::End(None))),
@@ -198,6 +201,7 @@ impl Session {
             }
             found = finding(found) => Event::Found(found),
             () = sleep_until(wake_at) => Event::Clock,
+            question = next_unasked(answers) => Event::Unasked(question),
             question = next_question(questions) => Event::Asked(question),
             effects = next(host, has_room) => Event::Effects(effects),
         };
@@ -208,16 +212,36 @@ impl Session {
             Event::Asked(Asking::Completed { elicitation }) => {
                 self.dialog.completed(&elicitation);
             }
-            Event::Asked(Asking::Question(Question { server, params, answer })) => {
-                self.questions_asked += 1;
-                self.answers.insert(self.questions_asked, answer);
-                self.dialog.question(self.questions_asked, server.as_str(), params);
+            Event::Asked(Asking::Question(question)) => self.question(question),
+            Event::Unasked(question) => {
+                self.answers.remove(&question);
+                self.dialog.unasked(question);
             }
             Event::Effects(effects) => {
                 // Sessions whose engines never wait take turns.
                 if self.went_on(effects) {
                     yield_now().await;
                 }
+            }
+        }
+    }
+
+    fn question(&mut self, question: Question) {
+        let Question { server, params, answer } = question;
+        // The server may have taken it back meanwhile.
+        if !answer.is_closed() {
+            self.questions_asked += 1;
+            self.answers.insert(self.questions_asked, answer);
+            self.dialog.question(self.questions_asked, server.as_str(), params);
+        }
+    }
+
+    /// Drops what servers want to know and was not asked yet, which answers it.
+    fn drop_questions(&mut self) {
+        while let Some(asking) = self.questions.as_mut().and_then(|it| it.try_recv().ok()) {
+            match asking {
+                Asking::Question(question) => drop(question),
+                Asking::Completed { elicitation } => self.dialog.completed(&elicitation),
             }
         }
     }
@@ -299,6 +323,7 @@ impl Session {
                 // The server may have ended.
                 self.answers.remove(&question).map(|to| to.send(answer));
             }
+            Order::DropQuestions => self.drop_questions(),
             Order::End => self.input(Input::InputEnded),
         }
     }
@@ -413,6 +438,18 @@ async fn finding(found: &mut Option<oneshot::Receiver<Found>>) -> Option<Found> 
         Some(found) => found.await.ok(),
         None => pending().await,
     }
+}
+
+/// Waits until nobody waits for one of the answers any more, as its server has ended; returns its number.
+/// Cancel-safe.
+async fn next_unasked(answers: &mut BTreeMap<u64, oneshot::Sender<Value>>) -> u64 {
+    poll_fn(|context| {
+        let mut answers = answers.iter_mut();
+        let unasked = answers
+            .find_map(|(number, answer)| answer.poll_closed(context).is_ready().then_some(*number));
+        unasked.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }
 
 /// Waits for a question of a server; for ever if none can be asked. Cancel-safe.

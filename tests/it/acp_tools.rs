@@ -339,6 +339,23 @@ fn a_question_of_a_server_is_asked_where_the_client_can() {
 }
 
 #[test]
+fn a_question_that_its_server_cancels_is_taken_back() {
+    let folder = Folder::new();
+    let script = script(&folder, &[call("act", "ask twice")]);
+    let command = command(&folder, &["--echo-script", &script, "--approval", "auto"]);
+    let mut client = Client::start_with(command, json!({ "elicitation": { "form": {} } }));
+    let session = client.session_with(&folder.path(""), json!([server("fixture", "none")]));
+    let id = client.prompt(&session, "go");
+    let is_question = |it: &Value| it["method"] == "elicitation/create";
+    let questions = [client.wait("a question", is_question), client.wait("another", is_question)];
+    client.reply(&questions[1], json!({ "action": "decline" }));
+    let taken_back = client.wait("its end", |it| it["method"] == "$/cancel_request");
+    assert_eq!(taken_back["params"]["requestId"], questions[0]["id"]);
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    client.finish();
+}
+
+#[test]
 fn an_address_of_a_server_is_opened_and_its_end_is_told_once() {
     let folder = Folder::new();
     let script = script(&folder, &[call("act", "open")]);

@@ -117,10 +117,13 @@ impl Fixture {
                 send(&json!({"result": result, "jsonrpc": "2.0", "id": id}));
             }
             let text = &message["params"]["arguments"]["text"];
-            if text == "ask" || text == "open" {
+            if text == "ask" || text == "ask twice" || text == "open" {
                 self.asking = message.get("id").cloned();
             }
             if message["id"] == "question" {
+                let params = json!({"requestId": "first question"});
+                let method = "notifications/cancelled";
+                send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
                 for id in ["another", "e-1", "e-1"] {
                     let params = json!({"elicitationId": id});
                     let method = "notifications/elicitation/complete";
@@ -271,11 +274,12 @@ impl Fixture {
                 None
             }
             "ask" => {
-                let properties = json!({"name": {"type": "string"}});
-                let schema = json!({"type": "object", "properties": properties});
-                let params = json!({"message": "Your name?", "requestedSchema": schema});
-                send(&json!({"jsonrpc": "2.0", "id": "question", "method": "elicitation/create",
-                    "params": params}));
+                ask("question");
+                None
+            }
+            "ask twice" => {
+                ask("first question");
+                ask("question");
                 None
             }
             "open" => {
@@ -332,6 +336,14 @@ impl Fixture {
             other => answer(&format!("unknown: {other}")),
         }
     }
+}
+
+/// Asks the person, with this id.
+fn ask(id: &str) {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let params = json!({"message": "Your name?", "requestedSchema": schema});
+    let method = "elicitation/create";
+    send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
 }
 
 /// Reports how far a call is.

@@ -79,11 +79,19 @@ impl Dialog {
         }
     }
 
+    /// Nobody waits for the answer to this question any more.
+    pub(in crate::acp) fn unasked(&mut self, number: u64) {
+        let is_it = |asked: &Asked| matches!(asked, Asked::Question(of) if *of == number);
+        let found = self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id);
+        found.into_iter().for_each(|id| self.withdraw(id));
+    }
+
     /// Takes the questions of servers back, which the turn that is cancelled has led to.
     pub(super) fn withdraw_questions(&mut self) {
         let asked = self.asked.iter().filter(|(_, it)| matches!(it, Asked::Question(_)));
         let asked: Vec<_> = asked.map(|(id, _)| *id).collect();
         asked.into_iter().for_each(|id| self.withdraw(id));
+        self.orders.push_back(Order::DropQuestions);
     }
 
     /// A tool call needs a decision.

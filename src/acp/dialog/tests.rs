@@ -317,6 +317,38 @@ fn a_question_of_a_cancelled_turn_withdraws_no_later_prompt() {
     }
 }
 
+/// The questions that were taken back since the last look.
+fn withdrawn(dialog: &mut Dialog) -> Vec<i64> {
+    let mut withdrawn = Vec::new();
+    while let Some(item) = dialog.queue.pop() {
+        if let Item::Notification { method: "$/cancel_request", params } = item {
+            withdrawn.extend(params["requestId"].as_i64());
+        }
+    }
+    withdrawn
+}
+
+#[test]
+fn a_question_that_nobody_waits_for_is_taken_back() {
+    let mut dialog = open();
+    dialog.question(7, "files", json!({ "message": "Your name?" }));
+    dialog.question(8, "files", json!({ "message": "Your age?" }));
+    let asked: Vec<_> = dialog.asked.keys().copied().collect();
+    dialog.unasked(7);
+    assert_eq!(withdrawn(&mut dialog), asked[..1]);
+    assert_eq!(dialog.asked.keys().collect::<Vec<_>>(), [&asked[1]]);
+}
+
+#[test]
+fn a_cancel_takes_back_the_questions_that_are_still_on_their_way() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    perform(&mut dialog, &mut ids);
+    dialog.cancel();
+    assert!(matches!(dialog.next_order(), Some(Order::Request(Command::Cancel(_), _))));
+    assert_eq!(dialog.next_order(), Some(Order::DropQuestions));
+}
+
 #[test]
 fn files_are_words_only_of_a_command_that_there_is() {
     let prompt_of = |text: &str| {
