@@ -103,20 +103,28 @@ impl Dialog {
 
     /// Shows a session that is open already to a client that loads it.
     pub(super) fn shown_again(&mut self, id: &Id) -> Result<(), RpcError> {
-        self.refuse_if_closed()?;
-        if self.stage != Stage::Open {
-            return Err(RpcError::failed("the session is being opened already"));
-        }
+        self.refuse_unless_open()?;
         let page = Page::default();
         self.order(Command::Snapshot(page), Purpose::Replay(id.clone()));
         Ok(())
     }
 
     pub(super) fn resumed_again(&mut self, id: &Id) -> Result<(), RpcError> {
-        self.refuse_if_closed()?;
+        self.refuse_unless_open()?;
         let (modes, options) = (self.options.modes(), self.options.config());
         self.queue.respond(id.clone(), Ok(json!({ "modes": modes, "configOptions": options })));
         Ok(())
+    }
+
+    fn refuse_unless_open(&self) -> Result<(), RpcError> {
+        self.refuse_if_closed()?;
+        match self.stage {
+            Stage::Open => Ok(()),
+            // It may still turn out that there is no such session.
+            Stage::Preparing | Stage::Loading | Stage::Ending => {
+                Err(RpcError::failed("the session is being opened already"))
+            }
+        }
     }
 
     pub(super) fn close(&mut self, id: Id) {

@@ -285,6 +285,22 @@ fn a_mode_that_was_shown_before_the_settings_were_known_is_put_right() {
     }
 }
 
+#[test]
+fn a_session_that_is_being_opened_is_not_resumed_once_more() {
+    let mut dialog = dialog(ClientCapabilities::default());
+    dialog.opening = Some((Id::Number(0), How::Resume));
+    let resume = |dialog: &mut Dialog, id| {
+        dialog.request(Id::Number(id), "session/resume", json!({ "sessionId": "s" }));
+        answers(dialog)
+    };
+    let refused = |id| (id, Err("the session is being opened already".to_owned()));
+    assert_eq!(resume(&mut dialog, 1), [refused(1)]);
+    dialog.opened(Ok(settings()));
+    assert_eq!(resume(&mut dialog, 2), [refused(2)]);
+    dialog.begin();
+    assert_eq!(resume(&mut dialog, 3), [(0, Ok(())), (3, Ok(()))]);
+}
+
 /// Asks the client about a call of a tool; returns the id of the question.
 fn permission(dialog: &mut Dialog, call: &str, tool: &str) -> i64 {
     let (tool_call_id, tool_name) = (call.to_owned(), tool.to_owned());
