@@ -1,6 +1,6 @@
 //! Requests to the client: each has one response, or is withdrawn.
 
-use super::{Asked, Dialog, Order, Purpose, REQUESTS_MAX};
+use super::{Asked, Dialog, Order, Purpose, REQUESTS_MAX, Tool};
 use crate::acp::jsonrpc::RpcError;
 use crate::acp::permissions::{self, Answer};
 use crate::acp::queue::Item;
@@ -31,8 +31,8 @@ impl Dialog {
             Some(Asked::Permission { call, tool }) => match permissions::answer(response) {
                 Answer::Decided(decision) => self.decide(call, decision),
                 Answer::RejectAlways => {
-                    self.rejected.insert(tool);
                     self.decide(call, rejected());
+                    self.reject_always(tool);
                 }
                 Answer::Cancelled => self.cancel_turn(),
             },
@@ -52,6 +52,21 @@ impl Dialog {
             self.cancel();
         }
     }
+
+    /// Denies the calls of a tool that are asked about; the later ones are not asked about.
+    fn reject_always(&mut self, tool: Tool) {
+        let call_of = |asked: &Asked| match asked {
+            Asked::Permission { call, tool: of } if *of == tool => Some(call.clone()),
+            Asked::Permission { .. } | Asked::Buffer(_) | Asked::Question(_) => None,
+        };
+        let open = self.asked.iter().filter_map(|(id, asked)| Some((*id, call_of(asked)?)));
+        for (id, call) in open.collect::<Vec<_>>() {
+            self.withdraw(id);
+            self.decide(call, rejected());
+        }
+        self.rejected.insert(tool);
+    }
+
     /// A server wants to know something.
     pub(in crate::acp) fn question(&mut self, number: u64, server: &str, params: Value) {
         let Value::Object(mut params) = params else {

@@ -333,6 +333,29 @@ fn a_question_of_a_cancelled_turn_withdraws_no_later_prompt() {
     }
 }
 
+#[test]
+fn a_tool_that_is_always_rejected_leaves_no_question_about_it() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    perform(&mut dialog, &mut ids);
+    let first = permission(&mut dialog, "first", "act");
+    let second = permission(&mut dialog, "second", "act");
+    let other = permission(&mut dialog, "other", "look");
+    answers(&mut dialog);
+    let outcome = json!({ "outcome": "selected", "optionId": "reject_always" });
+    decide(&mut dialog, first, outcome);
+    let mut denied = Vec::new();
+    for command in perform(&mut dialog, &mut ids) {
+        let Command::Approve(Approve { call, decision: Decision::Deny { .. } }) = command else {
+            panic!("{command:?}");
+        };
+        denied.push(call.0);
+    }
+    assert_eq!(denied, ["first", "second"]);
+    assert_eq!(dialog.asked.keys().collect::<Vec<_>>(), [&other]);
+    assert_eq!(withdrawn(&mut dialog), [second]);
+}
+
 /// The questions that were taken back since the last look.
 fn withdrawn(dialog: &mut Dialog) -> Vec<i64> {
     let mut withdrawn = Vec::new();
