@@ -50,7 +50,7 @@ pub struct ServerConfig {
     pub name: ServerName,
     /// How it is reached.
     pub transport: Transport,
-    /// Longest time for start, initialization and the first list of its tools.
+    /// Longest time for start, what a login needs, initialization and the first list of its tools.
     pub start_limit: Duration,
     /// The protocol version that it is offered, if not the latest one that begins with
     /// `initialize`.

@@ -1,5 +1,8 @@
 //! The supervisor of one server: starts it, restarts it, ends it, and reports its state to the table.
 
+#[cfg(test)]
+mod tests;
+
 use crate::task::server::{ServerName, ServerTool};
 use crate::tool::asking::{Asker, Questions};
 use crate::tool::child::{Child, Program};
@@ -10,7 +13,7 @@ use crate::tool::line_transport::{LineTransport, Writer};
 use crate::tool::table::{Phase, Table};
 use rmcp::model::ProtocolVersion;
 use std::path::PathBuf;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::ChildStdin;
@@ -152,33 +155,40 @@ impl Supervisor {
 
     /// Starts the server once and stays with it until it has ended.
     async fn run(&self) -> End {
-        let (mut endpoint, opening) = match self.begin().await {
+        // One limit for all of it: a login may ask other servers before anything is sent to this one.
+        let mut limit = pin!(sleep(self.config.start_limit));
+        let begun = tokio::select! {
+            biased;
+            () = self.closed() => return End::Closing,
+            begun = self.begin() => begun,
+            () = &mut limit => return self.not_in_time(),
+        };
+        let (mut endpoint, opening) = match begun {
             Ok(begun) => begun,
             Err(reason) => return End::NotStarted(reason),
         };
         let opened = tokio::select! {
             biased;
-            () = self.closed() => None,
-            opened = timeout(self.config.start_limit, initialized(opening)) => Some(opened),
-            reason = endpoint.ended() => Some(Ok(Err(NotReady::Refused(reason)))),
+            () = self.closed() => Err(End::Closing),
+            opened = initialized(opening) => Ok(opened),
+            reason = endpoint.ended() => Ok(Err(NotReady::Refused(reason))),
+            () = &mut limit => Err(self.not_in_time()),
         };
         let end = match opened {
-            None => End::Closing,
-            Some(Ok(Ok((connection, tools, warnings)))) => {
+            Ok(Ok((connection, tools, warnings))) => {
                 self.warn(&warnings);
                 return self.stay(endpoint, connection, tools).await;
             }
-            Some(Ok(Err(NotReady::Refused(reason)))) => End::NotStarted(reason),
-            Some(Ok(Err(NotReady::Closed(reason)))) => {
-                End::NotStarted(endpoint.reason(reason).await)
-            }
-            Some(Err(_)) => {
-                let limit = self.config.start_limit;
-                End::NotStarted(format!("it was not ready within {limit:?}"))
-            }
+            Ok(Err(NotReady::Refused(reason))) => End::NotStarted(reason),
+            Ok(Err(NotReady::Closed(reason))) => End::NotStarted(endpoint.reason(reason).await),
+            Err(end) => end,
         };
         endpoint.end().await;
         end
+    }
+
+    fn not_in_time(&self) -> End {
+        End::NotStarted(format!("it was not ready within {:?}", self.config.start_limit))
     }
 
     /// Stays with a server whose tools are known.
