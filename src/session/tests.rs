@@ -6,6 +6,7 @@
 
 mod choices;
 mod contract;
+mod cut_off_calls;
 mod edits;
 mod endless;
 mod exhaustive;

@@ -17,6 +17,10 @@ use crate::task::server::ServerCall;
 /// The name of the warning that a call was not made because nobody could approve it.
 const NOT_APPROVED: &str = "tool_not_approved";
 
+/// The result of a call that an answer ends with before its arguments have begun.
+const WITHOUT_ARGUMENTS: &str =
+    "The call was not made: the answer was cut off before its arguments.";
+
 /// A call that reports progress may take as many times as long as one that is silent.
 const PROGRESS_TIMES_MAX: u64 = 6;
 
@@ -55,8 +59,13 @@ impl Run {
     }
 
     fn begin_tool(&mut self, context: &mut Context<'_>, id: &ToolCallId) {
+        let is_cut_off = self.cut_off.is_some();
         let Some(open) = self.open_tool_mut(id) else { return };
         let (tool, input) = (open.tool.clone(), open.input.clone());
+        // What is missing looks like the arguments of a tool that needs none.
+        if is_cut_off && matches!(input.trim(), "" | "{}") {
+            return self.tool_result(context, id, ToolResult::Error(WITHOUT_ARGUMENTS.to_owned()));
+        }
         match context.tools.verdict(&tool.name, &input, context.can_ask) {
             Verdict::Run(call) => self.execute(context, id, call),
             Verdict::Ask(call) => {
