@@ -300,7 +300,8 @@ fn finish_class(reason: &str) -> FinishClass {
     match reason {
         // Empty: the stream ended with its end mark and no reason.
         "stop" | "end_turn" | "stop_sequence" | "eos" | "eos_token" | "" => FinishClass::Completed,
-        "length" | "max_tokens" => FinishClass::MaxTokens,
+        // The last is Mistral's, for the limit of the model itself.
+        "length" | "max_tokens" | "model_length" => FinishClass::MaxTokens,
         "tool_calls" | "tool_use" | "function_call" => FinishClass::ToolCalls,
         "content_filter" => FinishClass::ContentFilter,
         _ => FinishClass::Other,

@@ -237,7 +237,8 @@ fn finish_class(reason: &str, has_calls: bool) -> FinishClass {
     match reason {
         "completed" if has_calls => FinishClass::ToolCalls,
         "completed" => FinishClass::Completed,
-        "max_output_tokens" => FinishClass::MaxTokens,
+        // The second is the status without a reason: a limit is what mostly ends an answer so.
+        "max_output_tokens" | "incomplete" => FinishClass::MaxTokens,
         "content_filter" => FinishClass::ContentFilter,
         _ => FinishClass::Other,
     }

@@ -115,6 +115,7 @@ fn every_reason_has_its_class() {
     for (reason, class) in [
         ("stop", "completed"),
         ("length", "max_tokens"),
+        ("model_length", "max_tokens"),
         ("content_filter", "content_filter"),
         ("tool_calls", "tool_calls"),
         ("weather", "other"),

@@ -191,7 +191,11 @@ fn every_end_has_its_class() {
         check(&body, &format!("<text>a 113/9 END {reason:?} {class}"));
     }
     let bare = json!({ "type": "response.incomplete", "response": {} });
-    check(&(start() + &text(0, &["a"]) + &event(bare)), r#"<text>a END "incomplete" other"#);
+    let expected = r#"<text>a END "incomplete" max_tokens"#;
+    check(&(start() + &text(0, &["a"]) + &event(bare)), expected);
+    let nulls = json!({ "type": "response.incomplete", "response": {
+        "status": "incomplete", "incomplete_details": null } });
+    check(&(start() + &text(0, &["a"]) + &event(nulls)), expected);
     // Some servers have one end event for every answer.
     let cut = json!({ "type": "response.completed", "response": {
         "status": "incomplete", "incomplete_details": { "reason": "max_output_tokens" } } });
