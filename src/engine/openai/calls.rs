@@ -20,7 +20,19 @@ struct OpenCall {
     /// As the provider gave it.
     id: Option<String>,
     arguments: Joiner,
+    extent: Extent,
     stage: CallStage,
+}
+
+/// How far the arguments of a call are, as far as their brackets say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Extent {
+    /// Objects and lists that are open.
+    depth: usize,
+    is_in_string: bool,
+    is_escaped: bool,
+    /// The first object has ended.
+    is_whole: bool,
 }
 
 #[derive(Debug)]
@@ -73,7 +85,8 @@ impl Calls {
     }
 
     /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
-    /// index, or have the same for all, mark a new call with a new id, or with a name.
+    /// index, or have the same for all, mark a new call with a new id, or with a name. Those that have
+    /// neither indexes nor ids are told apart by their names and the ends of their arguments.
     fn place(&self, delta: &ToolDelta) -> usize {
         let new = self.0.len();
         if let Some(index) = delta.index() {
@@ -121,17 +134,25 @@ impl OpenCall {
             index: delta.index(),
             id: delta.id().map(str::to_owned),
             arguments: Joiner::default(),
+            extent: Extent::default(),
             stage: CallStage::Unnamed(String::new()),
         }
     }
 
     /// Some servers number every call 0: an id and a name that differ from this call's id begin
-    /// another. A new id alone doesn't: some servers have one for each piece.
+    /// another. A new id alone doesn't: some servers have one for each piece. Where neither has an id, another
+    /// name begins another call, and the same name only after whole arguments, and with some of its own:
+    /// some servers repeat the name in each piece.
     fn is_ended_by(&self, delta: &ToolDelta) -> bool {
-        let is_started = matches!(self.stage, CallStage::Started(_));
-        let has_new_id =
-            self.id.is_some() && delta.id().is_some_and(|id| self.id.as_deref() != Some(id));
-        is_started && has_new_id && delta.name().is_some()
+        let (CallStage::Started(tool), Some(name)) = (&self.stage, delta.name()) else {
+            return false;
+        };
+        match (self.id.as_deref(), delta.id()) {
+            (Some(own), Some(id)) => own != id,
+            (Some(_), None) | (None, Some(_)) => false,
+            (None, None) if name != tool.name => true,
+            (None, None) => self.extent.is_whole && !delta.arguments().is_empty(),
+        }
     }
 
     /// Appends the next piece; `id` is the call's if it begins here.
@@ -142,6 +163,7 @@ impl OpenCall {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
         let mut text = self.arguments.push(delta.arguments());
+        self.extent.push(delta.arguments());
         if let CallStage::Unnamed(waiting) = &mut self.stage {
             *waiting += &text;
             let Some(name) = delta.name() else {
@@ -158,6 +180,31 @@ impl OpenCall {
             events.push(EngineEvent::ToolArguments { id: tool.id.clone(), text });
         }
         Ok(())
+    }
+}
+
+impl Extent {
+    fn push(&mut self, json: &[u8]) {
+        for byte in json {
+            self.step(*byte);
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        if std::mem::take(&mut self.is_escaped) {
+            return;
+        }
+        match byte {
+            b'\\' if self.is_in_string => self.is_escaped = true,
+            b'"' => self.is_in_string = !self.is_in_string,
+            _ if self.is_in_string => {}
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.is_whole |= self.depth == 1 && byte == b'}';
+                self.depth = self.depth.saturating_sub(1);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -249,6 +296,30 @@ mod tests {
         let unnamed = r#"{"index":0,"id":"a"}"#;
         let renamed = r#"{"index":0,"id":"y","function":{"name":"f","arguments":"6"}}"#;
         check(&[unnamed, renamed], "+a:f a<6 !a");
+    }
+
+    #[test]
+    fn calls_of_one_index_without_ids_are_distinguished_by_names_and_whole_arguments() {
+        let call = |name: &str, arguments: &str| {
+            let function = serde_json::json!({ "name": name, "arguments": arguments });
+            serde_json::json!({ "index": 0, "function": function }).to_string()
+        };
+        let (first, other) = (call("f", "{}"), call("g", "{\"a\":1}"));
+        let both = "+call_0:f call_0<{} +call_1:g call_1<{\"a\":1} !call_0 !call_1";
+        check(&[&first, &other], both);
+        check(&[&call("f", ""), &other], "+call_0:f +call_1:g call_1<{\"a\":1} !call_0 !call_1");
+        check(&[&first, &first], "+call_0:f call_0<{} +call_1:f call_1<{} !call_0 !call_1");
+        // Some providers repeat the name in every piece, and in one that follows.
+        let pieces = [call("f", "{\"a\":{},"), call("f", "\"b\":\"}\\\"\"}"), call("f", "")];
+        let pieces: Vec<_> = pieces.iter().map(String::as_str).collect();
+        check(&pieces, "+call_0:f call_0<{\"a\":{}, call_0<\"b\":\"}\\\"\"} !call_0");
+        // What has no name goes on with the newest call.
+        let more = r#"{"index":0,"function":{"arguments":"}"}}"#;
+        let parts = [first.as_str(), &call("g", "{"), more];
+        check(&parts, "+call_0:f call_0<{} +call_1:g call_1<{ call_1<} !call_0 !call_1");
+        // An id that comes late is that of the call that has none.
+        let late = r#"{"index":0,"id":"a","function":{"name":"g","arguments":"{}"}}"#;
+        check(&[&call("f", ""), late], "+call_0:f call_0<{} !call_0");
     }
 
     #[test]
