@@ -41,7 +41,11 @@ enum Finish {
     /// This finish reason came; only token counts should follow.
     Stopped(String),
     /// This finish reason came before any text, or more of the answer followed: more may follow.
-    StoppedEarly(String),
+    StoppedEarly {
+        reason: String,
+        /// More has followed, without a reason of its own.
+        has_more: bool,
+    },
     /// The provider does not answer this prompt, for this reason.
     Blocked(String),
 }
@@ -147,12 +151,17 @@ impl<'a> GeminiReader<'a> {
             (Finish::Blocked(reason), _) => Finish::Blocked(reason),
             (Finish::Open, None) => Finish::Open,
             (Finish::Open, Some(reason)) if has_answer => Finish::Stopped(reason),
-            (Finish::Open, Some(reason)) => Finish::StoppedEarly(reason),
+            (Finish::Open, Some(reason)) => Finish::StoppedEarly { reason, has_more: false },
             (Finish::Stopped(before), reason) if !has_output => {
                 Finish::Stopped(reason.unwrap_or(before))
             }
-            (Finish::Stopped(before) | Finish::StoppedEarly(before), reason) => {
-                Finish::StoppedEarly(reason.unwrap_or(before))
+            (Finish::Stopped(before), reason) => {
+                let has_more = reason.is_none();
+                Finish::StoppedEarly { reason: reason.unwrap_or(before), has_more }
+            }
+            (Finish::StoppedEarly { reason: before, has_more }, reason) => {
+                let has_more = reason.is_none() && (has_more || has_output);
+                Finish::StoppedEarly { reason: reason.unwrap_or(before), has_more }
             }
         };
     }
@@ -171,7 +180,7 @@ impl Finish {
     fn reason(&self) -> Option<&str> {
         match self {
             Self::Open => None,
-            Self::Stopped(reason) | Self::StoppedEarly(reason) | Self::Blocked(reason) => {
+            Self::Stopped(reason) | Self::StoppedEarly { reason, .. } | Self::Blocked(reason) => {
                 Some(reason)
             }
         }
@@ -201,11 +210,14 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
         part: body::Part,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
+        let completeness = self.completeness();
         let read = self.part(part, events);
-        // An answer is not undone by half an event after its end.
-        match self.finish.reason() {
-            Some(_) => Ok(()),
-            None => read.map_err(|failure| self.response.at_end(failure)),
+        match completeness {
+            // An answer is not undone by half an event after its end.
+            Completeness::Settled => Ok(()),
+            Completeness::Open | Completeness::Likely => {
+                read.map_err(|failure| self.response.at_end(failure))
+            }
         }
     }
 
@@ -215,8 +227,12 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
             Finish::Open => {
                 return Err(self.response.at_end(self.response.cut_off("a finish reason")));
             }
+            Finish::StoppedEarly { has_more: true, .. } if self.response.may_be_broken_off() => {
+                let missing = "a finish reason after its last text";
+                return Err(self.response.at_end(self.response.cut_off(missing)));
+            }
             Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
-            Finish::Stopped(reason) | Finish::StoppedEarly(reason) => {
+            Finish::Stopped(reason) | Finish::StoppedEarly { reason, .. } => {
                 let class = finish_class(&reason, has_calls);
                 (reason, class)
             }
@@ -229,7 +245,7 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
     fn completeness(&self) -> Completeness {
         match self.finish {
             Finish::Open => Completeness::Open,
-            Finish::StoppedEarly(_) => Completeness::Likely,
+            Finish::StoppedEarly { .. } => Completeness::Likely,
             Finish::Stopped(_) | Finish::Blocked(_) => Completeness::Settled,
         }
     }

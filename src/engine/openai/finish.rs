@@ -12,7 +12,7 @@ pub(super) enum Finish {
     /// A finish reason came in a chunk of its own, after text or a tool call: only token counts and the
     /// end mark can follow.
     Settled,
-    /// A finish reason was followed by output, or preceded any text: it is ignored.
+    /// A finish reason was followed by output, or preceded any text: it says nothing about the end.
     Doubtful,
 }
 

@@ -195,6 +195,14 @@ impl<'a> OpenAiReader<'a> {
         self.usage = usage.or(self.usage);
     }
 
+    /// Whether an answer may go on after its finish reason, with nothing else to say that it has ended. That it was
+    /// cut off is believed.
+    fn means_no_end(&self, reason: &str) -> bool {
+        self.finish == Finish::Doubtful
+            && self.response.may_be_broken_off()
+            && !finish_class(reason).cuts_off()
+    }
+
     fn has_answer(&self) -> bool {
         self.response.has_text() || !self.calls.is_empty()
     }
@@ -245,11 +253,14 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
 
     fn last_part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         self.ended = true;
+        let finish = self.finish;
         let read = self.part(part, events);
-        // An answer is not undone by half an event after its end.
-        match self.finish_reason {
-            Some(_) => Ok(()),
-            None => read.map_err(|failure| self.response.at_end(failure)),
+        match finish {
+            // An answer is not undone by half an event after its end.
+            Finish::Likely | Finish::Settled => Ok(()),
+            Finish::Open | Finish::Doubtful => {
+                read.map_err(|failure| self.response.at_end(failure))
+            }
         }
     }
 
@@ -258,6 +269,9 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
         let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => {
                 return Err(self.response.failures.gave_up("finish reason \"error\""));
+            }
+            Some(reason) if self.means_no_end(&reason) => {
+                return Err(self.response.at_end(self.response.cut_off("[DONE]")));
             }
             Some(reason) => reason,
             // An event that was not understood may have reported that the answer was cut off.

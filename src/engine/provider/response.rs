@@ -270,6 +270,11 @@ impl<'a> ResponseState<'a> {
         self.failures.at_end(failure, self.body_end, &self.ignored)
     }
 
+    /// The end of the body, with which nothing says that the response is whole, may be that of a broken connection.
+    pub(in crate::engine) fn may_be_broken_off(&self) -> bool {
+        !self.done && self.body_end == BodyEnd::Connection
+    }
+
     /// Adds the last events to `events`.
     ///
     /// # Errors

@@ -190,6 +190,25 @@ fn after_a_finish_reason_an_answer_may_be_complete() {
     );
 }
 
+/// A reason that more text follows ends no answer that may be broken off, and hides no error.
+#[test]
+fn text_after_a_finish_reason_may_be_broken_off() {
+    let (text, stop) = (chunk(json!([{ "text": "b" }])), last(json!([{ "text": "a" }]), "STOP"));
+    let class = |chunks: &[&Value], tail: &str| {
+        let body = chunks.iter().map(|chunk| event(chunk)).collect::<String>() + tail;
+        let (_, result) = read_pieces(&[body.as_bytes()], BodyEnd::Connection);
+        result.err().map(|failure| failure.class)
+    };
+    assert_eq!(class(&[&stop, &text], ""), Some(ErrorClass::Network));
+    assert_eq!(class(&[&stop, &text], "data: [DONE]\n\n"), None);
+    assert_eq!(class(&[&stop, &text, &stop], ""), None);
+    assert_eq!(class(&[&stop], ""), None);
+    let limited = r#"data: {"error":{"code":429,"message":"no"}}"#;
+    assert_eq!(class(&[&stop, &text], limited), Some(ErrorClass::RateLimited));
+    assert_eq!(class(&[&stop, &stop], limited), Some(ErrorClass::RateLimited));
+    assert_eq!(class(&[&stop], limited), None);
+}
+
 #[test]
 fn what_is_not_known_is_skipped() {
     let odd_parts = json!([

@@ -9,9 +9,13 @@ const KEY: &str = "sk-secret/123456";
 
 /// Reads a body that arrives in `pieces`, and describes its events; adjacent texts are joined.
 fn read(pieces: &[&[u8]]) -> String {
+    read_to(BodyEnd::Marked, pieces)
+}
+
+fn read_to(end: BodyEnd, pieces: &[&[u8]]) -> String {
     let failures =
         Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
+    let mut answer = OpenAiReader::new(&failures, end);
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -321,6 +325,30 @@ fn text_after_a_finish_reason_is_read() {
     check(&(stop("stop") + &text("a") + &stop("length")), r#"<text>a END "length" max_tokens"#);
     let reasoned = delta(r#"{"reasoning":"hm"}"#) + &stop("stop") + &text("a") + END;
     check(&reasoned, r#"<reasoning>hm <text>a END "stop" completed"#);
+}
+
+#[test]
+fn a_finish_reason_that_means_nothing_ends_no_answer_that_may_be_broken_off() {
+    let with_stop = |said: &str| {
+        let delta = format!(r#"{{"content":"{said}"}}"#);
+        event(&format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":"stop"}}]}}"#))
+    };
+    let body = with_stop("a") + &with_stop("b");
+    let to_close = |body: &str| read_to(BodyEnd::Connection, &[body.as_bytes()]);
+    assert_eq!(to_close(&body), "<text>ab FAILED network");
+    assert_eq!(to_close(&(body.clone() + END)), r#"<text>ab END "stop" completed"#);
+    assert_eq!(to_close(&with_stop("a")), r#"<text>a END "stop" completed"#);
+    assert_eq!(to_close(&(text("a") + &stop("stop"))), r#"<text>a END "stop" completed"#);
+    let cut_off = delta(r#"{"reasoning":"hm"}"#) + &stop("length");
+    assert_eq!(to_close(&cut_off), r#"<reasoning>hm END "length" max_tokens"#);
+    check(&body, r#"<text>ab END "stop" completed"#);
+    // The last event counts, also without the blank line after it.
+    let limited = r#"data: {"error":{"message":"slow","code":429}}"#;
+    check(&(body.clone() + limited), "<text>ab FAILED rate_limited");
+    check(&(body + "data: {\"cho"), "<text>ab FAILED malformed_stream");
+    let both = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}],"error":{"code":429}}"#;
+    check(&(text("a") + both), "<text>a FAILED rate_limited");
+    check(&(text("a") + &stop("stop") + limited), r#"<text>a END "stop" completed"#);
 }
 
 #[test]
