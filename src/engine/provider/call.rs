@@ -52,7 +52,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         Self { settings, post, failures, sink, new_reader, attempt: 1, is_taken: false }
     }
 
-    /// Whether the provider has accepted the request of a run, even if the call failed later.
+    /// Whether the provider has accepted the request of the last run, even if the call failed later.
     pub(in crate::engine) fn is_taken(&self) -> bool {
         self.is_taken
     }
@@ -63,6 +63,8 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
     /// # Errors
     /// If no answer came, or only a part of one, after as many retries as the settings allow.
     pub(in crate::engine) async fn run(&mut self, clock: &mut Clock) -> Result<(), Failure> {
+        // What the request of an earlier run was taken for says nothing about this one.
+        self.is_taken = false;
         loop {
             let Err(failed) = self.send(clock).await else { return Ok(()) };
             let Some(wait) = self.retry_wait(&failed, clock) else {

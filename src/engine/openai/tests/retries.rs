@@ -113,3 +113,16 @@ async fn a_redirect_is_not_followed() {
         assert!(!error.message.contains("pw") && !error.detail.contains("pw"), "{error:?}");
     }
 }
+
+/// A part is left out of later requests only if the request without it was taken.
+#[tokio::test]
+async fn a_part_is_not_refused_because_the_request_with_it_was_taken_once() {
+    let cut = vec![Step::Head("text/event-stream"), Step::Cut];
+    let complaint = r#"{"error":{"message":"Unknown parameter: 'stream_options'"}}"#;
+    let refusal = || vec![Step::Status(400, Vec::new(), complaint.into())];
+    let provider = Provider::start(vec![cut, refusal(), refusal(), says("a")]);
+    drop(failed(run(settings(&provider)).await.1));
+    assert_eq!(run(settings(&provider)).await.1, CallEnd::Finished);
+    let has_part = |number| provider.wait_request(number).body.get("stream_options").is_some();
+    assert_eq!([1, 2, 3, 4].map(has_part), [true, true, false, true]);
+}
