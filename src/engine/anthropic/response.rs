@@ -3,7 +3,7 @@
 use super::blocks::Blocks;
 use super::event::{Block, End, Event, decode};
 use super::usage::Counts;
-use crate::conversation::event::FinishClass;
+use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::calls::AnswerError;
@@ -13,6 +13,7 @@ use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseSta
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde_json::Value;
+use std::mem::take;
 
 #[cfg(test)]
 mod tests;
@@ -151,11 +152,15 @@ impl<'a> ResponseReader<'a> for AnthropicReader<'a> {
         let end = ResponseEnd {
             class: finish_class(&reason),
             reason,
-            usage: self.counts.usage(),
+            usage: self.take_usage(),
             provider_data: provider_data::encode(self.response.failures, self.blocks.data()),
             has_calls: !self.blocks.has_no_calls(),
         };
         self.response.finish(end, events)
+    }
+
+    fn take_usage(&mut self) -> Option<Usage> {
+        take(&mut self.counts).usage()
     }
 }
 

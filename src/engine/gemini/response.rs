@@ -238,8 +238,13 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
             }
         };
         let provider_data = provider_data::encode(self.response.failures, self.parts.data());
-        let end = ResponseEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        let usage = self.take_usage();
+        let end = ResponseEnd { reason, class, usage, provider_data, has_calls };
         self.response.finish(end, events)
+    }
+
+    fn take_usage(&mut self) -> Option<Usage> {
+        self.usage.take()
     }
 
     fn completeness(&self) -> Completeness {

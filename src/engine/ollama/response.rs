@@ -139,8 +139,13 @@ impl<'a> ResponseReader<'a> for OllamaReader<'a> {
         let provider_data = (!thinking.is_empty())
             .then(|| encode_value(NAME, self.response.failures, &Thinking { thinking }))
             .flatten();
-        let end = ResponseEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        let usage = self.take_usage();
+        let end = ResponseEnd { reason, class, usage, provider_data, has_calls };
         self.response.finish(end, events)
+    }
+
+    fn take_usage(&mut self) -> Option<Usage> {
+        self.usage.take()
     }
 }
 

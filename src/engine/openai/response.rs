@@ -287,10 +287,14 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
             "" if has_calls => FinishClass::ToolCalls,
             reason => finish_class(reason),
         };
-        let usage = self.usage;
+        let usage = self.take_usage();
         let provider_data = take(&mut self.provider_data).build(self.response.failures);
         let end = ResponseEnd { reason, class, usage, provider_data, has_calls };
         self.response.finish(end, events)
+    }
+
+    fn take_usage(&mut self) -> Option<Usage> {
+        self.usage.take()
     }
 
     fn completeness(&self) -> Completeness {

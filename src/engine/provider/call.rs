@@ -121,6 +121,24 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         has_output: &mut bool,
     ) -> Result<(), Failure> {
         let mut reader = (self.new_reader)(body_end(&response));
+        let read = self.read_with(&mut reader, response, clock, has_output).await;
+        if read.is_err()
+            && let Some(usage) = reader.take_usage()
+        {
+            // They are paid for, and no part of the answer: the request may be sent again, and the counts
+            // of that replace these.
+            clock.apart(self.sink.send(EngineEvent::Usage(usage))).await;
+        }
+        read
+    }
+
+    async fn read_with(
+        &self,
+        reader: &mut R,
+        response: Response,
+        clock: &mut Clock,
+        has_output: &mut bool,
+    ) -> Result<(), Failure> {
         let mut events = Vec::new();
         let idle_timeout = self.settings.idle_timeout;
         let quiet_since = clock.counted();

@@ -45,6 +45,9 @@ pub(in crate::engine) trait ResponseReader<'a> {
     /// If the answer is not complete.
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
 
+    /// The token counts so far, if they have not been given yet.
+    fn take_usage(&mut self) -> Option<Usage>;
+
     /// Whether the response is complete so far. With most interfaces only its last event ends it.
     fn completeness(&self) -> Completeness {
         Completeness::Open

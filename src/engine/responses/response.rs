@@ -155,6 +155,8 @@ impl<'a> ResponsesReader<'a> {
         let Response { error, incomplete_details, output, usage, .. } = response;
         self.response.understand();
         self.response.advance(true);
+        // Also those of an answer that failed.
+        self.usage = super::usage::usage(&usage);
         match status {
             "failed" if !error.is_null() => return Err(self.reported(&error)),
             "failed" | "cancelled" => {
@@ -164,7 +166,6 @@ impl<'a> ResponsesReader<'a> {
             "queued" | "in_progress" => return Ok(()),
             _ => {}
         }
-        self.usage = super::usage::usage(&usage);
         let detail = incomplete_details["reason"].as_str().filter(|_| status == "incomplete");
         self.reason = Some(detail.unwrap_or(status).to_owned());
         let output = output.into_iter().map(|item| self.shown(item)).collect();
@@ -224,11 +225,15 @@ impl<'a> ResponseReader<'a> for ResponsesReader<'a> {
         let end = ResponseEnd {
             class: finish_class(&reason, has_calls),
             reason,
-            usage: self.usage,
+            usage: self.take_usage(),
             provider_data: provider_data::encode(self.response.failures, self.items.data()),
             has_calls,
         };
         self.response.finish(end, events)
+    }
+
+    fn take_usage(&mut self) -> Option<Usage> {
+        self.usage.take()
     }
 }
 

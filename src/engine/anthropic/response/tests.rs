@@ -233,6 +233,19 @@ fn an_error_report_has_the_class_of_its_word() {
 }
 
 #[test]
+fn the_token_counts_of_an_answer_that_fails_are_known() {
+    let failures = failures();
+    let mut answer = AnthropicReader::new(&failures, BodyEnd::Marked);
+    let overloaded = event(json!({ "type": "error", "error": { "type": "overloaded_error" } }));
+    let mut events = Vec::new();
+    answer.push((start() + &overloaded).as_bytes(), &mut events).expect_err("a report");
+    let counts = |usage: Usage| (usage.input_tokens, usage.output_tokens);
+    assert_eq!(answer.take_usage().map(counts), Some((113, 1)));
+    // They are given once.
+    assert_eq!(answer.take_usage(), None);
+}
+
+#[test]
 fn an_answer_in_one_document_is_read_too() {
     let whole = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "stop_reason": "tool_use",

@@ -114,6 +114,45 @@ async fn a_redirect_is_not_followed() {
     }
 }
 
+/// The token counts of an answer that breaks are known, too, and those of another attempt replace them.
+#[tokio::test]
+async fn token_counts_of_an_answer_that_fails_are_reported() {
+    let counts = |input: i32, output: i32| {
+        let usage = format!(r#"{{"prompt_tokens":{input},"completion_tokens":{output}}}"#);
+        Step::Event(format!(r#"{{"choices":[],"usage":{usage}}}"#))
+    };
+    let reported = |events: &[EngineEvent]| {
+        let usage = |event: &EngineEvent| match event {
+            EngineEvent::Usage(usage) => Some((usage.input_tokens, usage.output_tokens)),
+            EngineEvent::CallStarted
+            | EngineEvent::Reasoning { .. }
+            | EngineEvent::Text(_)
+            | EngineEvent::ToolCallStarted(_)
+            | EngineEvent::ToolArguments { .. }
+            | EngineEvent::ToolCallRequested { .. }
+            | EngineEvent::ContextTokens(_)
+            | EngineEvent::RetryScheduled(_)
+            | EngineEvent::ResponseStarted
+            | EngineEvent::RetryStarted(_)
+            | EngineEvent::CallFinished { .. } => None,
+        };
+        events.iter().filter_map(usage).collect::<Vec<_>>()
+    };
+    let half = || Step::Text("half".into());
+    let gone = || Step::Event(r#"{"error":"gone"}"#.into());
+    for script in [vec![counts(7, 1), half(), Step::Cut], vec![half(), counts(7, 1), gone()]] {
+        let provider = Provider::start(vec![script]);
+        let (events, end) = run(settings(&provider)).await;
+        drop(failed(end));
+        assert_eq!(reported(&events), [(7, 1)]);
+    }
+    let provider = Provider::start(vec![vec![counts(7, 0), Step::Cut], says("hello")]);
+    let (events, end) = run(settings(&provider)).await;
+    assert_eq!((end, text(&events).as_str()), (CallEnd::Finished, "hello"));
+    assert_eq!(reported(&events), [(7, 0), (3, 2)]);
+    assert_eq!(provider.requests(), 2);
+}
+
 /// A part is left out of later requests only if the request without it was taken.
 #[tokio::test]
 async fn a_part_is_not_refused_because_the_request_with_it_was_taken_once() {

@@ -329,6 +329,18 @@ fn an_error_report_has_the_class_of_its_word() {
     assert!(!error.message.contains(KEY) && !error.detail.contains(KEY), "{error:?}");
 }
 
+#[test]
+fn the_token_counts_of_an_answer_that_fails_are_known() {
+    let failures = failures();
+    let mut answer = ResponsesReader::new(&failures, BodyEnd::Marked);
+    let failed = json!({ "type": "response.failed", "response": {
+        "status": "failed", "error": { "code": "server_error" }, "usage": usage() } });
+    let body = start() + &event(failed);
+    answer.push(body.as_bytes(), &mut Vec::new()).expect_err("a report");
+    let counts = |usage: Usage| (usage.input_tokens, usage.output_tokens);
+    assert_eq!(answer.take_usage().map(counts), Some((113, 9)));
+}
+
 /// Servers that speak the interface after their own fashion: the last event, or an item's, has all.
 #[test]
 fn what_has_no_event_of_its_own_is_taken_from_where_it_is_repeated() {
