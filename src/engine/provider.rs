@@ -11,6 +11,7 @@ pub(crate) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
+mod opening;
 pub(super) mod schema;
 pub(super) mod sse;
 mod subset;

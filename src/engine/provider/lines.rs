@@ -1,6 +1,7 @@
 //! A body of JSON objects, one on each line (<https://github.com/ndjson/ndjson-spec>), from bytes that
 //! arrive in any pieces.
 
+use super::opening::Opening;
 use super::sse::EVENT_BYTES_MAX;
 use std::mem::take;
 
@@ -12,6 +13,7 @@ pub(in crate::engine) struct TooLong;
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Lines {
     line: Vec<u8>,
+    opening: Opening,
     has_lines: bool,
 }
 
@@ -34,7 +36,7 @@ impl Lines {
 
     /// A line has begun that holds a JSON object.
     pub(in crate::engine) fn is_in_json(&self) -> bool {
-        self.line.trim_ascii_start().starts_with(b"{")
+        self.opening.is_object()
     }
 
     /// The body has ended: returns the line it ended in.
@@ -52,11 +54,13 @@ impl Lines {
             return Err(TooLong);
         }
         self.line.extend_from_slice(bytes);
+        self.opening.read(&self.line);
         Ok(())
     }
 
     fn take(&mut self) -> Option<Vec<u8>> {
         let line = take(&mut self.line);
+        self.opening = Opening::default();
         let line = line.trim_ascii();
         self.has_lines |= !line.is_empty();
         (!line.is_empty()).then(|| line.to_vec())
@@ -89,6 +93,18 @@ mod tests {
         check("\r\n \n", &[]);
         check("{\"a\":1}\n{\"b\":\"\\n\"}\r\n\n {} ", &["{\"a\":1}", "{\"b\":\"\\n\"}", "{}"]);
         check("text\n{", &["text", "{"]);
+    }
+
+    /// White space that comes byte by byte: this ends only if each byte is looked at once.
+    #[test]
+    fn white_space_is_not_looked_at_again_and_again() {
+        let mut reader = Lines::default();
+        for _ in 0..2 * 1024 * 1024 {
+            reader.push(b" ", &mut Vec::new()).expect("fits");
+            assert!(!reader.is_in_json());
+        }
+        reader.push(b"{", &mut Vec::new()).expect("fits");
+        assert!(reader.is_in_json());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! lines of JSON, an object or a list of objects, as proxies and Google write them into a stream that
 //! has begun, and an `error` field, as older llama.cpp servers do.
 
+use super::opening::Opening;
 use std::mem::take;
 
 /// Bytes of one event, its line ends included. A whole picture in base64 fits; a runaway line
@@ -13,6 +14,9 @@ use std::mem::take;
 pub(in crate::engine) const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// The beginning of a line with data.
+const DATA: &[u8] = b"data:";
 
 /// One event that carries data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +39,9 @@ pub(in crate::engine) struct Parser {
     has_data: bool,
     /// The data is JSON without a field name, which may go on over lines.
     is_bare: bool,
+    /// How the data of the event begins, and how that of the line does.
+    opening: Opening,
+    line_opening: Opening,
     held_bytes: usize,
     after_cr: bool,
     after_first_line: bool,
@@ -68,16 +75,26 @@ impl Parser {
                 events.extend(self.end_line().map(E::from));
             }
         }
+        self.look();
         Ok(())
     }
 
     /// An event has begun whose data is a JSON object.
     pub(in crate::engine) fn is_in_json(&self) -> bool {
-        let data = match self.has_data {
-            true => Some(self.event.data.as_slice()),
-            false => Some(self.line.strip_prefix(b"data:").unwrap_or(&self.line)),
-        };
-        data.is_some_and(|data| is_bare_start(data.trim_ascii_start()))
+        match self.has_data {
+            true => self.opening.is_object_or_list(),
+            false => self.line_opening.is_object_or_list(),
+        }
+    }
+
+    /// Looks at how the data begins, as far as it has come.
+    fn look(&mut self) {
+        if self.has_data {
+            self.opening.read(&self.event.data);
+        } else if !DATA.starts_with(&self.line) {
+            let value = self.line.strip_prefix(DATA).unwrap_or(&self.line);
+            self.line_opening.read(value);
+        }
     }
 
     /// The stream has ended: returns the event it ended in.
@@ -101,6 +118,7 @@ impl Parser {
         // The buffer is reused for the next line.
         line.clear();
         self.line = line;
+        self.line_opening = Opening::default();
         ended
     }
 
@@ -142,6 +160,7 @@ impl Parser {
     fn end_event(&mut self) -> Option<SseEvent> {
         self.held_bytes = 0;
         self.is_bare = false;
+        self.opening = Opening::default();
         let event = take(&mut self.event);
         take(&mut self.has_data).then_some(event)
     }
@@ -235,6 +254,41 @@ mod tests {
         check("[{\n}\n,\r\n{\n}\n]\ndata: b\n\n", &["[{\n}\n,\n{\n}\n]", "b"]);
         check("[1]\n\n", &[]);
         check("error: text\ndata: more\n\n", &["error|text\nmore"]);
+    }
+
+    #[test]
+    fn an_event_whose_data_is_json_is_known_by_its_beginning() {
+        let is_in_json = |stream: &str| {
+            let mut parser = Parser::default();
+            for byte in stream.as_bytes() {
+                parser.push(&[*byte], &mut Vec::<SseEvent>::new()).expect("short");
+            }
+            let mut whole = Parser::default();
+            whole.push(stream.as_bytes(), &mut Vec::<SseEvent>::new()).expect("short");
+            assert_eq!(whole.is_in_json(), parser.is_in_json(), "{stream:?}");
+            whole.is_in_json()
+        };
+        for json in ["data: {", "data:  [", "data: \ndata:\t{\n", "data: {\n", "{", ": x\ndata: {"]
+        {
+            assert!(is_in_json(json), "{json:?}");
+        }
+        for other in
+            ["", "data: ", "data: x {", "data: {\n\n", "data: {}\n\ndata: ", ": {", "data: [1"]
+        {
+            assert!(!is_in_json(other), "{other:?}");
+        }
+    }
+
+    /// White space that comes byte by byte: this ends only if each byte is looked at once.
+    #[test]
+    fn white_space_is_not_looked_at_again_and_again() {
+        let mut parser = Parser::default();
+        for byte in b"data:".iter().chain([b' '; 2 * 1024 * 1024].iter()) {
+            parser.push(&[*byte], &mut Vec::<SseEvent>::new()).expect("fits");
+            assert!(!parser.is_in_json());
+        }
+        parser.push(b"{", &mut Vec::<SseEvent>::new()).expect("fits");
+        assert!(parser.is_in_json());
     }
 
     #[test]
