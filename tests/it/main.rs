@@ -237,6 +237,7 @@ mod sessions_new;
 mod postgres;
 mod postgres_damage;
 mod postgres_faults;
+mod postgres_links;
 mod postgres_server;
 
 // The examples, run as a reader would run them.

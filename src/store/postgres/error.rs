@@ -124,6 +124,8 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::TOO_MANY_CONNECTIONS,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         SqlState::READ_ONLY_SQL_TRANSACTION,
+        // An attachment that was there was deleted with the last other session that had it.
+        SqlState::FOREIGN_KEY_VIOLATION,
     ];
     passing.contains(code) || is_of_connection(code)
 }
@@ -159,7 +161,7 @@ mod tests {
             let (place, message) = (String::new(), String::new());
             PostgresError::Server { place, code, message }.is_passing()
         };
-        for code in ["57P01", "57P02", "57P03", "08006", "40P01", "53300", "25006"] {
+        for code in ["57P01", "57P02", "57P03", "08006", "40P01", "53300", "25006", "23503"] {
             assert!(server(SqlState::from_code(code)), "{code}");
         }
         for code in ["28P01", "3D000", "42501", "23505", "53100", "XX001"] {
