@@ -1,11 +1,15 @@
 //! Servers that are silent, links that are slow, and sessions that are in each other's way: what is stored, and what is
 //! asked at once.
 
+use crate::frames::errors;
 use crate::once::{Ended, Once, duologue};
-use crate::postgres_server::{Database, PASSWORD};
+use crate::postgres_server::{Database, PASSWORD, USER};
 use crate::process::eventually;
-use crate::server::Folder;
+use crate::server::{Folder, echo};
+use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 /// `duologue <words>` on a store, with the password.
 fn stored(folder: &Folder, dsn: &str, words: &[&str]) -> Once {
@@ -68,4 +72,42 @@ fn an_attachment_that_is_deleted_meanwhile_is_stored_again() {
                 JOIN duologue.session_blobs r ON r.session = s.key \
                 JOIN duologue.blobs b USING (sha256)";
     assert_eq!(database.query(kept), "new|shared bytes");
+}
+
+/// A port at which nothing answers: its queue of connections is full.
+fn silent_port() -> (TcpListener, Vec<TcpStream>, u16) {
+    let server = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&server, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listen(&server, 0).expect("a queue");
+    let server = TcpListener::from(server);
+    let address = server.local_addr().expect("an address");
+    let waiting = std::iter::from_fn(|| {
+        TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()
+    });
+    let waiting = waiting.collect();
+    (server, waiting, address.port())
+}
+
+#[test]
+fn the_next_host_is_used_where_the_first_is_silent() {
+    needs!(Postgres);
+    let database = Database::new();
+    let (_full, _waiting, unconnected) = silent_port();
+    // It takes connections, and says nothing.
+    let deaf = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let deaf = deaf.local_addr().map(|address| (address.port(), deaf)).expect("an address");
+    for (number, port) in [unconnected, deaf.0].into_iter().enumerate() {
+        for options in ["", "?connect_timeout=1"] {
+            let dsn = format!(
+                "postgres://{USER}@127.0.0.1:{port},127.0.0.1:{}/{}{options}",
+                database.port, database.name
+            );
+            let id = format!("s{number}{options}");
+            let launch = echo(&["--store", &dsn, "--session-id", &id]);
+            let mut server = launch.secret("PGPASSWORD", PASSWORD).start();
+            assert_eq!(server.turn("r1", "one"), "ok", "{dsn}");
+            assert_eq!(errors(&server.finish().frames, ""), [""; 0], "{dsn}");
+        }
+    }
+    assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "4");
 }

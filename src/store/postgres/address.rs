@@ -30,6 +30,12 @@ const PASSED_ON: [&str; 14] = [
     "load_balance_hosts",
 ];
 
+/// Those of them that say where the servers are.
+const OF_SERVERS: [&str; 3] = ["host", "hostaddr", "port"];
+
+/// The port of a server for which none is named.
+const PORT: u16 = 5432;
+
 /// How long a connection may be silent before the system asks whether the server is there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
@@ -39,9 +45,21 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
 /// A database, and how it is connected to.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::store) struct Address {
+    /// What all of its servers are told; it names none of them.
     pub(super) config: Config,
+    /// Where it may be, in their order.
+    pub(super) servers: Vec<Server>,
     pub(super) tls: Tls,
     pub(super) identity: Option<Identity>,
+}
+
+/// A place where a database may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// Its name; `None` if only its number is known.
+    pub(super) host: Option<Host>,
+    pub(super) ip: Option<IpAddr>,
+    pub(super) port: u16,
 }
 
 /// The files of the certificate and the key by which a server knows this client.
@@ -97,8 +115,10 @@ impl Address {
         if get(&options, "host").is_none() && get(&options, "hostaddr").is_none() {
             options.push(("host".to_owned(), SOCKET_FOLDER.to_owned()));
         }
+        let servers = servers(&options)?;
+        options.retain(|(key, _)| !OF_SERVERS.contains(&key.as_str()));
         let mut config: Config = words(&options).parse().map_err(|_| malformed())?;
-        let tls = Tls::of(mode.as_deref(), root, is_local(&config))?;
+        let tls = Tls::of(mode.as_deref(), root, servers.iter().all(Server::is_local))?;
         config.ssl_mode(match tls {
             Tls::Off => SslMode::Disable,
             Tls::Preferred => SslMode::Prefer,
@@ -117,10 +137,10 @@ impl Address {
         if get(&options, "application_name").is_none() {
             config.application_name("duologue");
         }
-        if get(&options, "target_session_attrs").is_none() && config.get_hosts().len() > 1 {
+        if get(&options, "target_session_attrs").is_none() && servers.len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        Ok(Self { config, tls, identity })
+        Ok(Self { config, servers, tls, identity })
     }
 
     /// The password, which no text may contain.
@@ -140,19 +160,53 @@ impl fmt::Debug for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(SCHEMES[0])?;
-        let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
-        for (number, host) in hosts.iter().enumerate() {
+        for (number, server) in self.servers.iter().enumerate() {
             f.write_str(if number > 0 { "," } else { "" })?;
-            match host {
-                Host::Tcp(host) if host.contains(':') => write!(f, "[{host}]")?,
-                Host::Tcp(host) => f.write_str(host)?,
-                Host::Unix(path) => write!(f, "{}", path.display())?,
-            }
-            if let Some(port) = ports.get(number).or(ports.first()).filter(|port| **port != 5432) {
-                write!(f, ":{port}")?;
-            }
+            server.fmt(f)?;
         }
         write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl Server {
+    /// How this one is connected to, at `ip` if it has a number.
+    pub(super) fn config(&self, common: &Config, ip: Option<IpAddr>) -> Config {
+        let mut config = common.clone();
+        match &self.host {
+            Some(Host::Tcp(name)) => config.host(name),
+            Some(Host::Unix(path)) => config.host_path(path),
+            None => &mut config,
+        };
+        if let Some(ip) = ip {
+            config.hostaddr(ip);
+        }
+        config.port(self.port);
+        config
+    }
+
+    /// Whether it is this machine.
+    fn is_local(&self) -> bool {
+        let is_name_local = match &self.host {
+            Some(Host::Tcp(name)) => {
+                name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+            Some(Host::Unix(_)) | None => true,
+        };
+        is_name_local && self.ip.is_none_or(|ip| ip.is_loopback())
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.host, self.ip) {
+            (Some(Host::Tcp(host)), _) if host.contains(':') => write!(f, "[{host}]")?,
+            (Some(Host::Tcp(host)), _) => f.write_str(host)?,
+            (Some(Host::Unix(path)), _) => write!(f, "{}", path.display())?,
+            (None, Some(IpAddr::V6(ip))) => write!(f, "[{ip}]")?,
+            (None, Some(IpAddr::V4(ip))) => write!(f, "{ip}")?,
+            (None, None) => {}
+        }
+        if self.port == PORT { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
@@ -209,15 +263,26 @@ fn check_binding(wanted: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Whether every host is this machine.
-fn is_local(config: &Config) -> bool {
-    let of_host = config.get_hosts().iter().all(|host| match host {
-        Host::Unix(_) => true,
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }
-    });
-    of_host && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
+/// The servers that options name. There is a number for each name, if there are both, and one port for all of them
+/// or one for each.
+fn servers(options: &Options) -> Result<Vec<Server>, String> {
+    let named = options.iter().filter(|(key, _)| OF_SERVERS.contains(&key.as_str())).cloned();
+    let named: Config = words(&named.collect::<Options>()).parse().map_err(|_| malformed())?;
+    let (hosts, ips, ports) = (named.get_hosts(), named.get_hostaddrs(), named.get_ports());
+    let count = hosts.len().max(ips.len());
+    let is_matched = |of: usize| of == 0 || of == count;
+    if !is_matched(hosts.len()) || !is_matched(ips.len()) {
+        return Err("host and hostaddr must name the same servers, one for one".to_owned());
+    }
+    if ports.len() != 1 && !is_matched(ports.len()) {
+        return Err("port must have one number for all servers, or one for each".to_owned());
+    }
+    let server = |at: usize| Server {
+        host: hosts.get(at).cloned(),
+        ip: ips.get(at).copied(),
+        port: ports.get(at).or(ports.first()).copied().unwrap_or(PORT),
+    };
+    Ok((0..count).map(server).collect())
 }
 
 #[cfg(test)]
@@ -252,6 +317,22 @@ mod tests {
         let two = parsed("postgres://a:1,b:2/x");
         assert_eq!(two.to_string(), "postgres://a:1,b:2/x");
         assert_eq!(two.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+
+    #[test]
+    fn each_server_has_a_name_or_a_number_and_a_port() {
+        let ports = |text| parsed(text).servers.iter().map(|it| it.port).collect::<Vec<_>>();
+        assert_eq!(ports("postgres://a,b,c/x"), [PORT; 3]);
+        assert_eq!(ports("postgres://a,b/x?port=7"), [7, 7]);
+        assert_eq!(ports("postgres://a:1,b/x?port=1,2"), [1, 2]);
+        assert_eq!(parsed("hostaddr=192.0.2.1 dbname=x").to_string(), "postgres://192.0.2.1/x");
+        for text in ["host=a,b hostaddr=192.0.2.1", "host=a,b,c port=1,2"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+        let second = parsed("host=a,b hostaddr=192.0.2.1,192.0.2.2 port=7 user=ada");
+        let config = second.servers[1].config(&second.config, second.servers[1].ip);
+        assert_eq!(config.get_hosts(), [Host::Tcp("b".to_owned())]);
+        assert_eq!((config.get_ports(), config.get_user()), (&[7][..], Some("ada")));
     }
 
     #[test]

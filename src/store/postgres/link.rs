@@ -2,20 +2,26 @@
 //! statement is unnamed, as a pooler between us and the server may give each transaction another
 //! connection.
 
-use super::address::Address;
+use super::address::{Address, Server};
 use super::error::PostgresError;
 use super::tls::Connector;
 use futures_util::future::try_join_all;
 use std::pin::Pin;
 use std::time::Duration;
+use tokio::net::lookup_host;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_postgres::config::{Host, LoadBalanceHosts};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, Config, Error, Row};
+use uuid::Uuid;
 
-/// How long a connection may take to be made.
+/// How long a connection may take to be made, unless the address says it.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// The same where another server is tried after it: what holds a session must be there again before its lease ends.
+const CONNECT_EARLIER_MAX: Duration = Duration::from_secs(3);
 
 /// How long an answer may take. The server gives up a little earlier, so that it reports why.
 const ANSWER_MAX: Duration = Duration::from_secs(11);
@@ -59,11 +65,40 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Connects to the first of the servers that can be used. Each has a time limit of its own: one that is silent must
+    /// not take that of the next.
     pub(super) async fn open(address: &Address) -> Result<Self, PostgresError> {
         let connector = Connector::new(address).await.map_err(PostgresError::Address)?;
-        let connecting = address.config.connect(connector);
-        let connected = timeout(CONNECT_MAX, connecting).await;
-        let silent = |_| PostgresError::Silent { place: address.to_string(), limit: CONNECT_MAX };
+        let mut failed = PostgresError::Address("it names no server".to_owned());
+        for server in in_turn(address) {
+            let ways = match ways(address, &server).await {
+                Ok(ways) => ways,
+                Err(error) => {
+                    failed = error;
+                    continue;
+                }
+            };
+            let is_only = address.servers.len() == 1 && ways.len() == 1;
+            let limit = if is_only { CONNECT_MAX } else { CONNECT_EARLIER_MAX };
+            let limit = address.config.get_connect_timeout().copied().unwrap_or(limit);
+            for way in ways {
+                match Self::connect(address, &way, connector.clone(), limit).await {
+                    Ok(link) => return Ok(link),
+                    Err(error) => failed = error,
+                }
+            }
+        }
+        Err(failed)
+    }
+
+    async fn connect(
+        address: &Address,
+        way: &Config,
+        connector: Connector,
+        limit: Duration,
+    ) -> Result<Self, PostgresError> {
+        let connected = timeout(limit, way.connect(connector)).await;
+        let silent = |_| PostgresError::Silent { place: address.to_string(), limit };
         let (client, connection) =
             connected.map_err(silent)?.map_err(|error| PostgresError::of(address, &error))?;
         // What ends it is reported to the caller that waits for an answer.
@@ -159,6 +194,36 @@ impl Link {
             Err(_) => Err(PostgresError::Silent { place: address.to_string(), limit }),
         }
     }
+}
+
+/// The servers in the order in which they are tried.
+fn in_turn(address: &Address) -> Vec<Server> {
+    let mut servers = address.servers.clone();
+    if address.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+        servers.sort_by_cached_key(|_| Uuid::new_v4());
+    }
+    servers
+}
+
+/// The ways to a server: one for each of the numbers of its name.
+async fn ways(address: &Address, server: &Server) -> Result<Vec<Config>, PostgresError> {
+    let common = &address.config;
+    let (Some(Host::Tcp(name)), None) = (&server.host, server.ip) else {
+        return Ok(vec![server.config(common, server.ip)]);
+    };
+    let place = || address.to_string();
+    let silent = |_| PostgresError::Silent { place: place(), limit: CONNECT_MAX };
+    let looked = timeout(CONNECT_MAX, lookup_host((&**name, server.port))).await.map_err(silent)?;
+    let unknown = |error| PostgresError::Unreachable {
+        place: place(),
+        why: format!("the address of {name} was not found: {error}"),
+    };
+    let mut ways: Vec<Config> =
+        looked.map_err(unknown)?.map(|found| server.config(common, Some(found.ip()))).collect();
+    if common.get_load_balance_hosts() == LoadBalanceHosts::Random {
+        ways.sort_by_cached_key(|_| Uuid::new_v4());
+    }
+    Ok(ways)
 }
 
 impl Drop for Link {

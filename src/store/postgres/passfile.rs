@@ -42,14 +42,15 @@ fn read(path: &Path) -> Option<String> {
 
 /// The password of the first line for the address.
 fn find(text: &str, address: &Address) -> Option<String> {
-    let config = &address.config;
-    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let (config, server) = (&address.config, address.servers.first()?);
+    let port = server.port.to_string();
     let user = config.get_user().unwrap_or_default();
     // As in libpq, a database without a name is that of the user.
     let database = config.get_dbname().unwrap_or(user);
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.clone(),
-        Some(Host::Unix(_)) | None => "localhost".to_owned(),
+    let host = match (&server.host, server.ip) {
+        (Some(Host::Tcp(host)), _) => host.clone(),
+        (None, Some(ip)) => ip.to_string(),
+        (Some(Host::Unix(_)), _) | (None, None) => "localhost".to_owned(),
     };
     let wanted = [host.as_str(), port.as_str(), database, user];
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
