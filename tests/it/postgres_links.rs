@@ -3,13 +3,15 @@
 
 use crate::frames::errors;
 use crate::once::{Ended, Once, duologue};
-use crate::postgres_server::{Database, PASSWORD, USER};
+use crate::postgres_server::{Database, PASSWORD, Proxy, USER};
 use crate::process::eventually;
 use crate::server::{Folder, echo};
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
+
+const MIB: usize = 1024 * 1024;
 
 /// `duologue <words>` on a store, with the password.
 fn stored(folder: &Folder, dsn: &str, words: &[&str]) -> Once {
@@ -110,4 +112,43 @@ fn the_next_host_is_used_where_the_first_is_silent() {
         }
     }
     assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "4");
+}
+
+#[test]
+fn large_attachments_come_in_several_answers() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let files = ["a.txt", "b.txt", "c.txt", "d.txt"];
+    for (file, mib) in files.into_iter().zip([1, 1, 1, 2]) {
+        std::fs::write(folder.path(file), file.repeat(mib * MIB / file.len())).expect("a file");
+    }
+    check(&said(&folder, &database.bare_dsn(), "s", &files).finish());
+    let proxy = Proxy::start(database.port);
+    let dsn = database.bare_dsn_at(proxy.port);
+    let exported = stored(&folder, &dsn, &["sessions", "export", "s"]).finish();
+    assert_eq!(exported.status, 0, "{}", exported.stderr);
+    assert!(exported.stdout.len() > 5 * MIB, "all of them: {}", exported.stdout.len());
+    let largest = proxy.largest_answer();
+    assert!(largest > 2 * MIB && largest < 3 * MIB, "{largest}");
+}
+
+/// The server counts the time in which a statement is on its way.
+#[test]
+fn the_server_leaves_a_large_attachment_its_time() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let dsn = database.bare_dsn();
+    check(&said(&folder, &dsn, "first", &[]).finish());
+    database.query(
+        "CREATE TABLE public.limits(\"limit\" text); \
+         CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN INSERT INTO public.limits SELECT current_setting(''statement_timeout''); RETURN NULL; END'; \
+         CREATE TRIGGER notes AFTER INSERT ON duologue.blobs \
+         FOR EACH STATEMENT EXECUTE FUNCTION notes()",
+    );
+    for (file, bytes) in [("small.txt", 10), ("large.txt", 4 * MIB)] {
+        std::fs::write(folder.path(file), "x".repeat(bytes)).expect("a file");
+        check(&said(&folder, &dsn, file, &[file]).finish());
+    }
+    assert_eq!(database.query("SELECT * FROM public.limits"), "10s\n42s");
 }

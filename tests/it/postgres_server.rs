@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
@@ -212,6 +212,8 @@ enum Fate {
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     armed: Arc<Mutex<Armed>>,
+    /// Bytes of the largest answer to what a client has sent at once.
+    largest: Arc<AtomicUsize>,
 }
 
 /// What is lost, and how.
@@ -250,16 +252,19 @@ impl Proxy {
         let port = listener.local_addr().expect("an address").port();
         let armed: Arc<Mutex<Armed>> = Arc::default();
         let shared = Arc::clone(&armed);
+        let largest: Arc<AtomicUsize> = Arc::default();
+        let shared_largest = Arc::clone(&largest);
         thread::spawn(move || {
             for client in listener.incoming() {
                 let Ok(client) = client else { return };
                 // While the server starts again, nobody gets through.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let armed = Arc::clone(&shared);
-                thread::spawn(move || forward(&client, &server, &armed));
+                let largest = Arc::clone(&shared_largest);
+                thread::spawn(move || forward(&client, &server, &armed, &largest));
             }
         });
-        Self { port, armed }
+        Self { port, armed, largest }
     }
 
     /// The `nth` commit of a batch from here on is lost, and its connection with it.
@@ -282,6 +287,11 @@ impl Proxy {
         *self.armed.lock().expect("no panic") = armed;
     }
 
+    /// Bytes of the largest answer so far.
+    pub(crate) fn largest_answer(&self) -> usize {
+        self.largest.load(Ordering::Relaxed)
+    }
+
     /// Whether that has happened.
     pub(crate) fn has_lost(&self) -> bool {
         self.armed.lock().expect("no panic").how.is_none()
@@ -289,17 +299,21 @@ impl Proxy {
 }
 
 /// Copies both ways until one side ends or the connection is cut.
-fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>) {
+fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>, largest: &AtomicUsize) {
     let is_deaf = Mutex::new(false);
+    let answered = AtomicUsize::new(0);
     thread::scope(|scope| {
         scope.spawn(|| {
-            copy(server, client, |_| {
+            copy(server, client, |bytes| {
+                let before = answered.fetch_add(bytes.len(), Ordering::Relaxed);
+                largest.fetch_max(before + bytes.len(), Ordering::Relaxed);
                 if *is_deaf.lock().expect("no panic") { Fate::Cut } else { Fate::Open }
             });
             close(client, server);
         });
         let mut writes = false;
         copy(client, server, |bytes| {
+            answered.store(0, Ordering::Relaxed);
             let has = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
             // The renewal of a lease writes no batch, nor does what brings the tables to the newest format.
             writes |= has("UPDATE duologue.sessions s SET updated_ms");

@@ -4,7 +4,7 @@
 //! the session any more.
 
 use super::error::PostgresError;
-use super::link::{BEGIN, Link, Statement, Value};
+use super::link::{Link, Statement, Value, begin};
 use super::pending::Pending;
 use super::process::{self, HEARTBEAT_MAX, OwnProcess};
 use crate::protocol::id::SessionId;
@@ -163,7 +163,8 @@ async fn insert(
         (&ended, Type::TEXT),
     ];
     // A number that is in use must never be given again, so this is synced.
-    link.run(&format!("{BEGIN}{LOCK_LIMIT}SET LOCAL synchronous_commit = on")).await?;
+    let begin = begin(0);
+    link.run(&format!("{begin}{LOCK_LIMIT}SET LOCAL synchronous_commit = on")).await?;
     let row = link.row(ACQUIRE, &values).await?;
     link.run("COMMIT").await?;
     // Another row was there before: that of a process that has ended.

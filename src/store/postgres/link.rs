@@ -26,23 +26,43 @@ const CONNECT_EARLIER_MAX: Duration = Duration::from_secs(3);
 /// How long an answer may take. The server gives up a little earlier, so that it reports why.
 const ANSWER_MAX: Duration = Duration::from_secs(11);
 
-/// Bytes that are sent in a second at least: a large batch may take longer.
+/// Bytes that are sent or received in a second at least: what is large may take longer.
 const BYTES_PER_SECOND_MIN: u64 = 128 * 1024;
 
 /// Bytes of values up to which statements are sent without waiting for an answer between them. More are copied
 /// one statement after the other.
 const AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long the server works on one statement, and how long a transaction of a process that was
-/// stopped or has lost its connection keeps its locks.
-pub(super) const LIMITS: &str = "SET LOCAL statement_timeout = 10000; \
-     SET LOCAL idle_in_transaction_session_timeout = 10000; ";
+/// How much earlier that is.
+const SERVER_EARLIER: Duration = Duration::from_secs(1);
 
-/// Begins a transaction that writes. It has the default isolation of PostgreSQL, whatever the server's
-/// configuration says: with a stricter one a heartbeat would be in the way of each batch.
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
-     SET LOCAL statement_timeout = 10000; \
-     SET LOCAL idle_in_transaction_session_timeout = 10000; ";
+/// How long a transaction of a process that was stopped or has lost its connection keeps its locks.
+const IDLE_LIMIT: &str = "SET LOCAL idle_in_transaction_session_timeout = 10000; ";
+
+/// How long an answer may take if so many bytes are sent or expected.
+fn answer_max(bytes: usize) -> Duration {
+    let seconds = u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_SECOND_MIN;
+    ANSWER_MAX + Duration::from_secs(seconds)
+}
+
+/// How long the server works on one statement of a transaction. It counts from the first part of the statement to
+/// the last part of its answer, so what is on the way in between is in it.
+pub(super) fn work_limit(bytes: usize) -> String {
+    let limit = answer_max(bytes).saturating_sub(SERVER_EARLIER);
+    format!("SET LOCAL statement_timeout = {}; ", limit.as_millis())
+}
+
+/// Begins a transaction that writes statements with so many bytes. It has the default isolation of PostgreSQL,
+/// whatever the server's configuration says: with a stricter one a heartbeat would be in the way of each batch.
+pub(super) fn begin(bytes: usize) -> String {
+    format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}{IDLE_LIMIT}", work_limit(bytes))
+}
+
+/// Begins a transaction that only reads, at one moment, and expects so many bytes at once.
+pub(super) fn begin_reading(bytes: usize) -> String {
+    let limit = work_limit(bytes);
+    format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {limit}{IDLE_LIMIT}")
+}
 
 /// A value of a statement, and its type in the database.
 pub(super) type Value<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -122,7 +142,17 @@ impl Link {
         sql: &str,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, PostgresError> {
-        self.answer(self.client.query_typed(sql, values)).await
+        self.large_rows(sql, values, 0).await
+    }
+
+    /// The rows of a statement that have up to so many bytes. The transaction must leave the server as much time.
+    pub(super) async fn large_rows(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        bytes: usize,
+    ) -> Result<Vec<Row>, PostgresError> {
+        self.within(answer_max(bytes), self.client.query_typed(sql, values)).await
     }
 
     /// The only row of a statement, if there is one.
@@ -143,24 +173,22 @@ impl Link {
         self.answer(self.client.execute_typed(sql, values)).await
     }
 
-    /// Begins a transaction with `begin`, and sends the statements; without waiting for an answer between
-    /// them, unless they are large. Gives the number of rows of each. `bytes` is about what their values take.
+    /// Begins a transaction that writes, with these settings, and sends the statements; without waiting for an answer
+    /// between them, unless they are large. Gives the number of rows of each. `bytes` is about what their values take.
     pub(super) async fn send(
         &self,
-        begin: &str,
+        settings: &str,
         statements: &[Statement<'_>],
         bytes: usize,
     ) -> Result<Vec<u64>, PostgresError> {
         let mut answers: Vec<Answer<'_>> = Vec::new();
         answers.push(Box::pin(async {
-            self.client.batch_execute(begin).await?;
+            self.client.batch_execute(&format!("{}{settings}", begin(bytes))).await?;
             Ok(0)
         }));
         for Statement { sql, values } in statements {
             answers.push(Box::pin(self.client.execute_typed(sql, values)));
         }
-        let seconds = u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_SECOND_MIN;
-        let limit = ANSWER_MAX + Duration::from_secs(seconds);
         let sending = async {
             if bytes <= AT_ONCE_BYTES_MAX {
                 return try_join_all(answers).await;
@@ -171,7 +199,7 @@ impl Link {
             }
             Ok(counts)
         };
-        let mut counts = self.within(limit, sending).await?;
+        let mut counts = self.within(answer_max(bytes), sending).await?;
         counts.remove(0);
         Ok(counts)
     }
@@ -180,7 +208,7 @@ impl Link {
         &self,
         asking: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, PostgresError> {
-        self.within(ANSWER_MAX, asking).await
+        self.within(answer_max(0), asking).await
     }
 
     async fn within<T>(
@@ -266,6 +294,21 @@ impl Drop for Reactor {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_large_may_take_longer_and_the_server_gives_up_earlier() {
+        assert_eq!(answer_max(0), ANSWER_MAX);
+        assert_eq!(answer_max(100 * 128 * 1024), ANSWER_MAX + Duration::from_secs(100));
+        for begun in [begin, begin_reading] {
+            assert!(begun(0).contains("SET LOCAL statement_timeout = 10000; "));
+            assert!(begun(100 * 128 * 1024).contains("SET LOCAL statement_timeout = 110000; "));
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::address::Address;
 use super::error::PostgresError;
-use super::link::{BEGIN, Link, Reactor, Value};
+use super::link::{Link, Reactor, Value, begin};
 use crate::store::sqlite::own_name;
 use crate::support::threads;
 use rustix::io::Errno;
@@ -138,7 +138,7 @@ impl OwnProcess {
 }
 
 async fn beat(link: &Link, id: &str) -> Result<(), PostgresError> {
-    link.run(&format!("{BEGIN}SET LOCAL synchronous_commit = off")).await?;
+    link.run(&format!("{}SET LOCAL synchronous_commit = off", begin(0))).await?;
     if link.execute(BEAT, &[(&id, Type::TEXT)]).await? == 0 {
         let (holder, machine) = (own_name(), own());
         let address = ADDRESS.get().map(String::as_str).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::error::PostgresError;
 use super::lease::{LeasedSession, Leases};
-use super::link::{BEGIN, Statement};
+use super::link::Statement;
 use super::load::small;
 use super::{Core, Postgres};
 use crate::store::library::Summary;
@@ -133,8 +133,7 @@ impl Core {
             Statement { sql: DELETE_SESSION, values: vec![(&id, Type::TEXT)] },
             Statement { sql: DELETE_BLOBS, values: vec![(&hashes, Type::TEXT_ARRAY)] },
         ];
-        let begin = format!("{BEGIN}SET LOCAL synchronous_commit = on");
-        let counts = link.send(&begin, &statements, 0).await?;
+        let counts = link.send("SET LOCAL synchronous_commit = on", &statements, 0).await?;
         if counts.first() != Some(&1) {
             return Err(leased.lost(link).await);
         }

@@ -3,7 +3,7 @@
 
 use super::address::Address;
 use super::error::PostgresError;
-use super::link::{BEGIN, Link};
+use super::link::{Link, begin};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
@@ -169,7 +169,7 @@ pub(super) async fn format(link: &Link, address: &Address) -> Result<Option<i64>
 
 /// Makes the tables, all or none.
 async fn create(link: &Link, address: &Address) -> Result<(), PostgresError> {
-    link.run(&format!("{BEGIN}{BEGINNING}")).await?;
+    link.run(&format!("{}{BEGINNING}", begin(0))).await?;
     // Another process may have made them meanwhile.
     if format(link, address).await?.is_none() {
         link.run(TABLES).await?;

@@ -9,7 +9,7 @@
 use super::Core;
 use super::error::PostgresError;
 use super::lease::{LeasedSession, Leases};
-use super::link::{BEGIN, Link};
+use super::link::Link;
 use super::pending::Pending;
 use super::round::Round;
 use crate::protocol::id::SessionId;
@@ -116,7 +116,7 @@ impl Core {
                 return Err(PostgresError::Planted);
             }
         }
-        let sent = link.send(&format!("{BEGIN}{durability}"), &statements, bytes).await;
+        let sent = link.send(durability, &statements, bytes).await;
         drop(statements);
         drop(rounds);
         let are_ours = match &sent {
@@ -178,7 +178,7 @@ async fn find_written(
         return Ok(());
     }
     let leases = Leases::of(unknown.iter().map(|it| &**it));
-    let held = link.send(BEGIN, &[leases.held()], 0).await?;
+    let held = link.send("", &[leases.held()], 0).await?;
     if !leases.are_all(held.first().copied().unwrap_or_default()) {
         return Err(unknown[0].lost(link).await);
     }
