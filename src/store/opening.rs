@@ -5,7 +5,7 @@
 use super::batch::Tail;
 use super::database::{Database, SessionNumber, ask};
 use super::error::StoreError;
-use super::loader::Connections;
+use super::loader::{Connections, Done, Step};
 use super::place::{OpenMode, StorePlace, StoreSettings};
 use super::postgres::OwnProcess;
 use super::reading::{Known, Reading, Sink};
@@ -16,12 +16,8 @@ use crate::conversation::log::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 use std::sync::{Arc, Weak};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::oneshot;
-
-/// Interval in which a session that another process holds is asked for again.
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A session that is to be opened.
 #[derive(Debug)]
@@ -80,6 +76,30 @@ pub(super) fn prepare(
 }
 
 impl Opening {
+    /// Opens the session once no other process holds it, if that comes before `until`, and has `report` report it.
+    pub(super) fn open_later(
+        self,
+        session: SessionId,
+        prepared: Vec<Prepared>,
+        until: Instant,
+        report: impl FnOnce(&Self, Result<Opened, StoreError>) -> Done + Send + 'static,
+        connections: &mut Connections,
+    ) -> Step {
+        match self.open(&session, prepared.clone(), connections) {
+            Err(StoreError::Locked { .. })
+                if Instant::now() < until && self.conversation.strong_count() > 0 =>
+            {
+                Step::Later(Box::new(move |connections| {
+                    self.open_later(session, prepared, until, report, connections)
+                }))
+            }
+            opened => {
+                drop(prepared);
+                Step::Done(report(&self, opened))
+            }
+        }
+    }
+
     /// Claims the session, loads it if it goes on, and attaches it to the writers of its databases.
     pub(super) fn open(
         &self,
@@ -100,21 +120,6 @@ impl Opening {
             databases.iter().for_each(|it| it.clone().detach(self.number, None));
         }
         Ok(Opened { databases, restored: loaded? })
-    }
-
-    /// Claims the session; waits, as long as it may, for the process that holds it.
-    fn claim(&self, session: &SessionId, store: &mut Store) -> Result<Claim, StoreError> {
-        let until = Instant::now() + self.settings.lock_wait;
-        loop {
-            match store.claim(session) {
-                Err(StoreError::Locked { .. })
-                    if Instant::now() < until && self.conversation.strong_count() > 0 =>
-                {
-                    sleep(LOCK_POLL_INTERVAL);
-                }
-                claimed => return claimed,
-            }
-        }
     }
 
     /// Has the writer of a database write the session, if it does not yet.
@@ -150,7 +155,7 @@ impl Opening {
         for prepared in prepared {
             let store = connections.to(&prepared)?;
             // Before anything is read: what another process writes would be missed.
-            let claim = Some(self.claim(session, store)?);
+            let claim = Some(store.claim(session)?);
             let found = if is_there { Ok(true) } else { store.has(session) };
             writable = writable.and(store.check_writable());
             parts.push(Part { prepared, claim, tail: Tail::default() });

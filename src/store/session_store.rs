@@ -3,7 +3,7 @@
 
 use super::database::{Database, Progress, SessionNumber};
 use super::error::StoreError;
-use super::loader::{self, Connections, Done};
+use super::loader::{self, Connections, Step};
 use super::opening::{self, Opened, Opening, Prepared};
 use super::place::StoreSettings;
 use crate::conversation::log::{Record, Restored, StoreFailure, first_ordinal};
@@ -13,6 +13,7 @@ use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::threads::NoThread;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// What the store is to do.
@@ -121,9 +122,9 @@ impl SessionStore {
         let (reply, prepared) = oneshot::channel();
         self.waiting = Waiting::Preparing(prepared);
         let (settings, statements) = (self.settings.clone(), self.statements.clone());
-        let load = move |_: &mut Connections| -> Done {
+        let load = move |_: &mut Connections| {
             let prepared = opening::prepare(&settings, statements);
-            Box::new(move || drop(reply.send(prepared)))
+            Step::Done(Box::new(move || drop(reply.send(prepared))))
         };
         loader::spawn(self.settings.clone(), Box::new(load))
     }
@@ -138,13 +139,21 @@ impl SessionStore {
         let (reply, opened) = oneshot::channel();
         self.waiting = Waiting::Opening(opened);
         let (opening, statements) = (self.opening(), self.statements.clone());
-        let load = move |connections: &mut Connections| -> Done {
+        let load = move |connections: &mut Connections| {
             let stored = opening.settings.namespace.stored(&session);
-            let mut opened = open(&opening, &stored, statements, connections);
-            if let Ok(Opened { restored: Some(restored), .. }) = &mut opened {
-                restored.session = session;
-            }
-            Box::new(move || drop(reply.send(opened)))
+            let prepared = match prepare(&opening, &stored, statements) {
+                Ok(prepared) => prepared,
+                Err(error) => return Step::Done(Box::new(move || drop(reply.send(Err(error))))),
+            };
+            let until = Instant::now() + opening.settings.lock_wait;
+            let report =
+                move |_: &Opening, mut opened: Result<Opened, StoreError>| -> loader::Done {
+                    if let Ok(Opened { restored: Some(restored), .. }) = &mut opened {
+                        restored.session = session;
+                    }
+                    Box::new(move || drop(reply.send(opened)))
+                };
+            opening.open_later(stored, prepared, until, report, connections)
         };
         loader::spawn(self.settings.clone(), Box::new(load))
     }
@@ -163,9 +172,8 @@ impl SessionStore {
                 let (prepared, opening) = (prepared.clone(), self.opening());
                 let (reply, written) = oneshot::channel();
                 self.waiting = Waiting::First(written);
-                let load = move |connections: &mut Connections| -> Done {
-                    let first = first_write(&opening, prepared, records, connections);
-                    Box::new(move || drop(reply.send(first)))
+                let load = move |connections: &mut Connections| {
+                    first_write(opening, prepared, records, reply, connections)
                 };
                 loader::spawn(self.settings.clone(), Box::new(load))
             }
@@ -244,7 +252,9 @@ impl SessionStore {
         let mut store = Self::new(settings, &Plan::default());
         let mut connections = Connections::default();
         let session = &store.settings.namespace.stored(session);
-        let opened = open(&store.opening(), session, FailPoint::default(), &mut connections)?;
+        let opening = store.opening();
+        let prepared = prepare(&opening, session, FailPoint::default())?;
+        let opened = opening.open(session, prepared, &mut connections)?;
         drop(connections);
         let (reply, written) = oneshot::channel();
         write(&opened.databases, store.number, records, reply);
@@ -285,33 +295,49 @@ fn defect() -> String {
     StoreError::Defect.to_string()
 }
 
-/// Opens the databases, and the session in them.
-fn open(
+/// Opens the databases of a session.
+fn prepare(
     opening: &Opening,
     session: &SessionId,
     fault: FailPoint,
-    connections: &mut Connections,
-) -> Result<Opened, StoreError> {
-    let prepared = opening::prepare(&opening.settings, fault);
-    let mode = opening.settings.mode;
-    let prepared = prepared.map_err(|error| opening::missing(error, mode, session))?;
-    opening.open(session, prepared, connections)
+) -> Result<Vec<Prepared>, StoreError> {
+    let (settings, mode) = (&opening.settings, opening.settings.mode);
+    opening::prepare(settings, fault).map_err(|error| opening::missing(error, mode, session))
 }
+
+/// What the first batch of a session is answered with.
+type First = Result<Vec<Arc<Database>>, String>;
 
 /// Opens a session that has got its name with its first batch, and writes that.
 fn first_write(
-    opening: &Opening,
+    opening: Opening,
     prepared: Vec<Prepared>,
     records: Vec<Record>,
+    reply: oneshot::Sender<First>,
     connections: &mut Connections,
-) -> Result<Vec<Arc<Database>>, String> {
+) -> Step {
     // The first record of a session is what it begins with.
-    let Some(Record::Start(start)) = records.first() else { return Err(defect()) };
+    let Some(Record::Start(start)) = records.first() else {
+        return Step::Done(Box::new(move || drop(reply.send(Err(defect())))));
+    };
     let session = opening.settings.namespace.stored(&start.session);
-    let opened = opening.open(&session, prepared, connections);
+    let until = Instant::now() + opening.settings.lock_wait;
+    let report = move |opening: &Opening, opened: Result<Opened, StoreError>| -> loader::Done {
+        let first = write_first(opening.number, opened, records);
+        Box::new(move || drop(reply.send(first)))
+    };
+    opening.open_later(session, prepared, until, report, connections)
+}
+
+/// Writes the first batch of a session that was opened with it.
+fn write_first(
+    number: SessionNumber,
+    opened: Result<Opened, StoreError>,
+    records: Vec<Record>,
+) -> First {
     let databases = opened.map_err(|error| error.to_string())?.databases;
     let (reply, written) = oneshot::channel();
-    write(&databases, opening.number, records, reply);
+    write(&databases, number, records, reply);
     written.blocking_recv().unwrap_or_else(|_| Err(defect()))?;
     Ok(databases)
 }

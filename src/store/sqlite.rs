@@ -20,10 +20,12 @@ use crate::support::fail_point::FailPoint;
 use crate::support::terminal::escape_control;
 use path as file_path;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 pub(super) use wal::LogLoss;
@@ -250,6 +252,9 @@ impl Journal {
         if !network::is_remote(path) {
             return Self::Log;
         }
+        if is_known(path) {
+            return Self::Rollback;
+        }
         tracing::warn!(
             path = %escape_control(&path.display().to_string()),
             "the store is on a network file system, where locks and writes can be lost; each write is \
@@ -264,6 +269,12 @@ impl Journal {
             Self::Rollback => "delete",
         }
     }
+}
+
+/// Whether something was said of the file already: it is opened again and again while a session is waited for.
+fn is_known(path: &Path) -> bool {
+    static KNOWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    !KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned())
 }
 
 /// Opens the file for writing; another process that has locked it is waited for.

@@ -2,7 +2,7 @@
 //! when a batch is written and when that is reported, and nothing else does.
 
 use super::Store;
-use super::loader::{Connections, Load};
+use super::loader::{Connections, Load, Step};
 use super::sqlite::Sqlite;
 use super::writer::{Command, Writer};
 use crate::protocol::id::SessionId;
@@ -106,9 +106,12 @@ pub(crate) fn step() -> bool {
     let Some(load) = load else { return write(false) };
     set_loading(true);
     let mut connections = Connections::default();
-    let done = load(&mut connections);
+    let step = load(&mut connections);
     drop(connections);
-    done();
+    match step {
+        Step::Done(done) => done(),
+        Step::Later(load) => drop(take_load(load)),
+    }
     set_loading(false);
     while write(true) {}
     true
