@@ -5,6 +5,7 @@ use crate::protocol::constants::SESSION_NOT_FOUND;
 use crate::protocol::wire::{ClientError, Code};
 use crate::support::threads::NoThread;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_READONLY_ROLLBACK;
 use std::io;
 use std::path::PathBuf;
 
@@ -120,6 +121,12 @@ impl StoreError {
     /// The database is damaged: what can be read of it is read, and nothing is written.
     pub(super) fn is_damage(&self) -> bool {
         self.of_sqlite().is_some_and(is_damage)
+    }
+
+    /// A change of the file was cut off, and a connection that only reads can't take it back.
+    pub(super) fn is_half_changed(&self) -> bool {
+        let code = self.of_sqlite().and_then(rusqlite::Error::sqlite_error);
+        code.is_some_and(|error| error.extended_code == SQLITE_READONLY_ROLLBACK)
     }
 
     /// SQLite can't make a file that it needs beside the database.

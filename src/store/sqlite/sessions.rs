@@ -37,13 +37,28 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     let path = &*file_path::resolve(path)?;
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
     file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
-    match read_only(path) {
+    let opened = read_only(path).or_else(|error| {
+        if error.is_half_changed() {
+            roll_back(path)?;
+            return read_only(path);
+        }
+        Err(error)
+    });
+    match opened {
         Ok(connection) => Ok(of_reader(path, connection)),
         // What is damaged is read as far as it can be.
         Err(error) if error.is_damage() => Sqlite::open(path, false, FailPoint::default()),
         Err(error) if error.is_unwritable() => Ok(unlocked(path)?),
         Err(error) => Err(error),
     }
+}
+
+/// Takes back a change of the file that was cut off, which the first connection does that may write.
+fn roll_back(path: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT_MAX)?;
+    schema::check(&connection, path).map(drop)
 }
 
 fn of_reader(path: &Path, connection: Connection) -> Sqlite {
@@ -181,4 +196,36 @@ pub(in crate::store) fn delete(
     let is_busy =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
     Ok(is_busy == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Journal, connect, make};
+    use super::*;
+    use crate::support::test_folder::TestFolder;
+    use std::fs;
+
+    /// As where a process was killed while it wrote on a network file system.
+    #[test]
+    fn a_change_that_was_cut_off_is_taken_back_before_the_store_is_read() {
+        let folder = TestFolder::new();
+        let (path, cut) = (folder.path("store"), folder.path("cut"));
+        make(&path, true).expect("a file");
+        let connection = connect(&path, Journal::Rollback, BUSY_WAIT_MAX).expect("a store");
+        let insert = "INSERT INTO blobs(sha256, data) VALUES ('a', zeroblob(100000))";
+        connection.execute(insert, []).expect("a row");
+        connection.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").expect("a change");
+        let sql = "UPDATE blobs SET data = randomblob(100000)";
+        connection.execute(sql, []).expect("pages that are written early");
+        for ending in ["", "-journal"] {
+            let named = |path: &Path| format!("{}{ending}", path.display());
+            fs::copy(named(&path), named(&cut)).expect("a copy");
+        }
+        let error = read_only(&cut).expect_err("it can't be read as it is");
+        assert!(error.is_half_changed(), "{error}");
+        let sqlite = open(&cut).expect("it is taken back");
+        let sql = "SELECT data = zeroblob(100000) FROM blobs";
+        let is_old = sqlite.connection.query_row(sql, [], |row| row.get::<_, bool>(0));
+        assert!(is_old.expect("a row"));
+    }
 }
