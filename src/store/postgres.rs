@@ -186,10 +186,12 @@ impl Postgres {
     }
 }
 
-/// The address with its defaults from variables, and with the password of the password file.
+/// The address with its defaults from variables and the system, and with the password of the password file.
 fn addressed(dsn: &Dsn) -> Result<Address, PostgresError> {
     let variable = |name: &str| std::env::var(name).ok();
-    let mut address = dsn.address(&variable).map_err(PostgresError::Address)?;
+    let address = dsn.address(&variable).map_err(PostgresError::Address)?;
+    // As in libpq, and before the look-up of the password: each user has its own.
+    let mut address = address.with_user(|| whoami::username().ok());
     if address.config.get_password().is_none()
         && let Some(password) = passfile::password(&address, &variable)
     {

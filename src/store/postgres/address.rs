@@ -143,6 +143,16 @@ impl Address {
         Ok(Self { config, servers, tls, identity })
     }
 
+    /// With the user that `own` gives if none is named.
+    pub(super) fn with_user(mut self, own: impl FnOnce() -> Option<String>) -> Self {
+        if self.config.get_user().is_none()
+            && let Some(user) = own()
+        {
+            self.config.user(user);
+        }
+        self
+    }
+
     /// The password, which no text may contain.
     pub(super) fn password(&self) -> Option<Secret> {
         let password = self.config.get_password()?;

@@ -96,4 +96,19 @@ mod tests {
             assert_eq!(find("h:1:chat:ada", &address), None);
         }
     }
+
+    #[test]
+    fn without_a_user_the_line_is_that_of_the_user_of_the_system() {
+        let text = "h:*:*:bob:one\nh:*:ada:ada:two\n192.0.2.1:*:*:ada:three\n";
+        for (dsn, user, password) in [
+            ("postgres://h", "ada", "two"),
+            ("postgres://bob@h/chat", "bob", "one"),
+            ("hostaddr=192.0.2.1 dbname=chat", "ada", "three"),
+        ] {
+            let address = Dsn::new(dsn).expect("a text").address(&|_| None).expect("an address");
+            let address = address.with_user(|| Some("ada".to_owned()));
+            assert_eq!(address.config.get_user(), Some(user), "{dsn}");
+            assert_eq!(find(text, &address).as_deref(), Some(password), "{dsn}");
+        }
+    }
 }
