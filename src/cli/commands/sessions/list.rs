@@ -9,6 +9,7 @@ use crate::support::terminal::escape_control;
 use jiff::{Timestamp, Unit};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use unicode_width::UnicodeWidthStr;
 
@@ -143,12 +144,17 @@ fn short_row(mut row: [String; 6]) -> [String; 6] {
 /// For each session how many bytes of its id no other id begins with; at least some.
 fn distinct_beginnings(sessions: &[Summary]) -> Vec<usize> {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let longest = |session: &Summary| {
-        let others = sessions.iter().filter(|other| other.id != session.id);
-        others.map(|other| shared(&session.id, &other.id)).max().unwrap_or(0)
-    };
-    let bytes = |session| (longest(session) + 1).max(ID_BYTES_MIN);
-    sessions.iter().map(bytes).collect()
+    let ids: BTreeSet<&str> = sessions.iter().map(|session| session.id.as_str()).collect();
+    let mut longest: BTreeMap<&str, usize> = ids.iter().map(|id| (*id, 0)).collect();
+    // What an id shares with any other it also shares with one of its neighbours in their order.
+    for (a, b) in ids.iter().zip(ids.iter().skip(1)) {
+        let bytes = shared(a, b);
+        for id in [a, b] {
+            longest.entry(id).and_modify(|it| *it = bytes.max(*it));
+        }
+    }
+    let longest = |session: &Summary| longest.get(&*session.id).copied().unwrap_or_default();
+    sessions.iter().map(|session| (longest(session) + 1).max(ID_BYTES_MIN)).collect()
 }
 
 /// `text` in so many columns; `keeps_end`: its beginning is left out.
@@ -212,6 +218,33 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    fn named(id: String) -> Summary {
+        Summary { id, ..Summary::default() }
+    }
+
+    #[test]
+    fn an_id_is_shortened_to_what_no_other_begins_with() {
+        let ids = ["session-00000001-a", "session-00000001-b", "session-00000002", "session-0000"];
+        let sessions: Vec<_> = ids.iter().map(|id| named((*id).to_owned())).collect();
+        assert_eq!(distinct_beginnings(&sessions), [18, 18, 16, 16]);
+        assert_eq!(distinct_beginnings(&[]), [0; 0]);
+        // The same session in two stores.
+        let twice =
+            [named("session-00000001-a".to_owned()), named("session-00000001-a".to_owned())];
+        assert_eq!(distinct_beginnings(&twice), [ID_BYTES_MIN; 2]);
+    }
+
+    /// Comparing each with every other takes minutes.
+    #[test]
+    fn ids_of_many_sessions_are_shortened_at_once() {
+        let begun = Instant::now();
+        let sessions: Vec<_> = (0..200_000).map(|it| named(format!("session-{it:064}"))).collect();
+        let bytes = distinct_beginnings(&sessions);
+        assert!(bytes.iter().all(|bytes| *bytes == "session-".len() + 64));
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    }
 
     #[test]
     fn a_table_has_one_line_for_each_session() {
