@@ -22,8 +22,6 @@ const BLOBS: &str = "INSERT INTO duologue.blobs(sha256, data) \
 const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
      SELECT s.key, it.sha256 FROM duologue.sessions s, unnest($2) AS it(sha256) \
      WHERE s.id = $1 ON CONFLICT DO NOTHING";
-const WORDS: &str = "INSERT INTO duologue.words(session, number, terms) \
-     SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
 const RENAMED: &str = "UPDATE duologue.sessions SET title = $2 WHERE id = $1";
 
 /// A batch that a crash of the server might still undo.
@@ -47,7 +45,7 @@ pub(super) struct Pending {
     start: Vec<u8>,
     replaces_after: Option<i64>,
     pub(super) rows: Vec<NewRow>,
-    words: Vec<Words>,
+    pub(super) words: Vec<Words>,
     hashes: Vec<String>,
     blobs: Payloads,
     pub(super) last: i64,
@@ -63,9 +61,10 @@ pub(super) struct Pending {
 
 /// Words of what people see of a row.
 #[derive(Debug)]
-struct Words {
-    number: i64,
-    terms: Vec<String>,
+pub(super) struct Words {
+    pub(super) number: i64,
+    /// As a `tsvector` in its text form.
+    pub(super) terms: String,
 }
 
 impl Pending {
@@ -156,9 +155,6 @@ impl Pending {
         if let Some(last) = &self.replaces_after {
             add(REPLACED, &[(last, Type::INT8)]);
         }
-        for Words { number, terms } in &self.words {
-            add(WORDS, &[(number, Type::INT8), (terms, Type::TEXT_ARRAY)]);
-        }
         if !self.hashes.is_empty() {
             let hashes: Value<'a> = (&self.hashes, Type::TEXT_ARRAY);
             add(BLOBS, &[hashes.clone(), (&self.blobs, Type::BYTEA_ARRAY)]);
@@ -171,12 +167,23 @@ impl Pending {
     }
 }
 
+/// Words as the text of a `tsvector`, of which a statement can have many: arrays in an array are of one length. In
+/// quotes a word has no operators.
+fn vector(terms: &[String]) -> String {
+    terms.iter().map(|term| quoted(term)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a lexeme in the text of a `tsvector` or a `tsquery`.
+pub(super) fn quoted(term: &str) -> String {
+    format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"))
+}
+
 /// The words of the earlier messages, and of each row that is sealed.
 fn words_of(session: &SessionId, batch: &Batch) -> Vec<Words> {
     let mut all = Vec::new();
     let mut add = |number, entities: Vec<_>| {
         let terms = words::terms_of(entities.into_iter()).into_iter();
-        all.extend(terms.map(|terms| Words { number, terms }));
+        all.extend(terms.map(|terms| Words { number, terms: vector(&terms) }));
     };
     let start = batch.start.as_ref().and_then(|start| read_start(session, start).ok());
     if let Some(start) = start {

@@ -4,6 +4,7 @@ use super::error::PostgresError;
 use super::lease::{LeasedSession, Leases};
 use super::link::Statement;
 use super::load::small;
+use super::pending::quoted;
 use super::{Core, Postgres};
 use crate::store::library::Summary;
 use crate::store::words;
@@ -64,10 +65,7 @@ impl Postgres {
         terms: &[String],
     ) -> Result<BTreeSet<String>, PostgresError> {
         let Self { core, reactor } = self;
-        // In quotes a word has no operators.
-        let quoted =
-            |term: &String| format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
-        let terms: Vec<String> = terms.iter().map(quoted).collect();
+        let terms: Vec<String> = terms.iter().map(|term| quoted(term)).collect();
         let values = [(&terms as _, Type::TEXT_ARRAY), (&words::RULES as _, Type::INT8)];
         let ask = async |core: &mut Core| core.link().await?.rows(WITH_WORDS, &values).await;
         let rows = reactor.run(core.retried(ask))?;

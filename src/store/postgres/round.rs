@@ -1,10 +1,10 @@
 //! Batches of several sessions, one of each, as the statements that write them. What most batches are, new rows of
-//! the log and a change of the row of the session, is written by two statements for all sessions: a statement costs
-//! the server more than a row. Pure.
+//! the log with their words and a change of the row of the session, is written by three statements for all sessions: a
+//! statement costs the server more than a row. Pure.
 
 use super::link::{Statement, Value};
 use super::payloads::{Payload, Payloads};
-use super::pending::Pending;
+use super::pending::{Pending, Words};
 use crate::store::row::NewRow;
 use tokio_postgres::types::Type;
 
@@ -13,6 +13,9 @@ const ROWS: &str = "INSERT INTO duologue.log(session, number, first, last, seale
      FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
           AS it(session, number, first, last, sealed, previous, hash, events) \
      JOIN duologue.sessions s ON s.id = it.session";
+const WORDS: &str = "INSERT INTO duologue.words(session, number, terms) \
+     SELECT s.key, it.number, it.terms::tsvector FROM unnest($1, $2, $3) \
+          AS it(session, number, terms) JOIN duologue.sessions s ON s.id = it.session";
 const CHANGED: &str = "UPDATE duologue.sessions s SET updated_ms = greatest(s.updated_ms, it.at_ms), \
      changed = CASE WHEN it.is_marked THEN nextval('duologue.fences') ELSE s.changed END, \
      last = greatest(s.last, it.last), \
@@ -32,12 +35,21 @@ const CHANGED: &str = "UPDATE duologue.sessions s SET updated_ms = greatest(s.up
 pub(super) struct Round<'a> {
     /// The statements that only one batch needs.
     own: Vec<Statement<'a>>,
+    words: AllWords<'a>,
     rows: Rows<'a>,
     changes: Changes<'a>,
     /// The server syncs one of them before it confirms it.
     pub(super) is_synced: bool,
     /// About what they take.
     pub(super) bytes: usize,
+}
+
+/// Words of rows, column by column.
+#[derive(Default)]
+struct AllWords<'a> {
+    sessions: Vec<&'a str>,
+    numbers: Vec<i64>,
+    terms: Vec<&'a str>,
 }
 
 /// Rows of the log, column by column.
@@ -75,6 +87,7 @@ impl<'a> Round<'a> {
     /// has a row.
     pub(super) fn add(&mut self, pending: &'a Pending, fence: i64, is_there: bool) {
         self.own.extend(pending.own_statements(is_there));
+        pending.words.iter().for_each(|words| self.words.add(&pending.session, words));
         pending.rows.iter().for_each(|row| self.rows.add(&pending.session, row));
         self.changes.add(pending, fence);
         self.is_synced |= pending.is_synced;
@@ -89,11 +102,30 @@ impl<'a> Round<'a> {
     /// The statements that write it. The last one has a row for each of the batches.
     pub(super) fn statements(&self) -> Vec<Statement<'_>> {
         let mut all = self.own.clone();
+        if !self.words.sessions.is_empty() {
+            all.push(Statement { sql: WORDS, values: self.words.values() });
+        }
         if !self.rows.sessions.is_empty() {
             all.push(Statement { sql: ROWS, values: self.rows.values() });
         }
         all.push(Statement { sql: CHANGED, values: self.changes.values() });
         all
+    }
+}
+
+impl<'a> AllWords<'a> {
+    fn add(&mut self, session: &'a str, Words { number, terms }: &'a Words) {
+        self.sessions.push(session);
+        self.numbers.push(*number);
+        self.terms.push(terms);
+    }
+
+    fn values(&self) -> Vec<Value<'_>> {
+        vec![
+            (&self.sessions, Type::TEXT_ARRAY),
+            (&self.numbers, Type::INT8_ARRAY),
+            (&self.terms, Type::TEXT_ARRAY),
+        ]
     }
 }
 
@@ -155,5 +187,29 @@ impl<'a> Changes<'a> {
             (&self.writers, Type::INT8_ARRAY),
             (&self.batches, Type::INT8_ARRAY),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_all_turns_are_one_statement() {
+        let words = |number| Words { number, terms: String::from("'a' 'b'") };
+        let pending = |session: &str| {
+            let mut pending = Pending::empty(1, Vec::new(), false);
+            pending.session = session.to_owned();
+            pending.words = (1..=3).map(words).collect();
+            pending
+        };
+        let (one, two) = (pending("one"), pending("two"));
+        let mut round = Round::default();
+        round.add(&one, 1, true);
+        round.add(&two, 2, true);
+        let sql: Vec<_> = round.statements().iter().map(|it| it.sql).collect();
+        assert_eq!(sql, [WORDS, CHANGED]);
+        assert_eq!(round.words.sessions, ["one", "one", "one", "two", "two", "two"]);
+        assert_eq!(round.words.numbers, [1, 2, 3, 1, 2, 3]);
     }
 }
