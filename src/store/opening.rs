@@ -225,7 +225,13 @@ impl Opening {
         let start = start.filter(|_| !part.is_there()).map(|start| Record::Start(Box::new(start)));
         let records = start.into_iter().chain(events.into_iter().map(Record::Event)).collect();
         self.attach(session, &mut parts[other]);
-        write(&parts[other].prepared.database, self.number, records)?;
+        if let Err(error) = write(&parts[other].prepared.database, self.number, records) {
+            self.leave(parts.remove(other), connections);
+            return Ok(Some(format!(
+                "the store {other_place} has not all of the session and could not be completed: {error}; \
+                 only {best_place} is written from here on"
+            )));
+        }
         let had = match part.is_there() {
             true => format!("had the session up to event {} only", part.last.0),
             false => "did not have the session".to_owned(),

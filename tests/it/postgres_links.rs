@@ -6,6 +6,7 @@ use crate::once::{Ended, Once, duologue};
 use crate::postgres_server::{Database, PASSWORD, Proxy, USER};
 use crate::process::eventually;
 use crate::server::{Folder, echo};
+use crate::store::wait_state;
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
@@ -151,4 +152,32 @@ fn the_server_leaves_a_large_attachment_its_time() {
         check(&said(&folder, &dsn, file, &[file]).finish());
     }
     assert_eq!(database.query("SELECT * FROM public.limits"), "10s\n42s");
+}
+
+#[test]
+fn a_store_that_can_not_be_completed_does_not_stop_the_other() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let (dsn, file) = (database.dsn(), folder.name("file"));
+    check(&said(&folder, &database.bare_dsn(), "first", &[]).finish());
+    let mut first = echo(&["--turns-db", &file, "--session-id", "s"]).start();
+    assert_eq!(first.turn("r1", "one"), "ok");
+    first.finish();
+    database.query(
+        "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN RAISE EXCEPTION ''no room''; END'; \
+         CREATE TRIGGER fails BEFORE INSERT ON duologue.log \
+         FOR EACH ROW EXECUTE FUNCTION fails()",
+    );
+    let both = ["--turns-db", &file, "--timeline-dsn", &dsn, "--session-id", "s", "--resume"];
+    let mut second = echo(&both).start();
+    assert_eq!(wait_state(&mut second).messages().len(), 2);
+    assert_eq!(second.turn("r2", "two"), "ok");
+    let ended = second.finish();
+    assert!(ended.stderr.contains("could not be completed"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no room"), "{}", ended.stderr);
+    assert_eq!(database.query("SELECT id FROM duologue.sessions"), "first");
+    let mut third = echo(&["--turns-db", &file, "--session-id", "s", "--resume"]).start();
+    assert_eq!(wait_state(&mut third).messages().len(), 4);
+    third.finish();
 }
