@@ -41,7 +41,7 @@ pub(super) const INTERFACES: [Interface; 5] = [
         options: &[],
         reasons: true,
         counts: true,
-        ends: ["tool_calls", "other"],
+        ends: ["tool_calls", "max_tokens"],
         lists_models: true,
     },
     Interface {
