@@ -338,7 +338,7 @@ impl Dialog {
     /// Has the mode stored, so that the session has it when it is loaded.
     fn note_mode(&mut self) {
         if self.stage == Stage::Preparing {
-            // There is no host yet that could be told: `opened` does it.
+            // No host takes requests yet: `opened` sends it.
             return;
         }
         self.order(Command::NoteApproval(self.options.mode()), Purpose::Change);

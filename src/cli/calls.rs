@@ -180,8 +180,8 @@ fn unusable_header() -> anyhow::Error {
     anyhow!("--header is written as 'NAME: VALUE', with characters that a header can have")
 }
 
-/// Sets `name` to the value that `text` is in YAML, or to the text itself where only that is right. Digits are
-/// a decimal number: in YAML those behind a zero are octal, which nobody means who types `0100`.
+/// Sets `name` to the value that `text` is in YAML, or to the text itself where only that is right. A number is
+/// decimal: in YAML leading zeros make it octal, which nobody means who types `0100`.
 fn set(settings: &mut CallSettings, name: &str, text: &str) -> Result<(), String> {
     let decimal = text.trim().parse::<i64>().ok();
     if let Some(number) = decimal.filter(|_| CallSettings::is_number(name)) {

@@ -235,7 +235,7 @@ fn preparing() -> Dialog {
     dialog
 }
 
-/// The modes that the client was told since the last look.
+/// The modes that the client was sent since the last call of this.
 fn modes(dialog: &mut Dialog) -> Vec<&'static str> {
     let mut modes = Vec::new();
     while let Some(item) = dialog.queue.pop() {
@@ -254,7 +254,7 @@ fn what_is_chosen_before_the_settings_are_known_stays_chosen() {
     let effort = json!({ "sessionId": "s", "configId": "thought_level", "value": "high" });
     dialog.request(Id::Number(2), "session/set_config_option", effort);
     assert_eq!(answers(&mut dialog), [(1, Ok(())), (2, Ok(()))]);
-    // There is no host that could be told.
+    // No host takes requests yet.
     assert_eq!(perform(&mut dialog, &mut ids), []);
     let choice = ModelChoice::default();
     let text = || "m".to_owned();
@@ -278,10 +278,10 @@ fn what_is_chosen_before_the_settings_are_known_stays_chosen() {
 
 #[test]
 fn a_mode_that_was_shown_before_the_settings_were_known_is_put_right() {
-    for (approval, told) in [(ApprovalMode::Auto, vec!["auto"]), (ApprovalMode::Ask, vec![])] {
+    for (approval, sent) in [(ApprovalMode::Auto, vec!["auto"]), (ApprovalMode::Ask, vec![])] {
         let mut dialog = preparing();
         dialog.opened(Ok(Opened { approval, ..settings() }));
-        assert_eq!(modes(&mut dialog), told);
+        assert_eq!(modes(&mut dialog), sent);
     }
 }
 

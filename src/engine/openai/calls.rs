@@ -85,8 +85,8 @@ impl Calls {
     }
 
     /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
-    /// index, or have the same for all, mark a new call with a new id, or with a name. Those that have
-    /// neither indexes nor ids are told apart by their names and the ends of their arguments.
+    /// index, or have the same for all, mark a new call with a new id, or with a name. Calls that
+    /// have neither are distinguished by their names and the ends of their arguments.
     fn place(&self, delta: &ToolDelta) -> usize {
         let new = self.0.len();
         if let Some(index) = delta.index() {
