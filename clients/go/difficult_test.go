@@ -174,18 +174,25 @@ func TestAStartHasTheDeadlineOfItsContext(t *testing.T) {
 	}
 }
 
-func TestARunThatCanNotBeStopped(t *testing.T) {
+// countsAsStopped gives a stream that was cancelled, and whose server goes on with it.
+func countsAsStopped(t *testing.T) (*duologue.Client, *duologue.Stream) {
+	t.Helper()
 	options := difficult("stubborn")
 	options.CancelTimeout = 10 * time.Millisecond
 	chat := start(t, options)
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	t.Cleanup(cancel)
 	stream := chat.Stream(ctx, "x")
 	for event := range stream.Events() {
 		if event.Text() != "" {
 			cancel()
 		}
 	}
+	return chat, stream
+}
+
+func TestARunThatCanNotBeStopped(t *testing.T) {
+	chat, stream := countsAsStopped(t)
 	result, err := stream.Result()
 	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
 	// The answer of the server counts.
@@ -194,17 +201,7 @@ func TestARunThatCanNotBeStopped(t *testing.T) {
 }
 
 func TestARunThatCountsAsStoppedHoldsUpNoOther(t *testing.T) {
-	options := difficult("stubborn")
-	options.CancelTimeout = 10 * time.Millisecond
-	chat := start(t, options)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stream := chat.Stream(ctx, "x")
-	for event := range stream.Events() {
-		if event.Text() != "" {
-			cancel()
-		}
-	}
+	chat, stream := countsAsStopped(t)
 	_, err := stream.Result()
 	equal(t, errors.Is(err, context.Canceled), true)
 	// It goes on, with more than may wait of a stream.
