@@ -228,7 +228,8 @@ async fn take_over() -> io::Result<()> {
     Ok(())
 }
 
-/// Conversations of one turn that nobody uses: in memory, and after they have left it.
+/// Conversations of one turn that nobody uses: in memory, and after they have left it. The allocator keeps what the
+/// first of them took for those that come next, so what each leaves behind shows with the second round of them.
 async fn idle() -> io::Result<()> {
     const IDLE_MS: &str = "20000";
     let [_, conversations] = STREAMS;
@@ -237,20 +238,29 @@ async fn idle() -> io::Result<()> {
     let node = Server::node(&["--engine", "echo", "--store", &store, "--idle-ms", IDLE_MS])?;
     attach(&node, "first", 1).await?[0].turn("r").await?;
     let before = node.kibibytes()?;
-    let mut all = attach(&node, "s", conversations).await?;
-    for stream in &mut all {
-        stream.turn("r").await?;
-    }
-    let each = |kibibytes: f64| (kibibytes - before) / conversations as f64;
-    let attached = each(node.kibibytes()?);
-    drop(all);
+    let attached = one_turn_each(&node, "s", conversations).await?;
+    let emptied = node.kibibytes()?;
+    one_turn_each(&node, "t", conversations).await?;
+    let each = |kibibytes: f64| kibibytes / conversations as f64;
     let what = format!("an idle conversation of {conversations}");
-    row(&format!("{what}, with a client"), Unit::Kibibytes, attached, None, Aim::None);
-    emptied(&node).await?;
-    let left = each(node.kibibytes()?);
+    let with_client = each(attached - before);
+    row(&format!("{what}, with a client"), Unit::Kibibytes, with_client, None, Aim::None);
+    let left = each(node.kibibytes()? - emptied);
     let aim = Aim::Value(IDLE_KIBIBYTES_MAX);
     row(&format!("{what}, after it left memory"), Unit::Kibibytes, left, None, aim);
     Ok(())
+}
+
+/// Has conversations of one turn each, and waits until they have left memory; returns the memory before that.
+async fn one_turn_each(node: &Server, name: &str, conversations: usize) -> io::Result<f64> {
+    let mut all = attach(node, name, conversations).await?;
+    for stream in &mut all {
+        stream.turn("r").await?;
+    }
+    let attached = node.kibibytes()?;
+    drop(all);
+    emptied(node).await?;
+    Ok(attached)
 }
 
 /// Waits until the node holds nothing.
