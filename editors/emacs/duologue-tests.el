@@ -424,7 +424,15 @@
 
 (ert-deftest duologue-a-nul-is-another-character-of-one-byte ()
   (should (equal (duologue--without-nul "a\\u0000\\u0000b\\\\u0000\\\\\\u0000")
-                 "a\\u001a\\u001ab\\\\u0000\\\\\\u001a")))
+                 "a\\u001a\\u001ab\\\\u0000\\\\\\u001a"))
+  (let ((line "\\\\u0000"))
+    (should (equal (duologue--without-nul line) line))))
+
+(ert-deftest duologue-a-line-of-nuls-takes-no-longer-than-another-line ()
+  (let ((start (float-time)))
+    (should (equal (duologue--without-nul (apply #'concat (make-list 100000 "\\u0000")))
+                   (apply #'concat (make-list 100000 "\\u001a"))))
+    (should (< (- (float-time) start) 10))))
 
 (ert-deftest duologue-what-is-no-frame-is-asked-for-again ()
   (duologue-tests--with-fake "garbage"

@@ -237,10 +237,18 @@ handles nothing itself, and lines are handled in their order."
 (defun duologue--without-nul (line)
   "Return LINE with U+001A for U+0000, which Emacs before version 30 can't read.
 Both are one byte, so that offsets in texts stay right."
-  (let ((from (and (string-search "\\u0000" line) 0)))
-    (while (and from (string-match "\\(?:\\`\\|[^\\]\\)\\(?:\\\\\\\\\\)*\\\\u0000" line from))
-      (setq from (1- (match-end 0)))
-      (setq line (concat (substring line 0 (- from 3)) "001a" (substring line (1+ from)))))
+  (let ((at (string-search "\\u0000" line)))
+    (when at
+      (setq line (copy-sequence line)))
+    (while at
+      ;; The backslash of an escape has an even number of them before it.
+      (let ((start at))
+        (while (and (> start 0) (eq (aref line (1- start)) ?\\))
+          (cl-decf start))
+        (when (cl-evenp (- at start))
+          (aset line (+ at 4) ?1)
+          (aset line (+ at 5) ?a)))
+      (setq at (string-search "\\u0000" line (+ at 6))))
     line))
 
 (defun duologue--handle-line (chat line)
