@@ -356,6 +356,27 @@
     (duologue-tests--type "three")
     (duologue-tests--wait-text "Turn 3. You said: three")))
 
+(ert-deftest duologue-a-process-that-is-started-again-runs-in-the-same-folder ()
+  (duologue-tests--with duologue-tests--echo
+    (let* ((folder (file-name-as-directory (expand-file-name "project" home)))
+           (cwd (lambda () (file-symlink-p (format "/proc/%d/cwd" (duologue-tests--pid))))))
+      (skip-unless (file-directory-p "/proc/self/cwd"))
+      (make-directory folder)
+      (let ((default-directory folder))
+        (duologue-new))
+      (duologue-tests--wait-idle)
+      (should (equal (funcall cwd) (directory-file-name (file-truename folder))))
+      (with-temp-buffer
+        (setq default-directory home)
+        (let ((pid (duologue-tests--pid)))
+          (signal-process pid 'SIGKILL)
+          (duologue-tests--wait "another process"
+                                (lambda () (let ((process (duologue--chat-process (duologue-tests--chat))))
+                                             (and process (/= pid (process-id process)))))))
+        (duologue-tests--wait-idle)
+        (should (equal (funcall cwd) (directory-file-name (file-truename folder))))
+        (should (equal (duologue--folder) folder))))))
+
 (ert-deftest duologue-the-end-of-emacs-ends-the-process-and-its-run ()
   (duologue-tests--with duologue-tests--slow
     (duologue-tests--type "hi")

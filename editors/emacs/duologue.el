@@ -65,6 +65,8 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
 (cl-defstruct (duologue--chat (:constructor duologue--make-chat))
   "A conversation."
   session buffer prompt process
+  ;; Where its processes run: paths in `duologue-options' may be relative.
+  folder
   ;; Chunks that have not been handled, newest first; the bytes of the line that is not complete, newest first.
   (chunks nil) (line nil) (line-bytes 0) timer
   (stderr "") greeted closing last-error (deaths 0) catching-up warning
@@ -132,10 +134,12 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
         (duologue--chat-line chat) nil
         (duologue--chat-line-bytes chat) 0
         (duologue--chat-stderr chat) "")
-  (if (executable-find (car duologue-command))
-      (duologue--start-process chat)
-    (duologue--notice chat (format "%s can't be started: it is not found.  Is it installed?"
-                                   (car duologue-command))))
+  ;; The buffer that is current when a process is started again may be any.
+  (let ((default-directory (duologue--chat-folder chat)))
+    (if (executable-find (car duologue-command))
+        (duologue--start-process chat)
+      (duologue--notice chat (format "%s can't be started: it is not found.  Is it installed?"
+                                     (car duologue-command)))))
   (duologue--changed chat))
 
 (defun duologue--start-process (chat)
@@ -927,7 +931,7 @@ DELETE is that of `filter-buffer-substring-function'."
     (user-error "This Emacs is built without JSON support (libjansson), which duologue needs"))
   (or (seq-find (lambda (chat) (equal (duologue--chat-session chat) session)) duologue--chats)
       (let* ((session (or session (format "emacs-%s-%04x" (format-time-string "%Y%m%d-%H%M%S") (random #x10000))))
-             (chat (duologue--make-chat :session session)))
+             (chat (duologue--make-chat :session session :folder default-directory)))
         (setf (duologue--chat-buffer chat) (generate-new-buffer (format "*duologue %s*" session))
               (duologue--chat-prompt chat) (generate-new-buffer (format "*duologue prompt %s*" session)))
         (with-current-buffer (duologue--chat-buffer chat)
@@ -1077,14 +1081,21 @@ The second time, leave everything as it is."
 (defun duologue-fork ()
   "Copy the conversation and open the copy.  The other one stays as it is."
   (interactive)
-  (let ((store (or (duologue--store) (user-error "A conversation that is not stored can't be copied"))))
+  (let* ((default-directory (duologue--chat-folder (duologue--current)))
+         (store (or (duologue--store) (user-error "A conversation that is not stored can't be copied"))))
     (duologue--show
      (duologue--open (car (duologue--json "sessions" "fork" (duologue--chat-session (duologue--current))
                                           "--store" store))))))
 
+(defun duologue--folder ()
+  "Return the folder of the conversation; without one, that of this buffer."
+  (let ((chat (or duologue--chat (car duologue--chats))))
+    (if chat (duologue--chat-folder chat) default-directory)))
+
 (defun duologue--json (&rest words)
   "Run duologue with WORDS; return the data of its document."
-  (let ((command (append duologue-command words '("--output" "json"))))
+  (let ((default-directory (duologue--folder))
+        (command (append duologue-command words '("--output" "json"))))
     (with-temp-buffer
       (let ((status (condition-case why
                         (apply #'call-process (car command) nil '(t nil) nil (cdr command))

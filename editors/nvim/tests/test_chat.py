@@ -522,6 +522,21 @@ class Ends(Test):
         editor.command("Duologue three")
         editor.wait_text("Turn 3. You said: three")
 
+    @unittest.skipUnless(os.path.exists("/proc/self/cwd"), "no /proc")
+    def test_a_process_that_is_started_again_runs_in_the_same_folder(self):
+        editor = self.editor()
+        folder = os.path.join(self.home, "project")
+        os.mkdir(folder)
+        editor.nvim.command("cd " + folder)
+        editor.command("Duologue one")
+        editor.wait_text("You said: one")
+        editor.wait_idle()
+        editor.nvim.command("cd " + self.home)
+        pid = editor.process()
+        kill(pid)
+        editor.wait("another process", lambda: editor.process() not in (0, pid))
+        self.assertEqual(os.path.realpath(f"/proc/{editor.process()}/cwd"), os.path.realpath(folder))
+
     def test_a_process_that_is_ended_by_a_signal_is_started_again(self):
         editor = self.editor()
         editor.command("Duologue one")

@@ -42,13 +42,15 @@ local function new_buffer(name)
   return buffer
 end
 
---- Opens the conversation of a session, or begins one.
-function M.open(session)
+--- Opens the conversation of a session, or begins one. Its processes run in `folder`, or else in the current one.
+function M.open(session, folder)
   if session and M.all[session] then
     return M.all[session]
   end
   local self = setmetatable({
     session = session or new_session(),
+    -- Neovim's own changes with the window and with `:cd`, and paths in `options` may be relative.
+    folder = folder or vim.fn.getcwd(),
     view = View.new(),
     requests = 0,
     pending = {},
@@ -82,6 +84,7 @@ function M:start()
   self.is_greeted, self.last_error = false, nil
   local process, why = Process.start({
     command = self:command_line(),
+    cwd = self.folder,
     on_frame = function(frame)
       self:frame(frame)
     end,

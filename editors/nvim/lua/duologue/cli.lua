@@ -12,11 +12,11 @@ local function read(result)
   return { error = { message = why ~= "" and why or ("duologue ended with status %d"):format(result.code) } }
 end
 
---- Runs a command; `on_data` gets the data of its document, `on_error` its message.
-function M.run(words, on_data, on_error)
+--- Runs a command in a folder, or in that of Neovim; `on_data` gets the data of its document, `on_error` its message.
+function M.run(words, on_data, on_error, folder)
   local command = config.command_line(unpack(words))
   vim.list_extend(command, { "--output", "json" })
-  local is_started, why = pcall(vim.system, command, { text = false, stdin = "" }, function(result)
+  local is_started, why = pcall(vim.system, command, { text = false, stdin = "", cwd = folder }, function(result)
     vim.schedule(function()
       local document = read(result)
       if document.error and not document.data then

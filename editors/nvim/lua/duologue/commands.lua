@@ -32,8 +32,8 @@ local function with_chat(act)
   end
 end
 
-local function open(session)
-  local chat = Chat.open(session)
+local function open(session, folder)
+  local chat = Chat.open(session, folder)
   windows.show(chat)
   return chat
 end
@@ -109,7 +109,7 @@ local function switch(what, command, member)
       -- The list is a help: without it the name can be written.
       Chat.say(why, vim.log.levels.WARN)
       choose(what, {}, take)
-    end)
+    end, chat.folder)
   end)
 end
 
@@ -120,8 +120,8 @@ local fork = with_chat(function(chat)
   end
   cli.run({ "sessions", "fork", chat.session, "--store", store }, function(data)
     windows.hide(chat)
-    open(data[1])
-  end, complain)
+    open(data[1], chat.folder)
+  end, complain, chat.folder)
 end)
 
 --- name -> what it does, and how many words it takes at most. With more words the line is a prompt.

@@ -21,8 +21,9 @@ local END_MS_MAX, TERM_MS_MAX = 2000, 500
 --- The processes that have not ended.
 local alive = {}
 
---- `spec` has `command` (words), `on_frame(frame)`, `on_lost(why)` for a line that can't be read, `on_stderr(line)`
---- and `on_exit(code, signal)`, which is the last that is called. Returns nil and why if the process can't be started.
+--- `spec` has `command` (words), `cwd` (nil: that of Neovim), `on_frame(frame)`, `on_lost(why)` for a line that can't
+--- be read, `on_stderr(line)` and `on_exit(code, signal)`, which is the last that is called. Returns nil and why if the
+--- process can't be started.
 function M.start(spec)
   local self = setmetatable({ spec = spec, queue = {}, first = 1, last = 0, unread = 0, stderr = {}, open = 2 }, M)
   self.stdin, self.stdout, self.errors = uv.new_pipe(), uv.new_pipe(), uv.new_pipe()
