@@ -43,6 +43,22 @@ class Replace(Test):
         editor.keys("<C-y>")
         editor.wait("the answer", lambda: self.lines(editor) == ["vor schön nach"])
 
+    def test_characters_of_several_lines_are_replaced(self):
+        editor = self.open("new", "abcdef\nxyz\n")
+        editor.keys("4lvj0:DuologueReplace x<CR>")
+        self.wait_preview(editor)
+        editor.keys("<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["abcdnewyz"])
+
+    def test_an_exclusive_selection_is_replaced_without_the_character_at_its_end(self):
+        for keys, expected in (("0v3l", "newdef"), ("0v", "newbcdef"), ("0v$", "new")):
+            editor = self.open("new", "abcdef\n")
+            editor.nvim.command("set selection=exclusive")
+            editor.keys(keys + ":DuologueReplace x<CR>")
+            self.wait_preview(editor)
+            editor.keys("<C-y>")
+            editor.wait("the answer", lambda: self.lines(editor) == [expected])
+
     def test_a_fence_around_the_answer_is_left_out(self):
         editor = self.open("```python\nx = 1\n```\n", "x=1\n", name="a.py")
         editor.keys(":DuologueReplace format<CR>")

@@ -24,17 +24,31 @@ local function command_line()
   return vim.list_extend(words, config.values.options)
 end
 
---- The region as the API counts: rows and byte columns from 0, the end exclusive.
-local function region(buffer, selection)
-  local first, last = selection.from[2] - 1, selection.to[2] - 1
-  local last_line = api.nvim_buf_get_lines(buffer, last, last + 1, false)[1] or ""
-  if selection.kind == "V" then
-    return first, 0, last, #last_line
+local function line_at(buffer, row)
+  return api.nvim_buf_get_lines(buffer, row, row + 1, false)[1] or ""
+end
+
+--- The byte column, from 0, at which selected characters end; it is exclusive.
+local function exclusive_end(last_line, selection)
+  -- An exclusive selection has its last character before its end, unless it is one character.
+  if vim.o.selection == "exclusive" and not vim.deep_equal(selection.from, selection.to) then
+    return math.min(selection.to[3] - 1, #last_line)
   end
   local to = math.min(selection.to[3], #last_line)
   -- The column is that of the first byte of the last character.
-  to = to > 0 and to - 1 + #vim.fn.strpart(last_line, to - 1, 1, true) or 0
-  return first, math.min(selection.from[3] - 1, to), last, to
+  return to > 0 and to - 1 + #vim.fn.strpart(last_line, to - 1, 1, true) or 0
+end
+
+--- The region as the API counts: rows and byte columns from 0, the end exclusive.
+local function region(buffer, selection)
+  local first, last = selection.from[2] - 1, selection.to[2] - 1
+  local last_line = line_at(buffer, last)
+  if selection.kind == "V" then
+    return first, 0, last, #last_line
+  end
+  local to = exclusive_end(last_line, selection)
+  local from_max = first == last and to or #line_at(buffer, first)
+  return first, math.min(selection.from[3] - 1, from_max), last, to
 end
 
 local function place(self)
