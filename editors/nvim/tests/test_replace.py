@@ -2,7 +2,7 @@
 
 import unittest
 
-from harness import Test
+from harness import EXAMPLES, Test
 
 
 class Replace(Test):
@@ -58,6 +58,24 @@ class Replace(Test):
             self.wait_preview(editor)
             editor.keys("<C-y>")
             editor.wait("the answer", lambda: self.lines(editor) == [expected])
+
+    def test_no_tool_runs_whatever_the_options_allow(self):
+        script, clock = str(EXAMPLES / "tool_calls.jsonl"), f"python3 {EXAMPLES / 'clock.py'}"
+        editor = self.editor(options=["--engine", "echo", "--echo-script", script, "--mcp", clock, "--allow", "*", "--approval", "auto"])
+        editor.lua("""
+            local View = require('duologue.view')
+            local event = View.event
+            _G.names = {}
+            View.event = function(self, given)
+              table.insert(_G.names, given.name)
+              return event(self, given)
+            end""")
+        editor.nvim.command("edit " + self.file("a.txt", "one\n"))
+        editor.keys(":DuologueReplace x<CR>")
+        self.wait_preview(editor)
+        names = editor.lua("return _G.names")
+        self.assertIn("ChatToolResultReady", names)
+        self.assertNotIn("ChatToolExecutionStarted", names)
 
     def test_a_fence_around_the_answer_is_left_out(self):
         editor = self.open("```python\nx = 1\n```\n", "x=1\n", name="a.py")

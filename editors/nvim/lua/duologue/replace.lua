@@ -18,9 +18,10 @@ local REQUEST = "replace-1"
 local all = {}
 
 local function command_line()
-  -- Of its own and not stored: an edit is no part of a conversation. No tool runs for it.
+  -- Of its own and not stored: an edit is no part of a conversation. No tool runs for it: `--deny` goes before what
+  -- the options allow.
   local words = config.command_line("rpc", "--no-store", "--final-snapshot=none", "--patch-mode=append")
-  vim.list_extend(words, { "--approval=deny", "--append-system", config.values.replace_system })
+  vim.list_extend(words, { "--deny=*", "--append-system", config.values.replace_system })
   return vim.list_extend(words, config.values.options)
 end
 
