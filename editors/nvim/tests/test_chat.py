@@ -192,6 +192,29 @@ class Chat(Test):
         editor.wait("the process has ended", lambda: not is_alive(pid))
         self.assertEqual(editor.chats(), [])
 
+    def test_windows_and_tab_pages_of_something_else_stay(self):
+        editor = self.editor()
+        editor.command("Duologue hi")
+        editor.wait_text("You said: hi")
+        editor.wait_idle()
+        shape = lambda: [len(page.windows) for page in editor.nvim.tabpages]
+        editor.nvim.command("tabnew | vsplit")
+        editor.nvim.command("Duologue hide")
+        self.assertEqual(shape(), [3, 2])
+        editor.command("Duologue fork")
+        editor.wait("the copy is shown", lambda: len(editor.chats()) == 2 and shape() == [3, 4])
+        editor.nvim.command("Duologue hide")
+        self.assertEqual(shape(), [3, 2])
+
+    def test_a_tab_page_of_the_conversation_is_closed_with_it(self):
+        editor = self.editor(layout="tab")
+        editor.command("Duologue hi")
+        editor.wait_text("You said: hi")
+        count = lambda: len(editor.nvim.tabpages)
+        self.assertEqual(count(), 2)
+        editor.nvim.command("Duologue hide")
+        self.assertEqual(count(), 1)
+
     def test_a_conversation_comes_back_with_a_session_and_after_its_buffer_was_deleted(self):
         editor = self.editor()
         editor.command("Duologue hi")

@@ -9,6 +9,20 @@ local M = {}
 
 local NAMESPACE = api.nvim_create_namespace("duologue-prompt")
 
+--- The windows of this tab page that show a conversation or its prompt.
+local function windows_of(chat)
+  return vim.tbl_filter(function(window)
+    return Chat.of_buffer(api.nvim_win_get_buf(window)) == chat
+  end, api.nvim_tabpage_list_wins(0))
+end
+
+--- Whether this tab page has another window than those. One that floats can't be the last one.
+local function has_others(windows)
+  return vim.iter(api.nvim_tabpage_list_wins(0)):any(function(window)
+    return not vim.list_contains(windows, window) and api.nvim_win_get_config(window).relative == ""
+  end)
+end
+
 local function window_of(buffer)
   return vim.iter(api.nvim_tabpage_list_wins(0)):find(function(window)
     return api.nvim_win_get_buf(window) == buffer
@@ -226,12 +240,17 @@ function M.write(chat)
   vim.cmd.startinsert({ bang = true })
 end
 
+--- Closes the windows of a conversation in this tab page, and with them a tab page that has no other ones.
 function M.hide(chat)
-  local window = window_of(chat.transcript.buffer)
-  if window and #api.nvim_tabpage_list_wins(0) > (window_of(chat.prompt) and 2 or 1) then
+  local windows = windows_of(chat)
+  if #windows == 0 then
+    return
+  end
+  if not has_others(windows) then
+    return vim.cmd.tabclose({ mods = { emsg_silent = true } })
+  end
+  for _, window in ipairs(windows) do
     api.nvim_win_close(window, true)
-  else
-    vim.cmd.tabclose({ mods = { emsg_silent = true } })
   end
 end
 
