@@ -377,6 +377,21 @@
         (should (equal (funcall cwd) (directory-file-name (file-truename folder))))
         (should (equal (duologue--folder) folder))))))
 
+(ert-deftest duologue-a-prompt-whose-buffer-was-killed-is-made-again ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "one")
+    (duologue-tests--wait-text "You said: one")
+    (duologue-tests--wait-idle)
+    (duologue-edit)
+    (kill-buffer (duologue--chat-prompt (duologue-tests--chat)))
+    (duologue-tests--type "two")
+    (duologue-tests--wait-text "Turn 2. You said: two")
+    (duologue-tests--wait-idle)
+    (kill-buffer (duologue--chat-prompt (duologue-tests--chat)))
+    (duologue-ask "three")
+    (duologue-tests--wait-text "Turn 3. You said: three")
+    (should (eq major-mode 'duologue-prompt-mode))))
+
 (ert-deftest duologue-the-end-of-emacs-ends-the-process-and-its-run ()
   (duologue-tests--with duologue-tests--slow
     (duologue-tests--type "hi")

@@ -627,8 +627,9 @@ reads it is disturbed."
 (defun duologue--give-back (chat pending)
   "Put the prompt of PENDING back into the prompt of CHAT unless it was asked.
 Nothing that was typed is lost."
-  (when (and (duologue--pending-text pending) (not (duologue--pending-accepted pending)))
-    (with-current-buffer (duologue--chat-prompt chat)
+  (when (and (duologue--pending-text pending) (not (duologue--pending-accepted pending))
+             (not (duologue--chat-closing chat)))
+    (with-current-buffer (duologue--prompt chat)
       (goto-char (point-min))
       (insert (duologue--pending-text pending) (if (= (point-max) (point)) "" "\n\n")))))
 
@@ -932,17 +933,26 @@ DELETE is that of `filter-buffer-substring-function'."
   (or (seq-find (lambda (chat) (equal (duologue--chat-session chat) session)) duologue--chats)
       (let* ((session (or session (format "emacs-%s-%04x" (format-time-string "%Y%m%d-%H%M%S") (random #x10000))))
              (chat (duologue--make-chat :session session :folder default-directory)))
-        (setf (duologue--chat-buffer chat) (generate-new-buffer (format "*duologue %s*" session))
-              (duologue--chat-prompt chat) (generate-new-buffer (format "*duologue prompt %s*" session)))
+        (setf (duologue--chat-buffer chat) (generate-new-buffer (format "*duologue %s*" session)))
         (with-current-buffer (duologue--chat-buffer chat)
           (duologue-mode)
           (setq duologue--chat chat))
-        (with-current-buffer (duologue--chat-prompt chat)
-          (duologue-prompt-mode)
-          (setq duologue--chat chat))
+        (duologue--prompt chat)
         (push chat duologue--chats)
         (duologue--start chat)
         chat)))
+
+(defun duologue--prompt (chat)
+  "Return the buffer of the prompt of CHAT; make it if it is not live."
+  (unless (buffer-live-p (duologue--chat-prompt chat))
+    (setf (duologue--chat-editing chat) nil
+          (duologue--chat-prompt chat)
+          (generate-new-buffer (format "*duologue prompt %s*" (duologue--chat-session chat))))
+    (with-current-buffer (duologue--chat-prompt chat)
+      (duologue-prompt-mode)
+      (setq duologue--chat chat
+            default-directory (duologue--chat-folder chat))))
+  (duologue--chat-prompt chat))
 
 (defun duologue--show (chat)
   "Show CHAT and select its prompt."
@@ -952,7 +962,7 @@ DELETE is that of `filter-buffer-substring-function'."
       (select-window window)
       (with-selected-window window
         (goto-char (point-max)))))
-  (pop-to-buffer (duologue--chat-prompt chat)
+  (pop-to-buffer (duologue--prompt chat)
                  `((display-buffer-reuse-window display-buffer-below-selected)
                    (window-height . ,duologue-prompt-height)))
   (setq duologue--chats (cons chat (delq chat duologue--chats))))
@@ -1000,7 +1010,7 @@ DELETE is that of `filter-buffer-substring-function'."
 (defun duologue--stop-editing (chat)
   "Have the prompt of CHAT be a new one."
   (setf (duologue--chat-editing chat) nil)
-  (with-current-buffer (duologue--chat-prompt chat)
+  (with-current-buffer (duologue--prompt chat)
     (setq header-line-format duologue--prompt-header)))
 
 ;;;###autoload
@@ -1034,7 +1044,7 @@ An active region is put into the prompt."
 It can be had back with undo."
   (interactive)
   (let ((chat (duologue--current)))
-    (with-current-buffer (duologue--chat-prompt chat)
+    (with-current-buffer (duologue--prompt chat)
       (when (duologue--ask chat (buffer-substring-no-properties (point-min) (point-max)))
         (undo-boundary)
         (erase-buffer)

@@ -215,6 +215,17 @@ class Chat(Test):
         editor.nvim.command("Duologue hide")
         self.assertEqual(count(), 1)
 
+    def test_a_prompt_whose_buffer_was_deleted_is_made_again(self):
+        editor = self.editor()
+        for turn, command in enumerate(("bdelete", "bwipeout!", "bunload!"), 1):
+            editor.command("Duologue")
+            editor.wait("the prompt", lambda: editor.nvim.current.buffer.name.endswith("/prompt"))
+            editor.wait_idle()
+            editor.nvim.command(command)
+            editor.keys(f":Duologue<CR>i{command}<C-s><Esc>")
+            editor.wait_text(f"Turn {turn}. You said: {command}")
+            self.assertEqual(editor.nvim.current.buffer.options["buftype"], "nofile")
+
     def test_a_conversation_comes_back_with_a_session_and_after_its_buffer_was_deleted(self):
         editor = self.editor()
         editor.command("Duologue hi")

@@ -93,13 +93,27 @@ local function map(buffer, modes, key, act, what)
   end
 end
 
-local function map_keys(chat)
-  local keys, prompt, transcript = config.values.keys, chat.prompt, chat.transcript.buffer
+local function map_both(chat, buffer)
+  map(buffer, "n", config.values.keys.stop, function()
+    chat:stop()
+  end, "stop the answer")
+  map(buffer, "n", config.values.keys.help, function()
+    vim.cmd.help("duologue-keys")
+  end, "list the keys")
+end
+
+local function map_prompt(chat)
+  local keys = config.values.keys
   local function send()
     M.send(chat)
   end
-  map(prompt, "n", keys.send, send, "send the prompt")
-  map(prompt, { "n", "i" }, keys.send_insert, send, "send the prompt")
+  map(chat.prompt, "n", keys.send, send, "send the prompt")
+  map(chat.prompt, { "n", "i" }, keys.send_insert, send, "send the prompt")
+  map_both(chat, chat.prompt)
+end
+
+local function map_transcript(chat)
+  local keys, transcript = config.values.keys, chat.transcript.buffer
   map(transcript, "n", keys.approve, function()
     require("duologue.approvals").ask(chat)
   end, "decide about a tool call")
@@ -109,14 +123,7 @@ local function map_keys(chat)
   map(transcript, "n", keys.hide, function()
     M.hide(chat)
   end, "hide the conversation")
-  for _, buffer in ipairs({ prompt, transcript }) do
-    map(buffer, "n", keys.stop, function()
-      chat:stop()
-    end, "stop the answer")
-    map(buffer, "n", keys.help, function()
-      vim.cmd.help("duologue-keys")
-    end, "list the keys")
-  end
+  map_both(chat, transcript)
 end
 
 local function new_prompt(chat)
@@ -128,18 +135,47 @@ local function new_prompt(chat)
   return buffer
 end
 
+--- Whether a buffer can be used; if `:bdelete` has taken its text, options and maps away, the rest of it goes, too.
+local function is_usable(buffer)
+  if not api.nvim_buf_is_valid(buffer) then
+    return false
+  elseif not api.nvim_buf_is_loaded(buffer) then
+    api.nvim_buf_delete(buffer, { force = true })
+    return false
+  end
+  return true
+end
+
+--- Makes the prompt of a conversation if there is none, or if its buffer was deleted.
+local function ensure_prompt(chat)
+  if chat.prompt and is_usable(chat.prompt) then
+    return
+  end
+  local prompt = new_prompt(chat)
+  chat.prompt, chat.editing = prompt, nil
+  map_prompt(chat)
+  show_hint(chat)
+  local function on(events, act)
+    api.nvim_create_autocmd(events, { buffer = prompt, callback = act })
+  end
+  on({ "TextChanged", "TextChangedI", "TextChangedP" }, function()
+    show_hint(chat)
+  end)
+  on("BufUnload", function()
+    vim.schedule(function()
+      is_usable(prompt)
+    end)
+  end)
+end
+
 --- Gives a conversation its prompt, keys and events.
 function M.attach(chat)
-  chat.prompt = new_prompt(chat)
-  map_keys(chat)
-  show_hint(chat)
+  ensure_prompt(chat)
+  map_transcript(chat)
   local group = api.nvim_create_augroup("duologue-" .. chat.transcript.buffer, { clear = true })
   local function on(events, buffer, act)
     api.nvim_create_autocmd(events, { group = group, buffer = buffer, callback = act })
   end
-  on({ "TextChanged", "TextChangedI", "TextChangedP" }, chat.prompt, function()
-    show_hint(chat)
-  end)
   on("BufWinEnter", chat.transcript.buffer, function()
     -- Later: the window is not complete yet.
     vim.schedule(function()
@@ -223,6 +259,7 @@ function M.show(chat)
 end
 
 function M.show_prompt(chat, above)
+  ensure_prompt(chat)
   local window = window_of(chat.prompt)
   if not window then
     api.nvim_set_current_win(above)
@@ -268,6 +305,7 @@ end
 
 --- Sends what is written. The text is gone once it is on its way; undo brings it back.
 function M.send(chat)
+  ensure_prompt(chat)
   local typed = prompt_text(chat)
   -- An earlier prompt has the text of the buffer already.
   local prompt = chat.editing and typed or require("duologue.context").with_buffers(typed, M.source())
@@ -282,9 +320,10 @@ end
 
 --- Puts a text that was not asked into the prompt, above what was written since.
 function M.give_back(chat, text)
-  if not api.nvim_buf_is_valid(chat.prompt) then
+  if chat.is_closed then
     return
   end
+  ensure_prompt(chat)
   local written = prompt_text(chat)
   set_prompt(chat, written:match("^%s*$") and text or (text .. "\n\n" .. written))
 end
@@ -298,6 +337,7 @@ end
 --- Puts an earlier prompt into the prompt's buffer; sending it replaces the turn and all after it. The second time,
 --- leaves everything as it is.
 function M.edit(chat)
+  ensure_prompt(chat)
   if chat.editing then
     chat.editing = nil
     set_prompt(chat, "")
