@@ -84,7 +84,8 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
 
 (cl-defstruct (duologue--pending (:constructor duologue--make-pending))
   "A request that has no done yet."
-  kind text accepted failure then)
+  ;; `edited' is the message that its prompt takes the place of.
+  kind text edited accepted failure then)
 
 (defvar duologue--chats nil
   "The conversations that are open.")
@@ -630,6 +631,8 @@ Nothing that was typed is lost."
   (when (and (duologue--pending-text pending) (not (duologue--pending-accepted pending))
              (not (duologue--chat-closing chat)))
     (with-current-buffer (duologue--prompt chat)
+      (when (and (duologue--pending-edited pending) (= (point-min) (point-max)))
+        (duologue--start-editing chat (duologue--pending-edited pending)))
       (goto-char (point-min))
       (insert (duologue--pending-text pending) (if (= (point-max) (point)) "" "\n\n")))))
 
@@ -914,6 +917,9 @@ DELETE is that of `filter-buffer-substring-function'."
 (defconst duologue--prompt-header " C-c C-c sends the prompt, C-c C-k stops the answer"
   "Header line of a prompt.")
 
+(defconst duologue--edit-header " edits the last prompt; M-x duologue-edit leaves it as it is"
+  "Header line of a prompt that takes the place of an earlier one.")
+
 (define-derived-mode duologue-prompt-mode text-mode "Prompt"
   "Mode of the prompt that is being written."
   (setq header-line-format duologue--prompt-header))
@@ -999,13 +1005,22 @@ DELETE is that of `filter-buffer-substring-function'."
     (when (and most (> (* 2 (string-bytes text)) most) (> (string-bytes (json-serialize text)) most))
       (user-error "The prompt is too long: at most %d bytes can be sent" most))
     (unless (string-blank-p text)
-      (let ((edited (duologue--chat-editing chat)))
-        (duologue--stop-editing chat)
-        (duologue--request chat
-                           (if edited
-                               (list :edit (list :replace (list :messageId edited :prompt text)))
-                             (list :submit (list :prompt text)))
-                           :kind 'run :text prompt)))))
+      (let* ((edited (duologue--chat-editing chat))
+             (id (duologue--request chat
+                                    (if edited
+                                        (list :edit (list :replace (list :messageId edited :prompt text)))
+                                      (list :submit (list :prompt text)))
+                                    :kind 'run :text prompt :edited edited)))
+        (when id
+          (duologue--stop-editing chat))
+        id))))
+
+(defun duologue--start-editing (chat id)
+  "Have the prompt of CHAT take the place of the message ID if that is there."
+  (when (gethash id (duologue--chat-entities chat))
+    (setf (duologue--chat-editing chat) id)
+    (with-current-buffer (duologue--prompt chat)
+      (setq header-line-format duologue--edit-header))))
 
 (defun duologue--stop-editing (chat)
   "Have the prompt of CHAT be a new one."
@@ -1084,8 +1099,7 @@ The second time, leave everything as it is."
     (duologue--show chat)
     (erase-buffer)
     (unless edited
-      (setf (duologue--chat-editing chat) (duologue--entity-id last))
-      (setq header-line-format " edits the last prompt; M-x duologue-edit leaves it as it is")
+      (duologue--start-editing chat (duologue--entity-id last))
       (insert (duologue--text last)))))
 
 (defun duologue-fork ()

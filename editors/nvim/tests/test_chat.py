@@ -226,6 +226,24 @@ class Chat(Test):
             editor.wait_text(f"Turn {turn}. You said: {command}")
             self.assertEqual(editor.nvim.current.buffer.options["buftype"], "nofile")
 
+    def test_an_edit_that_is_refused_is_still_an_edit(self):
+        editor = self.editor(options=["--engine", "echo", "--echo-delay-ms", "20"])
+        editor.command("Duologue one")
+        editor.wait_text("You said: one")
+        editor.wait_idle()
+        editor.command("Duologue edit")
+        editor.wait("the prompt", lambda: editor.prompt() == "one")
+        # An edit during a run is refused.
+        editor.lua("require('duologue.windows').current():request({ submit = { prompt = ('word '):rep(300) } })")
+        editor.keys("A changed<C-s><Esc>")
+        editor.wait_text("session_busy")
+        editor.wait("it is back", lambda: editor.prompt() == "one changed")
+        self.assertIn("edits an earlier prompt", editor.screen())
+        editor.command("Duologue stop")
+        editor.wait_idle()
+        editor.command("Duologue send")
+        editor.wait_text("Turn 1. You said: one changed")
+
     def test_a_conversation_comes_back_with_a_session_and_after_its_buffer_was_deleted(self):
         editor = self.editor()
         editor.command("Duologue hi")

@@ -225,7 +225,7 @@ function M:return_prompt(pending)
   local edit = request.edit and request.edit.replace
   local prompt = request.submit and request.submit.prompt or (edit and edit.prompt)
   if prompt and not pending.is_accepted then
-    require("duologue.windows").give_back(self, pending.typed or prompt)
+    require("duologue.windows").give_back(self, pending.typed or prompt, edit and edit.messageId)
   end
 end
 

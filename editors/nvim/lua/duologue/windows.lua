@@ -318,14 +318,19 @@ function M.send(chat)
   end
 end
 
---- Puts a text that was not asked into the prompt, above what was written since.
-function M.give_back(chat, text)
+--- Puts a text that was not asked into the prompt, above what was written since. It takes the place of the message
+--- `edited` again if nothing was written and the message is still there.
+function M.give_back(chat, text, edited)
   if chat.is_closed then
     return
   end
   ensure_prompt(chat)
   local written = prompt_text(chat)
-  set_prompt(chat, written:match("^%s*$") and text or (text .. "\n\n" .. written))
+  local is_empty = written:match("^%s*$")
+  if is_empty and edited and chat.view.entities[edited] then
+    chat.editing = edited
+  end
+  set_prompt(chat, is_empty and text or (text .. "\n\n" .. written))
 end
 
 --- Puts a text into the prompt, below what is written.
