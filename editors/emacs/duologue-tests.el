@@ -185,6 +185,10 @@
     (duologue-tests--type "who am I?")
     (duologue-tests--wait-text "Turn 2. You said: who am I?\nBefore that you said: my name is Ada")))
 
+(ert-deftest duologue-conversations-whose-lines-are-equal-have-their-ids ()
+  (should (equal (duologue--distinct '(("hi" . "a") ("ho" . "b") ("hi" . "c")))
+                 '(("hi  a" . "a") ("ho" . "b") ("hi  c" . "c")))))
+
 (ert-deftest duologue-a-model-is-chosen ()
   (duologue-tests--with duologue-tests--echo
     (duologue-tests--type "hi")

@@ -1135,13 +1135,25 @@ The second time, leave everything as it is."
 
 (defun duologue--sessions ()
   "Return the stored conversations, as lines and their ids."
-  (mapcar (lambda (session)
-            (let-alist session
-              (cons (format "%s  %s  (%d turn%s, %s)" (string-replace "T" " " (substring .lastActivity 0 16))
-                            (duologue--short (or .title .id) 60) .turns (if (= .turns 1) "" "s")
-                            (abbreviate-file-name (or .folder "")))
-                    .id)))
-          (duologue--json "sessions" "list" "--store" (or (duologue--store) (user-error "Nothing is stored")))))
+  (duologue--distinct
+   (mapcar (lambda (session)
+             (let-alist session
+               (cons (format "%s  %s  (%d turn%s, %s)" (string-replace "T" " " (substring .lastActivity 0 16))
+                             (duologue--short (or .title .id) 60) .turns (if (= .turns 1) "" "s")
+                             (abbreviate-file-name (or .folder "")))
+                     .id)))
+           (duologue--json "sessions" "list" "--store" (or (duologue--store) (user-error "Nothing is stored"))))))
+
+(defun duologue--distinct (choices)
+  "Return CHOICES, lines and ids; a line that occurs twice has the id, too."
+  (let ((counts (make-hash-table :test 'equal)))
+    (dolist (choice choices)
+      (cl-incf (gethash (car choice) counts 0)))
+    (mapcar (lambda (choice)
+              (if (= 1 (gethash (car choice) counts))
+                  choice
+                (cons (format "%s  %s" (car choice) (cdr choice)) (cdr choice))))
+            choices)))
 
 ;;;###autoload
 (defun duologue-resume (session)
