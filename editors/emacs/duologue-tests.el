@@ -297,6 +297,26 @@
         (should (= 2 (length asked)))))
     (should (= 2 (length (duologue--chat-questions (duologue-tests--chat)))))))
 
+(ert-deftest duologue-each-call-that-waits-is-asked-about-without-another-key ()
+  (duologue-tests--with duologue-tests--tools
+    (let ((duologue-question-idle-seconds 0.1) (duologue--put-off nil) (duologue--idle-timer nil))
+      (duologue-tests--answering '("allow" "deny")
+        (duologue-tests--type "time?")
+        (duologue-tests--wait-text "It is noon in Berlin.")
+        (should (= 2 (length asked)))))))
+
+(ert-deftest duologue-a-key-puts-a-question-off ()
+  (duologue-tests--with duologue-tests--tools
+    (duologue-tests--type "time?")
+    (duologue-tests--wait "two questions" (lambda () (= 2 (length (duologue--chat-questions (duologue-tests--chat))))))
+    (let ((duologue--put-off nil) (duologue--event-count num-nonmacro-input-events))
+      (duologue-tests--answering '("later")
+        (let ((num-nonmacro-input-events (1+ num-nonmacro-input-events)))
+          (duologue--tick)
+          (should-not asked)
+          (duologue--tick)
+          (should (= 1 (length asked))))))))
+
 (ert-deftest duologue-who-reads-is-not-moved-and-who-is-at-the-end-follows ()
   (duologue-tests--with duologue-tests--echo
     (duologue-tests--type (mapconcat #'number-to-string (number-sequence 1 300) "\n"))

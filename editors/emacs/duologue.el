@@ -1220,10 +1220,22 @@ A name can be written without the list."
 (defvar duologue--put-off nil
   "Calls that were put off; Emacs does not ask about them by itself again.")
 
+(defvar duologue--event-count 0
+  "What `num-nonmacro-input-events' was when the timer ran last.")
+
 (defun duologue--ask-when-idle ()
   "Ask about a tool call when no key was pressed for a while."
+  ;; Not an idle timer: that one runs once until the next key, which may come long after the next call does.
   (when (and duologue-question-idle-seconds (not duologue--idle-timer))
-    (setq duologue--idle-timer (run-with-idle-timer duologue-question-idle-seconds t #'duologue--idle))))
+    (let ((seconds (max 0.1 duologue-question-idle-seconds)))
+      (setq duologue--event-count num-nonmacro-input-events
+            duologue--idle-timer (run-at-time seconds seconds #'duologue--tick)))))
+
+(defun duologue--tick ()
+  "Ask about a tool call if no key was pressed since the last time."
+  (if (= duologue--event-count num-nonmacro-input-events)
+      (duologue--idle)
+    (setq duologue--event-count num-nonmacro-input-events)))
 
 (defun duologue--may-ask ()
   "Return whether a question would take no key that is meant for something else."
