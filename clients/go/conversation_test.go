@@ -219,18 +219,23 @@ func TestToolsAreFunctions(t *testing.T) {
 func TestAToolThatFailsOrTakesTooLongIsAResult(t *testing.T) {
 	slow := tool("slow", func(ctx context.Context, _ city) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
 	slow.Timeout = 10 * time.Millisecond
+	var nested any
+	for range 200 {
+		nested = []any{nested}
+	}
 	tools := []duologue.Tool{
 		tool("broken", func(context.Context, city) (any, error) { return nil, errors.New("no such city") }),
 		tool("panics", func(context.Context, city) (any, error) { panic("no map") }),
 		slow,
+		tool("nested", func(context.Context, city) (any, error) { return nested, nil }),
 		tool("unreadable", func(context.Context, city) (any, error) { return func() {}, nil }),
 		duologue.NewTool("picky", "", func(context.Context, struct{ City int }) (any, error) { return nil, nil }),
 	}
-	options := []string{script(t, calls(m{"city": "x"}, "broken", "panics", "slow", "unreadable", "picky")...)}
+	options := []string{script(t, calls(m{"city": "x"}, "broken", "panics", "slow", "nested", "unreadable", "picky")...)}
 	chat := start(t, duologue.Options{Args: options, Tools: tools})
 	want := map[string]string{
 		"broken": "no such city", "panics": "no map", "slow": "the tool took longer than 10ms",
-		"unreadable": "the result is no JSON", "picky": "cannot unmarshal string",
+		"nested": "the server does not take the result", "unreadable": "the result is no JSON", "picky": "cannot unmarshal string",
 	}
 	for _, call := range run(t, chat, "x").ToolCalls {
 		equal(t, call.Status, "error")

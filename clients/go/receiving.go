@@ -318,10 +318,23 @@ func (c *Client) runTool(ctx context.Context, call *messages.FrontendToolCallReq
 	}
 	result["toolCallId"] = call.GetToolCallId()
 	_, err := c.Request(ctx, map[string]any{"toolResult": result})
-	if errors.Is(err, ErrTooLong) { // The model has to know; any other error means that the call does not wait.
-		result := toolError(err)
+	if why := notTaken(err); why != nil {
+		result := toolError(why)
 		result["toolCallId"] = call.GetToolCallId()
 		_, _ = c.Request(ctx, map[string]any{"toolResult": result})
+	}
+}
+
+// notTaken is why the server does not have a result, of which the model has to know; nil if the call does not wait.
+func notTaken(err error) error {
+	var refused *RequestError
+	switch {
+	case errors.Is(err, ErrTooLong):
+		return err
+	case errors.As(err, &refused) && !errors.Is(err, ErrTool):
+		return fmt.Errorf("the server does not take the result: %s %s", refused.Error(), refused.Detail)
+	default:
+		return nil
 	}
 }
 

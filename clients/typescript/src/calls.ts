@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { TooLong } from "./errors.js";
+import { RequestError, ToolError, TooLong } from "./errors.js";
 import type { FrameEvent, Payloads } from "./events.js";
 import { callTool, decide, type Approve, type Tool } from "./tools.js";
 
@@ -61,9 +61,8 @@ export class Calls {
     try {
       await this.request({ toolResult: { toolCallId, ...result } });
     } catch (error) {
-      // The model has to know of a result that is too long; any other error means that the call does not wait.
-      if (!(error instanceof TooLong)) return;
-      await this.request({ toolResult: { toolCallId, status: "error", error: error.message } }).catch(() => undefined);
+      const why = reasonOf(error);
+      if (why !== undefined) await this.request({ toolResult: { toolCallId, status: "error", error: why } }).catch(() => undefined);
     }
   }
 
@@ -74,4 +73,11 @@ export class Calls {
     if (signal.aborted) return;
     await this.request({ approve: { toolCallId, ...decision } }).catch(() => undefined);
   }
+}
+
+/** Why the server does not have a result, of which the model has to know; nothing if the call does not wait any more. */
+function reasonOf(error: unknown): string | undefined {
+  if (error instanceof TooLong) return error.message;
+  if (!(error instanceof RequestError) || error instanceof ToolError) return undefined;
+  return `The server does not take the result: ${error.message} ${error.detail}`.trimEnd();
 }

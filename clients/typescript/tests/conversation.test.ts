@@ -142,8 +142,10 @@ test("tools are functions", async () => {
 });
 
 test("a tool that throws or takes too long is a result", async () => {
+  const nested = Array.from({ length: 200 }).reduce((value) => [value], 0 as unknown);
   const tools = [
     tool({ name: "broken", parameters: anything, run: () => { throw new Error("no such city"); } }),
+    tool({ name: "nested", parameters: anything, run: () => nested }),
     tool({ name: "slow", parameters: anything, timeoutMs: 10, run: never }),
     tool({ name: "unreadable", parameters: anything, run: () => 1n }),
     tool({ name: "picky", parameters: z.object({ city: z.number() }), run: () => "never" }),
@@ -156,6 +158,7 @@ test("a tool that throws or takes too long is a result", async () => {
       assert.deepEqual([...new Set(toolCalls.map((call) => call.status))], ["error"]);
       assert.equal(results.broken, "no such city");
       assert.equal(results.slow, "The tool took longer than 0.01 s.");
+      assert.match(results.nested ?? "", /The server does not take the result/);
       assert.match(results.unreadable ?? "", /BigInt/);
       assert.match(results.picky ?? "", /expected number/);
     }),
