@@ -5,11 +5,13 @@ use super::builder::Builder;
 use super::error::Error;
 use super::event::{Event, Snapshot, read_frame};
 use super::lines::{Line, Lines};
-use super::link::{Shared, goodbye, line, lock, result_line};
+use super::link::{RESULT_OF, Shared, goodbye, line, lock, result_line};
 use super::process::Process;
 use super::request::Flight;
 use super::tools;
 use crate::protocol::any::Any;
+use crate::protocol::constants::code;
+use crate::protocol::proto::frontendtools::FrontendToolResultCommand;
 use crate::protocol::proto::rpc::rpc_line::Frame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use crate::protocol::proto::rpc::{CancelRequest, ErrorFrame, HelloFrame, RpcLine, UiEventFrame};
@@ -248,7 +250,19 @@ impl Driver {
         match self.flights.get_mut(id) {
             Some(flight) => flight.fail(error.into()),
             None if id.is_empty() => self.notice(Err(error.into())),
-            None => {}
+            None => self.result_refused(id, &error),
+        }
+    }
+
+    /// The server does not take the result of a tool: the model has to know, and the run would wait. A call that is not
+    /// known does not wait any more.
+    fn result_refused(&mut self, id: &str, ErrorFrame { code, message, detail, .. }: &ErrorFrame) {
+        let Some(call) = id.strip_prefix(RESULT_OF) else { return };
+        if code != code::UNKNOWN_TOOL_CALL {
+            let command =
+                FrontendToolResultCommand { tool_call_id: call.to_owned(), ..Default::default() };
+            let why = format!("the server does not take the result: {message} {detail}");
+            self.write(Body::ToolResult(tools::failed(command, why)));
         }
     }
 

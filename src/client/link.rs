@@ -27,6 +27,9 @@ use tokio::time::timeout;
 /// Bytes of the longest request, unless the server says otherwise.
 const REQUEST_BYTES_MAX: usize = 10 * 1024 * 1024;
 
+/// Before the id of a call in the id of the request with its result.
+pub(super) const RESULT_OF: &str = "rs-tool:";
+
 /// What is known of the conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared {
@@ -223,7 +226,8 @@ pub(super) fn goodbye() -> Vec<Vec<u8>> {
 
 /// The line with the result of a tool. The model has to know of one that is too long, and the run would wait.
 pub(super) fn result_line(result: FrontendToolResultCommand, bytes_max: usize) -> Option<Vec<u8>> {
-    let of = |result| line("rs-tool", Body::ToolResult(result)).ok();
+    let id = format!("{RESULT_OF}{}", result.tool_call_id);
+    let of = |result| line(&id, Body::ToolResult(result)).ok();
     let whole = of(result.clone()).filter(|line| line.len() <= bytes_max);
     whole.or_else(|| {
         of(failed(result, format!("the result is longer than the {bytes_max} bytes of a request")))

@@ -63,7 +63,7 @@ async fn tools_are_functions() {
 #[tokio::test]
 async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
     let (builder, _scratch) =
-        played("failing-tools", &calls_of(&["broken", "defect", "slow", "nobody"]));
+        played("failing-tools", &calls_of(&["broken", "defect", "slow", "nested", "nobody"]));
     let broken =
         Tool::new("broken", "", no_parameters(), |_| async { Err::<Value, _>("no such city") });
     let defect = Tool::new("defect", "", no_parameters(), |input: Value| async move {
@@ -71,7 +71,10 @@ async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
         Ok::<_, String>(1)
     });
     let (slow, ended) = without_end("slow");
-    let tools = [broken, defect, slow.time_max(MOMENT)];
+    let nested = Tool::new("nested", "", no_parameters(), |_| async {
+        Ok::<_, String>((0..200).fold(json!(0), |value, _| json!([value])))
+    });
+    let tools = [broken, defect, slow.time_max(MOMENT), nested];
     let chat = start(tools.into_iter().fold(builder, Builder::tool)).await;
     let calls = run(&chat, "What time is it?").await.tool_calls;
     assert!(calls.iter().all(|it| it.status == "error"), "{calls:?}");
@@ -79,6 +82,8 @@ async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
     let expected =
         ["no such city", "the tool has a defect and panicked", "the tool took longer than 0.01 s"];
     assert_eq!(results, expected);
+    let refused = &calls[3].result;
+    assert!(refused.starts_with("the server does not take the result: "), "{refused}");
     wait_for(&ended).await;
 }
 
