@@ -48,7 +48,7 @@ def cost:
 def errors:
   . as $line | objects | .error? | objects
   | {requestId: $line.requestId, code,
-     class: (if .code == "run_failed" or .code == "engine_init_failed" then .detail | split(":")[0] else null end),
+     class: (if .code == "run_failed" or .code == "engine_init_failed" then (.detail | strings | split(":")[0]) // null else null end),
      message, terminal: (.terminal // false)};
 
 # The values that were found in an answer that was asked for as JSON.
@@ -58,16 +58,16 @@ def values: _event("duologue.extract.v1"; "ObjectExtracted") | .json | fromjson;
 
 # An object for each request when it has its `done`, and at the end of the stream for those that have none:
 # {requestId, status, text, texts, reasoning, toolCalls, values, usage, cost, error}. `text` is what the last call of the
-# model said, `texts` what each of them said; `usage` has a count for each call.
+# model said, `texts` what each of them said; `values` are those of the last call, `usage` has a count for each call.
 def by_request(lines):
   def new: {texts: [], call: null, reasoning: "", toolCalls: [], values: [], usage: [], cost: null, error: null};
   def finished: {
     requestId: .id, status, text: (.texts | last // ""), texts, reasoning,
     toolCalls, values, usage, cost, error};
-  foreach (lines, null) as $line ({open: {}, ended: []};
+  foreach ((lines | objects), null) as $line ({open: {}, ended: []};
     .ended = []
     | if $line == null then .ended = [.open[]]
-      else (($line | objects | .requestId?) // null) as $id
+      else (($line.requestId | strings) // null) as $id
         | if $id == null then . else
             .open[$id] |= ((. // (new + {id: $id, status: null}))
               | reduce ($line | _chat("ChatTextSegmentFinished")) as $segment (.;
@@ -78,12 +78,13 @@ def by_request(lines):
               | reduce ($line | tool_calls) as $call (.; .toolCalls += [$call | del(.requestId)])
               | reduce ($line | results) as $result (.;
                   .toolCalls |= map(if .id == $result.id then . + {status: $result.status, result: $result.result} else . end))
+              | reduce ($line | _chat("ChatProviderCallStarted")) as $_ (.; .values = [])
               | reduce ($line | values) as $value (.; .values += [$value])
               | reduce ($line | _event("duologue.extract.v1"; "AnswerRejected")) as $_ (.; .values = [])
               | reduce ($line | usage) as $usage (.; .usage += [$usage | del(.requestId)])
               | reduce ($line | cost) as $cost (.; .cost = $cost.run)
               | reduce ($line | errors) as $error (.; .error = (.error // ($error | del(.requestId)))))
-            | if $line.done then .open[$id].status = $line.done.status | .ended = [.open[$id]] | del(.open[$id]) else . end
+            | if $line.done | type == "object" then .open[$id].status = $line.done.status | .ended = [.open[$id]] | del(.open[$id]) else . end
           end
       end;
     .ended[] | finished);
@@ -162,25 +163,24 @@ def fold(lines):
     | reduce $snapshot.entities[]? as $entity (.;
         if $entity.tombstone then del(.entities[$entity.id]) else .entities[$entity.id] = $entity end);
   def shown: {snapshotOrdinal: .ordinal, entities: ([.entities[]] | sort_by(.createdOrdinal // 0 | tonumber))};
-  foreach (lines, null) as $line ({ordinal: "0", entities: {}, is_new: false, give: null};
+  foreach ((lines | objects), null) as $line ({ordinal: "0", entities: {}, is_new: false, give: null};
     .give = null
     | if $line == null then (if .is_new then .give = shown else . end)
-      elif ($line | type) != "object" then .
-      elif $line.snapshot then
+      elif $line.snapshot | type == "object" then
         see($line.snapshot; $line.requestId == null)
         | .ordinal = ([.ordinal, $line.snapshot.snapshotOrdinal // "0"] | max_by(tonumber)) | .is_new = true
-      elif $line.uiEvent then
+      elif $line.uiEvent | type == "object" then
         $line.uiEvent as $ui
         | if ($ui.ordinal // "0" | tonumber) < (.ordinal | tonumber) then .
           else
             .ordinal = ($ui.ordinal // "0") | .is_new = true
-            | ($ui.payload["@type"] // "" | ltrimstr("type.googleapis.com/")) as $type
+            | (($ui.payload | objects | .["@type"] | strings) // "" | ltrimstr("type.googleapis.com/")) as $type
             | if $type | startswith("pinocchio.chatapp.v1.") then
                 apply($type | ltrimstr("pinocchio.chatapp.v1."); $ui.payload; $ui.ordinal)
               elif $type == "duologue.session.v1.TurnDropped" then drop($ui.payload)
               else . end
           end
-      elif $line.done and .is_new then .give = shown | .is_new = false
+      elif ($line.done | type == "object") and .is_new then .give = shown | .is_new = false
       else . end;
     .give | objects);
 
@@ -188,13 +188,13 @@ def fold(lines):
 # request. The first two are null without the extension `timing`, and where there was no first byte or piece.
 def timing(lines):
   def given: .give | objects;
-  foreach (lines, null) as $line ({call: null, give: null};
+  foreach ((lines | objects), null) as $line ({call: null, give: null};
     .give = null
     | ([$line | _chat("ChatProviderCallFinished")][0]) as $ended
     | ([$line | _event("duologue.provider.v1"; "CallTiming")][0]) as $timing
     | if $timing and .call and .call.call == $timing.correlation.providerCallId then
         .give = .call + ($timing | {firstByteMs, firstTokenMs} | map_values(if . == null then . else tonumber end)) | .call = null
-      elif $line == null or ([$line | objects | .uiEvent // .done // empty] | length > 0) then .give = .call | .call = null
+      elif $line == null or ([$line | .uiEvent, .done | objects] | length > 0) then .give = .call | .call = null
       else . end
     | if $ended then
         .call = {requestId: $line.requestId, call: $ended.correlation.providerCallId, firstByteMs: null, firstTokenMs: null,

@@ -162,11 +162,31 @@ class Golden(unittest.TestCase):
 class Streams(unittest.TestCase):
     def test_what_is_no_frame_gives_nothing(self):
         text = '1 "x" null [] {} {"uiEvent":{}} {"uiEvent":{"payload":{"@type":"type.googleapis.com/a.B"}}} {"banner":1}\n'
+        text += '{"uiEvent":5} {"uiEvent":{"payload":5}} {"done":5} {"snapshot":5} {"error":5} {"requestId":5,"done":{}}\n'
         self.assertEqual(jq(", ".join(LINE_FILTERS), text), [])
-        text = text.replace("null", "")
         self.assertEqual(jq("by_request(inputs)", text, "-n"), [])
         self.assertEqual(jq("timing(inputs)", text, "-n"), [])
         self.assertEqual(jq("fold(inputs)", text, "-n"), [{"snapshotOrdinal": "0", "entities": []}])
+
+    def test_lines_after_what_is_no_frame_count(self):
+        text = '1 null {"requestId":"a","done":5} {"uiEvent":5} {"requestId":"a","done":{"status":"ok"}}'
+        self.assertEqual([request["status"] for request in jq("by_request(inputs)", text, "-n")], ["ok"])
+
+    def test_an_error_without_detail_has_no_class(self):
+        [error] = jq("errors", {"error": {"code": "run_failed"}})
+        self.assertEqual((error["code"], error["class"]), ("run_failed", None))
+
+    def test_values_are_those_of_the_last_call(self):
+        def event(name, **payload):
+            return {"requestId": "a", "uiEvent": {"payload": {"@type": "type.googleapis.com/" + name, **payload}}}
+
+        def value(json):
+            return event("duologue.extract.v1.ObjectExtracted", json=json)
+
+        call = event("pinocchio.chatapp.v1.ChatProviderCallStarted")
+        frames = [call, value("1"), call, value("2"), value("3"), {"requestId": "a", "done": {"status": "ok"}}]
+        [request] = jq("by_request(.[])", frames)
+        self.assertEqual(request["values"], [2, 3])
 
     def test_a_text_is_patched_at_bytes(self):
         patch = {"@type": CHAT + "ChatTextPatch", "messageId": "m", "mode": "CHAT_STREAM_PATCH_MODE_APPEND"}
