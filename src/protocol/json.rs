@@ -11,7 +11,7 @@ mod writer;
 
 pub(crate) use error_text::plain;
 pub(crate) use memory::{allocated, fits, places};
-pub(crate) use numbers::{Float, Number, NumberVisitor, Quoted};
+pub(crate) use numbers::{Float, Number, NumberVisitor, Quoted, has_long_integer};
 pub(crate) use well_formed::well_formed;
 
 use serde::de::DeserializeOwned;

@@ -6,7 +6,7 @@ use super::io::{ToolRules, Uptime};
 use crate::conversation::event::ToolResult;
 use crate::conversation::tool::ToolSpec;
 use crate::protocol::any::Struct;
-use crate::protocol::command;
+use crate::protocol::{command, json};
 use crate::session::approval::{DenyingRule, Ruling, ServerNames, ToolGlob};
 use crate::session::catalogue::{Catalogue, ClientTool, Entry, Source};
 use crate::task::server::{ServerCall, ServerChange, ServerName, ServerState, ServerTool};
@@ -314,21 +314,57 @@ impl Toolbox {
 pub(super) const NOBODY_CAN_APPROVE: &str =
     "The call was not made: it needs the approval of a person, and nobody can be asked.";
 
-/// The arguments that a model wrote. Some write nothing where a tool needs none.
+const LONG_INTEGER: &str =
+    "an integer in its arguments has more than 64 bits, and the tool would get it rounded";
+
+/// The arguments that a model wrote, if a tool gets exactly these. Some write nothing where a tool needs none.
 fn arguments(input: &str) -> Result<Map<String, Value>, String> {
     if input.trim().is_empty() {
         return Ok(Map::new());
     }
-    match serde_json::from_str(input) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err("The call was not made: its arguments are no JSON object.".to_owned()),
-        Err(error) => {
-            Err(format!("The call was not made: its arguments are not valid JSON: {error}."))
-        }
+    let refused = |why: String| Err(format!("The call was not made: {why}."));
+    let arguments = match serde_json::from_str(input) {
+        Ok(Value::Object(arguments)) => arguments,
+        Ok(_) => return refused("its arguments are no JSON object".to_owned()),
+        Err(error) => return refused(format!("its arguments are not valid JSON: {error}")),
+    };
+    // Of two members with one name the last would be passed on, and a person may have approved the first.
+    if let Err(error) = json::well_formed(input) {
+        return refused(format!("its arguments are ambiguous: {error}"));
     }
+    if json::has_long_integer(input) {
+        return refused(LONG_INTEGER.to_owned());
+    }
+    Ok(arguments)
 }
 
 fn client_tool(tool: command::ClientTool) -> ClientTool {
     let command::ClientTool { name, description, input_schema, is_human } = tool;
     ClientTool { spec: ToolSpec { name, description, input_schema }, human: is_human }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tool gets what a person reads who approves the call, or the call is refused.
+    #[test]
+    fn arguments_are_exactly_those_that_were_written() {
+        for written in ["{}", "{\"a\":1,\"b\":{\"a\":18446744073709551615}}", "{\"a\":[1.5,\"a\"]}"]
+        {
+            let read = arguments(written).map(|read| Value::Object(read).to_string());
+            assert_eq!(read, Ok(written.to_owned()));
+        }
+        assert_eq!(arguments(" "), Ok(Map::new()));
+        for (written, why) in [
+            ("[1]", "its arguments are no JSON object"),
+            (
+                "{\"a\":1,\"a\":2}",
+                "its arguments are ambiguous: duplicate key \"a\" at line 1 column 13",
+            ),
+            ("{\"a\":12345678901234567890123}", LONG_INTEGER),
+        ] {
+            assert_eq!(arguments(written), Err(format!("The call was not made: {why}.")));
+        }
+    }
 }

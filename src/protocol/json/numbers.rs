@@ -126,3 +126,42 @@ impl<T: fmt::Display> Serialize for Quoted<T> {
         serializer.collect_str(&self.0)
     }
 }
+
+/// Whether a JSON text has an integer of more than 64 bits, which a parsed number rounds.
+pub(crate) fn has_long_integer(json: &str) -> bool {
+    let mut rest = json;
+    while let Some(at) = rest.find(|char| char == '"' || is_of_number(char)) {
+        rest = &rest[at..];
+        if let Some(string) = rest.strip_prefix('"') {
+            rest = after_string(string);
+            continue;
+        }
+        let (number, after) =
+            rest.split_at(rest.find(|char| !is_of_number(char)).unwrap_or(rest.len()));
+        if is_long_integer(number) {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+fn is_of_number(char: char) -> bool {
+    char.is_ascii_digit() || matches!(char, '-' | '+' | '.' | 'e' | 'E')
+}
+
+/// What follows the string whose content `text` begins with.
+fn after_string(text: &str) -> &str {
+    let mut is_escaped = false;
+    let end = text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or("", |end| &text[end + 1..])
+}
+
+fn is_long_integer(number: &str) -> bool {
+    let is_integer = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err()
+}

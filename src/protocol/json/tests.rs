@@ -76,6 +76,28 @@ fn every_integer_survives() {
 }
 
 #[test]
+fn long_integers_are_found() {
+    let longer = "18446744073709551616";
+    let is_found = [
+        longer.to_owned(),
+        "-9223372036854775809".to_owned(),
+        format!("{{\"a\\\"1\":[true,\"\\\\\",{longer}]}}"),
+        format!("{{\"a\":{longer} }}"),
+    ];
+    for text in is_found {
+        assert!(has_long_integer(&text), "{text}");
+    }
+    let is_none = [
+        "18446744073709551615".to_owned(),
+        "[-9223372036854775808,-0,1e30,1.5,true,false,null]".to_owned(),
+        format!("{{\"{longer}\":\"\\\"{longer}\",\"b\":{longer}.5,\"c\":{longer}e0}}"),
+    ];
+    for text in is_none {
+        assert!(!has_long_integer(&text), "{text}");
+    }
+}
+
+#[test]
 fn lines() {
     let mut lines = Vec::new();
     let text = "a\u{85}\u{2028}\u{2029}b\n\r\u{b}\u{c}\u{1c}é—’ÂâZ\u{2027}\u{202a}\u{84}\u{86}";
