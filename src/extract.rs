@@ -3,6 +3,7 @@
 //! complete values.
 
 mod document;
+mod fence;
 mod lines;
 mod payload;
 mod read;
@@ -26,9 +27,6 @@ pub const LINE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Longest answer in which a document is searched for, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = LINE_BYTES_MAX;
-
-/// The beginning of a line that opens or closes a code block.
-const FENCE: &str = "```";
 
 /// The member that names the type of an object, if there are several types.
 const TYPE: &str = "type";
@@ -98,7 +96,8 @@ pub enum Reason {
     NotJson {
         /// The error.
         what: String,
-        /// Its place in bytes, from 1, counted from the line's first non-blank character.
+        /// Its place in bytes, from 1: in the first line of a value counted from the value's beginning,
+        /// in the others from that of the line.
         column: usize,
     },
     /// It is incomplete because the answer is, even if the provider does not report that.
@@ -234,11 +233,9 @@ impl Extractor {
             let reason = Reason::TooLong { bytes_max: LINE_BYTES_MAX };
             return Some(self.rejected(number, reason));
         };
-        if json.is_empty() || json.starts_with(FENCE) {
-            return None;
-        }
-        Some(match self.value(&json, end) {
-            Ok(value) => self.found(number, &value, &json),
+        let json = fence::json_of(&json)?;
+        Some(match self.value(json, end) {
+            Ok(value) => self.found(number, &value, json),
             Err((_, reason)) => self.rejected(number, reason),
         })
     }

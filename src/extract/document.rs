@@ -1,7 +1,9 @@
-//! Finds the JSON document in an answer: a fenced block if there is one, else the whole text.
+//! Finds the JSON document in an answer: in a fenced block, beside blocks of other things, or alone.
 
+use super::DOCUMENT_BYTES_MAX;
+use super::fence::{self, FENCE};
 use super::lines::{trimmed_end, trimmed_start};
-use super::{DOCUMENT_BYTES_MAX, FENCE};
+use std::ops::Range;
 
 /// The answer so far.
 #[derive(Clone, Debug)]
@@ -43,59 +45,115 @@ pub(super) struct Place<'a> {
     pub(super) is_open: bool,
 }
 
-/// Finds the document: in the first fenced block that is marked as JSON, else in the first block,
-/// else it is the whole text. A block that never ends goes to the end of the text.
+/// Finds the document: in the first fenced block that is marked as JSON, else it is the only object or array
+/// outside of the blocks, else the first block that is JSON, else the first block, else the whole text. A block
+/// that never ends goes to the end of the text.
 ///
-/// In a JSON text no line can begin with a fence, so a fence is never part of the document.
+/// In a JSON text no line can begin or end with a fence, so a fence is never part of the document.
 pub(super) fn place(answer: &str) -> Place<'_> {
     let blocks = blocks(answer);
-    let Some(block) = blocks.iter().find(|block| block.is_json).or(blocks.first()) else {
+    let Some(block) = document(answer, &blocks) else {
         let text = trimmed_start(answer);
         let line = line_at(answer, answer.len() - text.len());
-        return Place { text: trimmed_end(text), line, prose: None, is_open: true };
+        return Place { text: fence::without_closing(text), line, prose: None, is_open: true };
     };
-    let text = trimmed_start(&answer[block.start..block.end]);
+    let text = block.text(answer);
     Place {
-        text: trimmed_end(text),
-        line: line_at(answer, block.end - text.len()),
-        prose: prose(answer, block),
-        is_open: block.is_open,
+        text,
+        line: line_at(answer, block.end - trimmed_start(&answer[block.start..block.end]).len()),
+        prose: prose(answer, &block),
+        is_open: block.is_open || block.ends_in_line,
     }
 }
 
-/// A fenced block: the byte range of its content.
-#[derive(Debug)]
+/// The part of the answer that holds the document; `None` if that is the whole text.
+fn document(answer: &str, blocks: &[Block]) -> Option<Block> {
+    let first = blocks.first().filter(|_| !is_closed_only(answer, blocks))?;
+    if let Some(marked) = blocks.iter().find(|block| block.is_json) {
+        return Some(marked.clone());
+    }
+    let is_json = |block: &&Block| fence::is_value(block.text(answer));
+    let unmarked = || blocks.iter().find(is_json).unwrap_or(first).clone();
+    Some(outside(answer, blocks).unwrap_or_else(unmarked))
+}
+
+/// A fenced block: byte ranges.
+#[derive(Clone, Debug)]
 struct Block {
+    /// Its content.
     start: usize,
     end: usize,
+    /// The lines of the block and its fences.
+    lines: Range<usize>,
     is_json: bool,
     /// It has no closing fence.
     is_open: bool,
+    /// The closing fence is at the end of a line of the content. That shows no end: the answer may have been
+    /// cut off in a string.
+    ends_in_line: bool,
+}
+
+impl Block {
+    fn text<'a>(&self, answer: &'a str) -> &'a str {
+        trimmed_end(trimmed_start(&answer[self.start..self.end]))
+    }
+
+    /// Ends the block at a fence at the end of `rest`, which is the end of a line at `at`.
+    fn end_in_line(&mut self, rest: &str, at: usize) {
+        let content = fence::without_closing(rest);
+        let is_fenced = trimmed_end(rest).ends_with(FENCE);
+        // In text or code a fence may as well end a piece of code within the line.
+        if is_fenced && (self.is_json || content.ends_with(['}', ']'])) {
+            (self.end, self.is_open, self.ends_in_line) = (at + content.len(), false, true);
+        }
+    }
 }
 
 fn blocks(answer: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    let mut start = 0;
+    let mut next = 0;
     for line in answer.split_inclusive('\n') {
-        let next = start + line.len();
-        let is_in_block = blocks.last().is_some_and(|block| block.is_open);
+        let start = next;
+        next += line.len();
         let text = trimmed_start(line);
-        let after_prose = || fence_after_prose(text).filter(|_| !is_in_block);
-        let fence = text.strip_prefix(FENCE).or_else(after_prose);
-        match (fence, blocks.last_mut()) {
-            (Some(_), Some(block)) if block.is_open => {
-                block.end = start;
-                block.is_open = false;
+        let fenced = text.strip_prefix(FENCE);
+        match blocks.last_mut().filter(|block| block.is_open) {
+            Some(block) => {
+                if fenced.is_some() {
+                    (block.end, block.is_open) = (start, false);
+                } else {
+                    block.end_in_line(text, next - text.len());
+                }
+                block.lines.end = next;
             }
-            (Some(info), _) => {
-                let is_json = trimmed_end(info).eq_ignore_ascii_case("json");
-                blocks.push(Block { start: next, end: answer.len(), is_json, is_open: true });
+            None => {
+                let info = fenced.or_else(|| fence_after_prose(text));
+                blocks.extend(info.map(|info| opened(info, start..next, answer.len())));
             }
-            (None, _) => {}
         }
-        start = next;
     }
     blocks
+}
+
+/// The block that a fence opens before `info`, the rest of this line.
+fn opened(info: &str, line: Range<usize>, end: usize) -> Block {
+    let json = fence::json_at(info).map(|at| &info[at..]);
+    let start = line.end - json.unwrap_or_default().len();
+    let mut block = Block {
+        start,
+        end,
+        lines: line.start..end,
+        is_json: fence::word(info).eq_ignore_ascii_case("json"),
+        is_open: true,
+        ends_in_line: false,
+    };
+    if let Some(json) = json {
+        block.end_in_line(json, start);
+    }
+    if !block.is_open {
+        block.lines.end = line.end;
+    }
+    block
 }
 
 /// The mark of a fence for JSON at the end of a line of prose, as in "Here it is: ```json". Other fences there
@@ -104,6 +162,35 @@ fn fence_after_prose(line: &str) -> Option<&str> {
     let (prose, info) = line.split_once(FENCE)?;
     let is_json = trimmed_end(info).eq_ignore_ascii_case("json");
     (is_json && !trimmed_start(prose).is_empty()).then_some(info)
+}
+
+/// The text between blocks, before the first or after the last, that is an object or an array, if it is the
+/// only one; other values are more likely the output of a program.
+fn outside(answer: &str, blocks: &[Block]) -> Option<Block> {
+    let starts = [0].into_iter().chain(blocks.iter().map(|block| block.lines.end));
+    let ends = blocks.iter().map(|block| block.lines.start).chain([answer.len()]);
+    let between = starts.zip(ends).map(|(start, end)| Block {
+        start,
+        end,
+        lines: start..end,
+        is_json: false,
+        is_open: end == answer.len(),
+        ends_in_line: false,
+    });
+    let mut found = between.filter(|block| {
+        let text = block.text(answer);
+        text.starts_with(['{', '[']) && fence::is_value(text)
+    });
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Whether the only fence is one that closes what begins without: the program has written the opening one in the
+/// model's place.
+fn is_closed_only(answer: &str, blocks: &[Block]) -> bool {
+    let [block] = blocks else { return false };
+    let before = trimmed_end(trimmed_start(&answer[..block.lines.start]));
+    let is_stray = block.is_open && !block.is_json && block.text(answer).is_empty();
+    is_stray && (before.starts_with(['{', '[']) || fence::is_value(before))
 }
 
 /// The first line outside of the block that is neither blank nor a fence.

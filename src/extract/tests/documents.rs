@@ -47,6 +47,54 @@ fn text_around_a_block_is_passed_over() {
 }
 
 #[test]
+fn a_fence_may_be_on_a_line_of_the_document() {
+    check_whole("```json\n{\"a\":1}```", &["0 @2: {\"a\":1}"]);
+    check_whole("```json\n{\n\"a\":1} ```\n", &["0 @2: {\"a\":1}"]);
+    check_whole("```\n[\"a\"]```\n", &["0 @2: [\"a\"]"]);
+    check_whole("```json\n12```", &["0 @2: 12"]);
+    for line in ["```json {\"a\":1} ```", "```{\"a\":1}```", "```json {\"a\":1}\n```"] {
+        check_whole(line, &["0 @1: {\"a\":1}"]);
+    }
+    check_whole("```json {\"a\":\n1}\n```", &["0 @1: {\"a\":1}"]);
+    let prose = "rejected @2: ignored: text outside of the block that holds the document";
+    check_whole("```json {\"a\":1} ```\nEnjoy!", &[prose, "0 @1: {\"a\":1}"]);
+    check_whole("```{.json}\n[]\n```", &["0 @2: []"]);
+    check_whole("```json title=\"a\"\n[]\n```", &["0 @2: []"]);
+}
+
+/// The program that asks may have begun the answer with an opening fence.
+#[test]
+fn a_fence_may_only_close() {
+    for answer in ["{\"a\":1}\n```", "{\"a\":1}```\n", "\n{\"a\":\n1}\n```\n\n"] {
+        let line = 1 + u64::from(answer.starts_with('\n'));
+        check_whole(answer, &[&format!("0 @{line}: {{\"a\":1}}")]);
+    }
+    check_whole("12\n```", &["0 @1: 12"]);
+    let prose = "rejected @3: ignored: text outside of the block that holds the document";
+    check_whole("{\"a\":1}\n```\nEnjoy!", &[prose, "0 @1: {\"a\":1}"]);
+    let wrong =
+        "invalid @1: not JSON: a value is missing, or is text without double quotes (byte 6)";
+    check_whole("{\"a\":x}\n```", &[wrong]);
+}
+
+#[test]
+fn blocks_of_other_things_are_passed_over() {
+    const PROSE: &str = "ignored: text outside of the block that holds the document";
+    let first = format!("rejected @1: {PROSE}");
+    check_whole("Ran:\n```bash\nls\n```\n{\"a\":1}", &[&first, "0 @5: {\"a\":1}"]);
+    let second = format!("rejected @4: {PROSE}");
+    check_whole("{\"a\":1}\n\n```bash\nls\n```", &[&second, "0 @1: {\"a\":1}"]);
+    let inside = format!("rejected @2: {PROSE}");
+    check_whole("```bash\nls\n```\n```\n[]\n```", &[&inside, "0 @5: []"]);
+    // A marked block is the document whatever else there is.
+    check_whole("[1]\n```json\n[]\n```", &[&first, "0 @3: []"]);
+    // Which of two others is meant is not clear.
+    let wrong =
+        "invalid @3: not JSON: a value is missing, or is text without double quotes (byte 1)";
+    check_whole("[1]\n```bash\nls\n```\n[2]", &[&first, wrong]);
+}
+
+#[test]
 fn what_is_no_document() {
     check_whole("", &["invalid @1: the answer is empty, but a JSON document is required"]);
     check_whole("```\n```", &["invalid @2: the answer is empty, but a JSON document is required"]);
@@ -90,6 +138,10 @@ fn cut_off() {
     check(&json, "12", true, &[&format!("invalid @1: {cut}")]);
     check(&json, "```json\n{\"a\":1}\n", true, &["0 @2: {\"a\":1}"]);
     check(&json, "{\"a\":1}", true, &["0 @1: {\"a\":1}"]);
+    // It may be a fence in a string.
+    check(&json, "```json\n{\"a\":\"```", true, &[&format!("invalid @2: {cut}")]);
+    check(&json, "{\"a\":\"```", true, &[&format!("invalid @1: {cut}")]);
+    check(&json, "Here it is:\n```\n", true, &[&format!("invalid @3: {cut}")]);
 }
 
 #[test]

@@ -65,6 +65,31 @@ fn fences_are_skipped_and_counted() {
     check_whole("```json\n{}\n```\n  ```\n[]\n```jsonl x", &["0 @2: {}", "1 @5: []"]);
 }
 
+/// A fence may be on the line of a value. Text after it that is no JSON is the name of a language, or an attribute.
+#[test]
+fn a_value_on_the_line_of_a_fence_counts() {
+    check_whole("```json {\"a\":1}\n{\"a\":2}\n```", &["0 @1: {\"a\":1}", "1 @2: {\"a\":2}"]);
+    check_whole("```json\n{\"a\":1}\n{\"a\":2}```", &["0 @2: {\"a\":1}", "1 @3: {\"a\":2}"]);
+    check_whole("````jsonl\n[1] ````\n", &["0 @2: [1]"]);
+    for line in ["```{\"a\":1}```", "``` {\"a\":1}", "```JSON{\"a\":1} ```", "{\"a\":1} ```\r"] {
+        check_whole(line, &["0 @1: {\"a\":1}"]);
+    }
+    for scalar in ["12", "null", "\"a `b` ```c\""] {
+        check_whole(&format!("```json {scalar}\n"), &[&format!("0 @1: {scalar}")]);
+    }
+    let attributes = ["```{.json}", "```js {1,3}", "```json title=\"a.json\"", "``````", "```a```"];
+    for line in attributes {
+        check_whole(line, &[]);
+    }
+    check_whole(
+        "```json {\"a\":}",
+        &["rejected @1: not JSON: a value is missing, or is text without double quotes (byte 6)"],
+    );
+    let cut = "rejected @1: cut off: the answer ends before the value does";
+    check_cut_off("```json {\"a\":", &[cut]);
+    check_cut_off("{\"a\":\"```", &[cut]);
+}
+
 #[test]
 fn lines_may_end_as_they_like() {
     check_whole("{}\r\n[]\r\n\"a\"\r", &["0 @1: {}", "1 @2: []", "2 @3: \"a\""]);
