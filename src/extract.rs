@@ -184,6 +184,14 @@ impl Extractor {
         Self { response, schema, search, tally, is_cut_off: false }
     }
 
+    /// Ends the open line of JSON Lines, where the text of a provider call ends and another call follows;
+    /// `is_cut_off` as for [`Extractor::finish`]. A document goes on.
+    pub fn finish_line(&mut self, is_cut_off: bool) -> Option<Found> {
+        let Search::LineScanner(lines) = &mut self.search else { return None };
+        let line = lines.end();
+        self.line(line, if is_cut_off { End::CutOff } else { End::Open })
+    }
+
     /// Drops what is unfinished: the text so far was not the answer, which begins now. What was
     /// extracted stays counted.
     pub fn begin_again(&mut self) {

@@ -8,7 +8,7 @@ use crate::conversation::event::Usage;
 use crate::protocol::constants::tool_result;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
-use crate::protocol::proto::extract::ObjectExtracted;
+use crate::protocol::proto::extract::{ExtractionFinished, ObjectExtracted};
 use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::UsageTotals;
@@ -136,12 +136,7 @@ impl Envelope {
             View::Rejected(line) => self.warn(json!({
                 "code": "line_rejected", "line": line.line, "message": line.reason
             })),
-            View::Extracted(tally) => {
-                self.is_truncated |= tally.truncated;
-                if let Some(message) = nothing_found(tally) {
-                    self.warn(json!({ "code": "nothing_found", "message": message }));
-                }
-            }
+            View::Extracted(tally) => self.extracted(tally),
             View::AnswerRejected(rejected) => self.warn(json!({
                 "code": "answer_rejected", "message": rejected.reason
             })),
@@ -410,6 +405,20 @@ impl Envelope {
             EnvelopeData::Text(_) | EnvelopeData::Frames(_) => {}
         }
         Ok(())
+    }
+
+    fn extracted(&mut self, tally: &ExtractionFinished) {
+        self.is_truncated |= tally.truncated;
+        let objects = match &self.answer {
+            // The tally is of all provider calls, the list has the values of the last one.
+            EnvelopeData::Objects(objects) => objects.len() as u64,
+            EnvelopeData::Text(_) | EnvelopeData::Document(..) | EnvelopeData::Frames(_) => {
+                tally.objects
+            }
+        };
+        if let Some(message) = nothing_found(objects, tally) {
+            self.warn(json!({ "code": "nothing_found", "message": message }));
+        }
     }
 
     fn error(&mut self, error: &ErrorFrame) {

@@ -56,6 +56,8 @@ pub(crate) struct JsonStream {
     /// The answer must be a document.
     has_document: bool,
     document: Option<Box<RawValue>>,
+    /// Values in the text of the present provider call.
+    objects: u64,
 }
 
 /// A tool call without a result.
@@ -129,11 +131,14 @@ impl JsonStream {
             }
             View::CallStarted => {
                 self.breaks.call_started();
-                self.document = None;
+                (self.document, self.objects) = (None, 0);
                 Ok(())
             }
-            View::Object(object) if self.has_document => {
-                self.document = Some(RawValue::from_string(object.json.clone())?);
+            View::Object(object) => {
+                self.objects += 1;
+                if self.has_document {
+                    self.document = Some(RawValue::from_string(object.json.clone())?);
+                }
                 Ok(())
             }
             View::ToolRequested(call) => {
@@ -144,7 +149,7 @@ impl JsonStream {
             View::ToolReturned(result) => self.tool_completed(now, result, out),
             View::CallFinished(call) => self.call_finished(now, call, out),
             View::Rejected(line) => self.status(now, ("warning", &rejected(line)), out),
-            View::Extracted(tally) => match nothing_found(tally) {
+            View::Extracted(tally) => match nothing_found(self.objects, tally) {
                 Some(message) => self.status(now, ("warning", message), out),
                 None => Ok(()),
             },
@@ -153,7 +158,7 @@ impl JsonStream {
                 let message = format!("The answer is asked for again: {}", rejected.reason);
                 self.status(now, ("repairing", &message), out)
             }
-            View::Object(_) | View::Timing(_) | View::UsageTotals(_) | View::Other => Ok(()),
+            View::Timing(_) | View::UsageTotals(_) | View::Other => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatProviderCallStarted, ChatTextPatch, ChatToolCallRequested,
     ChatToolExecutionStarted, ChatToolResultReady, UsageInfo,
 };
-use crate::protocol::proto::extract::ObjectExtracted;
+use crate::protocol::proto::extract::{ExtractionFinished, ObjectExtracted};
 use crate::protocol::wire;
 use crate::session::{ExitCode, Uptime};
 use serde_json::{Value, json};
@@ -178,6 +178,27 @@ fn values_are_those_of_the_last_call() {
     assert_eq!(document(EnvelopeData::Document(None, String::new()), calls)["data"], json!(2));
     let without = document(EnvelopeData::Document(None, String::new()), a_loop());
     assert_eq!(without["data"], "It is noon.");
+}
+
+/// The number of messages that nothing was found.
+#[test]
+fn values_of_earlier_calls_are_none_that_were_found() {
+    let finished = |objects, truncated| -> crate::protocol::any::Any {
+        ExtractionFinished { objects, truncated, ..Default::default() }.into()
+    };
+    let earlier = vec![call_started(), object("1"), call_finished(1, 1), call_started()];
+    for (payloads, is_reported) in [
+        (vec![finished(1, false)], true),
+        (vec![finished(1, true)], false),
+        (vec![object("2"), finished(2, false)], false),
+    ] {
+        let payloads = [earlier.clone(), payloads].concat();
+        let document = document(EnvelopeData::Objects(Vec::new()), payloads.clone());
+        let warned = document["warnings"].as_array().expect("a list").len();
+        assert_eq!(warned, usize::from(is_reported), "{document}");
+        let statuses = events(payloads).into_iter().filter(|(kind, _)| kind == "status");
+        assert_eq!(statuses.count(), usize::from(is_reported));
+    }
 }
 
 #[test]

@@ -174,8 +174,9 @@ pub(crate) fn rejected(line: &LineRejected) -> String {
     format!("line {} of the answer does not count: {}", line.line, line.reason)
 }
 
-/// The message if nothing was extracted. Another message says why an answer is incomplete.
-pub(crate) fn nothing_found(tally: &ExtractionFinished) -> Option<&'static str> {
-    let is_empty = tally.objects == 0 && !tally.truncated;
+/// The message if `objects`, the number of values that count, is 0. Another message says why an answer is
+/// incomplete.
+pub(crate) fn nothing_found(objects: u64, tally: &ExtractionFinished) -> Option<&'static str> {
+    let is_empty = objects == 0 && !tally.truncated;
     is_empty.then_some("there is no JSON of the kind asked for in the answer")
 }

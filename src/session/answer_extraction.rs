@@ -94,8 +94,12 @@ impl AnswerExtraction {
         {
             let found = self.extractor.push(text);
             return self.report(session, recorded, found);
-        } else if let Event::CallFinished { class, .. } = event {
+        } else if let Event::CallFinished { class, has_tool_calls, .. } = event {
             self.is_cut_off = class.cuts_off();
+            if *has_tool_calls {
+                let found = self.extractor.finish_line(self.is_cut_off);
+                return self.report(session, recorded, found.into_iter().collect());
+            }
         } else if event.ends_run() {
             let is_finished = matches!(event, Event::RunFinished { .. });
             return self.finish(session, recorded, self.is_cut_off || !is_finished);

@@ -81,7 +81,7 @@ fn warning(payload: &Any) -> Option<String> {
         return Some(output::rejected(line));
     }
     if let Any::ExtractionFinished(tally) = payload {
-        return output::nothing_found(tally).map(str::to_owned);
+        return output::nothing_found(tally.objects, tally).map(str::to_owned);
     }
     None
 }

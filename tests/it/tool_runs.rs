@@ -406,6 +406,28 @@ fn a_single_run_uses_tools_that_are_allowed() {
     assert_eq!(wrong.status, 2);
 }
 
+/// Each text counts to its end, and the list is of the last one.
+#[test]
+fn values_before_a_tool_call_are_complete_and_not_the_answer() {
+    let scene = Scene::new(&["none"], &[]);
+    let tools = json!([{ "name": "echo", "arguments": { "text": "hello" } }]);
+    let first = json!({ "text": "{\"draft\":1}\n{\"draft\":2}", "tools": tools });
+    let script = format!("{first}\n{}\n", json!({ "text": "Done." }));
+    fs::write(scene.folder.path("script"), script).expect("a file");
+    let file = scene.folder.name("file.yaml");
+    fs::write(&file, "prompt: go\nresponse-type: jsonl\n").expect("a file");
+    let words = scene.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let own = ["run-command", &file, "--engine", "echo", "--allow", "echo", "--no-preamble"];
+    let run = |output| run(&scene.folder, &[&own, &words[..], &["--output", output]].concat());
+    assert_eq!(run("objects").stdout, "{\"draft\":1}\n{\"draft\":2}\n");
+    let document: Value = serde_json::from_str(&run("json").stdout).expect("JSON");
+    assert_eq!(document["data"], json!([]), "{document}");
+    let warnings = document["warnings"].as_array().expect("a list");
+    let codes: Vec<_> = warnings.iter().map(|warning| &warning["code"]).collect();
+    assert_eq!(codes, ["line_rejected", "nothing_found"], "{document}");
+}
+
 #[test]
 fn a_server_that_can_not_be_used_is_among_the_warnings() {
     let scene = Scene::new(&["none", "crash-at-init"], &[("echo", "hello")]);

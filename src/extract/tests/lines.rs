@@ -90,6 +90,26 @@ fn a_value_on_the_line_of_a_fence_counts() {
     check_cut_off("{\"a\":\"```", &[cut]);
 }
 
+/// The text of a provider call may be followed by that of another one.
+#[test]
+fn a_line_may_be_finished_before_the_answer() {
+    let mut extractor = Extractor::new(ResponseType::Jsonl, None);
+    assert_eq!(extractor.push("{}\n[1]").len(), 1);
+    let found: Vec<_> = extractor.finish_line(false).into_iter().collect();
+    assert_eq!(shown(&found), ["1 @2: [1]"]);
+    assert_eq!(extractor.finish_line(false), None);
+    extractor.begin_again();
+    assert_eq!(shown(&extractor.push("[2]\n")), ["2 @1: [2]"]);
+    extractor.push("12");
+    let cut = "rejected @2: cut off: the answer ends before the value does";
+    assert_eq!(shown(&extractor.finish_line(true).into_iter().collect::<Vec<_>>()), [cut]);
+    let mut document = Extractor::new(ResponseType::Json, None);
+    document.push("[");
+    assert_eq!(document.finish_line(false), None);
+    document.push("]");
+    assert_eq!(shown(&document.finish(false)), ["0 @1: []"]);
+}
+
 #[test]
 fn lines_may_end_as_they_like() {
     check_whole("{}\r\n[]\r\n\"a\"\r", &["0 @1: {}", "1 @2: []", "2 @3: \"a\""]);
