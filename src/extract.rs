@@ -12,6 +12,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use document::on_one_line;
 pub(crate) use payload::finished;
 pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, Schema, SchemaError};
 

@@ -213,7 +213,7 @@ fn line_at(text: &str, at: usize) -> u64 {
 }
 
 /// A JSON text on one line, unchanged except for the white space between its tokens.
-pub(super) fn on_one_line(json: &str) -> String {
+pub(crate) fn on_one_line(json: &str) -> String {
     if !json.contains(['\n', '\r']) {
         return json.to_owned();
     }

@@ -7,6 +7,7 @@ use super::view::{
 };
 use crate::conversation::event::Usage;
 use crate::engine::ErrorClass;
+use crate::extract::on_one_line;
 use crate::protocol::constants::{SESSION_NOT_FOUND, finish, tool_result};
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{
@@ -17,7 +18,7 @@ use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -94,6 +95,15 @@ struct Done<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_used: Option<i64>,
     tools_used: &'a [String],
+}
+
+/// The payload of `tool_started`, whose parameters are written as the model wrote them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Started<'a> {
+    parameters: Box<RawValue>,
+    tool: &'a str,
+    tool_id: &'a str,
 }
 
 #[derive(Serialize)]
@@ -214,10 +224,7 @@ impl JsonStream {
             tokens_used: self.tokens,
             tools_used: &self.tools_used,
         };
-        // The writer of frames knows no text that is JSON already.
-        let line = serde_json::to_string(&self.enveloped(now, "done", done))?;
-        json::write_raw_line(&line, out);
-        Ok(())
+        self.raw_event(now, "done", done, out)
     }
 
     fn start(&mut self, now: Uptime, session: &str, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -273,11 +280,8 @@ impl JsonStream {
         input: &str,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        // Clients of this format expect an object: any other value is wrapped in one, unchanged.
-        let parameters = serde_json::from_str::<Map<String, Value>>(input);
-        let parameters = parameters.map_or_else(|_| json!({ "input": input }), Value::Object);
-        let started = json!({ "tool": name, "toolId": id, "parameters": parameters });
-        self.event(now, "tool_started", started, out)
+        let parameters = parameters(input)?;
+        self.raw_event(now, "tool_started", Started { parameters, tool: name, tool_id: id }, out)
     }
 
     fn tool_completed(
@@ -343,6 +347,19 @@ impl JsonStream {
         json::write_line(&self.enveloped(now, r#type, by_name(payload)), out)
     }
 
+    /// An event with JSON of the model's. The writer of the other events knows no text that is JSON already.
+    fn raw_event(
+        &self,
+        now: Uptime,
+        r#type: &'static str,
+        payload: impl Serialize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let line = serde_json::to_string(&self.enveloped(now, r#type, payload))?;
+        json::write_raw_line(&line, out);
+        Ok(())
+    }
+
     fn enveloped<P>(&self, now: Uptime, r#type: &'static str, payload: P) -> StreamEvent<'_, P> {
         let timestamp = self.beginning.epoch_ms.saturating_add(now.0);
         StreamEvent { protocol: PROTOCOL, r#type, session_id: &self.session, timestamp, payload }
@@ -401,6 +418,18 @@ fn code(class: Option<ErrorClass>, is_recoverable: bool) -> &'static str {
 fn uuid_of(session: &str) -> &str {
     let uuid = session.strip_prefix("session-").filter(|rest| Uuid::try_parse(rest).is_ok());
     uuid.unwrap_or(session)
+}
+
+/// The arguments of a tool as an object, which clients of this format expect: any other value is wrapped in one,
+/// unchanged. Some models write nothing where a tool needs none.
+fn parameters(input: &str) -> Result<Box<RawValue>, Error> {
+    let text = input.trim();
+    let object = match text {
+        "" => "{}".to_owned(),
+        _ if text.starts_with('{') && json::well_formed(text).is_ok() => on_one_line(text),
+        _ => json!({ "input": input }).to_string(),
+    };
+    Ok(RawValue::from_string(object)?)
 }
 
 /// Leaves out optional members without a value.

@@ -203,8 +203,17 @@ fn values_of_earlier_calls_are_none_that_were_found() {
 
 #[test]
 fn parameters_are_an_object_whatever_the_model_wrote() {
-    for input in ["", "[1]", "5", "{\"a\":", "null"] {
+    for input in ["[1]", "5", "{\"a\":", "null", "{\"a\":1,\"a\":2}"] {
         let written = events(vec![requested("1", input), executing("1", input)]);
         assert_eq!(written[0].1["parameters"], json!({ "input": input }));
     }
+    for input in ["", " \n"] {
+        let written = events(vec![requested("1", input), executing("1", input)]);
+        assert_eq!(written[0].1["parameters"], json!({}));
+    }
+    let stream = Format::JsonStream(Box::new(JsonStream::new(Beginning::default(), false)));
+    let input = "{\"z\": 12345678901234567890123,\n\"a\": 1.10}";
+    let written = written(stream, vec![executing("1", input)]);
+    let parameters = "\"parameters\":{\"z\":12345678901234567890123,\"a\":1.10}";
+    assert!(written.lines().next().is_some_and(|line| line.contains(parameters)), "{written}");
 }
