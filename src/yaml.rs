@@ -13,11 +13,11 @@ use serde_json::Value;
 use serde_saphyr::{NonFiniteFloatPolicy, Options, Spanned};
 use std::fmt;
 
-/// Most values in a document after its aliases are expanded.
+/// Most values that aliases add to a document, and most that it holds for them.
 const NODES_MAX: usize = 1_000_000;
 
-/// Values that any document may have, however short it is, and bytes of a longer one for each: a value takes up to
-/// 200 bytes of memory.
+/// Values of that kind that any document may have, however short it is, and bytes of a longer one for each: a value
+/// takes up to 200 bytes of memory.
 const NODES_MIN: usize = 150_000;
 const NODE_BYTES_MIN: usize = 10;
 
@@ -39,6 +39,8 @@ pub(crate) struct YamlError {
     pub(crate) line: Option<u32>,
     /// A fragment of a message.
     pub(crate) message: String,
+    /// Whether the document exceeds a limit; it may be valid then.
+    is_limit: bool,
 }
 
 /// A value and its place.
@@ -202,9 +204,11 @@ pub(crate) fn to_json(text: &str) -> Result<Value, YamlError> {
     read(&document::first(without_mark(text)))
 }
 
-/// Parses the first document of `text`, in which numbers may be NaN or infinite.
+/// Parses the first document of `text`, in which numbers may be NaN or infinite. The number of its values is not
+/// limited, but for those that aliases add: `T` bounds its memory.
 pub(crate) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
-    let mut options = options(text);
+    // A value takes at least one byte, so only aliases add more than these.
+    let mut options = options(text, text.len().saturating_add(alias_nodes_max(text)));
     options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
     read_with(&document::first(without_mark(text)), options)
 }
@@ -215,15 +219,14 @@ pub(crate) fn without_mark(text: &str) -> &str {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
-    read_with(text, options(text))
+    read_with(text, options(text, alias_nodes_max(text)))
 }
 
 fn read_with<T: for<'de> Deserialize<'de>>(text: &str, options: Options) -> Result<T, YamlError> {
-    let expanded_max = text.len().saturating_mul(EXPANDED_PER_BYTE_MAX);
-    let expanded_max = expanded_max.clamp(EXPANDED_BYTES_MIN, EXPANDED_BYTES_MAX);
-    if text.contains('*') && expand::bytes(text) > expanded_max {
-        let message = message::ALIASES.to_owned();
-        return Err(YamlError { line: None, message });
+    let bytes_max = text.len().saturating_mul(EXPANDED_PER_BYTE_MAX);
+    let bytes_max = bytes_max.clamp(EXPANDED_BYTES_MIN, EXPANDED_BYTES_MAX);
+    if !expand::fits(text, bytes_max, alias_nodes_max(text)) {
+        return Err(YamlError { line: None, message: message::ALIASES.to_owned(), is_limit: true });
     }
     serde_saphyr::from_str_with_options(text, options).map_err(|error| YamlError::of(&error))
 }
@@ -232,7 +235,14 @@ impl YamlError {
     /// What the library reports, for people.
     pub(crate) fn of(error: &serde_saphyr::Error) -> Self {
         let line = error.location().and_then(|place| u32::try_from(place.line()).ok());
-        Self { line: line.filter(|line| *line > 0), message: message::of(error) }
+        let (message, is_limit) = (message::of(error), message::is_limit(error));
+        Self { line: line.filter(|line| *line > 0), message, is_limit }
+    }
+
+    /// The error as the rest of a sentence that begins with the document.
+    pub(crate) fn predicate(&self) -> String {
+        let fault = if self.is_limit { "exceeds a limit" } else { "is not valid YAML" };
+        format!("{fault}: {}", self.message)
     }
 }
 
@@ -245,20 +255,24 @@ impl fmt::Display for YamlError {
     }
 }
 
-fn options(text: &str) -> Options {
-    let nodes_max = (text.len() / NODE_BYTES_MIN).clamp(NODES_MIN, NODES_MAX);
+/// Values that aliases may add to `text`.
+fn alias_nodes_max(text: &str) -> usize {
+    (text.len() / NODE_BYTES_MIN).clamp(NODES_MIN, NODES_MAX)
+}
+
+fn options(text: &str, nodes_max: usize) -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
             flow_nesting_limit: DEPTH_MAX,
             max_documents: 1,
             max_nodes: nodes_max,
-            max_events: 4 * nodes_max,
+            max_events: nodes_max.saturating_mul(4),
             max_total_scalar_bytes: EXPANDED_BYTES_MAX,
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: nodes_max,
+            max_total_replayed_events: alias_nodes_max(text),
         },
         // As in yaml.v3: 0777 is octal, `yes` is a string.
         legacy_octal_numbers: true,

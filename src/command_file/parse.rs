@@ -4,7 +4,7 @@ mod flags;
 
 use super::settings;
 use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
-use crate::yaml::{Kind, Node, YamlError};
+use crate::yaml::{Kind, Node};
 use std::path::Path;
 
 /// Keys that have a meaning in pinocchio or glazed and none here, such as its layers and the place of
@@ -67,9 +67,8 @@ impl FileReader<'_> {
         if text.len() > FILE_BYTES_MAX {
             return Err(error(None, TOO_LARGE.to_owned()));
         }
-        let document = Node::parse(text).map_err(|YamlError { line, message }| {
-            error(line, format!("it is not valid YAML: {message}"))
-        })?;
+        let document = Node::parse(text)
+            .map_err(|fault| error(fault.line, format!("it {}", fault.predicate())))?;
         let Some(entries) = document.map() else {
             let message = format!("it holds {}, and a command file is a map", document.what());
             return Err(error(Some(document.line), message));

@@ -6,7 +6,7 @@ use super::{FILE_BYTES_MAX, PROFILES_MAX};
 use crate::engine::CallSettings;
 use crate::session::approval::ApprovalMode;
 use crate::tool::config::Protected;
-use crate::yaml::{Kind, Node, YamlError};
+use crate::yaml::{Kind, Node};
 use std::path::{Path, PathBuf};
 
 /// Keys of a profile.
@@ -79,9 +79,8 @@ pub(super) fn read(text: &str, folders: Folders<'_>) -> Result<Drafts, Fault> {
         let message = format!("it is larger than {FILE_BYTES_MAX} bytes; remove what is not used");
         return Err((None, message));
     }
-    let document = Node::parse(text).map_err(|YamlError { line, message }| {
-        (line, format!("it is not valid YAML: {message}"))
-    })?;
+    let document =
+        Node::parse(text).map_err(|fault| (fault.line, format!("it {}", fault.predicate())))?;
     let entries = map(&document, "a file of profiles")?;
     let drafts = if pinocchio::is_one(&document) {
         pinocchio::read(&document)?

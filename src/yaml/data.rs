@@ -7,7 +7,7 @@ use super::document;
 use data_encoding::BASE64;
 use scalar::resolved;
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Tag};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The reader that a document is meant for: they differ in a few scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,17 @@ pub(crate) enum Root {
 pub(crate) fn read(text: &str, reader: Reader) -> Result<Data, String> {
     let text = document::first(super::without_mark(text));
     let events = Parser::new_from_str(&text).map_while(Result::ok).map(|(event, _)| event);
-    Builder { events, reader, anchors: HashMap::new() }.document()
+    let aliased = aliased(&text);
+    Builder { events, reader, aliased, anchors: HashMap::new() }.document()
+}
+
+/// The anchors that aliases refer to. Others are not held: a copy of each would multiply what is in nested ones.
+fn aliased(text: &str) -> HashSet<usize> {
+    if !text.contains('*') {
+        return HashSet::new();
+    }
+    let events = Parser::new_from_str(text).map_while(Result::ok);
+    events.filter_map(|(event, _)| event.alias_id()).collect()
 }
 
 /// What the first document of `text` is.
@@ -95,6 +105,7 @@ impl Data {
 struct Builder<E> {
     events: E,
     reader: Reader,
+    aliased: HashSet<usize>,
     anchors: HashMap<usize, Data>,
 }
 
@@ -131,7 +142,7 @@ impl<'a, E: Iterator<Item = Event<'a>>> Builder<E> {
         } else {
             return Err("it ends too early".to_owned());
         };
-        if anchor > 0 {
+        if self.aliased.contains(&anchor) {
             self.anchors.insert(anchor, built.data.clone());
         }
         Ok(built)

@@ -4,8 +4,7 @@ use super::DEPTH_MAX;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-pub(super) const ALIASES: &str =
-    "it is too large after its aliases are expanded; use fewer of them";
+pub(super) const ALIASES: &str = "it is too large with its anchors and aliases; use fewer of them";
 
 /// Messages for the texts of the library's scanner, which reports errors only as text. The first
 /// match is used.
@@ -60,6 +59,8 @@ const BRACKETS: &str = "a list or map in brackets lacks a comma, or its closing 
 
 const INDENTED: &str = "this line does not continue what is above it; check its indentation";
 
+const TOO_DEEP: &str = "recursion limit exceeded";
+
 /// The error and its solution, as a fragment, without the place, which is reported separately.
 pub(super) fn of(error: &Error) -> String {
     let error = error.without_snippet();
@@ -84,7 +85,7 @@ pub(super) fn of(error: &Error) -> String {
         return limit(breach);
     }
     let text = error.to_string();
-    if text.starts_with("recursion limit exceeded") {
+    if text.starts_with(TOO_DEEP) {
         return depth();
     }
     let end = text.rfind(" at line ").unwrap_or(text.len());
@@ -97,6 +98,13 @@ pub(super) fn of(error: &Error) -> String {
     }
     let meaning = MEANINGS.iter().find(|(words, _)| text[..end].contains(words));
     meaning.map_or_else(|| text[..end].to_owned(), |(_, meaning)| (*meaning).to_owned())
+}
+
+/// Whether the document exceeds a limit; it may be valid then.
+pub(super) fn is_limit(error: &Error) -> bool {
+    let error = error.without_snippet();
+    matches!(error, Error::AliasReplayLimitExceeded { .. } | Error::Budget { .. })
+        || error.to_string().starts_with(TOO_DEEP)
 }
 
 /// A number type, by its name in Rust.

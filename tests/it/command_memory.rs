@@ -54,7 +54,13 @@ fn memory_is_in_proportion_to_the_file() {
         ("rows.csv", "objectListFromFile", format!("id,text\n{}", lines(150_000, row))),
         ("rows.jsonl", "objectListFromFile", records.clone()),
         ("rows.json", "objectListFromFile", format!("[{}]", records.trim_end().replace('\n', ","))),
-        ("rows.yaml", "objectListFromFile", lines(5_000, |number| format!("- {}", record(number)))),
+        (
+            "rows.yaml",
+            "objectListFromFile",
+            lines(40_000, |number| format!("- {}", record(number))),
+        ),
+        ("small.yaml", "objectListFromFile", "- {a: x1, b: y, c: z}\n".repeat(50_000)),
+        ("data.yaml", "file", lines(15_000, |number| format!("- {}", record(number)))),
         (
             "lines.txt",
             "stringListFromFile",
@@ -84,6 +90,7 @@ fn too_many_values_are_refused() {
         ("objectListFromFile", "rows.csv", format!("a\n{}", "1\n".repeat(2_000_000))),
         ("file", "data.json", format!("[{{}}{}]", ",{}".repeat(2_000_000))),
         ("file", "data.csv", "1\n".repeat(2_000_000)),
+        ("objectListFromFile", "rows.yaml", "- {a: 1}\n".repeat(300_000)),
     ];
     for (kind, name, text) in files {
         fs::write(folder.path("f.yaml"), COMMAND.replace("TYPE", kind)).expect("a file");

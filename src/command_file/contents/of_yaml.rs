@@ -44,7 +44,7 @@ impl Contents {
     pub(super) fn read_yaml<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
         yaml::deserialize(self.unmarked()?).map_err(|error| {
             let place = error.line.map(|line| format!(": line {line}")).unwrap_or_default();
-            format!("{}{place} is not valid YAML: {}", self.called(), error.message)
+            format!("{}{place} {}", self.called(), error.predicate())
         })
     }
 }

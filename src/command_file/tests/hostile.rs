@@ -1,8 +1,9 @@
 //! Files made to do harm: refused, or read, soon and in little memory.
 
 use super::{parse, run};
-use crate::yaml::{Node, to_json};
+use crate::yaml::{Node, deserialize, to_json};
 use proptest::prelude::*;
+use serde_json::Value;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,23 @@ fn aliases() {
             assert_ne!(error, "ok", "{}", &text[..40]);
         }
     }
+}
+
+#[test]
+fn anchors_within_anchors() {
+    let nested = |levels: usize| {
+        let open: String = (0..levels).map(|level| format!("&a{level} [")).collect();
+        format!("{open}{}{}", "a, ".repeat(40_000), "]".repeat(levels))
+    };
+    // A copy for each anchor around the items.
+    assert_eq!(deserialize::<Value>(&nested(2)).map_err(|error| error.message).err(), None);
+    let error = deserialize::<Value>(&nested(20)).expect_err("too large");
+    let message =
+        "exceeds a limit: it is too large with its anchors and aliases; use fewer of them";
+    assert_eq!(error.predicate(), message);
+    let error = deserialize::<Value>(&"[".repeat(40)).expect_err("too deep");
+    let message = "exceeds a limit: more than 32 lists and maps are nested; nest them less deeply";
+    assert_eq!(error.predicate(), message);
 }
 
 #[test]
