@@ -7,6 +7,7 @@ use crate::engine::CallSettings;
 use crate::session::approval::ApprovalMode;
 use crate::tool::config::Protected;
 use crate::yaml::{Kind, Node};
+use http::HeaderName;
 use std::path::{Path, PathBuf};
 
 /// Keys of a profile.
@@ -169,7 +170,7 @@ fn items(
         }
         "extra-headers" => {
             for (name, value) in map(value, "`extra-headers`")? {
-                let name = text(name, "the name of a header")?;
+                let name = header_name(name)?;
                 let value_text = Protected::new(text(value, &name)?);
                 draft.push(Item::Header { name, value: value_text }, value.line);
             }
@@ -185,6 +186,19 @@ fn items(
         other => return Err((Some(line), unknown(Some(other), "a profile", &KEYS))),
     }
     Ok(())
+}
+
+/// The name of a header. What is none may hold the value too, as in `"Name: value"`, so it is not shown.
+fn header_name(node: &Node) -> Result<String, Fault> {
+    let name = text(node, "the name of a header")?;
+    match HeaderName::try_from(name.as_str()) {
+        Ok(_) => Ok(name),
+        Err(_) => {
+            let message = "in `extra-headers`, a header is a name and a value, as in `X-Team: core`; \
+                 this name has characters that no name of a header has";
+            Err((Some(node.line), message.to_owned()))
+        }
+    }
 }
 
 /// A setting of the calls, checked.

@@ -122,6 +122,10 @@ fn a_wrong_file_is_an_error_with_its_line() {
     check("profiles:\n  a:\n    approval: maybe\n", ":3: `approval` must be auto, ask or deny");
     check("profiles:\n  a:\n    settings: {tempo: 1}\n", ":3: ");
     check("profiles:\n  a:\n    settings:\n      extra-headers: {}\n", "beside `settings`");
+    check(
+        "profiles:\n  a:\n    extra-headers: {\"X Y\": z}\n",
+        ":3: in `extra-headers`, a header is",
+    );
     check("profiles:\n  a: {key-file: x, key-variable: Y}\n", "keep one");
     check("profiles:\n  a: {}\n  a: {}\n", ":3: it is not valid YAML: the key `a` occurs");
     check("profiles:\n  a: \"\n", "it is not valid YAML");
@@ -129,6 +133,15 @@ fn a_wrong_file_is_an_error_with_its_line() {
     check(&"#".repeat(FILE_BYTES_MAX + 1), "larger than");
     let many: String = (0..=PROFILES_MAX).map(|at| format!("  p{at}: {{}}\n")).collect();
     check(&format!("profiles:\n{many}"), "more than 1000 profiles");
+}
+
+#[test]
+fn a_header_that_was_put_in_the_place_of_its_name_is_not_shown() {
+    for headers in ["{\"Authorization: Bearer SECRET9\"}", "{Authorization Bearer SECRET9: x}"] {
+        let error = error(&format!("profiles:\n  a:\n    extra-headers: {headers}\n"));
+        assert!(error.contains("a header is a name and a value"), "{error}");
+        assert!(!error.contains("SECRET9"), "{error}");
+    }
 }
 
 #[test]
