@@ -1,6 +1,10 @@
 //! Functions with regular expressions, whose syntax is Go's, RE2:
 //! <https://masterminds.github.io/sprig/strings.html>.
 
+mod syntax;
+#[cfg(test)]
+mod tests;
+
 use super::{Function, FunctionCall, check_bytes, function};
 use crate::template::value::Value;
 use regex::{NoExpand, Regex, RegexBuilder};
@@ -38,7 +42,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("regexSplit", (3, 3), |call| {
         let (text, most) = (call.text(1)?, most(call.int(2)?));
         let between = compiled(call, 0)?;
-        call.heap.texts(between.splitn(text, most))
+        call.heap.texts(split(&between, text, most))
     }),
     function("regexQuoteMeta", (1, 1), |call| {
         super::text::map(call, |text| {
@@ -57,6 +61,32 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn is_match(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let text = call.text(1)?;
     Ok(Value::Bool(compiled(call, 0)?.is_match(text)))
+}
+
+/// The pieces of `text`, at most `most`, as Go's `Regexp.Split` returns them: a match of nothing at the beginning or
+/// the end separates nothing.
+fn split<'t>(between: &Regex, text: &'t str, most: usize) -> Vec<&'t str> {
+    if most == 0 || text.is_empty() && between.as_str().is_empty() {
+        return Vec::new();
+    }
+    if text.is_empty() {
+        return vec![""];
+    }
+    let (mut pieces, mut start, mut end) = (Vec::new(), 0, 0);
+    for found in between.find_iter(text).take(most) {
+        if pieces.len() + 1 == most {
+            break;
+        }
+        end = found.start();
+        if found.end() > 0 {
+            pieces.push(&text[start..end]);
+        }
+        start = found.end();
+    }
+    if end < text.len() {
+        pieces.push(&text[start..]);
+    }
+    pieces
 }
 
 /// A limit on matches; a negative number means all, as in Go.
@@ -78,8 +108,16 @@ fn compiled(call: &mut FunctionCall<'_>, index: usize) -> Result<Regex, String> 
     let source = call.text(index)?;
     // Compiling takes far longer than parsing.
     call.heap.charge(source.len().saturating_mul(1000))?;
-    RegexBuilder::new(source)
-        .size_limit(REGEX_BYTES_MAX)
-        .build()
-        .map_err(|why| format!("{source:?} is not a valid regular expression: {why}"))
+    let built = syntax::translated(source).and_then(|translated| {
+        let built = RegexBuilder::new(&translated).size_limit(REGEX_BYTES_MAX).build();
+        built.map_err(|why| reason(&why))
+    });
+    built.map_err(|why| format!("{source:?} is not a valid regular expression: {why}"))
+}
+
+/// The error without the expression, which the crate shows as it was translated.
+fn reason(why: &regex::Error) -> String {
+    let text = why.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
