@@ -8,7 +8,7 @@ use crate::template::value::{Heap, MapId, Value, check_levels};
 use data_encoding::{BASE32, BASE64, Encoding, HEXLOWER};
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 use serde_json::Value as Json;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     function("toJson", (1, 1), |call| json(call, false, true, false)),
@@ -16,7 +16,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("toPrettyJson", (1, 1), |call| json(call, true, true, false)),
     function("mustToJson", (1, 1), |call| json(call, false, true, true)),
     function("mustToPrettyJson", (1, 1), |call| json(call, true, true, true)),
-    function("fromJson", (1, 1), from_json),
+    // As in sprig, only the function with `must` reports what is not JSON.
+    function("fromJson", (1, 1), |call| match read_json(call)? {
+        Ok(read) => call.heap.take_floats(&read),
+        Err(_) => Ok(Value::Nil),
+    }),
+    function("mustFromJson", (1, 1), |call| {
+        let read = read_json(call)?.map_err(|why| format!("this is not JSON: {why}"))?;
+        call.heap.take_floats(&read)
+    }),
     function("toYaml", (1, 1), |call| {
         let value = call.heap.give(call.arg(0))?;
         Ok(Value::text(yaml::written(&value)))
@@ -26,9 +34,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         call.heap.take(&read)
     }),
     function("b64enc", (1, 1), |call| Ok(Value::text(BASE64.encode(call.text(0)?.as_bytes())))),
-    function("b64dec", (1, 1), |call| decoded(call, &BASE64, "base64")),
+    function("b64dec", (1, 1), |call| decoded(call, &LENIENT_BASE64, "base64")),
     function("b32enc", (1, 1), |call| Ok(Value::text(BASE32.encode(call.text(0)?.as_bytes())))),
-    function("b32dec", (1, 1), |call| decoded(call, &BASE32, "base32")),
+    function("b32dec", (1, 1), |call| decoded(call, &LENIENT_BASE32, "base32")),
     function("sha1sum", (1, 1), |call| hex(call, &SHA1_FOR_LEGACY_USE_ONLY)),
     function("sha256sum", (1, 1), |call| hex(call, &SHA256)),
     function("sha512sum", (1, 1), |call| hex(call, &SHA512)),
@@ -201,17 +209,36 @@ fn go_number(float: f64) -> String {
     float.to_string()
 }
 
-/// Numbers are floats, as in Go; text that is not JSON is an error, where sprig returns nil.
-fn from_json(call: &mut FunctionCall<'_>) -> Result<Value, String> {
-    let read: Json =
-        serde_json::from_str(call.text(0)?).map_err(|why| format!("this is not JSON: {why}"))?;
-    call.heap.take_floats(&read)
+/// A text as JSON. Its numbers are floats, as in Go.
+fn read_json(call: &FunctionCall<'_>) -> Result<serde_json::Result<Json>, String> {
+    Ok(serde_json::from_str(call.text(0)?))
 }
 
-fn decoded(call: &FunctionCall<'_>, encoding: &Encoding, name: &str) -> Result<Value, String> {
-    let bytes = encoding.decode(call.text(0)?.as_bytes());
-    let bytes = bytes.map_err(|why| format!("this is not {name}: {why}"))?;
-    String::from_utf8(bytes).map(Value::text).map_err(|_| "the decoded text is not UTF-8".into())
+static LENIENT_BASE64: LazyLock<Option<Encoding>> = LazyLock::new(|| lenient(&BASE64));
+static LENIENT_BASE32: LazyLock<Option<Encoding>> = LazyLock::new(|| lenient(&BASE32));
+
+/// As Go decodes: line breaks are skipped, and the unused bits of the last character do not matter.
+fn lenient(encoding: &Encoding) -> Option<Encoding> {
+    let mut specification = encoding.specification();
+    specification.ignore.push_str("\r\n");
+    specification.check_trailing_bits = false;
+    specification.encoding().ok()
+}
+
+/// The text of a code. What is none gives the text of Go's error, as in sprig.
+fn decoded(
+    call: &FunctionCall<'_>,
+    encoding: &LazyLock<Option<Encoding>>,
+    name: &str,
+) -> Result<Value, String> {
+    let code = call.text(0)?.as_bytes();
+    let encoding = (**encoding).as_ref().ok_or_else(|| format!("{name} is not available"))?;
+    match encoding.decode(code) {
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Value::text)
+            .map_err(|_| "the decoded text is not UTF-8".into()),
+        Err(why) => Ok(Value::text(format!("illegal {name} data at input byte {}", why.position))),
+    }
 }
 
 fn hex(call: &FunctionCall<'_>, algorithm: &'static Algorithm) -> Result<Value, String> {

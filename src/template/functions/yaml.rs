@@ -2,6 +2,7 @@
 //! spaces, with sorted keys.
 
 use crate::template::format::{general, quoted};
+use crate::yaml::YamlError;
 use regex::Regex;
 use serde_json::Value as Json;
 use std::sync::LazyLock;
@@ -28,8 +29,11 @@ static NO_STRING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The value of a YAML text.
 pub(super) fn read(text: &str) -> Result<Json, String> {
     let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|why| format!("this is not YAML: {why}"))
+    serde_saphyr::from_str_with_options(text, options).map_err(|why| {
+        let fault = YamlError::of(&why);
+        let place = fault.line.map(|line| format!(", line {line},")).unwrap_or_default();
+        format!("the text{place} {}", fault.predicate())
+    })
 }
 
 /// A value as a document, which ends with a line break.

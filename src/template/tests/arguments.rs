@@ -7,9 +7,10 @@ use crate::template::functions;
 fn bad_arguments_are_reported() {
     check_errors(&[
         (r#"{{regexMatch "(" "x"}}"#, 1, "not a valid regular expression"),
-        (r#"{{fromJson "{"}}"#, 1, "not JSON"),
-        (r#"{{fromYaml "a: [1"}}"#, 1, "not YAML"),
-        (r#"{{b64dec "?"}}"#, 1, "not base64"),
+        (r#"{{regexMatch "\\u0041" "x"}}"#, 1, r"expression: \u is not an escape of Go's syntax"),
+        (r#"{{mustFromJson "{"}}"#, 1, "not JSON"),
+        (r#"{{fromYaml "a: [1"}}"#, 1, "the text, line 1, is not valid YAML: unclosed bracket"),
+        (r#"{{fromYaml "a: 1\nb: 'c"}}"#, 1, "the text, line 2, is not valid YAML: unclosed quote"),
         (r#"{{ternary 1 2 "x"}}"#, 1, "must be a bool"),
         (r#"{{repeat -1 "x"}}"#, 1, "negative"),
         (r#"{{substr 4 2 "hello"}}"#, 1, "outside"),
