@@ -5,10 +5,10 @@
 //! gotmpl; this module checks what its parser accepts wrongly, and executes the syntax tree.
 //!
 //! Intended differences from Go: integers beyond 64 bits are floats; text is cut between
-//! characters, not bytes; text that is not valid JSON, base64 or regular expression is an error
-//! where sprig returns an empty value; a date may be a string too; `sortAlpha` does not change its
-//! argument; `deepEqual` and `has` ignore the types of lists and integers; `snakecase` and
-//! `kebabcase` keep digits with the letters before them; `%+q` is `%q`; a comment may have spaces
+//! characters, not bytes; an invalid regular expression is an error where `regexMatch` and
+//! `replaceRegexp` ignore it; a date may be a string too; `sortAlpha` does not change its argument;
+//! `deepEqual` and `has` ignore the types of lists and integers; `snakecase` and `kebabcase` keep
+//! digits with the letters before them; `%x` and `%b` format no floats; a comment may have spaces
 //! before its `/*`.
 
 mod actions;

@@ -8,7 +8,7 @@ use super::types::{FILE_FIELDS, IntType, MapType};
 use super::value::{Heap, MapId, VALUE_LEVELS_MAX, Value};
 use numbers::{Spec, pad, write_float, write_int};
 use own_text::own_text;
-use source::{can_backquote, quoted_char};
+use source::{can_backquote, quoted_ascii, quoted_char};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -19,6 +19,9 @@ pub(super) use source::quoted;
 
 /// Largest width and precision; larger ones are reduced to it.
 const WIDTH_CHARS_MAX: usize = 65_535;
+
+/// Most characters in the brackets of an index.
+const INDEX_CHARS_MAX: usize = 32;
 
 /// Formats a value as `%v`.
 pub(super) fn show(heap: &mut Heap, value: &Value) -> Result<String, String> {
@@ -162,10 +165,13 @@ impl Verb<'_, '_> {
             return;
         }
         self.is_reordered = true;
-        let index = self.digits();
-        let is_closed = self.chars.next_if_eq(&']').is_some();
-        match index.and_then(|index| usize::try_from(index).ok()?.checked_sub(1)) {
-            Some(index) if is_closed && index < self.values.len() => self.next = index,
+        let closing = self.chars.clone().take(INDEX_CHARS_MAX).position(|char| char == ']');
+        let inside: String = self.chars.by_ref().take(closing.unwrap_or(0)).collect();
+        self.chars.next_if_eq(&']');
+        let is_number = inside.bytes().all(|byte| byte.is_ascii_digit());
+        let index = inside.parse().ok().filter(|_| is_number);
+        match index.and_then(|index: usize| index.checked_sub(1)) {
+            Some(index) if index < self.values.len() => self.next = index,
             Some(_) | None => self.is_bad = true,
         }
     }
@@ -291,6 +297,8 @@ fn write_single(
 ) -> Result<(), String> {
     let before = out.len();
     match (value, verb) {
+        // Within another value, as it is for every verb.
+        (Value::Nil | Value::Error(None), _) if level > 0 => out.push_str("<nil>"),
         (Value::Nil | Value::Error(None), 'v') => pad(out, spec, "<nil>"),
         (Value::Bool(truth), 't' | 'v') => pad(out, spec, if *truth { "true" } else { "false" }),
         (Value::Named(IntType::Uint64, number), verb) if *number < 0 && is_integer_verb(verb) => {
@@ -299,7 +307,8 @@ fn write_single(
         (Value::Int(number) | Value::Named(_, number), verb) if is_integer_verb(verb) => {
             write_integer(out, *number, verb, spec);
         }
-        (Value::Float(number), 'v' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G') => {
+        (Value::Float(number), 'v') => write_float(out, *number, verb, &without_plus(spec)),
+        (Value::Float(number), 'e' | 'E' | 'f' | 'F' | 'g' | 'G') => {
             write_float(out, *number, verb, spec);
         }
         (Value::Text(text), 'v' | 's') => pad(out, spec, first_chars(text, spec.precision)),
@@ -308,7 +317,7 @@ fn write_single(
             if spec.sharp && can_backquote(text) {
                 pad(out, spec, &format!("`{text}`"));
             } else {
-                pad(out, spec, &quoted(text));
+                pad(out, spec, &if spec.plus { quoted_ascii(text) } else { quoted(text) });
             }
         }
         (Value::Text(text), 'x' | 'X') => pad(out, spec, &hex(text.as_bytes(), verb, spec)),
@@ -331,13 +340,26 @@ fn is_integer_verb(verb: char) -> bool {
 fn write_integer(out: &mut String, number: i64, verb: char, spec: &Spec) {
     match verb {
         'c' => pad(out, spec, &char_of(number).to_string()),
-        'q' => pad(out, spec, &quoted_char(char_of(number))),
-        'U' => pad(out, spec, &format!("U+{number:04X}")),
-        verb => {
-            // `%+v` adds field names, which these values don't have.
-            let plus = spec.plus && verb != 'v';
-            write_int(out, number, verb, &Spec { plus, ..*spec });
-        }
+        'q' => pad(out, spec, &quoted_char(char_of(number), spec.plus)),
+        'U' => pad(out, &Spec { zero: false, ..*spec }, &code_point(number, spec)),
+        'v' => write_int(out, number, verb, &without_plus(spec)),
+        verb => write_int(out, number, verb, spec),
+    }
+}
+
+/// `%+v` adds field names, which numbers don't have, and no sign.
+fn without_plus(spec: &Spec) -> Spec {
+    Spec { plus: false, ..*spec }
+}
+
+/// `%U`: `U+0041`; `%#U`: with the character, if it is printable.
+fn code_point(number: i64, spec: &Spec) -> String {
+    let width = spec.precision.unwrap_or(0).max(4);
+    let code = format!("U+{number:0width$X}");
+    let char = u32::try_from(number).ok().and_then(char::from_u32);
+    match char.filter(|char| spec.sharp && source::is_shown(*char)) {
+        Some(char) => format!("{code} '{char}'"),
+        None => code,
     }
 }
 
@@ -350,7 +372,7 @@ fn write_unsigned(out: &mut String, number: u64, verb: char, spec: &Spec) {
         'X' => format!("{number:X}"),
         'U' => format!("U+{number:X}"),
         'c' => char::REPLACEMENT_CHARACTER.to_string(),
-        'q' => quoted_char(char::REPLACEMENT_CHARACTER),
+        'q' => quoted_char(char::REPLACEMENT_CHARACTER, spec.plus),
         _ => number.to_string(),
     };
     pad(out, spec, &text);

@@ -59,16 +59,22 @@ pub(super) fn write_int(out: &mut String, number: i64, verb: char, spec: &Spec) 
         'X' => ("0X", format!("{size:X}")),
         _ => ("", size.to_string()),
     };
-    let prefix = if spec.sharp || verb == 'O' { prefix } else { "" };
-    let sign = format!("{}{prefix}", sign(number < 0, spec));
-    match spec.precision {
-        Some(precision) => {
-            let digits = if precision == 0 && number == 0 { String::new() } else { digits };
-            let digits = format!("{digits:0>precision$}");
-            pad_number(out, &Spec { zero: false, ..*spec }, &sign, &digits);
-        }
-        None => pad_number(out, spec, &sign, &digits),
+    let blanks = Spec { zero: false, ..*spec };
+    if spec.precision == Some(0) && number == 0 {
+        return pad(out, &blanks, "");
     }
+    let sign = sign(number < 0, spec);
+    let is_zero_padded = spec.zero && !spec.minus && spec.precision.is_none();
+    // Zeros fill the width without the prefix, which comes before them.
+    let digits_min = match spec.width {
+        Some(width) if is_zero_padded => width.saturating_sub(sign.len()),
+        Some(_) | None => spec.precision.unwrap_or(0),
+    };
+    let digits = format!("{digits:0>digits_min$}");
+    let is_octal_already = verb == 'o' && digits.starts_with('0');
+    let has_prefix = spec.sharp && !is_octal_already || verb == 'O';
+    let prefix = if has_prefix { prefix } else { "" };
+    pad(out, &blanks, &format!("{sign}{prefix}{digits}"));
 }
 
 pub(super) fn write_float(out: &mut String, number: f64, verb: char, spec: &Spec) {
@@ -84,8 +90,21 @@ pub(super) fn write_float(out: &mut String, number: f64, verb: char, spec: &Spec
         'f' | 'F' => format!("{size:.*}", spec.precision.unwrap_or(6)),
         _ => general(size, spec.precision),
     };
+    let digits = if spec.sharp { with_point(&digits, verb, spec.precision) } else { digits };
     let digits = if matches!(verb, 'E' | 'G') { digits.to_uppercase() } else { digits };
     pad_number(out, spec, sign, &digits);
+}
+
+/// The flag `#`: a decimal point, and for `%g` the zeros at the end of the digits.
+fn with_point(digits: &str, verb: char, precision: Option<usize>) -> String {
+    let end = digits.find('e').unwrap_or(digits.len());
+    let (mantissa, exponent) = digits.split_at(end);
+    let point = if mantissa.contains('.') { "" } else { "." };
+    let mut wanted = if matches!(verb, 'g' | 'G') { precision.unwrap_or(6) } else { 0 };
+    // The digit of 0 counts.
+    let figures = mantissa.trim_start_matches(['0', '.']).replace('.', "").len();
+    wanted = wanted.saturating_sub(figures + usize::from(mantissa == "0"));
+    format!("{mantissa}{point}{}{exponent}", "0".repeat(wanted))
 }
 
 /// `%g` of a number that is not negative: the shortest digits that parse to `size`, or this many

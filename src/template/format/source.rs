@@ -81,21 +81,27 @@ pub(super) fn can_backquote(text: &str) -> bool {
 
 /// `%q` of a string: Go's syntax, on one line.
 pub(in crate::template) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    text.chars().for_each(|char| push_escaped(&mut out, char, '"'));
-    out.push('"');
+    in_quotes(text.chars(), '"', false)
+}
+
+/// `%+q` of a string: with escapes for all that is not ASCII.
+pub(super) fn quoted_ascii(text: &str) -> String {
+    in_quotes(text.chars(), '"', true)
+}
+
+pub(super) fn quoted_char(char: char, is_ascii: bool) -> String {
+    in_quotes(std::iter::once(char), '\'', is_ascii)
+}
+
+fn in_quotes(chars: impl Iterator<Item = char>, quote: char, is_ascii: bool) -> String {
+    let mut out = String::with_capacity(chars.size_hint().0 + 2);
+    out.push(quote);
+    chars.for_each(|char| push_escaped(&mut out, char, quote, is_ascii));
+    out.push(quote);
     out
 }
 
-pub(super) fn quoted_char(char: char) -> String {
-    let mut out = String::from("'");
-    push_escaped(&mut out, char, '\'');
-    out.push('\'');
-    out
-}
-
-fn push_escaped(out: &mut String, char: char, quote: char) {
+fn push_escaped(out: &mut String, char: char, quote: char, is_ascii: bool) {
     match char {
         '\\' => out.push_str("\\\\"),
         '\n' => out.push_str("\\n"),
@@ -106,7 +112,7 @@ fn push_escaped(out: &mut String, char: char, quote: char) {
         '\u{b}' => out.push_str("\\v"),
         '\u{c}' => out.push_str("\\f"),
         char if char == quote => out.extend(['\\', char]),
-        char if is_shown(char) => out.push(char),
+        char if is_shown(char) && (char.is_ascii() || !is_ascii) => out.push(char),
         char if char.is_ascii() => out.push_str(&format!("\\x{:02x}", u32::from(char))),
         char if u32::from(char) > 0xffff => {
             out.push_str(&format!("\\U{:08x}", u32::from(char)));
@@ -116,7 +122,7 @@ fn push_escaped(out: &mut String, char: char, quote: char) {
 }
 
 /// False for what Go considers unprintable, as far as the standard library can determine.
-fn is_shown(char: char) -> bool {
+pub(super) fn is_shown(char: char) -> bool {
     let is_blank = char.is_whitespace() && char != ' ';
     let is_hidden = matches!(u32::from(char), 0xad | 0x200b..=0x200f | 0x202a..=0x202e
         | 0x2060..=0x206f | 0xe000..=0xf8ff | 0xfeff | 0xfff9..=0xfffb | 0xf_0000..);

@@ -65,6 +65,39 @@ fn printf() {
             r#"{{printf "%d %s" "x" 3}} {{printf "%d"}} {{printf "x" 1}} {{printf "%!"}} {{printf "%"}}"#,
             "%!d(string=x) %!s(int=3) %!d(MISSING) x%!(EXTRA int=1) %!!(MISSING) %!(NOVERB)",
         ),
+        (r#"{{printf "%+v %+v %+g %+d %+v" 5.5 -5.5 5.5 5 5}}"#, "5.5 -5.5 +5.5 +5 5"),
+        (
+            r#"{{$l := list nil "a"}}{{printf "%s|%d|%q|%5v|%t|%s" $l (dict "n" nil "z" 1) $l $l $l (list (list nil))}}"#,
+            "[<nil> a]|map[%!d(string=n):<nil> %!d(string=z):1]|[<nil> \"a\"]|[<nil>     a]|\
+             [<nil> %!t(string=a)]|[[<nil>]]",
+        ),
+        (
+            r#"{{printf "%+q|%+q|%#+q|%+q" "héllo😀\u200b" "a\tb" "é" 'é'}}"#,
+            r#""h\u00e9llo\U0001f600\u200b"|"a\tb"|`é`|'\u00e9'"#,
+        ),
+        (
+            r#"{{printf "%#g|%#g|%#g|%#.3g|%#g|%#e|%#.0f|%#g|%#G|%#.3g|%#g" 1.0 0.0 1.5 1.0 1e21 1.0 2.0 0.00012 1e-7 123456.0 -2.5}}"#,
+            "1.00000|0.00000|1.50000|1.00|1.00000e+21|1.000000e+00|2.|0.000120000|1.00000E-07|\
+             1.23e+05|-2.50000",
+        ),
+        (
+            r#"{{printf "%#U|%#U|%#U|%10U|%-10U|%010U|%.6U|%#.6U|%U|%#U" 65 0x1F600 10 65 65 65 65 65 -1 0x110000}}"#,
+            "U+0041 'A'|U+1F600 '😀'|U+000A|    U+0041|U+0041    |    U+0041|U+000041|\
+             U+000041 'A'|U+FFFFFFFFFFFFFFFF|U+110000",
+        ),
+        (
+            r#"{{printf "%#08x|%08x|%#08b|%#08o|%#o|%#o|%#010X|%+#08x|%#8x|%-#8x|% #08x|%08O|%O" 255 255 5 8 8 0 255 255 255 255 255 8 8}}"#,
+            "0x000000ff|000000ff|0b00000101|00000010|010|0|0X00000000FF|+0x00000ff|    0xff|\
+             0xff    | 0x00000ff|0o00000010|0o10",
+        ),
+        (
+            r#"{{printf "%#08x|%.0d|%5.0d|%#.0x|%#.3x|%#x|%+.0d|%.0O|%#.4o" -255 0 0 0 5 0 0 0 8}}"#,
+            "-0x00000ff||     ||0x005|0x0|||0010",
+        ),
+        (
+            r#"{{printf "%[x]d %d" 1 2}}|{{printf "%[1d" 1}}|{{printf "%[]d" 1}}|{{printf "%[+1]d" 1}}"#,
+            "%!d(BADINDEX) 1|%!d(BADINDEX)|%!d(BADINDEX)|%!d(BADINDEX)",
+        ),
         (
             r#"{{printf "%v %s %x %#x %06.2f %x % x" nil nil "hi" 255 1.5 -255 "hi"}}"#,
             "<nil> %!s(<nil>) 6869 0xff 001.50 -ff 68 69",
@@ -292,6 +325,12 @@ fn encodings() {
             r#"{{(fromJson "{\"a\": 1}").a}} {{fromJson "{\"b\": [1, 2.5], \"c\": 10000000}"}} {{mustFromJson "[1, null, \"x\"]"}}"#,
             "1 map[b:[1 2.5] c:1e+07] [1 <nil> x]",
         ),
+        (r#"{{fromJson "{"}} {{with fromJson "[1"}}a{{else}}b{{end}}"#, "<no value> b"),
+        (
+            r#"{{b64dec "aGVs\r\nbG8=\n"}} {{b64dec "YR=="}} {{b64dec "Y Q="}} {{b64dec "!!"}} {{b32dec "ME======\n"}} {{b32dec "me======"}}"#,
+            "hello a illegal base64 data at input byte 1 illegal base64 data at input byte 0 a \
+             illegal base32 data at input byte 0",
+        ),
         (
             r#"{{b64enc "héllo"}} {{b64dec "aGVsbG8="}} {{sha256sum "abc"}}"#,
             "aMOpbGxv hello ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
@@ -325,12 +364,6 @@ fn regular_expressions() {
 fn dates() {
     check(&[
         (
-        (r#"{{fromJson "{"}} {{with fromJson "[1"}}a{{else}}b{{end}}"#, "<no value> b"),
-        (
-            r#"{{b64dec "aGVs\r\nbG8=\n"}} {{b64dec "YR=="}} {{b64dec "Y Q="}} {{b64dec "!!"}} {{b32dec "ME======\n"}} {{b32dec "me======"}}"#,
-            "hello a illegal base64 data at input byte 1 illegal base64 data at input byte 0 a \
-             illegal base32 data at input byte 0",
-        ),
             r#"{{date "2006-01-02" "2024-03-05"}} {{date "15:04:05.000 -0700" "2024-03-05T14:07:09.5-03:30"}}"#,
             "2024-03-05 14:07:09.500 -0330",
         ),
