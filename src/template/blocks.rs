@@ -50,7 +50,10 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
         &word[..end.unwrap_or(word.len())]
     });
     let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-    let is_in_range = || open.iter().any(|block| block.opener == "range");
+    // The body of a block is a template of its own.
+    let is_own = |block: &&Open| matches!(block.opener, "define" | "block");
+    let around = open.iter().rev().take_while(|block| !is_own(block));
+    let is_in_range = around.map(|block| block.opener).any(|opener| opener == "range");
     match first {
         "define" if !open.is_empty() => {
             Err("{{define}} is inside another block; move it out".into())
@@ -59,7 +62,7 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
             "unexpected {{end}}: no block is open; remove it, or add {{if .name}} before it".into(),
         ),
         "else" => else_of(open.last_mut(), second),
-        "break" | "continue" if !is_in_range() => {
+        "break" | "continue" if !is_in_range => {
             Err(format!("{{{{{first}}}}} outside {{{{range}}}}; remove it"))
         }
         _ => {

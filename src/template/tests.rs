@@ -128,6 +128,7 @@ fn what_the_crate_lets_pass_is_refused() {
         ("{{range .list}}a{{else if .t}}b{{end}}", 1, "{{else if}}"),
         ("{{if .t}}a{{else with .n}}b{{end}}", 1, "{{else with}}"),
         ("{{break}}", 1, "outside"),
+        ("{{range .list}}{{block \"b\" .}}{{break}}{{end}}{{end}}", 1, "outside"),
         ("{{if true}}{{define \"x\"}}{{end}}{{end}}", 1, "{{define}}"),
         ("\n{{$x = 1}}", 2, "undefined variable $x"),
         ("{{if true}}{{$y := 1}}{{end}}\n{{$y}}", 2, "undefined variable $y"),
