@@ -1,7 +1,9 @@
 //! Renders the templates of a command file with values. Template errors refer to lines of the file.
 
+use super::flag::Type;
 use super::{CommandFile, RenderError, Text};
 use crate::support::named::named_enum;
+use crate::support::secret;
 use crate::template::{Data, Missing, Template, TemplateError, Types, Values};
 use crate::yaml::Layout;
 use jiff::Zoned;
@@ -109,8 +111,19 @@ impl Rendering<'_> {
         rendered.map_err(|TemplateError { line, message }| {
             let (line, is_exact) = text.layout.place(line);
             let place = if is_exact { "" } else { ", which begins in this line" };
+            let message = secret::without_values(&message, self.secrets());
             let message = format!("the template in `{}`{place}: {message}", text.key);
             RenderError { path: self.file.path.clone(), line, message }
+        })
+    }
+
+    /// The values that errors must not show.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        let flags = self.file.flags.iter().chain(&self.file.arguments);
+        let secret = flags.filter(|flag| flag.kind == Type::Secret);
+        secret.filter_map(|flag| match self.values.get(&flag.name) {
+            Some(Data::Json(value)) => value.as_str(),
+            Some(Data::Records(_) | Data::Yaml(_)) | None => None,
         })
     }
 }

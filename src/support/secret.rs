@@ -73,6 +73,18 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// `text` without each of `values`, as they are and as Rust quotes them. Unlike a key, any value that is not blank is
+/// removed, however short.
+pub(crate) fn without_values<'v>(text: &str, values: impl Iterator<Item = &'v str>) -> String {
+    let mut values: Vec<_> = values.map(str::trim).filter(|value| !value.is_empty()).collect();
+    // A value may be part of another one.
+    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    values.into_iter().fold(text.to_owned(), |text, value| {
+        let quoted = format!("{value:?}");
+        text.replace(&quoted[1..quoted.len() - 1], REDACTED).replace(value, REDACTED)
+    })
+}
+
 /// `text` without the userinfo of the URLs in it (RFC 3986, section 3.2.1).
 pub(crate) fn without_userinfo(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());

@@ -62,7 +62,14 @@ impl Version {
         for all in constraint.split("||") {
             let mut is_whole = true;
             for one in all.split(',') {
-                for (operator, version) in comparisons(one)? {
+                // Only the whole constraint is shown: of a secret, a part would not be recognized.
+                let comparisons = comparisons(one).ok_or_else(|| {
+                    let shown = constraint.trim();
+                    format!(
+                        "{shown:?} is not a constraint; write one such as >= 1.2, ^1.2.3 or 1.x"
+                    )
+                })?;
+                for (operator, version) in comparisons {
                     is_whole &= is_met(operator, &version, &self.number);
                 }
             }
@@ -101,21 +108,17 @@ const OPERATORS: [(&str, Operator); 11] = [
 ];
 
 /// One comparison, or the two of a range `1.2 - 2.0`.
-fn comparisons(text: &str) -> Result<Vec<(Operator, Bound)>, String> {
-    let wrong = || {
-        format!("{:?} is not a constraint; write one such as >= 1.2, ^1.2.3 or 1.x", text.trim())
-    };
+fn comparisons(text: &str) -> Option<Vec<(Operator, Bound)>> {
     if let Some((low, high)) = text.split_once(" - ") {
-        let low = Bound::read(low).ok_or_else(wrong)?;
-        let high = Bound::read(high).ok_or_else(wrong)?;
-        return Ok(vec![(Operator::GreaterOrEqual, low), (Operator::LessOrEqual, high)]);
+        let (low, high) = (Bound::read(low)?, Bound::read(high)?);
+        return Some(vec![(Operator::GreaterOrEqual, low), (Operator::LessOrEqual, high)]);
     }
     let text = text.trim();
     let found = OPERATORS
         .iter()
         .find_map(|(sign, operator)| text.strip_prefix(sign).map(|rest| (*operator, rest)));
     let (operator, version) = found.unwrap_or((Operator::Equal, text));
-    Ok(vec![(operator, Bound::read(version).ok_or_else(wrong)?)])
+    Some(vec![(operator, Bound::read(version)?)])
 }
 
 /// A version in a constraint, whose numbers may be wildcards.

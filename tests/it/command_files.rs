@@ -245,3 +245,31 @@ fn code_fences_cost_nothing() {
     assert_eq!(envelope["warnings"], Value::Array(Vec::new()), "{envelope}");
     assert_eq!(envelope["data"].as_array().map(Vec::len), Some(3), "{envelope}");
 }
+
+#[test]
+fn an_error_does_not_show_a_secret() {
+    let calls = [
+        "date \"2006\" .s",
+        "dateInZone \"2006\" now .s",
+        "dateModify .s now",
+        "semver .s",
+        "semverCompare .s \"1.0\"",
+        "regexMatch .s \"x\"",
+        "fromYaml .s",
+        "urlParse .s",
+        "padLeft \"x\" .s",
+        "fail .s",
+        "fail (print \"not \" .s)",
+    ];
+    for call in calls {
+        let (_folder, path) = written(&format!(
+            "flags: [{{name: s, type: secret}}]\nprompt: |\n  {{{{ {call} }}}}\n"
+        ));
+        for value in ["hun\"ter2 %zz, *'é: [", " a\\b\nhunter2:hunter2 % [x: y: z\n"] {
+            let output = duologue(&["run-command", &path, "--print-prompt", "--s", value]);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{call}: {stderr}");
+            assert!(!stderr.contains("ter2"), "{call}: {stderr}");
+        }
+    }
+}

@@ -107,7 +107,7 @@ fn wrong_uses_of_dates_files_and_urls_are_errors() {
         ("{{.txt.content}}", "a file has no .content"),
         ("{{len .txt}}", "a file has no length"),
         ("{{range .txt}}{{end}}", "can't range over a *fields.FileData"),
-        ("{{urlParse \"http://ex.com:bad/\"}}", "its port \"bad\" is not a number"),
+        ("{{urlParse \"http://ex.com:bad/\"}}", "its port is not a number"),
         ("{{urlParse \"%zz\"}}", "it has a % that is not followed by two hexadecimal digits"),
         ("{{urlParse \"http://a b/\"}}", "its host contains ' '"),
         ("{{urlParse \":foo\"}}", "its scheme is missing"),
