@@ -112,6 +112,20 @@ impl Complaint {
         }
     }
 
+    /// Whether it is about a limit of the answer that the model can't have, however short the conversation is.
+    pub(super) fn is_about_answer_limit(&self) -> bool {
+        let message = self.message.to_lowercase();
+        let number = |before: &str| number_after(&message, before);
+        let is_named = ANSWER_LIMITS.iter().any(|name| message.contains(name));
+        let asked = match message.contains("output tokens") {
+            true => number("you requested "),
+            false => number("is too large: ").filter(|_| is_named),
+        };
+        let context = number("maximum context length is ");
+        // A smaller limit leaves room for a conversation, so that a shorter one helps.
+        asked.is_some_and(|asked| context.is_none_or(|context| asked >= context))
+    }
+
     /// Whether the account is empty.
     pub(super) fn is_out_of_credit(&self, status: Option<u16>) -> bool {
         is_out_of_credit(status, "") || self.texts().any(|text| is_out_of_credit(None, text))
@@ -136,6 +150,7 @@ impl Complaint {
             Some(_) | None if has_code(&["API_KEY_INVALID"]) => ErrorClass::Auth,
             Some(400) | None if contains(KEY_WORDS) => ErrorClass::Auth,
             Some(_) | None if self.is_out_of_credit(status) => ErrorClass::RateLimited,
+            Some(_) | None if self.is_about_answer_limit() => ErrorClass::Provider,
             Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
@@ -160,8 +175,12 @@ const SCHEMA_WORDS: &[&str] = &[
 /// xAI's words for a wrong key, which it has under status 400.
 const KEY_WORDS: &[&str] = &["incorrect api key"];
 
+/// Names of the limit of an answer's tokens.
+const ANSWER_LIMITS: &[&str] = &["max_tokens", "max_completion_tokens", "max_output_tokens"];
+
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
-/// that of others, llama.cpp's, Anthropic's, Google's, Ollama's, and Perplexity's code.
+/// that of others, llama.cpp's, Anthropic's, Google's, Ollama's, Perplexity's code, and the messages of xAI,
+/// Bedrock, Moonshot, SGLang, LM Studio, newer versions of vLLM, Groq and DashScope.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",
@@ -175,6 +194,14 @@ const OVERFLOW_WORDS: &[&str] = &[
     "prompt too long",
     "max context length",
     "too_many_prompt_tokens",
+    "maximum prompt length",
+    "input is too long",
+    "exceeded model token limit",
+    "longer than the model's context length",
+    "greater than the context length",
+    "context length is only",
+    "reduce the length of the messages",
+    "range of input length should be",
 ];
 
 /// `message` with the error of the upstream provider, which OpenRouter passes on in `metadata.raw`: a
@@ -189,6 +216,13 @@ fn with_cause(message: String, raw: &Value) -> String {
         true => message,
         false => format!("{message}: {cause}"),
     }
+}
+
+/// The number that follows `before` in `text`.
+fn number_after(text: &str, before: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(before)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
 }
 
 /// The wait in one of the details of an error, as Google's servers have it: `RetryInfo` of

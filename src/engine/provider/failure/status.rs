@@ -199,6 +199,10 @@ impl Failures {
             _ if model.is_empty() => {
                 format!("{base} refuses the request{number}: check {base_url_source}")
             }
+            _ if complaint.is_about_answer_limit() => format!(
+                "{base} refuses the request{number}: model {model} takes no `max_tokens` as large as \
+                 this; set a smaller one, as with `-O max_tokens=1000`"
+            ),
             _ if complaint.is_about_model() => {
                 format!("{base} refuses the request{number}: check {model_source} (now {model})")
             }

@@ -110,9 +110,34 @@ fn a_conversation_that_is_too_long_is_recognized() {
         r#"{"error":{"message":"prompt too long; exceeded max context length by 9 tokens"}}"#,
         r#"{"error":{"message":"All is too long.","type":"too_many_prompt_tokens","code":400}}"#,
         r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)."}}"#,
+        r#"{"code":"invalid-argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+        r#"{"message":"Input is too long for requested model."}"#,
+        r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)","type":"invalid_request_error"}}"#,
+        r#"{"object":"error","message":"The input (40000 tokens) is longer than the model's context length (32768 tokens).","code":400}"#,
+        r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length."}"#,
+        r#"{"error":{"message":"You passed 40000 input tokens and requested 0 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 32768 tokens."}}"#,
+        r#"{"error":{"message":"Please reduce the length of the messages or completion.","param":"messages"}}"#,
+        r#"{"error":{"message":"Range of input length should be [1, 30720]","code":"invalid_parameter_error"}}"#,
+        r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8500 in the messages, 500 in the completion)."}}"#,
+        r#"{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 8192 tokens and your request has 7500 input tokens (1000 > 8192 - 7500)."}}"#,
+        r#"{"error":{"message":"This model's maximum context length is 262144 tokens. However, you requested 128000 output tokens and your prompt contains at least 134145 input tokens."}}"#,
+        r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 174167 + 64000 > 200000"}}"#,
     ] {
         let class = failures(None).status(400, body.as_bytes(), None).class;
         assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
+    }
+}
+
+/// No shorter conversation would help.
+#[test]
+fn a_limit_of_the_answer_that_is_too_large_is_no_conversation_that_is_too_long() {
+    for message in [
+        "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 8192 tokens and your request has 50 input tokens (32000 > 8192 - 50).",
+        "This model's maximum context length is 8192 tokens. However, you requested 32000 output tokens and your prompt contains at least 50 input tokens.",
+        "max_tokens is too large: 32000. This model supports at most 4096 completion tokens.",
+    ] {
+        let body = serde_json::json!({ "error": { "message": message } }).to_string();
+        check(400, &body, ErrorClass::Provider, &["`max_tokens`", "model m"]);
     }
 }
 
