@@ -10,7 +10,7 @@ use crate::support::secret::Secret;
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto};
 use std::error::Error;
 use std::net::IpAddr;
@@ -34,6 +34,27 @@ pub(crate) fn client(
     connect_timeout: Duration,
     roots: Option<RootCertStore>,
 ) -> Result<Client, Box<dyn Error>> {
+    Ok(builder(url, connect_timeout, roots)?.build()?)
+}
+
+/// Like [`client`], for calls of a provider behind a proxy.
+fn provider_client(
+    url: &Url,
+    connect_timeout: Duration,
+    roots: Option<RootCertStore>,
+) -> Result<Client, Box<dyn Error>> {
+    let builder = builder(url, connect_timeout, roots)?;
+    // As without a proxy (`connector`); reqwest would set one.
+    #[cfg(target_os = "linux")]
+    let builder = builder.tcp_user_timeout(None);
+    Ok(builder.build()?)
+}
+
+fn builder(
+    url: &Url,
+    connect_timeout: Duration,
+    roots: Option<RootCertStore>,
+) -> Result<ClientBuilder, Box<dyn Error>> {
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls_of(roots)?)
         .http1_only()
@@ -49,7 +70,7 @@ pub(crate) fn client(
         // A proxy's loopback is another machine.
         builder = builder.no_proxy();
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
 /// TLS that trusts `roots`, or Mozilla's if there are none.

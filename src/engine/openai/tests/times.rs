@@ -34,6 +34,24 @@ async fn silence_is_a_timeout_and_not_tried_again() {
     }
 }
 
+/// Neither a server that has gone nor one that does not read holds a request longer.
+#[tokio::test]
+async fn a_request_that_nobody_reads_ends_with_the_idle_timeout() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let base_url = format!("http://{}/v1", listener.local_addr().expect("it has an address"));
+    let (model, idle_timeout) = (Some("m".into()), Duration::from_millis(300));
+    let settings =
+        Settings { base_url: Some(base_url), model, idle_timeout, ..Settings::default() };
+    let (sender, events) = mpsc::channel(EVENTS_MAX);
+    // More than the sockets hold.
+    let prompt = "x".repeat(16 * 1024 * 1024);
+    let spec = CallSpec { transcript: transcript(&prompt), ..CallSpec::default() };
+    let end = OpenAi::new(settings).start(spec, Sink::new(TaskId(1), sender)).await;
+    let error = failed(end);
+    assert_eq!(error.class, ErrorClass::Timeout, "{error:?}");
+    drop((listener, events));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_has_a_total_time() {
     let provider = Provider::start(vec![vec![Step::Text("half".into()), Step::Stall]]);

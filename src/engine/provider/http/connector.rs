@@ -13,12 +13,8 @@ use tower_service::Service;
 use url::Position;
 
 /// Silence of a connection after which the system asks the server for a sign of life, the time between such
-/// questions, and how many of them may stay unanswered. This and the next are what reqwest has for proxies.
+/// questions, and how many of them may stay unanswered. They are what reqwest has for proxies.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(15), 3);
-
-/// How long what was sent may stay unconfirmed by the server's system.
-#[cfg(target_os = "linux")]
-const UNCONFIRMED_MAX: Duration = Duration::from_secs(30);
 
 /// A connection's bytes.
 pub(super) type Io = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -50,8 +46,8 @@ impl Connect {
         tcp.set_keepalive_interval(Some(interval));
         tcp.set_keepalive_retries(Some(retries));
         tcp.set_connect_timeout(Some(time_max));
-        #[cfg(target_os = "linux")]
-        tcp.set_tcp_user_timeout(Some(UNCONFIRMED_MAX));
+        // No TCP_USER_TIMEOUT: Linux ends a connection by it, too, whose server is alive and has not read a large
+        // request yet (tcp(7)). The idle timeout ends a request that is not taken.
         Self { service: HttpsConnector::from((tcp, tls)), time_max }
     }
 

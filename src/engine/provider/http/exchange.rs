@@ -3,7 +3,7 @@
 
 use super::connector::{Connect, ConnectError};
 use super::direct::{self, Direct};
-use super::{client, is_this_machine, tls_of};
+use super::{is_this_machine, provider_client, tls_of};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -44,7 +44,7 @@ impl ProviderClient {
         roots: Option<RootCertStore>,
     ) -> Result<Self, Box<dyn Error>> {
         if proxy(url).is_some() {
-            return client(url, connect_timeout, roots).map(Self::Proxied);
+            return provider_client(url, connect_timeout, roots).map(Self::Proxied);
         }
         let connect = Connect::new(Arc::new(tls_of(roots)?), connect_timeout);
         Ok(Self::Direct(Box::new(Direct::new(connect))))

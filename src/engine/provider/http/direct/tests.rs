@@ -52,6 +52,18 @@ async fn respond(stream: &mut TcpStream, response: &str) -> String {
     request
 }
 
+/// A server may take its time to read a large request.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_system_sets_no_limit_to_what_a_server_has_not_read() {
+    let (client, listener, url) = served().await;
+    let io = client.connect.to(&url).await.expect("connects");
+    let Io::Http(stream) = io else { panic!("it has TLS") };
+    let limit_ms = rustix::net::sockopt::tcp_user_timeout(stream.inner());
+    assert_eq!(limit_ms.expect("a TCP socket"), 0);
+    drop(listener);
+}
+
 #[tokio::test]
 async fn a_request_has_what_servers_need_and_no_secret_in_its_line() {
     let (client, listener, mut url) = served().await;
