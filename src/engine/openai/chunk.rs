@@ -87,8 +87,32 @@ pub(super) enum Shape {
 pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
     // Derived readers take an array for an object, field by field; a provider means no such thing.
     match json.trim_ascii_start() {
-        [b'{', ..] => json::read(json),
+        [b'{', ..] => json::read(json).or_else(|why| with_arguments_as_text(json).ok_or(why)),
         _ => Err(serde_json::Error::custom("not an object")),
+    }
+}
+
+/// Reads an object in which arguments of calls may be objects, as some servers have them, and not texts.
+fn with_arguments_as_text(json: &[u8]) -> Option<Chunk> {
+    let mut chunk = json::read::<Value>(json).ok()?;
+    let choices = chunk.get_mut("choices")?.as_array_mut()?;
+    let pieces = choices.iter_mut().filter_map(Value::as_object_mut).flat_map(|choice| {
+        choice.iter_mut().filter(|(name, _)| matches!(name.as_str(), "delta" | "message"))
+    });
+    for (_, piece) in pieces {
+        let Some(piece) = piece.as_object_mut() else { continue };
+        let calls = piece.get_mut("tool_calls").and_then(Value::as_array_mut);
+        let functions = calls.into_iter().flatten().filter_map(|call| call.get_mut("function"));
+        functions.for_each(write_arguments);
+        piece.get_mut("function_call").into_iter().for_each(write_arguments);
+    }
+    json::read(&serde_json::to_vec(&chunk).ok()?).ok()
+}
+
+/// Replaces the arguments in `function` by their text, if they are an object.
+fn write_arguments(function: &mut Value) {
+    if let Some(arguments) = function.get_mut("arguments").filter(|value| value.is_object()) {
+        *arguments = arguments.to_string().into();
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::protocol::id::ToolCallId;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// Tool calls of one answer.
@@ -52,7 +53,7 @@ impl CallIds {
     ) -> Result<(), AnswerError> {
         let id = self.begin(given, name, events)?;
         let arguments = arguments.map(RawValue::get).filter(|arguments| *arguments != "null");
-        let text = arguments.unwrap_or("{}").to_owned();
+        let text = arguments.map_or_else(|| "{}".to_owned(), unwrapped);
         events.push(EngineEvent::ToolArguments { id: id.clone(), text });
         events.push(EngineEvent::ToolCallRequested { id });
         Ok(())
@@ -75,6 +76,15 @@ impl CallIds {
     }
 }
 
+/// Arguments as an object. Some servers write it into a string, as other interfaces have it.
+fn unwrapped(arguments: &str) -> String {
+    let text = serde_json::from_str::<String>(arguments).ok();
+    let is_object = |text: &String| {
+        text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+    };
+    text.filter(is_object).unwrap_or_else(|| arguments.to_owned())
+}
+
 /// Adds `event`, unless its text is empty.
 pub(in crate::engine) fn push_text(event: EngineEvent, events: &mut Vec<EngineEvent>) {
     if event.text_bytes() > 0 {
@@ -92,5 +102,18 @@ mod tests {
         let given = ["", "a", "a", " ", "call_5", ""];
         let taken = given.map(|given| ids.next(given.to_owned()).0);
         assert_eq!(taken, ["call_0", "a", "call_2", "call_3", "call_5", "call_6"]);
+    }
+
+    #[test]
+    fn an_object_in_a_string_is_unwrapped() {
+        for (arguments, expected) in [
+            (r#"{"a":1.50}"#, r#"{"a":1.50}"#),
+            (r#""{\"a\": 1.50}""#, r#"{"a": 1.50}"#),
+            (r#""{\"a\"""#, r#""{\"a\"""#),
+            (r#""[1]""#, r#""[1]""#),
+            ("3", "3"),
+        ] {
+            assert_eq!(unwrapped(arguments), expected);
+        }
     }
 }

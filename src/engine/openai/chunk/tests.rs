@@ -47,6 +47,16 @@ fn text_comes_as_a_string_null_or_parts() {
 }
 
 #[test]
+fn arguments_may_be_an_object() {
+    let calls = r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":{"a":1}}},{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}]}"#;
+    let expected = r#"Some(0) Some("a") Some("f") {"a":1}, Some(1) Some("b") Some("g") {}"#;
+    check_delta(calls, expected);
+    check(&format!(r#"{{"choices":[{{"message":{calls}}}]}}"#), expected);
+    let old = r#"{"function_call":{"name":"f","arguments":{"a":1}}}"#;
+    check_delta(old, r#"Some(0) None Some("f") {"a":1}"#);
+}
+
+#[test]
 fn reasoning_is_taken_once_with_its_field() {
     check_delta(r#"{"reasoning_content":"a","content":null}"#, "reasoning_content=a");
     check_delta(r#"{"reasoning":"a"}"#, "reasoning=a");
