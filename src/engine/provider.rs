@@ -29,6 +29,7 @@ pub(super) mod retry;
 pub(super) mod key;
 
 mod caution;
+pub(super) mod error_words;
 pub(super) mod failure;
 pub(crate) mod roots;
 

@@ -12,7 +12,8 @@ use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
 use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
-use crate::engine::provider::{json, sse};
+use crate::engine::provider::{error_words, json, sse};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::mem::take;
 
@@ -79,7 +80,7 @@ impl<'a> OpenAiReader<'a> {
             return Ok(());
         }
         if event.kind == b"error" {
-            return Err(self.reported(data));
+            return Err(self.reported_event(data));
         }
         match data {
             [b'{', ..] => self.chunk(data, Shape::Piece, events),
@@ -90,21 +91,26 @@ impl<'a> OpenAiReader<'a> {
     /// Data that is no JSON object: an error in a list, or nothing that matters.
     fn other_data(&mut self, data: &[u8]) -> Result<(), Failure> {
         if let Some(error) = in_list(data) {
-            return Err(self.response.failures.reported(&error));
+            return Err(self.reported(&error));
         }
         self.response.ignore(data);
         Ok(())
     }
 
     /// The failure in an `error` event, whose data may have any form.
-    fn reported(&self, data: &[u8]) -> Failure {
-        match json::read::<serde_json::Value>(data) {
+    fn reported_event(&self, data: &[u8]) -> Failure {
+        match json::read::<Value>(data) {
             Ok(value) => match value.get("error") {
-                Some(error) if !error.is_null() => self.response.failures.reported(error),
-                Some(_) | None => self.response.failures.reported(&value),
+                Some(error) if !error.is_null() => self.reported(error),
+                Some(_) | None => self.reported(&value),
             },
             Err(_) => self.response.failures.reported_text(&self.quotable(data)),
         }
+    }
+
+    /// The failure that a report stands for, by its number or else by its words.
+    fn reported(&self, error: &Value) -> Failure {
+        self.response.failures.reported_as(error, error_words::status(error))
     }
 
     /// What may be quoted of `data` that can't be read.
@@ -140,7 +146,7 @@ impl<'a> OpenAiReader<'a> {
             }
         }
         match is_error(&error) {
-            true => Err(self.response.failures.reported(&error)),
+            true => Err(self.reported(&error)),
             false => Ok(()),
         }
     }

@@ -8,6 +8,7 @@ use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::calls::AnswerError;
+use crate::engine::provider::error_words;
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
@@ -191,7 +192,7 @@ impl<'a> ResponsesReader<'a> {
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.response.failures.reported_as(error, report::status(error))
+        self.response.failures.reported_as(error, error_words::status(error))
     }
 }
 

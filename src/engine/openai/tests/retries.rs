@@ -6,8 +6,16 @@ use super::*;
 async fn a_passing_trouble_is_tried_again() {
     let busy = |status| Step::Status(status, vec![("Retry-After", "0".into())], "busy".into());
     let cut = || vec![Step::Head("text/event-stream"), Step::Cut];
-    let reported = || vec![Step::Event(r#"{"error":{"code":502}}"#.into())];
-    for first in [vec![busy(429)], vec![busy(503)], vec![Step::Cut], cut(), reported()] {
+    let reported = |error: &str| vec![Step::Event(format!(r#"{{"error":{error}}}"#))];
+    for first in [
+        vec![busy(429)],
+        vec![busy(503)],
+        vec![Step::Cut],
+        cut(),
+        reported(r#"{"code":502}"#),
+        reported(r#"{"message":"The server had an error","type":"server_error","code":null}"#),
+        reported(r#"{"message":"slower","type":"requests","code":"rate_limit_exceeded"}"#),
+    ] {
         let provider = Provider::start(vec![first, says("hello")]);
         let (events, end) = run(settings(&provider)).await;
         assert_eq!(end, CallEnd::Finished);
