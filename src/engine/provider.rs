@@ -8,6 +8,7 @@
 //! proxy; `key` gets a key from a program or a file. The others are pure.
 
 pub(crate) mod address;
+pub(super) mod gemini_model;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;

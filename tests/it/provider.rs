@@ -152,7 +152,7 @@ impl Provider {
         Self { address, shared, accepting: Some(accepting) }
     }
 
-    /// Takes requests with messages that a person wrote, whom no rule binds.
+    /// Takes requests that break rules of other providers: with messages that a person wrote, or longer ids of its own.
     pub(crate) fn taking_any_request(self) -> Self {
         self.shared.change(|state| state.takes_any = true);
         self

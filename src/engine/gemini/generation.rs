@@ -1,7 +1,8 @@
 //! The settings of a call in the form that the provider takes: `GenerationConfig`
 //! (<https://ai.google.dev/api/generate-content>).
 
-use super::model::{self, Reasoning};
+use super::model;
+use crate::engine::provider::gemini_model::{Reasoning, reasoning};
 use crate::engine::provider::schema;
 use crate::engine::{CallSettings, CallSpec};
 use serde::Serialize;
@@ -72,7 +73,7 @@ pub(super) fn has_schema_field(model: &str, spec: &CallSpec) -> bool {
 pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
     let has_budget = settings.reasoning_budget.is_some();
     let has_effort = settings.reasoning_effort.is_some();
-    let (has_reasoning, budget, effort) = match model::reasoning(model) {
+    let (has_reasoning, budget, effort) = match reasoning(model) {
         Reasoning::None => (false, has_budget, has_effort),
         // A budget says more exactly what an effort says.
         Reasoning::Budget | Reasoning::Level => (true, false, has_budget && has_effort),
@@ -88,7 +89,7 @@ pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'st
 
 fn thinking_config<'a>(model: &str, settings: &'a CallSettings) -> Option<ThinkingConfig<'a>> {
     let effort = settings.reasoning_effort.as_deref();
-    let amount = match (model::reasoning(model), settings.reasoning_budget) {
+    let amount = match (reasoning(model), settings.reasoning_budget) {
         (Reasoning::None, _) => return None,
         (Reasoning::Budget | Reasoning::Level, Some(budget)) => {
             Some(Amount::ThinkingBudget(budget))

@@ -1,15 +1,6 @@
 //! Properties of a model by its name. Unknown names are taken for those of new models.
 
-/// How a model reasons, which decides what requests may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reasoning {
-    /// Not at all, or not as requests ask for.
-    None,
-    /// With so many tokens as a request allows (Gemini 2.5).
-    Budget,
-    /// At a level (Gemini 3 and later). Calls in a request have to carry their signatures.
-    Level,
-}
+use crate::engine::provider::gemini_model::{Reasoning, reasoning};
 
 /// The model in the path of a request: of a collection, or of Google's own.
 pub(super) fn path(model: &str) -> String {
@@ -27,23 +18,6 @@ pub(super) fn is_name(model: &str) -> bool {
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '%' | '\\');
     let is_step = |part: &str| matches!(part, "." | "..");
     !model.trim().contains(is_odd) && !model.trim().split('/').any(is_step)
-}
-
-/// How `model` reasons.
-pub(super) fn reasoning(model: &str) -> Reasoning {
-    const NONE: [&str; 5] = ["gemini-1", "gemini-2.0", "gemini-pro-vision", "gemma", "learnlm"];
-    let model = model.trim().to_ascii_lowercase();
-    let model = model.rsplit('/').next().unwrap_or_default();
-    let is_for_speech = ["-tts", "-transcribe"].iter().any(|word| model.contains(word));
-    if is_for_speech || NONE.iter().any(|start| model.starts_with(start)) {
-        Reasoning::None
-    } else if !model.starts_with("gemini-2.5") {
-        Reasoning::Level
-    } else if model.contains("-image") {
-        Reasoning::None
-    } else {
-        Reasoning::Budget
-    }
 }
 
 /// The lowest level at which `model` reasons, if it has levels: it always does.
@@ -67,25 +41,6 @@ pub(super) fn takes_images_in_results(model: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn models_reason_as_their_names_say() {
-        let check = |model: &str, expected| assert_eq!(reasoning(model), expected, "{model}");
-        for new in ["gemini-3.8-flash", "gemini-3-pro-image", "gemini-flash-latest", "m", ""] {
-            check(new, Reasoning::Level);
-        }
-        check("gemini-2.5-flash", Reasoning::Budget);
-        check(" models/Gemini-2.5-pro", Reasoning::Budget);
-        for old in [
-            "gemini-2.0-flash",
-            "gemini-1.5-pro",
-            "gemma-3-27b-it",
-            "gemini-2.5-flash-image",
-            "gemini-3.1-flash-tts-preview",
-        ] {
-            check(old, Reasoning::None);
-        }
-    }
 
     #[test]
     fn a_name_makes_no_other_address() {

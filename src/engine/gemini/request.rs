@@ -2,7 +2,7 @@
 //! (<https://ai.google.dev/api/generate-content>).
 
 use super::generation;
-use super::model::{self, Reasoning};
+use super::model;
 use super::names::Names;
 use super::provider_data::AnswerPart;
 use super::wire::{Body, Content, Part, Payload, Response, Role, WireTool, WireTools};
@@ -10,6 +10,7 @@ use crate::conversation::event::{ProviderData, ToolCall};
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
 use crate::engine::CallSpec;
+use crate::engine::provider::gemini_model::{NO_SIGNATURE, needs_signatures};
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::provider::{provider_data, schema};
@@ -21,10 +22,6 @@ use std::collections::HashMap;
 
 #[cfg(test)]
 mod tests;
-
-/// Stands for a signature that is not known, as in calls that another engine's model has made
-/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The request, as JSON.
 ///
@@ -224,7 +221,7 @@ fn function_call<'a>(
 
 /// Models that need it refuse a request in which the first call of an answer has no signature.
 fn sign_first_call(model: &str, parts: &mut [Part<'_>]) {
-    if model::reasoning(model) != Reasoning::Level {
+    if !needs_signatures(model) {
         return;
     }
     let is_call = |part: &&mut Part<'_>| matches!(part.payload, Payload::FunctionCall { .. });

@@ -1,6 +1,7 @@
 //! Tool calls, put together from their pieces.
 
 use super::chunk::ToolDelta;
+use super::provider_data::CallData;
 use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::calls::{AnswerError, CALLS_MAX, push_text};
@@ -19,6 +20,7 @@ struct OpenCall {
     index: Option<u64>,
     /// As the provider gave it.
     id: Option<String>,
+    data: CallData,
     arguments: Joiner,
     extent: Extent,
     stage: CallStage,
@@ -79,6 +81,11 @@ impl Calls {
         Ok(())
     }
 
+    /// What the server must be sent back with the calls, in their order.
+    pub(super) fn take_data(&mut self) -> Vec<CallData> {
+        self.0.iter_mut().map(OpenCall::take_data).collect()
+    }
+
     /// No call has begun.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -133,10 +140,21 @@ impl OpenCall {
         Self {
             index: delta.index(),
             id: delta.id().map(str::to_owned),
+            data: CallData { id: delta.own_id().map(str::to_owned), extra_content: None },
             arguments: Joiner::default(),
             extent: Extent::default(),
             stage: CallStage::Unnamed(String::new()),
         }
+    }
+
+    /// The id of another call, or one that came too late, is not this call's.
+    fn take_data(&mut self) -> CallData {
+        let CallData { id, extra_content } = std::mem::take(&mut self.data);
+        let id = id.filter(|id| match &self.stage {
+            CallStage::Started(tool) => id.starts_with(&tool.id.0),
+            CallStage::Unnamed(_) => false,
+        });
+        CallData { id, extra_content }
     }
 
     /// Some servers number every call 0: an id and a name that differ from this call's id begin
@@ -164,6 +182,9 @@ impl OpenCall {
     ) -> Result<(), AnswerError> {
         let mut text = self.arguments.push(delta.arguments());
         self.extent.push(delta.arguments());
+        if let Some(extra) = delta.extra_content() {
+            self.data.extra_content = Some(extra.clone());
+        }
         if let CallStage::Unnamed(waiting) = &mut self.stage {
             *waiting += &text;
             let Some(name) = delta.name() else {

@@ -6,7 +6,9 @@
 
 use crate::conversation::event::Usage;
 use crate::engine::provider::json;
-use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use crate::engine::provider::tool::{
+    ID_BYTES_MAX, NAME_BYTES_MAX, OWN_ID_BYTES_MAX, WIRE_ID_BYTES_MAX,
+};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
@@ -65,6 +67,11 @@ pub(super) struct ToolDelta {
     index: Value,
     id: Value,
     function: Option<Function>,
+    /// What the server adds to the call, as Google's adds a signature.
+    extra_content: Value,
+    /// The id as the server gave it, if it may be too long for a request to another one.
+    #[serde(skip)]
+    own_id: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -196,7 +203,8 @@ impl Delta {
         let calls = self.tool_calls.unwrap_or_default();
         match self.function_call {
             Some(function) if calls.is_empty() => {
-                vec![ToolDelta { index: 0.into(), id: Value::Null, function: Some(*function) }]
+                let function = Some(*function);
+                vec![ToolDelta { index: 0.into(), function, ..ToolDelta::default() }]
             }
             Some(_) | None => calls,
         }
@@ -229,9 +237,22 @@ impl ToolDelta {
         (!name.is_empty()).then_some(name)
     }
 
+    /// What the server adds to the call, if anything.
+    pub(super) fn extra_content(&self) -> Option<&Value> {
+        Some(&self.extra_content).filter(|extra| !extra.is_null())
+    }
+
+    /// The id as the server gave it, if it is long.
+    pub(super) fn own_id(&self) -> Option<&str> {
+        self.own_id.as_deref()
+    }
+
     /// Replaces the id and the name by what `show` returns for the text and its limit in bytes.
     pub(super) fn shown(mut self, show: impl Fn(&str, usize) -> String) -> Self {
         if let Value::String(id) = &mut self.id {
+            self.own_id = (WIRE_ID_BYTES_MAX + 1..=OWN_ID_BYTES_MAX)
+                .contains(&id.len())
+                .then(|| show(id, OWN_ID_BYTES_MAX));
             *id = show(id, ID_BYTES_MAX);
         }
         if let Some(Function { name: Value::String(name), .. }) = &mut self.function {

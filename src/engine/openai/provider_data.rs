@@ -1,5 +1,6 @@
-//! Provider data: the reasoning, for servers that expect it back. DeepSeek refuses a tool's result without
-//! it, and OpenRouter hands it on to the provider that signed it.
+//! Provider data: the reasoning, and what servers add to calls, for servers that expect it back. DeepSeek refuses
+//! a tool's result without its reasoning, OpenRouter hands it on to the provider that signed it, and Google refuses
+//! a call without its signature.
 
 use super::NAME;
 use crate::conversation::event::ProviderData;
@@ -24,6 +25,21 @@ pub(super) struct ReasoningData {
     /// As OpenRouter has it: its parts, which may be signed or encrypted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasoning_details: Vec<Map<String, Value>>,
+    /// Empty if no call has any, else one for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) calls: Vec<CallData>,
+}
+
+/// What goes back with a call beside what the transcript has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct CallData {
+    /// The server's own id, if it is too long for other servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    /// As Google has it: `google.thought_signature`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extra_content: Option<Value>,
 }
 
 /// Collects the reasoning of a response. Of more than [`DATA_BYTES_MAX`], nothing is sent back.
@@ -50,6 +66,18 @@ impl ProviderDataBuilder {
             {
                 self.data.push_detail(detail);
             }
+        }
+    }
+
+    /// The calls of the answer, in their order.
+    pub(super) fn push_calls(&mut self, calls: Vec<CallData>) {
+        let bytes = |call: &CallData| {
+            let extra_bytes = call.extra_content.as_ref().map_or(0, |it| it.to_string().len());
+            call.id.as_ref().map_or(0, String::len) + extra_bytes
+        };
+        let is_needed = calls.iter().any(|call| *call != CallData::default());
+        if is_needed && self.has_room(calls.iter().map(bytes).sum()) {
+            self.data.calls = calls;
         }
     }
 

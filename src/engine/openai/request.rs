@@ -5,13 +5,14 @@
 //! providers cache.
 
 use super::model::{is_reasoning_deployment, taken, takes_schemas};
-use super::provider_data;
+use super::provider_data::{self, CallData};
 use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireFile,
     WireFunction, WirePart, WireSchema, WireSettings,
 };
 use crate::conversation::event::ToolCall;
 use crate::conversation::transcript::Message;
+use crate::engine::provider::gemini_model::{NO_SIGNATURE, needs_signatures};
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::schema;
@@ -20,7 +21,10 @@ use crate::engine::provider::tool::{
 };
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
+use crate::protocol::id::ToolCallId;
+use serde_json::json;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +37,8 @@ pub(super) enum Server {
     Azure,
     /// Refuses a member that it doesn't know, and reports token counts unasked.
     Mistral,
+    /// Refuses calls of newer models without their signatures.
+    Google,
     Other,
 }
 
@@ -53,6 +59,9 @@ const AZURE_DOMAINS: [&str; 3] =
 /// The domain of Mistral's servers.
 const MISTRAL_DOMAIN: &str = "mistral.ai";
 
+/// The domain of Google's servers with models.
+const GOOGLE_DOMAIN: &str = "googleapis.com";
+
 impl Server {
     /// The server at `host`, which may have a port, and is not OpenAI's own.
     pub(super) fn at(host: &str) -> Self {
@@ -64,6 +73,8 @@ impl Server {
             Self::Mistral
         } else if AZURE_DOMAINS.into_iter().any(is_of) {
             Self::Azure
+        } else if is_of(GOOGLE_DOMAIN) {
+            Self::Google
         } else {
             Self::Other
         }
@@ -74,7 +85,15 @@ impl Server {
         match self {
             Self::OpenAi => true,
             Self::Azure => is_reasoning_deployment(model),
-            Self::Mistral | Self::Other => false,
+            Self::Mistral | Self::Google | Self::Other => false,
+        }
+    }
+
+    /// Whether the server is sent back what it added to calls. The others add nothing, and refuse it.
+    fn takes_call_data(self) -> bool {
+        match self {
+            Self::Google | Self::Other => true,
+            Self::OpenAi | Self::Azure | Self::Mistral => false,
         }
     }
 
@@ -84,7 +103,7 @@ impl Server {
             Self::OpenAi | Self::Azure => wire_id(id, OPENAI_ID_BYTES_MAX),
             Self::Mistral => wire_id_of_chars(id, MISTRAL_ID_CHARS),
             // Ids of some servers mean something to them, and have up to 64 bytes.
-            Self::Other => wire_id(id, WIRE_ID_BYTES_MAX),
+            Self::Google | Self::Other => wire_id(id, WIRE_ID_BYTES_MAX),
         }
     }
 }
@@ -189,8 +208,16 @@ fn conversation<'a>(
 ) -> Result<Vec<Wire<'a>>, Refused> {
     let mut all = Vec::new();
     let mut shown = Vec::new();
+    // Results have the ids that their calls were sent with.
+    let mut ids = HashMap::new();
     for message in messages {
-        let mut next = wire(to, message)?;
+        let mut next = wire(to, message, &ids)?;
+        if let (Message::Assistant { calls, .. }, Wire::Assistant { tool_calls, .. }) =
+            (message, &next)
+        {
+            let sent = tool_calls.iter().map(|call| call.id.clone());
+            ids.extend(calls.iter().map(|(tool, _)| &tool.id).zip(sent));
+        }
         if let Message::Tool { tool, images, .. } = message {
             shown.extend(result_images(tool, images)?);
         } else if let Wire::User { content } = &mut next {
@@ -233,33 +260,68 @@ fn bridge(wire: &mut Vec<Wire<'_>>) {
 fn wire<'a>(
     (model, server): (&str, Server),
     message: &'a Message<'_>,
+    ids: &HashMap<&ToolCallId, Cow<'a, str>>,
 ) -> Result<Wire<'a>, Refused> {
-    let id = |tool: &'a ToolCall| server.id(&tool.id.0);
     Ok(match message {
         Message::System(content) => Wire::System { content: (*content).into() },
         Message::User { text, attachments } => {
             Wire::User { content: user_content(text, attachments)? }
         }
-        Message::Assistant { text, calls, provider_data } => Wire::Assistant {
-            content: (!text.is_empty() || calls.is_empty()).then_some(text.as_ref()),
-            tool_calls: calls
-                .iter()
-                .map(|(tool, input)| WireCall {
-                    id: id(tool),
-                    r#type: "function",
-                    function: WireFunction {
-                        name: wire_name(&tool.name),
-                        arguments: arguments(input),
-                    },
-                })
-                .collect(),
-            prefix: false,
-            reasoning: provider_data::reasoning(*provider_data, model),
-        },
+        Message::Assistant { text, calls, provider_data } => {
+            let mut reasoning = provider_data::reasoning(*provider_data, model);
+            let own = std::mem::take(&mut reasoning.calls);
+            Wire::Assistant {
+                content: (!text.is_empty() || calls.is_empty()).then_some(text.as_ref()),
+                tool_calls: wire_calls((model, server), calls, own),
+                prefix: false,
+                reasoning,
+            }
+        }
         Message::Tool { tool, result, .. } => {
-            Wire::Tool { tool_call_id: id(tool), content: result.as_ref() }
+            let sent = ids.get(&tool.id).cloned();
+            let tool_call_id = sent.unwrap_or_else(|| server.id(&tool.id.0));
+            Wire::Tool { tool_call_id, content: result.as_ref() }
         }
     })
+}
+
+/// The calls of an answer; `own` is what the server added to them, one for each, or none.
+fn wire_calls<'a>(
+    (model, server): (&str, Server),
+    calls: &[(&'a ToolCall, &'a str)],
+    own: Vec<CallData>,
+) -> Vec<WireCall<'a>> {
+    let is_taken = server.takes_call_data() && own.len() == calls.len();
+    let mut own = own.into_iter().filter(|_| is_taken);
+    let wire = calls.iter().map(|(tool, input)| {
+        let CallData { id, extra_content } = own.next().unwrap_or_default();
+        WireCall {
+            id: id.map_or_else(|| server.id(&tool.id.0), Cow::Owned),
+            r#type: "function",
+            function: WireFunction { name: wire_name(&tool.name), arguments: arguments(input) },
+            extra_content,
+        }
+    });
+    let mut wire: Vec<_> = wire.collect();
+    if server == Server::Google && is_gemini_with_signatures(model) {
+        sign_first_call(&mut wire);
+    }
+    wire
+}
+
+/// Whether `model`, which may have a publisher before its name, is one of Google's that refuse calls without
+/// signatures.
+fn is_gemini_with_signatures(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    name.starts_with("gemini-") && needs_signatures(name)
+}
+
+/// Signs the first call of an answer that has no signature, because another model made it.
+fn sign_first_call(calls: &mut [WireCall<'_>]) {
+    if let Some(first) = calls.first_mut() {
+        let unsigned = || json!({ "google": { "thought_signature": NO_SIGNATURE } });
+        first.extra_content.get_or_insert_with(unsigned);
+    }
 }
 
 /// The content of a user message: images and files, then the text.

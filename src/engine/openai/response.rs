@@ -294,6 +294,7 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
             reason => finish_class(reason),
         };
         let usage = self.take_usage();
+        self.provider_data.push_calls(self.calls.take_data());
         let provider_data = take(&mut self.provider_data).build(self.response.failures);
         let end = ResponseEnd { reason, class, usage, provider_data, has_calls };
         self.response.finish(end, events)

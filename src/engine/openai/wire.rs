@@ -134,6 +134,9 @@ pub(super) struct WireCall<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) r#type: &'static str,
     pub(super) function: WireFunction<'a>,
+    /// As Google's servers have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extra_content: Option<Value>,
 }
 
 #[derive(Serialize)]

@@ -14,6 +14,10 @@ pub(in crate::engine) const WIRE_ID_BYTES_MAX: usize = 64;
 /// Longest id of a tool call, in bytes; longer ones are cut.
 pub(in crate::engine) const ID_BYTES_MAX: usize = 1024;
 
+/// Longest id of a tool call that goes back as the server gave it, in bytes. LiteLLM puts Gemini's signature of a
+/// thought into the id.
+pub(in crate::engine) const OWN_ID_BYTES_MAX: usize = 16 * 1024;
+
 /// Longest name of a tool, in bytes; longer ones are cut. Providers allow 64 or 128.
 pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
 

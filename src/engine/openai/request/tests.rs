@@ -179,6 +179,74 @@ fn images_and_files_come_before_the_text() {
     }
 }
 
+/// The messages of a request to `server` for `model` with the results of two calls, of which `data` was stored.
+fn with_call_data(model: &str, server: Server, ids: [&str; 2], data: &Value) -> Value {
+    let data = ProviderData {
+        engine: "openai",
+        host: "h".into(),
+        model: "gemini-3-pro".into(),
+        json: data.to_string().into(),
+    };
+    let tools = ids.map(call);
+    let mut messages = vec![Message::Assistant {
+        text: "".into(),
+        calls: tools.iter().map(|tool| (tool, "{}")).collect(),
+        provider_data: Some(&data),
+    }];
+    let result = |tool| Message::Tool { tool, result: "r".into(), images: &[], is_error: false };
+    messages.extend(tools.iter().map(result));
+    let body = body_of(&messages, model, &CallSpec::default(), server).expect("serializes");
+    let mut body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert!(body["messages"][0].get("calls").is_none(), "{body}");
+    body["messages"].take()
+}
+
+#[test]
+fn signatures_of_calls_go_back_with_them() {
+    let extra = json!({ "google": { "thought_signature": "c2ln" } });
+    let data = json!({ "calls": [{ "extra_content": extra }, {}] });
+    for server in [Server::Google, Server::Other] {
+        let messages = with_call_data("gemini-3-pro", server, ["a", "b"], &data);
+        let calls = &messages[0]["tool_calls"];
+        assert_eq!(calls[0]["extra_content"], extra);
+        assert!(calls[1].get("extra_content").is_none(), "{calls}");
+    }
+    // Of another model, and of a server that refuses it.
+    let unsigned = json!({ "google": { "thought_signature": "skip_thought_signature_validator" } });
+    for (model, server, expected) in [
+        ("google/gemini-3.1-flash", Server::Google, Some(&unsigned)),
+        ("gemini-2.5-pro", Server::Google, None),
+        ("meta/llama", Server::Google, None),
+        ("gemini-3.1-flash", Server::Other, None),
+        ("gemini-3-pro", Server::Mistral, None),
+        ("gemini-3-pro", Server::OpenAi, None),
+    ] {
+        let messages = with_call_data(model, server, ["a", "b"], &data);
+        assert_eq!(messages[0]["tool_calls"][0].get("extra_content"), expected, "{model}");
+    }
+    // It is not that of these calls.
+    let other = json!({ "calls": [{ "extra_content": extra }] });
+    let messages = with_call_data("gemini-3-pro", Server::Other, ["a", "b"], &other);
+    assert!(messages[0]["tool_calls"][0].get("extra_content").is_none(), "{messages}");
+}
+
+#[test]
+fn a_long_id_goes_back_to_the_server_that_gave_it_as_it_came() {
+    let own = format!("call_1__thought__{}", "x".repeat(3_000));
+    let short = &own[..1_024];
+    let data = json!({ "calls": [{ "id": own }, {}] });
+    let ids = |model: &str, server: Server| {
+        let messages = with_call_data(model, server, [short, "b"], &data);
+        let id = messages[0]["tool_calls"][0]["id"].clone();
+        assert_eq!(messages[1]["tool_call_id"], id);
+        assert_eq!(messages[2]["tool_call_id"], "b");
+        id.as_str().expect("a text").to_owned()
+    };
+    assert_eq!(ids("gemini-3-pro", Server::Other), own);
+    assert_eq!(ids("other", Server::Other).len(), 64);
+    assert_eq!(ids("gemini-3-pro", Server::OpenAi).len(), 40);
+}
+
 /// Each turn begins with the bytes of the one before: servers read them from their caches.
 #[test]
 fn a_turn_begins_with_every_byte_of_the_turn_before() {
@@ -227,6 +295,8 @@ fn a_server_is_known_by_its_host() {
         ("mistral.ai:8443", Server::Mistral),
         ("mine.openai.azure.com", Server::Azure),
         ("mine.services.ai.azure.com", Server::Azure),
+        ("generativelanguage.googleapis.com", Server::Google),
+        ("us-central1-aiplatform.googleapis.com", Server::Google),
         ("mistral.ai.example", Server::Other),
         ("notmistral.ai", Server::Other),
         ("[::1]:8080", Server::Other),

@@ -509,3 +509,33 @@ fn data_of(pieces: &[&[u8]]) -> Option<String> {
         })
         .map(|data| data.json.to_string())
 }
+
+/// What must go back with the calls of an answer.
+#[test]
+fn signatures_and_long_ids_of_calls_are_kept() {
+    let failures =
+        Failures::new(&SettingNames::FIELDS, Secret::new(KEY).as_ref(), "http://host", "m");
+    let data = |calls: &serde_json::Value| {
+        let delta = serde_json::json!({ "tool_calls": calls }).to_string();
+        let body = self::delta(&delta) + &stop("tool_calls") + END;
+        let mut answer = OpenAiReader::new(&failures, BodyEnd::Marked);
+        let mut events = Vec::new();
+        answer.push(body.as_bytes(), &mut events).expect("an answer");
+        answer.end("text/plain", &mut events).expect("an answer");
+        let Some(EngineEvent::CallFinished { provider_data, .. }) = events.pop() else {
+            panic!("{events:?}")
+        };
+        provider_data.map(|data| data.json.to_string())
+    };
+    let function = |name: &str| serde_json::json!({ "name": name, "arguments": "{}" });
+    let extra = serde_json::json!({ "google": { "thought_signature": "c2ln" } });
+    let long = format!("call_1__thought__{}", "x".repeat(3_000));
+    let calls = serde_json::json!([
+        { "index": 0, "id": "a", "function": function("f"), "extra_content": extra },
+        { "index": 1, "id": long, "function": function("g") },
+    ]);
+    let expected = serde_json::json!({ "calls": [{ "extra_content": extra }, { "id": long }] });
+    assert_eq!(data(&calls), Some(expected.to_string()));
+    let plain = serde_json::json!([{ "index": 0, "id": "a", "function": function("f") }]);
+    assert_eq!(data(&plain), None);
+}
