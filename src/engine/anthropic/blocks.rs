@@ -102,6 +102,9 @@ impl Blocks {
         delta: Delta,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
+        if let Some(block) = self.block_of_other_kind(index, &delta) {
+            return self.begin(index, block, events);
+        }
         match &delta {
             Delta::Thinking { thinking: piece } | Delta::Signature { signature: piece } => {
                 self.count_data(piece.len())?;
@@ -139,6 +142,27 @@ impl Blocks {
             ) => return Err(AnswerError::Misplaced(WRONG_KIND)),
         }
         Ok(())
+    }
+
+    /// The block that `delta` begins within an open one of the other kind: some servers that translate another
+    /// interface put text and reasoning under one index.
+    fn block_of_other_kind(&self, index: u64, delta: &Delta) -> Option<Block> {
+        match (self.open.get(&index)?, delta) {
+            (OpenBlock::Text { .. }, Delta::Thinking { thinking }) => {
+                Some(Block::Thinking { thinking: thinking.clone(), signature: String::new() })
+            }
+            (OpenBlock::Thinking { .. }, Delta::Text { text }) => {
+                Some(Block::Text { text: text.clone() })
+            }
+            (
+                OpenBlock::Text { .. }
+                | OpenBlock::Thinking { .. }
+                | OpenBlock::RedactedThinking { .. }
+                | OpenBlock::ToolUse { .. }
+                | OpenBlock::Unknown,
+                _,
+            ) => None,
+        }
     }
 
     /// A block is whole, if it is open; adds what happened to `events`.

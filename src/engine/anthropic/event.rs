@@ -2,7 +2,7 @@
 //! whole answer from a server that doesn't stream. Fields that are not read here may hold anything.
 
 use crate::engine::provider::json;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// One event. What each holds beside its fields is not read.
@@ -63,21 +63,21 @@ pub(super) struct End {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block {
     Text {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "text")]
         text: String,
     },
     Thinking {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "text")]
         thinking: String,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "text")]
         signature: String,
     },
     /// Reasoning that only the provider can read.
     RedactedThinking { data: String },
     ToolUse {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "text")]
         id: String,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "text")]
         name: String,
         /// Empty in a stream: the arguments follow as text.
         #[serde(default)]
@@ -92,15 +92,32 @@ pub(super) enum Block {
 #[serde(tag = "type")]
 pub(super) enum Delta {
     #[serde(rename = "text_delta")]
-    Text { text: String },
+    Text {
+        #[serde(deserialize_with = "text")]
+        text: String,
+    },
     #[serde(rename = "thinking_delta")]
-    Thinking { thinking: String },
+    Thinking {
+        #[serde(deserialize_with = "text")]
+        thinking: String,
+    },
     #[serde(rename = "signature_delta")]
-    Signature { signature: String },
+    Signature {
+        #[serde(deserialize_with = "text")]
+        signature: String,
+    },
     #[serde(rename = "input_json_delta")]
-    InputJson { partial_json: String },
+    InputJson {
+        #[serde(deserialize_with = "text")]
+        partial_json: String,
+    },
     #[serde(other)]
     Unknown,
+}
+
+/// A text; empty where a server has null.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Reads one JSON object. One that is no event may report an error, as servers in between do.

@@ -119,6 +119,29 @@ fn a_cut_answer_is_never_a_success() {
     assert_eq!(read(&[&body.as_bytes()[..whole_bytes]]), LONG_ANSWER);
 }
 
+/// As servers in between have them, which translate another interface.
+#[test]
+fn text_and_reasoning_under_one_index_and_nulls_are_read() {
+    let say = |text: &str| delta(0, json!({ "type": "text_delta", "text": text }));
+    let think = |text: &str| delta(0, json!({ "type": "thinking_delta", "thinking": text }));
+    let begin = |block: Value| start() + &open(0, block);
+    let rest = close(0) + &ending("end_turn") + &stop();
+    let body = begin(json!({ "type": "text", "text": "" }))
+        + &think("h")
+        + &think("m")
+        + &say("a")
+        + &rest;
+    check(&body, r#"<thinking>hm <text>a 113/9 END "end_turn" completed"#);
+    let body = begin(json!({ "type": "thinking", "thinking": null, "signature": null }))
+        + &think("hm")
+        + &delta(0, json!({ "type": "signature_delta", "signature": null }))
+        + &say("a")
+        + &rest;
+    check(&body, r#"<thinking>hm <text>a 113/9 END "end_turn" completed"#);
+    let body = begin(json!({ "type": "text", "text": null })) + &say("a") + &rest;
+    check(&body, r#"<text>a 113/9 END "end_turn" completed"#);
+}
+
 #[test]
 fn every_stop_reason_has_its_class() {
     for (reason, class) in [
@@ -184,7 +207,7 @@ fn what_is_wrong_is_a_typed_error() {
     for wrong in [
         start(),
         delta(3, json!({ "type": "text_delta", "text": "b" })),
-        delta(0, json!({ "type": "thinking_delta", "thinking": "b" })),
+        delta(0, json!({ "type": "input_json_delta", "partial_json": "b" })),
         delta(0, json!({ "type": "text_delta" })),
         delta(0, json!({ "type": "text_delta", "text": 1 })),
         event(json!({ "type": "content_block_stop" })),
