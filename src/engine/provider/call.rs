@@ -11,7 +11,7 @@ use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
 use crate::support::log_targets::EVENT;
 use http::Version;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Deref;
 use std::time::Duration;
@@ -121,7 +121,12 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         has_output: &mut bool,
     ) -> Result<(), Failure> {
         let mut reader = (self.new_reader)(body_end(&response));
+        let encoding = header(&response, &CONTENT_ENCODING).map(str::to_owned);
         let read = self.read_with(&mut reader, response, clock, has_output).await;
+        let read = read.map_err(|failure| match &encoding {
+            Some(encoding) => self.failures.encoded(failure, encoding),
+            None => failure,
+        });
         if read.is_err()
             && let Some(usage) = reader.take_usage()
         {

@@ -115,3 +115,15 @@ async fn the_beginning_of_a_key_that_the_end_of_an_error_body_cuts_is_not_shown(
         serving.await.expect("no panic").expect("it listens");
     }
 }
+
+#[tokio::test]
+async fn a_compressed_answer_is_named() {
+    let head =
+        vec![("Content-Encoding", "gzip".into()), ("Content-Type", "text/event-stream".into())];
+    let script = vec![Step::Status(200, head, "\u{1f}\u{8b}\u{8}\0".into())];
+    let provider = Provider::start(vec![script]);
+    let (_, end) = run(settings(&provider)).await;
+    let error = failed(end);
+    assert_eq!(error.class, ErrorClass::MalformedStream);
+    assert!(error.message.contains("compressed (gzip)"), "{error:?}");
+}

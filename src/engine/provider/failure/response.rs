@@ -55,6 +55,20 @@ impl Failures {
         self.malformed(&what, detail + &self.ignored(ignored))
     }
 
+    /// `failure` of an answer whose header says that it is in `encoding`, which this program does not ask for.
+    pub(in crate::engine) fn encoded(&self, failure: Failure, encoding: &str) -> Failure {
+        if failure.class != ErrorClass::MalformedStream || encoding == "identity" {
+            return failure;
+        }
+        let encoding = self.quote(encoding, QUOTE_CHARS_MAX);
+        let message = format!(
+            "{}; the answer is compressed ({encoding}), which was not asked for: have the server, or the \
+             proxy before it, send it uncompressed",
+            failure.message
+        );
+        Failure { message, ..failure }
+    }
+
     /// The answer ended too early: `missing` did not come.
     pub(in crate::engine) fn cut_off(&self, missing: &str, ignored: &Ignored) -> Failure {
         let detail = format!("the stream ended without {missing}") + &self.ignored(ignored);
