@@ -63,8 +63,8 @@ impl Attached {
 /// The frames of a client after hello.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// Those of requests that were refused on their way to the conversation.
-    refused: mpsc::Receiver<Arc<Frame>>,
+    /// Those of requests that were refused on their way to the conversation, and why no more of them are read.
+    refused: mpsc::Receiver<Result<Arc<Frame>, Refusal>>,
     from: Source,
     is_over: bool,
     /// The way of requests of a client that has none. At another node its end would be the end of the frames.
@@ -84,7 +84,8 @@ impl Stream for Shown {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(Some(refused)) = self.refused.poll_recv(context) {
-            return Poll::Ready(Some(Ok(refused)));
+            self.is_over |= refused.is_err();
+            return Poll::Ready(Some(refused));
         }
         if self.is_over {
             return Poll::Ready(None);
@@ -114,7 +115,7 @@ pub(super) struct Asker {
     tenant: Arc<Tenant>,
     /// Another node passes the requests on, and has counted them.
     is_node: bool,
-    refuse: mpsc::Sender<Arc<Frame>>,
+    refuse: mpsc::Sender<Result<Arc<Frame>, Refusal>>,
 }
 
 /// Where the conversation is that takes them.
@@ -186,8 +187,14 @@ impl Asker {
         for body in [wire::error(error), wire::done(Done::Failed)] {
             let frame = wire::frame(&self.session, Some(&id), body);
             // Who has left needs no answer.
-            self.refuse.send(Arc::new(frame)).await.ok();
+            self.refuse.send(Ok(Arc::new(frame))).await.ok();
         }
+    }
+
+    /// Ends the frames of the client: what it sends can't be read any more.
+    pub(super) async fn end(self, refusal: Refusal) {
+        self.refuse.send(Err(refusal)).await.ok();
+        self.close().await;
     }
 
     /// The client sends no more requests.

@@ -26,9 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::metadata::{MetadataMap, MetadataValue};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 /// The header by which a node says that its client wants the frames of its own requests alone.
 pub(super) const OWN_ONLY_HEADER: &str = "x-duologue-own-only";
@@ -40,6 +40,9 @@ pub(super) const RETRY_HEADER: &str = "grpc-retry-pushback-ms";
 /// The header of the time that a client waits for an answer
 /// (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 const TIMEOUT_HEADER: &str = "grpc-timeout";
+
+/// Time for the first message of a stream: until then its client holds nothing that a limit counts.
+const FIRST_MESSAGE_MAX: Duration = Duration::from_secs(30);
 
 /// The service, over the conversations of a node.
 pub(super) struct Rpc {
@@ -62,7 +65,8 @@ impl Fleet for Rpc {
         let (caller, until) = (caller(&request), deadline(&request));
         let is_own_only = caller.is_node && request.metadata().contains_key(OWN_ONLY_HEADER);
         let (headers, _, mut messages) = request.into_parts();
-        let attach = match messages.message().await?.and_then(|it| it.message) {
+        let bytes_max = self.node.services.request_bytes_max;
+        let attach = match first(&mut messages, bytes_max).await? {
             Some(Message::Attach(attach)) => attach,
             Some(Message::Request(_)) | None => {
                 let why = "the first message of a stream must attach: send attach, with the session_id of the \
@@ -73,7 +77,7 @@ impl Fleet for Rpc {
         let wanted = Wanted { is_own_only, ..wanted(attach, &headers)? };
         let attached = within(until, self.node.attach(&caller, wanted)).await?;
         let Attached { hello, frames, asker, shown } = attached;
-        tokio::spawn(ask(asker, messages, shown));
+        tokio::spawn(ask(asker, messages, shown, bytes_max));
         Ok(Response::new(lines(hello, frames, until)))
     }
 
@@ -134,22 +138,62 @@ async fn ask(
     mut asker: Asker,
     mut messages: Streaming<ConverseRequest>,
     shown: oneshot::Receiver<Infallible>,
+    bytes_max: usize,
 ) {
     let asking = async {
-        while let Ok(Some(ConverseRequest { message })) = messages.message().await {
-            match message {
-                Some(Message::Request(line)) => asker.send(line).await,
+        loop {
+            match messages.message().await {
+                Ok(Some(ConverseRequest { message: Some(Message::Request(line)) })) => {
+                    asker.send(line).await;
+                }
                 // It is answered as a line without a member.
-                Some(Message::Attach(_)) | None => asker.send(Default::default()).await,
+                Ok(Some(_)) => asker.send(Default::default()).await,
+                Ok(None) => return None,
+                Err(status) => return unreadable(&status, bytes_max),
             }
         }
     };
-    tokio::select! {
+    let refusal = tokio::select! {
         biased;
-        () = asking => {}
-        _ = shown => {}
+        refusal = asking => refusal,
+        _ = shown => None,
+    };
+    match refusal {
+        Some(refusal) => asker.end(refusal).await,
+        None => asker.close().await,
     }
-    asker.close().await;
+}
+
+/// The first message of a stream.
+async fn first(
+    messages: &mut Streaming<ConverseRequest>,
+    bytes_max: usize,
+) -> Result<Option<Message>, Status> {
+    let Ok(first) = timeout(FIRST_MESSAGE_MAX, messages.message()).await else {
+        let why = format!("the first message of a stream must come within {FIRST_MESSAGE_MAX:?}");
+        return Err(Status::invalid_argument(why));
+    };
+    let first = first.map_err(|error| unreadable(&error, bytes_max).map_or(error, status))?;
+    Ok(first.and_then(|it| it.message))
+}
+
+/// Why a message of a stream can't be read, and with it none that follows; `None`: its client has left.
+fn unreadable(error: &Status, bytes_max: usize) -> Option<Refusal> {
+    let code = error.code();
+    if code == Code::Cancelled {
+        return None;
+    }
+    let refusal = if code == Code::OutOfRange {
+        let why = format!(
+            "a message has more than {bytes_max} bytes (--max-request-bytes), which ends its stream; attach again, and \
+             send less"
+        );
+        Refusal::new(RefusalKind::TooLarge, why)
+    } else {
+        let why = format!("a message can't be read, which ends its stream: {}", error.message());
+        Refusal::new(RefusalKind::Invalid, why)
+    };
+    Some(refusal)
 }
 
 /// The frames of a client, until it stops waiting for them.
@@ -293,7 +337,10 @@ mod tests {
     use crate::serve::stream::Frames;
     use crate::serve::tenants::Tenants;
     use crate::store::Namespace;
+    use prost::Message as _;
     use tokio::sync::mpsc;
+    use tonic::codec::Codec;
+    use tonic_prost::ProstCodec;
 
     #[test]
     fn the_time_of_a_call_is_that_of_its_header() {
@@ -311,6 +358,26 @@ mod tests {
             assert_eq!(wanted(wrong), None, "{wrong:?}");
         }
         assert_eq!(deadline(&Request::new(())), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_message_is_read_in_time_and_is_not_too_large() {
+        let attach = fleet::Attach { session_id: "s".to_owned(), ..Default::default() };
+        let message = Some(Message::Attach(attach));
+        let bytes = ConverseRequest { message: message.clone() }.encode_to_vec();
+        let mut frame = vec![0];
+        frame.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        frame.extend_from_slice(&bytes);
+        let read = async |sent: &[u8], bytes_max: usize| {
+            let sent = stream::iter([Ok::<_, Infallible>(sent.to_vec())]).chain(stream::pending());
+            let decoder = ProstCodec::<ConverseRequest, ConverseRequest>::default().decoder();
+            let body = axum::body::Body::from_stream(sent);
+            let mut messages = Streaming::new_request(decoder, body, None, Some(bytes_max));
+            first(&mut messages, bytes_max).await.map_err(|status| status.code())
+        };
+        assert_eq!(read(&frame, bytes.len()).await, Ok(message));
+        assert_eq!(read(&frame, bytes.len() - 1).await, Err(Code::ResourceExhausted));
+        assert_eq!(read(&frame[..frame.len() - 1], 100).await, Err(Code::InvalidArgument));
     }
 
     #[tokio::test(start_paused = true)]

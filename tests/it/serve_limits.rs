@@ -8,6 +8,7 @@ use crate::serve_node::{Node, attach, http, wait, with_provider};
 use crate::serve_tenants::line;
 use crate::serve_watched::metrics;
 use crate::server::Folder;
+use duologue::protocol::proto::fleet::Attach;
 use std::fs;
 use tonic::Code;
 
@@ -125,6 +126,25 @@ fn a_run_beyond_the_limit_has_a_status_of_http() {
     assert!(Frame::parse(body.lines().last().expect("a line").as_bytes()).ends("r"), "{body}");
     let large = "x".repeat(11 * 1024 * 1024);
     assert_eq!(call(&node, "/v1/sessions/other/requests", "", Some(&large)).0, 413);
+}
+
+/// What follows such a message is not read.
+#[test]
+fn a_message_that_is_too_large_ends_its_stream() {
+    let node = Node::start(&["--max-request-bytes", "100000"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.send(submit("large", &"x".repeat(200_000)));
+    let status = talk.wait_end().expect_err("it was ended");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("--max-request-bytes"), "{status}");
+    let extensions = vec!["x".repeat(200_000)];
+    let refused = node.try_attach(Attach { extensions, ..attach("s") }).err().expect("refused");
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    let mut talk = node.attach("s");
+    talk.send(submit("small", "hello"));
+    assert_eq!(talk.wait_done("small"), "ok");
 }
 
 #[test]
