@@ -9,7 +9,7 @@ use super::node::{Key, Node, Wanted};
 use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{extensions, info};
 use super::stored;
-use super::tenants::RETRY_AFTER;
+use super::tenants::{Held, RETRY_AFTER, Tenant};
 use super::traces::Parent;
 use crate::protocol::any::read_message;
 use crate::protocol::constants::code;
@@ -21,7 +21,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Frames;
 use crate::protocol::wire::Frame;
 use crate::store::OpenMode;
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The type of a stream of JSON Lines.
 const LINES: &str = "application/x-ndjson";
@@ -44,6 +44,10 @@ const EVENTS: &str = "text/event-stream";
 
 /// How long the first frame is waited for, on which the status of the answer depends.
 const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
+
+/// Time for a body, and bytes of it that come in a second at least: what is large may take longer.
+const BODY_MAX: Duration = Duration::from_secs(30);
+const BODY_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
 /// The path of the metrics.
 pub(super) const METRICS: &str = "/metrics";
@@ -126,13 +130,8 @@ async fn requests(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let Ok(body) = to_bytes(body, node.services.request_bytes_max).await else {
-        let why = format!(
-            "the body was cut off, or has more than {} bytes (--max-request-bytes); send less",
-            node.services.request_bytes_max
-        );
-        return Err(Refusal::new(RefusalKind::TooLarge, why));
-    };
+    let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
+    let (body, held) = received(body.into_data_stream(), &tenant, bytes_max).await?;
     let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<RpcRequestLine> = lines.map(request).collect::<Result<_, _>>()?;
     if lines.is_empty() {
@@ -142,6 +141,8 @@ async fn requests(
     let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
     let form = Form::of(&options, &headers)?;
     let Attached { mut frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    // From here on each line is counted by itself.
+    drop((body, held));
     let lines: Vec<Admitted> = asker.admit(lines)?;
     let is_one = lines.len() == 1;
     tokio::spawn(async move {
@@ -161,6 +162,35 @@ async fn requests(
             (StatusCode::TOO_MANY_REQUESTS, after, response).into_response()
         }
     })
+}
+
+/// Reads a body, which its tenant holds while it comes.
+async fn received(
+    mut body: BodyDataStream,
+    tenant: &Arc<Tenant>,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, Held), Refusal> {
+    let (mut bytes, mut held, begin) = (Vec::new(), tenant.hold(), Instant::now());
+    loop {
+        let more = Duration::from_secs(bytes.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
+        let why = match timeout_at(begin + BODY_MAX + more, body.next()).await {
+            Ok(Some(Ok(chunk))) if bytes.len() + chunk.len() > bytes_max => {
+                let why = format!(
+                    "the body has more than {bytes_max} bytes (--max-request-bytes); send less"
+                );
+                return Err(Refusal::new(RefusalKind::TooLarge, why));
+            }
+            Ok(Some(Ok(chunk))) => {
+                held.receive(chunk.len() as u64)?;
+                bytes.extend_from_slice(&chunk);
+                continue;
+            }
+            Ok(None) => return Ok((bytes, held)),
+            Ok(Some(Err(error))) => format!("the body was cut off ({error}); send it again"),
+            Err(_) => "the body comes too slowly; send it again".to_owned(),
+        };
+        return Err(Refusal::new(RefusalKind::Invalid, why));
+    }
 }
 
 /// Whether a request was refused because of a limit, and may come again.
@@ -373,5 +403,38 @@ impl IntoResponse for Refusal {
             response.headers_mut().insert(header::RETRY_AFTER, retry(after));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::services::Limits;
+    use crate::serve::tenants::Tenants;
+    use crate::store::Namespace;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_counted_while_it_comes_and_comes_in_time() {
+        let limits = Limits { tenant_bytes: Some(100), ..Limits::default() };
+        let tenant = Tenants::new(limits, Arc::default()).of(&Namespace::default());
+        let read = async |chunks: &[&'static str], bytes_max: usize, is_whole: bool| {
+            let chunks: Vec<_> = chunks.iter().map(|chunk| Ok::<_, Infallible>(*chunk)).collect();
+            let rest = stream::pending().take(usize::from(!is_whole));
+            let body = Body::from_stream(stream::iter(chunks).chain(rest));
+            let received = received(body.into_data_stream(), &tenant, bytes_max).await;
+            received.map_err(|refusal| refusal.kind)
+        };
+        let (bytes, held) = read(&["one", "two"], 6, true).await.expect("a body");
+        assert_eq!((bytes.as_slice(), held.bytes()), (&b"onetwo"[..], 6));
+        drop(held);
+        let kind = async |chunks: &[&'static str], bytes_max: usize, is_whole: bool| {
+            let refused = read(chunks, bytes_max, is_whole).await.expect_err("a refusal");
+            assert!(tenant.receive(99).is_ok(), "nothing is held any more");
+            refused
+        };
+        assert_eq!(kind(&["one", "two"], 5, true).await, RefusalKind::TooLarge);
+        let large = "0123456789012345678901234567890123456789";
+        assert_eq!(kind(&[large; 3], 1000, false).await, RefusalKind::Exhausted);
+        assert_eq!(kind(&["never finished"], 1000, false).await, RefusalKind::Invalid);
     }
 }

@@ -136,13 +136,12 @@ impl Tenant {
 
     /// Bytes of a request, while it waits.
     pub(super) fn receive(self: &Arc<Self>, bytes: u64) -> Result<Held, Refusal> {
-        self.check_more(bytes)?;
-        let mut held = Held { tenant: Arc::clone(self), bytes: 0 };
-        held.set(bytes);
+        let mut held = self.hold();
+        held.receive(bytes)?;
         Ok(held)
     }
 
-    /// The bytes of a conversation, which has none yet.
+    /// The bytes of a conversation, or of a request, which has none yet.
     pub(super) fn hold(self: &Arc<Self>) -> Held {
         Held { tenant: Arc::clone(self), bytes: 0 }
     }
@@ -165,6 +164,13 @@ impl Tenant {
 impl Held {
     pub(super) fn bytes(&self) -> usize {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Adds bytes of a request that has not come to its end.
+    pub(super) fn receive(&mut self, bytes: u64) -> Result<(), Refusal> {
+        self.tenant.check_more(bytes)?;
+        self.set(self.bytes + bytes);
+        Ok(())
     }
 
     /// From here on there are so many.
