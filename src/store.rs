@@ -60,6 +60,8 @@ use crate::support::fail_point::FailPoint;
 use batch::Batch;
 pub(crate) use batch::title_of;
 use error::StoreError;
+#[cfg(feature = "serve")]
+use library::Part;
 use postgres::{LeasedSession, OwnProcess, Postgres, PostgresError};
 use reading::{Reading, Sink};
 use sqlite::{LockedSession, LogLoss, Sqlite, sessions};
@@ -278,6 +280,24 @@ impl Store {
         match self {
             Self::Sqlite(sqlite) => sessions::summaries(sqlite),
             Self::Postgres(postgres) => Ok((postgres.summaries()?, None)),
+        }
+    }
+
+    /// One session of the list; `None` if it is not there.
+    #[cfg(feature = "serve")]
+    fn summary(&mut self, session: &SessionId) -> Result<Option<Summary>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sessions::summary_of(sqlite, session),
+            Self::Postgres(postgres) => Ok(postgres.summary(session)?),
+        }
+    }
+
+    /// A part of the list, or more, in no order. A file has the sizes of its sessions, so that all are read at once.
+    #[cfg(feature = "serve")]
+    fn newest(&mut self, part: &Part) -> Result<Vec<Summary>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => Ok(sessions::summaries(sqlite)?.0),
+            Self::Postgres(postgres) => Ok(postgres.newest(part)?),
         }
     }
 

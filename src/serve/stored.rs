@@ -20,6 +20,9 @@ use uuid::Uuid;
 const PAGE_MAX: usize = 1000;
 const PAGE: usize = 100;
 
+/// Where a page of the list begins: behind the session of this time and id.
+type Place = (i64, String);
+
 /// Does `work` in a thread.
 async fn find<T: Send + 'static>(
     node: &Node,
@@ -62,32 +65,41 @@ pub(super) async fn list(
         0 => PAGE,
         size => size.min(PAGE_MAX),
     };
+    let after = after(&request.page_token)?;
     find(node, &caller.tenant, move |library| {
-        let listing = library.sessions().map_err(failed)?;
+        // One more shows whether another page follows.
+        let listing = library.newest(after.as_ref(), size + 1).map_err(failed)?;
         for loss in &listing.losses {
             tracing::warn!("not all sessions can be listed: {}", escape_control(loss));
         }
-        page(listing.sessions, size, &request.page_token)
+        Ok(page(listing.sessions, size, after.as_ref()))
     })
     .await
 }
 
-fn page(mut all: Vec<Summary>, size: usize, token: &str) -> Result<ListResponse, Refusal> {
+/// What a page token says; `None`: the first page.
+fn after(token: &str) -> Result<Option<Place>, Refusal> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let after = token.split_once(':').filter(|(_, id)| !id.contains('\0'));
+    let after = after.and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
+    let why = "page_token is none that this node has given; leave it out for the first page";
+    after.map(Some).ok_or_else(|| Refusal::new(RefusalKind::Invalid, why))
+}
+
+fn page(mut all: Vec<Summary>, size: usize, after: Option<&Place>) -> ListResponse {
     let key = |it: &Summary| (it.updated_ms, it.id.clone());
     all.sort_by_key(|it| std::cmp::Reverse(key(it)));
-    if !token.is_empty() {
-        let after =
-            token.split_once(':').and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
-        let why = "page_token is none that this node has given; leave it out for the first page";
-        let after: (i64, String) = after.ok_or_else(|| Refusal::new(RefusalKind::Invalid, why))?;
-        all.retain(|it| key(it) < after);
+    if let Some(after) = after {
+        all.retain(|it| key(it) < *after);
     }
     let is_more = all.len() > size;
     all.truncate(size);
     let last = all.last().filter(|_| is_more);
     let next_page_token =
         last.map_or_else(String::new, |it| format!("{}:{}", it.updated_ms, it.id));
-    Ok(ListResponse { sessions: all.into_iter().map(session).collect(), next_page_token })
+    ListResponse { sessions: all.into_iter().map(session).collect(), next_page_token }
 }
 
 fn session(summary: Summary) -> Session {
@@ -99,8 +111,7 @@ fn session(summary: Summary) -> Session {
 pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
     let Key { namespace, session: wanted } = key;
     find(node, &namespace, move |library| {
-        let all = library.sessions().map_err(failed)?.sessions;
-        let found = all.into_iter().find(|it| it.id == wanted.as_str());
+        let found = library.summary(&wanted).map_err(failed)?;
         found.map(session).ok_or_else(|| not_found(&wanted))
     })
     .await
@@ -207,7 +218,8 @@ mod tests {
     fn pages_have_each_session_once() {
         let (mut found, mut token) = (Vec::new(), String::new());
         loop {
-            let page = page((0..250).map(summary).collect(), 100, &token).expect("a page");
+            let after = after(&token).expect("a token");
+            let page = page((0..250).map(summary).collect(), 100, after.as_ref());
             found.extend(page.sessions.into_iter().map(|it| it.session_id));
             token = page.next_page_token;
             if token.is_empty() {
@@ -218,6 +230,6 @@ mod tests {
         unique.sort();
         unique.dedup();
         assert_eq!((found.len(), unique.len()), (250, 250));
-        assert!(page(Vec::new(), 1, "x").is_err());
+        assert!(after("x").is_err() && after("1:\0").is_err());
     }
 }

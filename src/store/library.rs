@@ -48,6 +48,18 @@ pub(crate) struct Summary {
     pub(crate) store: usize,
 }
 
+/// A part of a list of sessions, the one that was written last first.
+#[cfg(feature = "serve")]
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// What the stored ids begin with, or do not.
+    pub(super) prefix: String,
+    pub(super) is_prefixed: bool,
+    /// Only what comes behind this time and stored id.
+    pub(super) before: (i64, String),
+    pub(super) max: usize,
+}
+
 /// A conversation as people see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversation {
@@ -172,6 +184,57 @@ impl Library {
         // Each store has an order of its own; that of the first counts for the sessions in it.
         all.sort_by(|a, b| a.store.cmp(&b.store).then(b.changed.cmp(&a.changed)));
         Ok(Listing { sessions: all, losses })
+    }
+
+    /// What the list says of one session; `None` if it is not there.
+    ///
+    /// # Errors
+    /// If a store can't be read at all, for a person.
+    #[cfg(feature = "serve")]
+    pub(crate) fn summary(&self, session: &SessionId) -> Result<Option<Summary>, String> {
+        let stored = self.stored(session);
+        let mut all = Summary::default();
+        for (number, place) in self.places.iter().enumerate() {
+            if place.path().is_some_and(sessions::is_empty) {
+                continue;
+            }
+            let found = ask(place, |store| store.summary(&stored));
+            if let Some(found) = found.map_err(|error| error.to_string())? {
+                let id = session.as_str().to_owned();
+                all.add(Summary { id, store: number, ..found });
+            }
+        }
+        Ok((!all.id.is_empty()).then_some(all))
+    }
+
+    /// The sessions that were written last, of those behind `after` (the time of the last write, and the id): at least
+    /// `max` if there are as many, in no order. A store on a server reads no others.
+    ///
+    /// # Errors
+    /// If a store can't be read at all, for a person.
+    #[cfg(feature = "serve")]
+    pub(crate) fn newest(
+        &self,
+        after: Option<&(i64, String)>,
+        max: usize,
+    ) -> Result<Listing, String> {
+        // What several stores say of a session is put together first.
+        let [place @ StorePlace::Postgres(_)] = &self.places[..] else { return self.sessions() };
+        let (prefix, is_prefixed) =
+            self.namespace.as_ref().map_or((String::new(), true), Namespace::prefix);
+        let before = after.map_or((i64::MAX, String::new()), |(at, id)| {
+            (*at, if is_prefixed { format!("{prefix}{id}") } else { id.clone() })
+        });
+        let part = Part { prefix, is_prefixed, before, max };
+        let found = ask(place, |store| store.newest(&part)).map_err(|error| error.to_string())?;
+        let shown = |summary: Summary| {
+            let id = match &self.namespace {
+                None => summary.id,
+                Some(namespace) => namespace.shown(&summary.id)?.to_owned(),
+            };
+            Some(Summary { id, ..summary })
+        };
+        Ok(Listing { sessions: found.into_iter().filter_map(shown).collect(), losses: Vec::new() })
     }
 
     /// The sessions whose ids begin with `typed`, which may leave out the word that begins every generated

@@ -54,6 +54,15 @@ impl Namespace {
         self.0.as_deref().unwrap_or_default()
     }
 
+    /// What the stored ids of these sessions begin with, or if `false` what none of them begins with.
+    #[cfg(feature = "serve")]
+    pub(super) fn prefix(&self) -> (String, bool) {
+        match &self.0 {
+            None => (OF_TENANTS.to_owned(), false),
+            Some(tenant) => (format!("{OF_TENANTS}{tenant}/"), true),
+        }
+    }
+
     /// The id under which a session is stored.
     pub(crate) fn stored(&self, session: &SessionId) -> SessionId {
         let Some(tenant) = &self.0 else { return session.clone() };

@@ -5,15 +5,17 @@ use crate::frames::{Frame, finished_text, snapshot, submit};
 use crate::postgres_server::{Database, PASSWORD, PostgresServer};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
-use crate::serve_node::{LISTEN, Node, Talk, attach, wait};
+use crate::serve_node::{LISTEN, Node, Talk, attach, http, wait};
+use crate::serve_tenants::line;
 use crate::serve_watched::metrics;
-use crate::server::{KEY, Launch};
+use crate::server::{Folder, KEY, Launch};
 use duologue::protocol::proto::fleet::{Attach, DeleteRequest, GetRequest};
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tonic::Code;
+use std::fs;
+use tonic::{Code, Status};
 
 /// A node of the fleet that stores in `database`.
 fn node(database: &Database, engine: &[&str]) -> Node {
@@ -149,6 +151,66 @@ fn connections_to_the_database_are_used_again() {
     }
     let more = made() - before;
     assert!((1..20).contains(&more), "{more} connections");
+}
+
+/// A list, and one entry of it, read nothing of other tenants, and no more than a page: here a session that can't be
+/// summed up.
+#[test]
+fn a_page_of_a_list_is_all_that_is_read() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let (dsn, tenants) = (database.bare_dsn(), folder.name("tenants"));
+    fs::write(&tenants, line("ann", "token-of-ann")).expect("a file");
+    let start = |args: &[&str]| {
+        let words = ["serve", "--engine", "echo", "--store", &dsn];
+        let launch = Launch::new(&[&words, LISTEN, args].concat());
+        Node::launch(launch.secret("PGPASSWORD", PASSWORD))
+    };
+    let (node, open) = (start(&["--tenants", &tenants]), start(&[]));
+    let say = |talk: Result<Talk, Status>| {
+        let mut talk = talk.expect("attached");
+        talk.send(submit("r", "hello"));
+        assert_eq!(talk.wait_done("r"), "ok");
+        talk.finish();
+    };
+    let ids = ["a", "_", "B"];
+    ids.iter().for_each(|id| say(node.attach_with(Some("token-of-ann"), attach(id))));
+    say(open.try_attach(attach("of nobody")));
+    let columns =
+        "title, folder, created_ms, changed, last, start, rows, head, writer, batch, word_rules";
+    database.query(&format!(
+        "UPDATE duologue.sessions SET updated_ms = 7; \
+         INSERT INTO duologue.sessions(id, updated_ms, turns, dropped_turns, {columns}) \
+         SELECT it.id, it.at, 9223372036854775807, -1, {columns} FROM duologue.sessions s, \
+         (VALUES ('tenant:bob/a', 8), ('tenant:ann/old', 6), ('tenant:annette/a', 8)) AS it(id, at) \
+         WHERE s.id = 'of nobody'"
+    ));
+    let get = |node: &Node, path: &str| -> Value {
+        let url = format!("http://{}/v1/sessions{path}", node.address);
+        let body = wait(async {
+            let sent = http().get(url).bearer_auth("token-of-ann").send().await;
+            sent.expect("an answer").text().await.expect("a body")
+        });
+        serde_json::from_str(&body).expect("JSON")
+    };
+    let mut token = String::new();
+    // By their bytes, whatever the database's collation is.
+    for id in ids {
+        let page = get(&node, &format!("?page_size=1&page_token={token}"));
+        assert_eq!(page["sessions"][0]["sessionId"], id, "{page}");
+        assert_eq!(page["sessions"][0]["turns"], 1);
+        token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+        let one = get(&node, &format!("/{id}"));
+        assert_eq!(one["title"], "hello", "{one}");
+        assert_ne!(one["bytes"], "0");
+        if id == "_" {
+            database.query("DELETE FROM duologue.sessions WHERE id = 'tenant:ann/old'");
+        }
+    }
+    assert_eq!(token, "");
+    let all = get(&open, "");
+    assert_eq!(all["sessions"].as_array().map(Vec::len), Some(1), "{all}");
+    assert_eq!(all["sessions"][0]["sessionId"], "of nobody");
 }
 
 #[test]

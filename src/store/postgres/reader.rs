@@ -1,11 +1,17 @@
 //! Queries on all sessions of a database of PostgreSQL, and the deletion of one.
 
+#[cfg(feature = "serve")]
+use super::check_id;
 use super::error::PostgresError;
 use super::lease::{LeasedSession, Leases};
-use super::link::Statement;
+use super::link::{Statement, Value, begin_reading};
 use super::load::small;
 use super::pending::quoted;
 use super::{Core, Postgres};
+#[cfg(feature = "serve")]
+use crate::protocol::id::SessionId;
+#[cfg(feature = "serve")]
+use crate::store::library::Part;
 use crate::store::library::Summary;
 use crate::store::words;
 use std::collections::BTreeSet;
@@ -21,7 +27,13 @@ const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, create
      + (SELECT coalesce(sum(octet_length(events)), 0) FROM duologue.log WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(data)), 0) FROM duologue.session_blobs \
         JOIN duologue.blobs USING (sha256) WHERE session = key) \
-     )::bigint, changed FROM duologue.sessions";
+     )::bigint, changed FROM";
+
+/// The sessions of a part of the list. Only these are summed up.
+#[cfg(feature = "serve")]
+const PART: &str = "(SELECT * FROM duologue.sessions WHERE starts_with(id, $1) = $2 \
+     AND (updated_ms < $3 OR updated_ms = $3 AND id COLLATE \"C\" < $4) \
+     ORDER BY updated_ms DESC, id COLLATE \"C\" DESC LIMIT $5) AS part";
 
 /// The sessions that have all of the words, those with something that is not in the index yet, and those
 /// whose words were split by other rules.
@@ -53,8 +65,51 @@ const VACUUM: [&str; 5] = [
 impl Postgres {
     /// All sessions, in no order.
     pub(in crate::store) fn summaries(&mut self) -> Result<Vec<Summary>, PostgresError> {
+        self.summaries_of("duologue.sessions", &[])
+    }
+
+    /// One session of them.
+    #[cfg(feature = "serve")]
+    pub(in crate::store) fn summary(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Option<Summary>, PostgresError> {
+        check_id(session)?;
+        let id = session.as_str();
+        let found = self.summaries_of("duologue.sessions WHERE id = $1", &[(&id, Type::TEXT)])?;
+        Ok(found.into_iter().next())
+    }
+
+    /// A part of them, in no order.
+    #[cfg(feature = "serve")]
+    pub(in crate::store) fn newest(&mut self, part: &Part) -> Result<Vec<Summary>, PostgresError> {
+        let Part { prefix, is_prefixed, before: (at, id), max } = part;
+        let max = i64::try_from(*max).unwrap_or(i64::MAX);
+        let values: [Value<'_>; 5] = [
+            (prefix, Type::TEXT),
+            (is_prefixed, Type::BOOL),
+            (at, Type::INT8),
+            (id, Type::TEXT),
+            (&max, Type::INT8),
+        ];
+        self.summaries_of(PART, &values)
+    }
+
+    fn summaries_of(
+        &mut self,
+        which: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Summary>, PostgresError> {
         let Self { core, reactor } = self;
-        let ask = async |core: &mut Core| core.link().await?.rows(SUMMARIES, &[]).await;
+        let sql = format!("{SUMMARIES} {which}");
+        let ask = async |core: &mut Core| {
+            let link = core.link().await?;
+            // With a time limit: the server would go on for nobody.
+            link.run(&begin_reading(0)).await?;
+            let rows = link.rows(&sql, values).await?;
+            link.run("COMMIT").await?;
+            Ok(rows)
+        };
         let rows = reactor.run(core.retried(ask))?;
         Ok(rows.iter().map(summary).collect())
     }

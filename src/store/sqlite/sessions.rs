@@ -7,7 +7,7 @@ use crate::store::library::Summary;
 use crate::store::reading::Unread;
 use crate::support::fail_point::FailPoint;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -116,7 +116,7 @@ pub(in crate::store) fn summaries(
     // In a damaged file, as far as they are found from either end.
     for order in ["ORDER BY key", "ORDER BY key DESC"] {
         let sql = format!("{SUMMARIES} FROM sessions {order}");
-        match each_summary(sqlite, &sql, &mut all) {
+        match each_summary(sqlite, (&sql, []), &mut all) {
             Ok(rows) => {
                 unread = rows;
                 break;
@@ -140,14 +140,33 @@ pub(in crate::store) fn summaries(
     Ok((all.into_values().collect(), loss))
 }
 
+/// One of them; `None` if it is not there, or can't be read.
+#[cfg(feature = "serve")]
+pub(in crate::store) fn summary_of(
+    sqlite: &Sqlite,
+    session: &SessionId,
+) -> Result<Option<Summary>, StoreError> {
+    let mut found = BTreeMap::new();
+    let sql = format!("{SUMMARIES} FROM sessions WHERE id = ?");
+    match each_summary(sqlite, (&sql, [session.as_str()]), &mut found) {
+        Ok(_) if sqlite.damage.is_none() => Ok(found.into_values().next()),
+        Err(error) if !error.is_damage() && sqlite.damage.is_none() => Err(error),
+        // The index may be what is damaged.
+        Ok(_) | Err(_) => {
+            let (all, _) = summaries(sqlite)?;
+            Ok(all.into_iter().find(|it| it.id == session.as_str()))
+        }
+    }
+}
+
 fn each_summary(
     sqlite: &Sqlite,
-    sql: &str,
+    (sql, values): (&str, impl Params),
     all: &mut BTreeMap<i64, Summary>,
 ) -> Result<Unread, StoreError> {
     let mut unread = Unread::default();
     let mut statement = sqlite.connection.prepare(sql)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query(values)?;
     while let Some(row) = rows.next()? {
         match row.get(7).and_then(|key| Ok((key, summary(row)?))) {
             Ok((key, summary)) => {
