@@ -38,6 +38,9 @@ const TAKE_OVER_MAX: Duration = Duration::from_secs(15);
 /// Conversations whose settings are made at the same time: each takes a thread, and a connection to the store.
 const OPENINGS_MAX: usize = 4;
 
+/// Lists, exports, copies and deletions at the same time, each of which takes the same.
+const LOOKUPS_MAX: usize = 4;
+
 /// Time between two attempts.
 const ATTEMPT_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -53,6 +56,7 @@ pub(super) struct Node {
     /// Runs that the node may still begin.
     runs: Arc<Semaphore>,
     openings: Semaphore,
+    pub(super) lookups: Arc<Semaphore>,
     is_draining: AtomicBool,
     /// Notified when a conversation has ended.
     ended: Notify,
@@ -95,6 +99,7 @@ impl Node {
         let peers = Peers::new(services.peers.clone());
         let runs = Arc::new(Semaphore::new(services.limits.runs));
         let openings = Semaphore::new(OPENINGS_MAX);
+        let lookups = Arc::new(Semaphore::new(LOOKUPS_MAX));
         Arc::new(Self {
             services,
             counts,
@@ -105,6 +110,7 @@ impl Node {
             held,
             runs,
             openings,
+            lookups,
             is_draining,
             ended,
         })

@@ -1,8 +1,10 @@
-//! The stored conversations, for lists, exports, copies and deletions. In threads, as a store may be slow.
+//! The stored conversations, for lists, exports, copies and deletions. In threads, as a store may be slow, of which a
+//! tenant has few and the node a few more.
 
 use super::auth::Caller;
 use super::node::{Key, Node};
 use super::refusal::{Refusal, RefusalKind};
+use super::tenants::Tenant;
 use crate::protocol::id::{Ids, SessionId};
 use crate::protocol::proto::fleet::{ForkResponse, ListRequest, ListResponse, Session};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -12,8 +14,9 @@ use crate::store::{
 };
 use crate::support::terminal::escape_control;
 use crate::support::threads;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use uuid::Uuid;
 
 /// Sessions of a page of the list, and of one without a size.
@@ -23,7 +26,7 @@ const PAGE: usize = 100;
 /// Where a page of the list begins: behind the session of this time and id.
 type Place = (i64, String);
 
-/// Does `work` in a thread.
+/// Does `work` in a thread, once there is one.
 async fn find<T: Send + 'static>(
     node: &Node,
     namespace: &Namespace,
@@ -34,13 +37,33 @@ async fn find<T: Send + 'static>(
         Refusal::new(RefusalKind::Failed, why)
     })?;
     let library = library.within(namespace.clone());
+    let tenant = node.tenants.of(namespace);
+    in_turn((&tenant, &node.lookups), move || work(library)).await
+}
+
+/// Does `work` in a thread, after what its tenant has asked for before. The thread keeps its permits if nobody waits for
+/// the answer any more.
+async fn in_turn<T: Send + 'static>(
+    (tenant, node): (&Tenant, &Arc<Semaphore>),
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let permits = [permit(&tenant.lookups).await?, permit(node).await?];
     let (to, found) = oneshot::channel();
-    let work = move || drop(to.send(work(library)));
-    threads::spawn("serve-store", work).map_err(|error| failed(error.to_string()))?;
-    let defect = |_| {
-        Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
+    let work = move || {
+        let answer = work();
+        drop(permits);
+        drop(to.send(answer));
     };
-    found.await.map_err(defect)?
+    threads::spawn("serve-store", work).map_err(|error| failed(error.to_string()))?;
+    found.await.map_err(|_| defect())?
+}
+
+async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    Arc::clone(of).acquire_owned().await.map_err(|_| defect())
+}
+
+fn defect() -> Refusal {
+    Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
 }
 
 fn failed(why: String) -> Refusal {
@@ -209,6 +232,11 @@ pub(super) async fn fork(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::services::Limits;
+    use crate::serve::tenants::Tenants;
+    use futures_util::future::join_all;
+    use futures_util::poll;
+    use std::sync::{Mutex, mpsc};
 
     fn summary(number: i64) -> Summary {
         Summary { id: format!("s{number}"), updated_ms: number / 7, ..Summary::default() }
@@ -231,5 +259,42 @@ mod tests {
         unique.dedup();
         assert_eq!((found.len(), unique.len()), (250, 250));
         assert!(after("x").is_err() && after("1:\0").is_err());
+    }
+
+    /// Also if nobody waits for them any more.
+    #[tokio::test]
+    async fn a_tenant_has_few_threads_at_once() {
+        let tenants = Tenants::new(Limits::default(), Arc::default());
+        let node = Arc::new(Semaphore::new(4));
+        let (started, starts) = mpsc::channel();
+        let (open, opened) = mpsc::channel::<()>();
+        let opened = Arc::new(Mutex::new(opened));
+        let asked = |name: &str| {
+            let (tenant, node) = (tenants.of(&Namespace::of_tenant(name)), Arc::clone(&node));
+            let (name, started, opened) = (name.to_owned(), started.clone(), Arc::clone(&opened));
+            async move {
+                let work = move || {
+                    started.send(name).expect("a test");
+                    // It fails once the other end is gone.
+                    opened.lock().expect("no panic").recv().ok();
+                    Ok(())
+                };
+                in_turn((&tenant, &node), work).await
+            }
+        };
+        let mut left = Box::pin(join_all((0..20).map(|_| asked("ann"))));
+        assert!(poll!(&mut left).is_pending());
+        drop(left);
+        let mut waiting = Box::pin(join_all((0..20).map(|_| asked("ann"))));
+        assert!(poll!(&mut waiting).is_pending());
+        let mut other = Box::pin(asked("bob"));
+        assert!(poll!(&mut other).is_pending());
+        let mut first: Vec<_> = (0..3).map(|_| starts.recv().expect("a thread")).collect();
+        first.sort();
+        assert_eq!(first, ["ann", "ann", "bob"]);
+        drop(open);
+        assert_eq!(other.await, Ok(()));
+        assert!(waiting.await.iter().all(Result::is_ok));
+        assert_eq!(starts.try_iter().count(), 20);
     }
 }

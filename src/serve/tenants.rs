@@ -17,6 +17,10 @@ const TENANTS_KEPT: usize = 1024;
 /// When a client may try again where a limit is reached whose end is not known.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
+/// Lists, exports, copies and deletions of a tenant at the same time, of those of the node: the next one that a tenant
+/// asks for waits behind its own, and not before those of others.
+const TENANT_LOOKUPS_MAX: usize = 2;
+
 /// The tenants that were seen.
 #[derive(Debug)]
 pub(super) struct Tenants {
@@ -31,6 +35,8 @@ pub(super) struct Tenants {
 pub(super) struct Tenant {
     /// Runs that it may still begin.
     pub(super) runs: Arc<Semaphore>,
+    /// Threads that it may still have read the store.
+    pub(super) lookups: Arc<Semaphore>,
     /// Bytes that it may have in memory.
     bytes_max: u64,
     bytes: AtomicU64,
@@ -77,6 +83,7 @@ impl Tenant {
         let rate = limits.tenant_rate.map(|per_second| Mutex::new(Rate::new(per_second, now)));
         Self {
             runs: Arc::new(Semaphore::new(limits.tenant_runs)),
+            lookups: Arc::new(Semaphore::new(TENANT_LOOKUPS_MAX)),
             bytes_max: limits.tenant_bytes.unwrap_or(u64::MAX),
             bytes: AtomicU64::new(0),
             conversations: AtomicUsize::new(0),
