@@ -132,6 +132,7 @@ fn session(summary: Summary) -> Session {
 
 /// One of the list.
 pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
+    node.check(&key)?;
     let Key { namespace, session: wanted } = key;
     find(node, &namespace, move |library| {
         let found = library.summary(&wanted).map_err(failed)?;
@@ -142,6 +143,7 @@ pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
 
 /// Deletes a conversation. One that is open is ended first, here or at the node that holds it.
 pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<(), Refusal> {
+    node.check(&key)?;
     if node.services.library.is_some() {
         // A store that can't delete it keeps it, and then it does not end either.
         let session = key.session.clone();
@@ -181,6 +183,7 @@ pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<
 
 /// The frames of an export: hello, and what was said.
 pub(super) async fn export(node: &Node, key: Key) -> Result<Vec<Frame>, Refusal> {
+    node.check(&key)?;
     let Key { namespace, session } = key;
     find(node, &namespace, move |library| {
         let conversation = library.conversation(&session).map_err(failed)?;
@@ -201,6 +204,7 @@ pub(super) async fn fork(
     from: Key,
     to: Option<SessionId>,
 ) -> Result<ForkResponse, Refusal> {
+    node.check(&from)?;
     let Key { namespace, session: from } = from;
     let session = to.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
     node.check(&Key { namespace: namespace.clone(), session: session.clone() })?;

@@ -83,6 +83,31 @@ fn tenants_see_their_own_conversations_alone() {
     );
 }
 
+/// Together with the name of the tenant its id is too long for the store.
+#[test]
+fn a_long_id_leads_to_no_conversation_of_another_tenant() {
+    let folder = Folder::new();
+    let tenants = folder.name("tenants");
+    fs::write(&tenants, line("ann", "token-of-ann") + &line("bob", "token-of-bob"))
+        .expect("a file");
+    let node = Node::start(&["--store", &folder.name("store.db"), "--tenants", &tenants]);
+    let id = "x".repeat(1010);
+    let mut talk = node.attach_with(Some("token-of-bob"), attach(&id)).expect("attached");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let status = |token: &str, path: &str| {
+        let url = format!("http://{}/v1/sessions/{path}", node.address);
+        wait(async {
+            let sent = http().get(url).bearer_auth(token).send().await.expect("an answer");
+            sent.status().as_u16()
+        })
+    };
+    for what in ["", "/export"] {
+        assert_eq!(status("token-of-bob", &format!("{id}{what}")), 200);
+        assert_eq!(status("token-of-ann", &format!("tenant:bob%2F{id}{what}")), 400);
+    }
+}
+
 #[test]
 fn tenants_are_read_again_when_the_node_is_told() {
     let folder = Folder::new();
