@@ -49,7 +49,7 @@ pub(crate) struct PeerRules {
     pub(crate) own: Option<String>,
     /// The token by which nodes know each other.
     pub(crate) token: Option<MetadataValue<Ascii>>,
-    /// Certificates (PEM) that the others' are signed by.
+    /// Certificates (PEM) that the others' are signed by; `None`: those that the system trusts.
     pub(crate) authority: Option<Vec<u8>>,
 }
 
@@ -111,13 +111,12 @@ impl Peers {
             .http2_keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_MAX)
             .keep_alive_while_idle(true);
-        match &self.rules.authority {
-            None => Ok(endpoint),
-            Some(pem) => {
-                let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem));
-                endpoint.tls_config(tls)
-            }
-        }
+        let tls = match &self.rules.authority {
+            None if !address.starts_with("https:") => return Ok(endpoint),
+            None => ClientTlsConfig::new().with_native_roots(),
+            Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+        };
+        endpoint.tls_config(tls)
     }
 
     fn signed<T>(&self, message: T, tenant: &Namespace) -> Result<Request<T>, Refusal> {
@@ -239,5 +238,31 @@ impl Remote {
         self,
     ) -> (Arc<Frame>, Streaming<Frame>, mpsc::Sender<ConverseRequest>) {
         (Arc::new(self.hello), self.frames, self.requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    /// The first byte of a TLS handshake (RFC 8446, section 5.1).
+    const HANDSHAKE: u8 = 22;
+
+    #[tokio::test]
+    async fn a_node_with_tls_is_reached_with_the_roots_of_the_system() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("https://{}", listener.local_addr().expect("an address"));
+        let peers = Peers::new(PeerRules::default());
+        let connecting = peers.endpoint(&address).expect("an endpoint");
+        let connecting = tokio::spawn(async move { connecting.connect().await });
+        let accepted = async {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            stream.read_u8().await.expect("a byte")
+        };
+        let first = timeout(CONNECT_MAX, accepted).await.expect("it connects");
+        assert_eq!(first, HANDSHAKE);
+        connecting.abort();
     }
 }
