@@ -4,6 +4,7 @@
 //! can make.
 
 use super::jwt::{JwtRules, Tokens, is_jwt};
+use super::peers::PeerRules;
 use crate::store::Namespace;
 use anyhow::{Context, Result, bail, ensure};
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -86,13 +87,21 @@ impl Authority {
         headers: &HeaderMap,
         uri: &Uri,
         certificate: Option<Fingerprint>,
+        peers: &PeerRules,
     ) -> Result<Caller, &'static str> {
         if self.is_open() {
             check_origin(headers, uri)?;
-            let is_node = headers.contains_key(TENANT_HEADER);
+            let is_node = is_passed_on(headers, peers)?;
             return Ok(Caller { tenant: Namespace::default(), is_node });
         }
-        let tenant = self.tenant(bearer(headers)?, certificate)?;
+        let token = bearer(headers)?;
+        let tenant = self.tenant(token, certificate)?;
+        // A browser shows the certificate of its user for any page.
+        if token.is_none() && is_of_other_origin(headers, uri) {
+            return Err(
+                "a page of another origin may not use the certificate of its user; send the request with a token",
+            );
+        }
         if tenant != NODES {
             return Ok(Caller { tenant: Namespace::of_tenant(&tenant), is_node: false });
         }
@@ -124,6 +133,19 @@ impl Authority {
             (None, _, _) => Err("the token or certificate is not known here"),
         }
     }
+}
+
+/// Whether another node of a fleet without tenants passes the request on.
+fn is_passed_on(headers: &HeaderMap, peers: &PeerRules) -> Result<bool, &'static str> {
+    if peers.own.is_none() || !headers.contains_key(TENANT_HEADER) {
+        return Ok(false);
+    }
+    let shown = headers.get(header::AUTHORIZATION).map(|shown| fingerprint(shown.as_bytes()));
+    let token = peers.token.as_ref().map(|token| fingerprint(token.as_encoded_bytes()));
+    if token.is_some() && token != shown {
+        return Err("only a node may name a tenant; give all nodes the same --node-token-file");
+    }
+    Ok(true)
 }
 
 /// The token of a request, if it has one.
@@ -194,8 +216,7 @@ fn check_origin(headers: &HeaderMap, uri: &Uri) -> Result<(), &'static str> {
     if headers.contains_key(header::ORIGIN) {
         return Err("a page of another origin may not use a node without tenants (--tenants)");
     }
-    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    let host = uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+    let host = host(headers, uri);
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
     let is_meant = name.is_empty() || name == "localhost" || name.parse::<IpAddr>().is_ok();
@@ -203,6 +224,19 @@ fn check_origin(headers: &HeaderMap, uri: &Uri) -> Result<(), &'static str> {
         return Ok(());
     }
     Err("a node without tenants (--tenants) is called by its IP address, or localhost")
+}
+
+/// Whether a page has sent the request that does not come from where the request goes to.
+fn is_of_other_origin(headers: &HeaderMap, uri: &Uri) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return false };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    origin.is_none_or(|(_, from)| !from.eq_ignore_ascii_case(host(headers, uri)))
+}
+
+/// The name that the client has for this node, and the port.
+fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> &'a str {
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -234,7 +268,7 @@ mod tests {
         let uri = Uri::default();
         let caller = |of: &[(&'static str, &str)], certificate: Option<&str>| {
             let certificate = certificate.map(|der| fingerprint(der.as_bytes()));
-            authority.caller(&headers(of), &uri, certificate)
+            authority.caller(&headers(of), &uri, certificate, &PeerRules::default())
         };
         let ann = Caller { tenant: Namespace::of_tenant("ann"), is_node: false };
         assert_eq!(caller(&[("authorization", "Bearer a token")], None), Ok(ann.clone()));
@@ -268,12 +302,64 @@ mod tests {
     #[test]
     fn pages_of_a_browser_can_not_use_an_open_node() {
         let open = Authority { accounts: None, signed: None };
-        let call = |of: &[(&'static str, &str)]| open.caller(&headers(of), &Uri::default(), None);
+        let call = |of: &[(&'static str, &str)]| {
+            open.caller(&headers(of), &Uri::default(), None, &PeerRules::default())
+        };
         for host in ["127.0.0.1:8642", "localhost:8642", "[::1]:8642", "localhost", "[::1]"] {
             assert!(call(&[("host", host)]).is_ok(), "{host}");
         }
         assert!(call(&[("host", "evil.example:8642")]).is_err());
         let other = [("host", "127.0.0.1:8642"), ("origin", "http://evil.example")];
         assert!(call(&other).is_err());
+    }
+
+    #[test]
+    fn pages_of_other_origins_can_not_use_a_certificate() {
+        let authority = with(&format!("ann {}\nbob {}", hex(TOKEN), hex("der")));
+        let call = |of: &[(&'static str, &str)]| {
+            let host = [("host", "node.example:8642")];
+            let headers = headers(&[&host, of].concat());
+            authority.caller(
+                &headers,
+                &"/v1".parse().expect("a URI"),
+                Some(fingerprint(b"der")),
+                &PeerRules::default(),
+            )
+        };
+        for own in ["https://node.example:8642", "https://NODE.example:8642"] {
+            assert!(call(&[("origin", own)]).is_ok(), "{own}");
+        }
+        for other in ["https://evil.example", "https://node.example:1", "null", ""] {
+            assert!(call(&[("origin", other)]).is_err(), "{other}");
+            // A page has to be given a token.
+            let with_token = [("origin", other), ("authorization", "Bearer a token")];
+            assert!(call(&with_token).is_ok(), "{other}");
+        }
+        let other = headers(&[("origin", "https://other.example")]);
+        let uri = "https://other.example/v1".parse().expect("a URI");
+        let rules = PeerRules::default();
+        assert!(
+            authority.caller(&other, &uri, Some(fingerprint(b"der")), &rules).is_ok(),
+            "HTTP/2"
+        );
+    }
+
+    #[test]
+    fn only_nodes_of_a_fleet_pass_requests_on() {
+        let open = Authority { accounts: None, signed: None };
+        let is_node = |peers: &PeerRules, token: Option<&str>| {
+            let token = token.map(|token| ("authorization", token));
+            let all: Vec<_> = [(TENANT_HEADER, "")].into_iter().chain(token).collect();
+            open.caller(&headers(&all), &Uri::default(), None, peers).map(|it| it.is_node)
+        };
+        let alone = PeerRules::default();
+        assert_eq!(is_node(&alone, None), Ok(false));
+        let fleet = PeerRules { own: Some("http://127.0.0.1:1".to_owned()), ..alone };
+        assert_eq!(is_node(&fleet, None), Ok(true));
+        let secret = PeerRules { token: Some("Bearer n".parse().expect("a value")), ..fleet };
+        assert_eq!(is_node(&secret, Some("Bearer n")), Ok(true));
+        assert!(is_node(&secret, None).is_err() && is_node(&secret, Some("Bearer x")).is_err());
+        let client = open.caller(&HeaderMap::new(), &Uri::default(), None, &secret);
+        assert_eq!(client, Ok(Caller::default()));
     }
 }

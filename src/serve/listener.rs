@@ -228,7 +228,8 @@ async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
 /// Lets through who is served.
 async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next: Next) -> Response {
     let certificate = request.extensions().get::<Certificate>().map(|it| it.0);
-    let caller = node.services.authority.caller(request.headers(), request.uri(), certificate);
+    let Services { authority, peers, .. } = &node.services;
+    let caller = authority.caller(request.headers(), request.uri(), certificate, peers);
     match caller {
         Ok(caller) => {
             if let Err(refusal) = admit(&node, &caller, request.uri().path()) {
