@@ -115,6 +115,30 @@ fn the_next_host_is_used_where_the_first_is_silent() {
     assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "4");
 }
 
+/// Without heartbeats other processes take the sessions after this time.
+const LEASE_SECONDS: f64 = 10.0;
+
+#[test]
+fn a_heartbeat_over_a_connection_that_hangs_is_followed_by_one_in_time() {
+    needs!(Postgres);
+    let database = Database::new();
+    let proxy = Proxy::start(database.port);
+    let dsn = database.bare_dsn_at(proxy.port);
+    let launch = echo(&["--store", &dsn, "--session-id", "s"]);
+    let mut server = launch.secret("PGPASSWORD", PASSWORD).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    let beat = || -> f64 {
+        let sql = "SELECT extract(epoch FROM heartbeat_at) FROM duologue.processes";
+        database.query(sql).parse().expect("a time")
+    };
+    // The thread has its connection, which the row alone does not show.
+    let joined = beat();
+    let before = eventually("the first heartbeat", || Some(beat()).filter(|at| *at > joined));
+    proxy.stall_open();
+    let after = eventually("the next heartbeat", || Some(beat()).filter(|at| *at > before));
+    assert!(after - before < LEASE_SECONDS, "{}", after - before);
+}
+
 #[test]
 fn large_attachments_come_in_several_answers() {
     needs!(Postgres);

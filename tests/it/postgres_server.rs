@@ -214,6 +214,8 @@ pub(crate) struct Proxy {
     armed: Arc<Mutex<Armed>>,
     /// Bytes of the largest answer to what a client has sent at once.
     largest: Arc<AtomicUsize>,
+    /// Connections so far.
+    made: Arc<AtomicUsize>,
 }
 
 /// What is lost, and how.
@@ -223,8 +225,8 @@ struct Armed {
     /// How many of these until then.
     after: u32,
     how: Option<Loss>,
-    /// Nothing gets through, and no connection ends.
-    is_stalled: bool,
+    /// Nothing gets through of the connections before this one, and none of them ends.
+    stalled_before: usize,
 }
 
 /// What is lost.
@@ -254,6 +256,8 @@ impl Proxy {
         let shared = Arc::clone(&armed);
         let largest: Arc<AtomicUsize> = Arc::default();
         let shared_largest = Arc::clone(&largest);
+        let made: Arc<AtomicUsize> = Arc::default();
+        let shared_made = Arc::clone(&made);
         thread::spawn(move || {
             for client in listener.incoming() {
                 let Ok(client) = client else { return };
@@ -261,10 +265,11 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let armed = Arc::clone(&shared);
                 let largest = Arc::clone(&shared_largest);
-                thread::spawn(move || forward(&client, &server, &armed, &largest));
+                let number = shared_made.fetch_add(1, Ordering::Relaxed);
+                thread::spawn(move || forward(number, (&client, &server), &armed, &largest));
             }
         });
-        Self { port, armed, largest }
+        Self { port, armed, largest, made }
     }
 
     /// The `nth` commit of a batch from here on is lost, and its connection with it.
@@ -280,7 +285,13 @@ impl Proxy {
 
     /// From here on the server hangs.
     pub(crate) fn stall(&self) {
-        self.arm(Armed { is_stalled: true, ..Armed::default() });
+        self.arm(Armed { stalled_before: usize::MAX, ..Armed::default() });
+    }
+
+    /// The connections that there are hang, and others do not.
+    pub(crate) fn stall_open(&self) {
+        let stalled_before = self.made.load(Ordering::Relaxed);
+        self.arm(Armed { stalled_before, ..Armed::default() });
     }
 
     fn arm(&self, armed: Armed) {
@@ -299,7 +310,12 @@ impl Proxy {
 }
 
 /// Copies both ways until one side ends or the connection is cut.
-fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>, largest: &AtomicUsize) {
+fn forward(
+    number: usize,
+    (client, server): (&TcpStream, &TcpStream),
+    armed: &Mutex<Armed>,
+    largest: &AtomicUsize,
+) {
     let is_deaf = Mutex::new(false);
     let answered = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -320,7 +336,7 @@ fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>, largest
             let is_commit = writes && has("COMMIT\0");
             writes &= !is_commit;
             let mut armed = armed.lock().expect("no panic");
-            if armed.is_stalled {
+            if number < armed.stalled_before {
                 return Fate::Stalled;
             }
             if armed.what == Lost::Commit && !is_commit {

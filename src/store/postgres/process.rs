@@ -16,6 +16,7 @@ use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::time::timeout;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -27,6 +28,14 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Time between two attempts once a heartbeat has failed.
 const HEARTBEAT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a heartbeat may take: after one over a connection that hangs there is time for another one, over a new
+/// connection, before the leases end.
+const BEAT_MAX: Duration = Duration::from_secs(3);
+
+/// A heartbeat is not waited for, and one whose connection hangs is not in the way of the next.
+const BEAT_SETTINGS: &str =
+    "SET LOCAL synchronous_commit = off; SET LOCAL idle_in_transaction_session_timeout = 2000";
 
 const BEAT: &str = "UPDATE duologue.processes SET heartbeat_at = clock_timestamp() WHERE id = $1";
 
@@ -138,7 +147,7 @@ impl OwnProcess {
 }
 
 async fn beat(link: &Link, id: &str) -> Result<(), PostgresError> {
-    link.run(&format!("{}SET LOCAL synchronous_commit = off", begin(0))).await?;
+    link.run(&format!("{}{BEAT_SETTINGS}", begin(0))).await?;
     if link.execute(BEAT, &[(&id, Type::TEXT)]).await? == 0 {
         let (holder, machine) = (own_name(), own());
         let address = ADDRESS.get().map(String::as_str).unwrap_or_default();
@@ -184,15 +193,25 @@ fn keep_alive(process: &OwnProcess, address: &Address, ended: &Receiver<()>) {
                 Some(link) => link,
                 none => none.insert(Link::open(address).await?),
             };
-            beat(link, &process.id).await?;
-            release(link, &process.abandoned).await
+            in_time(address, beat(link, &process.id)).await?;
+            in_time(address, release(link, &process.abandoned)).await
         };
         if let Err(error) = reactor.run(beating) {
             tracing::debug!(%error, "the heartbeat of this process could not be written");
             link = None;
-            interval = HEARTBEAT_RETRY_INTERVAL;
+            let is_late = matches!(error, PostgresError::Silent { .. });
+            interval = if is_late { Duration::ZERO } else { HEARTBEAT_RETRY_INTERVAL };
         }
     }
+}
+
+/// Waits no longer than the next heartbeat can.
+async fn in_time(
+    address: &Address,
+    work: impl Future<Output = Result<(), PostgresError>>,
+) -> Result<(), PostgresError> {
+    let silent = |_| PostgresError::Silent { place: address.to_string(), limit: BEAT_MAX };
+    timeout(BEAT_MAX, work).await.map_err(silent)?
 }
 
 pub(super) fn heartbeat_max_ms() -> f64 {
