@@ -114,6 +114,9 @@ impl CompactionRules {
         if let Some(model) = &self.model {
             selection.model = Some(model.clone());
         }
+        // They are meant for answers, and would cut the summary off.
+        let settings = Arc::make_mut(&mut selection.settings);
+        (settings.max_tokens, settings.stop) = (None, None);
         let prompt = self.prompt.clone().unwrap_or_else(|| SUMMARY_PROMPT.to_owned());
         let has_asked = false;
         CallCompaction { chosen: self.mode, context_tokens, has_asked, selection, prompt }

@@ -230,6 +230,36 @@ fn a_failing_summary_leaves_the_conversation_as_it_was() {
     }
 }
 
+/// A text that was cut off, or only introduces a call, does not stand for the earlier turns.
+#[test]
+fn a_summary_that_is_not_whole_is_none() {
+    let ends = |reason: &'static str| {
+        vec![Step::Text("What was".into()), Step::Finish(reason, Some((110, 12))), Step::Done]
+    };
+    let mut called = vec![Step::Text("Let me look.".to_owned())];
+    called.extend(calls(&[("a", "get_time", "{}")]));
+    for flawed in [ends("length"), ends("content_filter"), called] {
+        let provider = Provider::start(vec![says("one"), flawed.clone(), flawed, says("two")]);
+        let own = ["--max-tokens", "20", "--extensions", "compaction"];
+        let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
+        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        server.send(compact("c", json!({})));
+        assert_eq!(server.wait_done("c"), "failed");
+        assert_eq!(server.turn("r2", "second prompt"), "ok");
+        let frames = server.finish().frames;
+        assert_eq!(errors(&frames, "c"), ["compaction_failed"]);
+        let expected = ["c", "r2"].map(|id| [(id, "CompactionStarted"), (id, "CompactionFailed")]);
+        assert_eq!(compactions(&frames), expected.concat());
+        assert_eq!(texts(&provider.wait_request(4)), ["first prompt", "one", "second prompt"]);
+        // The limit is one of answers.
+        let limit = |number| {
+            let body = provider.wait_request(number).body;
+            ["max_tokens", "max_completion_tokens"].iter().find_map(|name| body[name].as_u64())
+        };
+        assert_eq!([1, 2, 3, 4].map(limit), [Some(20), None, None, Some(20)]);
+    }
+}
+
 #[test]
 fn a_client_asks_for_it_and_the_snapshot_has_it() {
     let provider = Provider::start(vec![says("one"), says("SUMMARY"), says("two")]);

@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// Bytes of a summary; the rest is cut.
 const SUMMARY_BYTES_MAX: usize = 256 * 1024;
 
+/// Why there is no summary: its text may be no more than an introduction of the call.
+const CALLED_A_TOOL: &str = "the model called a tool in place of a summary";
+
 /// A compaction that is being made, or decided about.
 #[derive(Clone, Debug)]
 pub(super) struct Compacting {
@@ -29,6 +32,8 @@ pub(super) struct Compacting {
     pub(super) wanted: SummaryWanted,
     /// The summary so far.
     summary: String,
+    /// Why its text is no whole summary, if that is known.
+    flaw: Option<&'static str>,
     /// The error of the call for which it is made, if that was too long.
     overflow: Option<RunError>,
     has_begun: bool,
@@ -86,8 +91,9 @@ impl Run {
         if overflow.is_some() {
             self.close_failed_call(context, class::CONTEXT_OVERFLOW, true);
         }
-        let has_begun = false;
-        self.compacting = Some(Compacting { cause, plan, wanted, summary, overflow, has_begun });
+        let (flaw, has_begun) = (None, false);
+        self.compacting =
+            Some(Compacting { cause, plan, wanted, summary, flaw, overflow, has_begun });
         match is_asked {
             true => self.propose(context),
             false => self.start_compaction(context),
@@ -106,8 +112,9 @@ impl Run {
         context.recorder.hide_calls(true);
         let wanted = self.model.compaction.wanted(&plan, instructions);
         let (cause, summary) = (CompactionCause::Request, String::new());
-        let (overflow, has_begun) = (None, false);
-        self.compacting = Some(Compacting { cause, plan, wanted, summary, overflow, has_begun });
+        let (flaw, overflow, has_begun) = (None, None, false);
+        self.compacting =
+            Some(Compacting { cause, plan, wanted, summary, flaw, overflow, has_begun });
         self.start_compaction(context);
     }
 
@@ -187,11 +194,12 @@ impl Run {
                     compacting.push(&text);
                 }
             }
+            EngineEvent::ToolCallStarted(_) => self.summary_lacks(Some(CALLED_A_TOOL)),
             EngineEvent::Reasoning { .. }
-            | EngineEvent::ToolCallStarted(_)
             | EngineEvent::ToolArguments { .. }
             | EngineEvent::ToolCallRequested { .. } => {}
             EngineEvent::CallFinished { stop_reason, class, .. } => {
+                self.summary_lacks(flaw_of(class));
                 let (provider_data, segment, is_free) = (None, Ending::Finished, false);
                 let finish = CallFinish { stop_reason, class, segment, provider_data, is_free };
                 self.close_call(context.recorder, context.now, finish);
@@ -207,6 +215,12 @@ impl Run {
         }
     }
 
+    fn summary_lacks(&mut self, flaw: Option<&'static str>) {
+        if let Some(compacting) = &mut self.compacting {
+            compacting.flaw = compacting.flaw.or(flaw);
+        }
+    }
+
     /// The call that makes the summary has ended.
     pub(super) fn summarized(
         &mut self,
@@ -217,11 +231,7 @@ impl Run {
             CallEnd::Finished => {
                 let finish = CallFinish::cut(FinishClass::Other, Ending::Finished);
                 self.close_call(context.recorder, context.now, finish);
-                let has_text = |it: &Compacting| !it.summary.trim().is_empty();
-                match self.compacting.as_ref().is_some_and(has_text) {
-                    true => None,
-                    false => Some("the model wrote no summary".to_owned()),
-                }
+                self.compacting.as_ref().and_then(Compacting::flaw).map(str::to_owned)
             }
             CallEnd::Failed(error) => {
                 self.close_failed_call(context, REASON_OF_FAILED, false);
@@ -311,7 +321,26 @@ impl Run {
     }
 }
 
+/// Why a call that ended so has given no whole summary.
+fn flaw_of(class: FinishClass) -> Option<&'static str> {
+    match class {
+        FinishClass::MaxTokens => Some("a limit of tokens cut the summary off"),
+        FinishClass::ContentFilter => Some("the provider withheld a part of the summary"),
+        FinishClass::ToolCalls => Some(CALLED_A_TOOL),
+        FinishClass::Completed
+        | FinishClass::Cancelled
+        | FinishClass::Failed
+        | FinishClass::Other => None,
+    }
+}
+
 impl Compacting {
+    /// Why the text can't stand for the earlier turns.
+    fn flaw(&self) -> Option<&'static str> {
+        let is_empty = self.summary.trim().is_empty();
+        self.flaw.or(is_empty.then_some("the model wrote no summary"))
+    }
+
     fn push(&mut self, text: &str) {
         let room = SUMMARY_BYTES_MAX.saturating_sub(self.summary.len());
         self.summary.push_str(&text[..text.floor_char_boundary(room)]);
