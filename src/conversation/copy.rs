@@ -91,9 +91,11 @@ impl CopiedTurns {
                 continue;
             }
             if is_between && !recorded.event.ends_turn() {
-                // A compaction between two turns, with its call: it belongs to the one before.
-                let last = copy.turns.last_mut().filter(|turn| turn.number == number);
-                if let Some(CopiedTurn { content: TurnContent::Events(events), .. }) = last {
+                // A compaction between two turns, with its call: it belongs to the one before. Earlier versions
+                // gave it the number of a later turn, if that had been dropped.
+                let last = copy.turns.last_mut().filter(|turn| turn.number <= number);
+                if let Some(CopiedTurn { content: TurnContent::Events(events), number }) = last {
+                    recorded.scope.turn = *number;
                     events.push(recorded);
                 }
                 continue;

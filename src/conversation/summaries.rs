@@ -40,19 +40,20 @@ impl Summaries {
         } else if let Event::TurnDropped { turns, .. } = event {
             self.turns.retain(|it| !turns.contains(&it.turn));
         }
+        if let Event::CallFinished { .. } = event {
+            self.totals = usage.counts().session;
+        }
         let of_turn =
             |last: &&mut Summarized| scope.of_run().is_some_and(|it| it.turn == last.turn);
         let Some(last) = self.turns.last_mut().filter(of_turn) else { return };
         last.ordinal = *ordinal;
         if let Event::CallFinished { duration_ms, .. } = event {
-            let counts = usage.counts();
             let before = last.summary.duration_ms.unwrap_or_default();
             // That of a call which the end of its process cut off is not known.
             if *duration_ms > 0 {
                 last.summary.duration_ms = Some(before.saturating_add(signed(*duration_ms)));
             }
-            last.summary.usage = Some(counts.run);
-            self.totals = counts.session;
+            last.summary.usage = Some(usage.counts().run);
         } else if let Event::RunFinished { duration_ms, .. } = event {
             last.summary.duration_ms = Some(signed(*duration_ms));
         }

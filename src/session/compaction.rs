@@ -300,7 +300,9 @@ impl Session {
         if let Some(error) = self.recorder.over_budget(model.priced_for(Purpose::Summary)) {
             return self.recorder.refuse(Some(&request), run_failed(error));
         }
-        let run = Run::new(self.ids.run(), self.turns, request, now).with_model(model);
+        // It belongs to the last turn that has not been dropped.
+        let turn = self.recorder.last_turn().unwrap_or(self.turns);
+        let run = Run::new(self.ids.run(), turn, request, now).with_model(model);
         self.phase = Phase::Running(ActiveRun { run, waiting: VecDeque::new() });
         if let Some((live, mut context)) = self.live(now) {
             live.run.begin_compaction(&mut context, plan, &compact.instructions);

@@ -74,7 +74,7 @@ impl Recorder {
     }
 
     /// Number of the last turn, whether people or the model know of it.
-    fn last_turn(&self) -> Option<u32> {
+    pub(super) fn last_turn(&self) -> Option<u32> {
         let of_model = self.projections.transcript.last_number();
         of_model.into_iter().chain(self.projections.timeline.last_turn_number()).max()
     }

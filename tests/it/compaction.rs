@@ -260,6 +260,33 @@ fn a_summary_that_is_not_whole_is_none() {
     }
 }
 
+/// A compaction belongs to the last turn that is still there.
+#[test]
+fn a_compaction_after_a_dropped_turn_is_copied() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let store = ["--store", &place, "--session", "s", "--extensions", "compaction,edit"];
+    let provider = Provider::start(["one", "two", "SUMMARY"].map(says).to_vec());
+    let mut server = openai(&provider, &store).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    server.send(r#"{"requestId":"x","edit":{"dropLastTurn":{}}}"#);
+    assert_eq!(server.wait_done("x"), "ok");
+    server.send(compact("c", json!({})));
+    assert_eq!(server.wait_done("c"), "ok");
+    let frames = server.finish().frames;
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    assert_eq!(compacted.payload("correlation/turnId"), "turn-1");
+    let forked = sessions(&folder, &["fork", "s", "--as", "copy"]);
+    assert_eq!(forked.status, 0, "{forked:?}");
+    let provider = Provider::start(vec![says("three")]);
+    let mut server = openai(&provider, &["--store", &place, "--session", "copy"]).start();
+    assert_eq!(server.turn("r3", "third prompt"), "ok");
+    server.finish();
+    let [sent] = &texts(&provider.wait_request(1))[..] else { panic!("one message") };
+    assert!(sent.contains("SUMMARY") && sent.ends_with("third prompt"), "{sent}");
+}
+
 #[test]
 fn a_client_asks_for_it_and_the_snapshot_has_it() {
     let provider = Provider::start(vec![says("one"), says("SUMMARY"), says("two")]);

@@ -1,5 +1,7 @@
 use super::*;
+use crate::conversation::compaction::{Compaction, CompactionEvent};
 use crate::conversation::entities::Entities;
+use crate::conversation::event::Attachments;
 use crate::conversation::transcript::{Turn, TurnItem, TurnState};
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -179,4 +181,34 @@ fn entities_without_ids_are_turns_by_their_prompts() {
         .filter_map(|record| record.event().map(|recorded| recorded.ordinal.0))
         .collect();
     assert_eq!(ordinals, [2, 3]);
+}
+
+/// Earlier versions gave a compaction the number of a turn that had been dropped before it.
+#[test]
+fn a_compaction_after_dropped_turns_is_copied_with_the_last_turn() {
+    let mut ids = Ids::new(1);
+    let mut events = Vec::new();
+    let mut record = |run, turn, event| {
+        let ordinal = Ordinal(events.len() as u64 + 1);
+        events.push(Recorded { ordinal, scope: Scope { run, turn, call: 0 }, event });
+    };
+    for turn in [1, 2] {
+        let (run, attachments) = (ids.run(), Attachments::default());
+        record(run, turn, Event::PromptAccepted { prompt: "hi".into(), attachments });
+        record(run, turn, Event::RunFinished { duration_ms: 1, cut_off: None });
+    }
+    let (message_ids, tool_call_ids, turns) = (Vec::new(), Vec::new(), vec![2]);
+    record(ids.run(), 2, Event::TurnDropped { message_ids, tool_call_ids, turns });
+    let made = Compaction { through: 1, summary: "short".into(), ..Compaction::default() };
+    record(ids.run(), 2, Event::Compaction(CompactionEvent::Done(Arc::new(made))));
+    let session = SessionId::new("s").expect("an id");
+    let (preamble, history, choices) = Default::default();
+    let start = SessionStart { session, preamble, history, choices };
+    let copy = CopiedTurns::of_log(start, events);
+    let [CopiedTurn { number: 1, content: TurnContent::Events(events) }] = &copy.turns[..] else {
+        panic!("{copy:?}")
+    };
+    let [.., last] = &events[..] else { panic!("no events") };
+    assert!(matches!(last.event, Event::Compaction(_)), "{last:?}");
+    assert_eq!(last.scope.turn, 1);
 }
