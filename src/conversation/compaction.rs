@@ -2,7 +2,7 @@
 //! provider has counted, with an estimate for what came after. Pure.
 
 use super::event::{Recorded, ToolResult};
-use super::transcript::{Transcript, Turn, TurnItem};
+use super::transcript::{HistoryMessage, Transcript, Turn, TurnItem};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::session::{CompactionProposed, CompactionStarted};
@@ -174,6 +174,17 @@ impl Transcript {
         let summary = self.summary().map(|it| it.summary.len());
         let texts: u64 = texts.chain(history).chain(summary).map(text_tokens).sum();
         self.sent_turns().map(|turn| self.turn_tokens(turn)).sum::<u64>().saturating_add(texts)
+    }
+
+    /// An estimate of the tokens before the first turn that is sent, which another summary replaces: the summary,
+    /// or the earlier messages.
+    pub(crate) fn replaced_tokens(&self) -> u64 {
+        if let Some(summary) = self.summary() {
+            return text_tokens(summary.summary.len());
+        }
+        let earlier = self.preamble().history.iter();
+        let earlier = earlier.filter(|it| !matches!(it, HistoryMessage::BySystem(_)));
+        earlier.map(|it| text_tokens(it.text().len())).sum()
     }
 
     /// An estimate of the tokens of a turn, as the model is sent it.

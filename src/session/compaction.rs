@@ -209,8 +209,8 @@ fn plan(transcript: &Transcript, wanted: Wanted) -> Option<Plan> {
         let results = kept.iter().flat_map(|turn| results(transcript, turn));
         let cleared_tokens: u64 =
             results.filter(|(id, _)| cleared.contains(id)).map(|(_, saved)| saved).sum();
-        let summary = transcript.summary().map_or(0, |it| text_tokens(it.summary.len()));
-        estimate = scale.estimate.saturating_sub(saved + summary + cleared_tokens);
+        let replaced = transcript.replaced_tokens();
+        estimate = scale.estimate.saturating_sub(saved + replaced + cleared_tokens);
     }
     let plan = Plan { cleared, through, before, after: scale.of(estimate) };
     (plan.through > 0 || !plan.cleared.is_empty()).then_some(plan)
@@ -228,10 +228,11 @@ fn last_summarized(
         Some(keep) if keep > at_most => return None,
         Some(keep) => keep,
         None => {
+            let replaced = transcript.replaced_tokens();
             let left_out = |keep: usize| ended.iter().rev().skip(keep);
             let has_room = |keep: &usize| {
                 let saved: u64 = left_out(*keep).map(|turn| transcript.turn_tokens(turn)).sum();
-                let left = scale.of(scale.estimate.saturating_sub(saved));
+                let left = scale.of(scale.estimate.saturating_sub(saved + replaced));
                 left.saturating_add(SUMMARY_TOKENS) <= wanted.target
             };
             (0..=KEPT_TURNS.min(at_most)).rev().find(has_room).unwrap_or(0)

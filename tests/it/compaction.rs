@@ -260,6 +260,27 @@ fn a_summary_that_is_not_whole_is_none() {
     }
 }
 
+/// A summary stands for the messages from before the session, too.
+#[test]
+fn earlier_messages_count_as_left_out() {
+    let folder = Folder::new();
+    let message = |by: &str| json!({ "role": by, "text": "x".repeat(3000) }).to_string() + "\n";
+    let earlier = message("user") + &message("assistant");
+    std::fs::write(folder.path("history"), earlier).expect("a file");
+    let long = vec![Step::Text("one".into()), Step::Finish("stop", Some((1900, 10))), Step::Done];
+    let provider = Provider::start(vec![long, says("SUMMARY"), says("two")]);
+    let history = folder.name("history");
+    let options = ["--history", &history, "--context-tokens", "2000", "--extensions", "compaction"];
+    let mut server = openai(&provider, &options).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    let frames = server.finish().frames;
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    let after: u64 = compacted.payload("tokensAfter").parse().expect("a number");
+    assert!(after < 200, "{compacted:?}");
+    assert_eq!(texts(&provider.wait_request(3)).len(), 1);
+}
+
 /// A compaction belongs to the last turn that is still there.
 #[test]
 fn a_compaction_after_a_dropped_turn_is_copied() {
