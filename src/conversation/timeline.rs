@@ -39,6 +39,8 @@ pub(crate) struct Timeline {
     approvals: Vec<Approval>,
     /// Compactions, oldest first.
     compactions: Vec<ShownCompaction>,
+    /// Tombstones of those that were undone, in that order.
+    undone: Vec<SnapshotEntity>,
     /// Tombstones of what was dropped, in that order.
     dropped: Vec<SnapshotEntity>,
 }

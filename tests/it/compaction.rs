@@ -531,9 +531,18 @@ fn an_edit_undoes_a_compaction_that_was_made_after_it() {
     }
     server.send(snapshot("s"));
     assert_eq!(server.wait_done("s"), "ok");
+    server.send(r#"{"requestId":"since","snapshot":{"sinceOrdinal":"1"}}"#);
+    assert_eq!(server.wait_done("since"), "ok");
     let frames = server.finish().frames;
-    let last = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
-    assert_eq!(last.0["snapshot"].get("entities"), None, "{last:?}");
+    let of = |id: &str| frames.iter().find(|it| it.is_snapshot() && it.id() == id).expect("one");
+    assert_eq!(of("s").0["snapshot"].get("entities"), None, "{:?}", of("s"));
+    // A client that asks for changes drops it.
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    let entities = of("since").0["snapshot"]["entities"].as_array().expect("a list").clone();
+    let of_it: Vec<_> = entities.iter().filter(|it| it["kind"] == "Compaction").collect();
+    let [gone] = of_it[..] else { panic!("{entities:?}") };
+    assert_eq!((&gone["tombstone"], gone.get("payload")), (&json!(true), None), "{gone}");
+    assert_eq!(gone["id"], compacted.payload("compactionId"));
 }
 
 /// A budget counts what earlier processes have spent, and refuses the call that would pass it.

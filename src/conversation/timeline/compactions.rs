@@ -30,12 +30,20 @@ impl Timeline {
         }
     }
 
-    /// Compactions that were made in turns from `first` on are undone.
-    pub(super) fn compactions_dropped(&mut self, first: u32) {
-        while self.compactions.pop_if(|it| it.scope.turn >= first).is_some() {}
+    /// Compactions that were made in turns from `first` on are undone by the event `ordinal`.
+    pub(super) fn compactions_dropped(&mut self, first: u32, ordinal: Ordinal) {
+        let start = self.compactions.iter().rposition(|it| it.scope.turn < first);
+        let undone = self.compactions.drain(start.map_or(0, |before| before + 1)..);
+        self.undone.extend(undone.map(|it| {
+            let ordinals = (it.made.0, ordinal.0);
+            let entity =
+                SnapshotEntity::new(kind::COMPACTION, compaction_id(it.made), ordinals, None);
+            SnapshotEntity { tombstone: true, ..entity }
+        }));
     }
 
-    /// The compactions of a snapshot's span.
+    /// The compactions of a snapshot's span. Those that were undone are included only for a client that asks for
+    /// changes, as it may still show them.
     pub(crate) fn compactions(&self, session: &SessionId, span: Span) -> Vec<SnapshotEntity> {
         let all = &self.compactions;
         let made_by = |ordinal| all.partition_point(|it| it.made <= ordinal);
@@ -50,8 +58,23 @@ impl Timeline {
                 (since.map_or(0, made_by), end.unwrap_or(all.len()))
             }
         };
-        all.get(first..end).unwrap_or_default().iter().map(|it| it.on_wire(session)).collect()
+        let made = all.get(first..end).unwrap_or_default().iter().map(|it| it.on_wire(session));
+        made.chain(self.undone(span).cloned()).collect()
     }
+
+    fn undone(&self, span: Span) -> impl Iterator<Item = &SnapshotEntity> {
+        let page = if let Span::Page(page) = span { page } else { Page::default() };
+        let is_in = move |it: &&SnapshotEntity| {
+            page.since.is_some_and(|since| it.last_event_ordinal > since.0)
+                && page.before.is_none_or(|before| it.created_ordinal < before.0)
+        };
+        self.undone.iter().filter(is_in)
+    }
+}
+
+/// The id of the compaction that was made by that event.
+fn compaction_id(made: Ordinal) -> String {
+    format!("compaction-{}", made.0)
 }
 
 impl ShownCompaction {
@@ -73,7 +96,7 @@ pub(crate) fn compacted(
 ) -> Compacted {
     let Compaction { through, summary, cleared, tokens_before, tokens_after } = compaction;
     Compacted {
-        compaction_id: format!("compaction-{}", made.0),
+        compaction_id: compaction_id(made),
         through_turn_id: if *through == 0 { String::new() } else { turn_id(*through) },
         summary: summary.as_str().to_owned(),
         cleared_tool_call_ids: cleared.iter().map(|id| id.0.clone()).collect(),

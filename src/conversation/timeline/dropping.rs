@@ -69,7 +69,7 @@ impl Timeline {
     /// Drops the turns from that number on.
     pub(super) fn drop_turns(&mut self, first: u32, ordinal: Ordinal) {
         let start = self.start_of(first);
-        self.compactions_dropped(first);
+        self.compactions_dropped(first, ordinal);
         let dropped = self.entities.drain(start..).map(|it| {
             let (kind, id) = it.key();
             let entity = SnapshotEntity::new(kind, id, (it.created.0, ordinal.0), None);
