@@ -42,6 +42,10 @@ impl Session {
     /// Handles a request, or has its files read first. A session that drains reads none: it refuses every
     /// prompt.
     pub(super) fn arrived(&mut self, now: Uptime, mut request: Request) {
+        // Before its files are read: a request that comes meanwhile must not name the session.
+        if let Err(client_error) = self.bind(request.session.take()) {
+            return self.recorder.refuse(Some(&request.id), client_error);
+        }
         let attachments = match (&self.phase, request.command.attachments_mut()) {
             (Phase::Idle | Phase::Running(_), Some(attachments))
                 if attachments.iter().any(|it| it.is_file() || it.as_resource().is_some()) =>

@@ -16,9 +16,6 @@ use crate::protocol::wire::{ClientError, Done, Request};
 impl Session {
     pub(super) fn request(&mut self, now: Uptime, request: Request) {
         let id = request.id;
-        if let Err(client_error) = self.bind(request.session) {
-            return self.recorder.refuse(Some(&id), client_error);
-        }
         if let Some(how) = self.answered(&id, &request.command) {
             self.recorder.snapshot(&id, Span::Conversation);
             return self.recorder.done(Some(&id), how);
@@ -92,7 +89,11 @@ impl Session {
         self.recorder.projections.answered.status(id.as_str())
     }
 
-    fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {
+    /// Binds the session to the name that its first request has for it.
+    ///
+    /// # Errors
+    /// If the session has another name already.
+    pub(super) fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {
         let bound = self.recorder.session();
         if let Some(named) = named
             && named != *bound

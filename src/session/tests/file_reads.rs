@@ -5,7 +5,7 @@ use super::ledger::Ledger;
 use super::model::{Item, outline};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::{self, Command, Page, Prompt};
-use crate::protocol::id::{RequestId, TaskId};
+use crate::protocol::id::{RequestId, SessionId, TaskId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::wire::Request;
 use crate::session::{self, Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime};
@@ -250,4 +250,30 @@ fn a_request_takes_effect_once_its_files_have_been_read() {
     check(&[Attach, InputEnded, Read, Answered], &["ok", "exits"]);
     check(&[Attach, InputEnded, Unreadable], &["invalid_attachment", "failed", "exits"]);
     check(&[Submit, Shutdown, Attach], &["shutting_down", "failed"]);
+}
+
+/// A session, and how it takes a submit that names a file.
+fn attach(session: &mut Session, id: &str, named: Option<&str>, prompt: String) -> Vec<Output> {
+    let prompt = Prompt::new(prompt).expect("it is not blank");
+    let attachments = vec![attachment(Content::File("a".into()))];
+    let submit = command::Submit { attachments, ..command::Submit::new(prompt) };
+    let (id, command) = (RequestId::new(id).expect("an id"), Command::Submit(submit));
+    let named = named.and_then(SessionId::new);
+    session.handle(Uptime(0), Input::Request(Request { session: named, id, command }))
+}
+
+#[test]
+fn a_session_has_the_name_of_its_first_request_before_the_files_of_it_are_read() {
+    let mut session = Session::new(Rules::default(), 1);
+    let ask = |session: &mut Session, id, named| attach(session, id, named, "what?".to_owned());
+    let outputs = ask(&mut session, "a", Some("mine"));
+    let [Output::ReadFiles(read, _)] = &outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(session.id().as_str(), "mine");
+    // Another session's request is refused at once.
+    let refused = ask(&mut session, "b", Some("other"));
+    let is_read = refused.iter().any(|output| matches!(output, Output::ReadFiles(..)));
+    assert!(!is_read && format!("{refused:?}").contains("session_mismatch"), "{refused:?}");
+    let data = attachment(Content::Data(b"text".as_slice().into()));
+    let outputs = session.handle(Uptime(0), Input::FilesRead(*read, Ok(vec![data])));
+    assert!(outputs.iter().any(|output| matches!(output, Output::StartCall(..))), "{outputs:?}");
 }
