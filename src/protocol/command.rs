@@ -322,6 +322,14 @@ impl Command {
         if let Self::Submit(submit) = self { submit.choice.as_deref() } else { None }
     }
 
+    /// Bytes of the prompt in the command, if it has one.
+    pub(crate) fn prompt_bytes(&self) -> usize {
+        if let Self::Edit(Edit::Replace(replacement)) = self {
+            return replacement.prompt.len_bytes();
+        }
+        if let Self::Submit(submit) = self { submit.prompt.len_bytes() } else { 0 }
+    }
+
     /// The attachments of the prompt in the command, if it has one.
     pub(crate) fn attachments_mut(&mut self) -> Option<&mut Vec<Attachment>> {
         if let Self::Edit(Edit::Replace(replacement)) = self {

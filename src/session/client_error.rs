@@ -155,6 +155,13 @@ pub(super) fn queue_full(active: &RequestId) -> ClientError {
     )
 }
 
+/// No more requests can wait for their files and resources.
+pub(super) fn reads_full() -> ClientError {
+    let message =
+        "no more prompts can wait for their files and resources; send this one again after a done";
+    client_error(Code::SessionBusy, message)
+}
+
 pub(super) fn too_many_shutdowns() -> ClientError {
     client_error(
         Code::ShuttingDown,

@@ -1,8 +1,9 @@
 //! Requests that name files, or resources of tool servers. They are handled once these have been read, as if they
 //! had arrived only then; everything else continues meanwhile.
 
-use super::client_error::{shutting_down, slow_files};
+use super::client_error::{reads_full, shutting_down, slow_files};
 use super::closing::ExitCause;
+use super::waiting::{QUEUED_BYTES_MAX, QUEUED_SUBMITS_MAX, attached_bytes};
 use super::{Output, Phase, Session, Uptime};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{CommandFault, Extension};
@@ -21,6 +22,8 @@ pub(super) struct FileRead {
     task: TaskId,
     /// The request, without its attachments.
     pub(super) request: Request,
+    /// Bytes of its prompt and of the attachments that are no files.
+    len_bytes: usize,
     deadline: Uptime,
 }
 
@@ -33,6 +36,12 @@ pub(super) struct FileReads {
 }
 
 impl FileReads {
+    /// Whether another request can wait. Input is read on past that, as a run may wait for an answer in it.
+    fn has_room(&self) -> bool {
+        let bytes: usize = self.going_on.iter().map(|read| read.len_bytes).sum();
+        self.going_on.len() < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
+    }
+
     pub(super) fn deadline(&self) -> Option<Uptime> {
         self.going_on.iter().map(|read| read.deadline).min()
     }
@@ -56,14 +65,18 @@ impl Session {
                 return self.request(now, request);
             }
         };
+        if !self.file_reads.has_room() {
+            return self.recorder.refuse(Some(&request.id), reads_full());
+        }
         let has_resource = attachments.iter().any(|it| it.as_resource().is_some());
         let wait_ms = if has_resource { RESOURCES_MS_MAX + READ_MS_MAX } else { READ_MS_MAX };
         if has_resource {
             self.recorder.turn_on(Extension::Resources);
         }
+        let len_bytes = request.command.prompt_bytes() + attached_bytes(&attachments);
         let task = self.recorder.read_files(attachments);
         let deadline = Uptime(now.0 + wait_ms);
-        self.file_reads.going_on.push(FileRead { task, request, deadline });
+        self.file_reads.going_on.push(FileRead { task, request, len_bytes, deadline });
     }
 
     /// The files of a request have been read, or can't be used. A request that was withdrawn meanwhile has

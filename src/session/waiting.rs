@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 pub(super) const QUEUED_SUBMITS_MAX: usize = 10_000;
 
 /// Bytes of prompts that may wait for their turn; past that, submits are refused.
-const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(super) const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The active run and the submits that wait for it.
 #[derive(Clone, Debug)]
@@ -77,12 +77,17 @@ impl ActiveRun {
 
 impl Submit {
     fn len_bytes(&self) -> usize {
-        let of_attachment = |attachment: &Attachment| match &attachment.content {
-            Content::Data(data) => data.len(),
-            Content::Url(url) => url.len(),
-            Content::File(_) | Content::Resource(_) => 0,
-        };
-        let attached: usize = self.attachments.iter().map(of_attachment).sum();
+        let attached = attached_bytes(&self.attachments);
         self.prompt.len_bytes() + self.request.as_str().len() + attached
     }
+}
+
+/// Bytes of the attachments that have been read.
+pub(super) fn attached_bytes(attachments: &[Attachment]) -> usize {
+    let of_attachment = |attachment: &Attachment| match &attachment.content {
+        Content::Data(data) => data.len(),
+        Content::Url(url) => url.len(),
+        Content::File(_) | Content::Resource(_) => 0,
+    };
+    attachments.iter().map(of_attachment).sum()
 }

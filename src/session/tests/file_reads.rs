@@ -277,3 +277,15 @@ fn a_session_has_the_name_of_its_first_request_before_the_files_of_it_are_read()
     let outputs = session.handle(Uptime(0), Input::FilesRead(*read, Ok(vec![data])));
     assert!(outputs.iter().any(|output| matches!(output, Output::StartCall(..))), "{outputs:?}");
 }
+
+#[test]
+fn requests_that_wait_for_their_files_have_a_limit() {
+    let mut session = Session::new(Rules::default(), 1);
+    let large = || "x".repeat(6 * 1024 * 1024);
+    for id in ["a", "b", "c"] {
+        let outputs = attach(&mut session, id, None, large());
+        assert!(matches!(outputs[..], [Output::ReadFiles(..)]), "{id}");
+    }
+    let refused = attach(&mut session, "d", None, "small".to_owned());
+    assert!(format!("{refused:?}").contains("session_busy"), "{refused:?}");
+}
