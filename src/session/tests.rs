@@ -5,6 +5,7 @@
 //! other.
 
 mod choices;
+mod compactions;
 mod contract;
 mod cut_off_calls;
 mod edits;

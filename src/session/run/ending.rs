@@ -20,7 +20,6 @@ impl Run {
     ) {
         // First of all, so that provider and tools are stopped without delay.
         recorder.cancel_tasks();
-        self.stage = RunStage::Ended;
         let (ending, class, reason) = match &outcome {
             Outcome::Finished => (Ending::Finished, FinishClass::Completed, ""),
             Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled, finish::CANCELLED),
@@ -34,7 +33,9 @@ impl Run {
         };
         let stop_reason = reason.to_owned();
         let finish = CallFinish { stop_reason, is_free, ..CallFinish::cut(class, ending) };
+        // Before the stage changes: the price of the call depends on its purpose.
         self.close_call(recorder, now, finish);
+        self.stage = RunStage::Ended;
         self.close_tools(recorder);
         self.scope.call = 0;
         self.close_compaction(recorder);

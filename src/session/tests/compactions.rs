@@ -1,0 +1,77 @@
+//! What calls cost that summarize a conversation.
+
+use crate::conversation::event::{FinishClass, Usage};
+use crate::protocol::command::{Cancel, Command, Compact, Prompt, Submit};
+use crate::protocol::id::{RequestId, TaskId};
+use crate::protocol::wire::Request;
+use crate::session::compaction::CompactionRules;
+use crate::session::prices::{PriceList, Prices};
+use crate::session::{Input, Output, Rules, Session, TaskEvent, Uptime};
+use crate::task::call::{EngineFacts, EngineRef};
+use crate::task::report::{CallEnd, EngineEvent};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A session whose model costs much, and whose summaries cost little.
+fn session(rules: Rules) -> Session {
+    let models =
+        json!({ "big": { "input": 1000, "output": 1000 }, "small": { "input": 1, "output": 1 } });
+    let prices = json!({ "currency": "EUR", "models": models });
+    let prices: Prices = serde_json::from_value(prices).expect("prices");
+    let compaction = CompactionRules { model: Some("small".to_owned()), ..Default::default() };
+    let prices = PriceList::Own(Arc::new(prices));
+    let mut session = Session::new(Rules { prices, compaction, ..rules }, 1);
+    let (model, provider) = ("big".to_owned(), "host".to_owned());
+    let facts = EngineFacts { engine: "openai".into(), model, provider, ..EngineFacts::default() };
+    session.know(BTreeMap::from([(EngineRef::Initial, facts)]));
+    session
+}
+
+fn id(id: &str) -> RequestId {
+    RequestId::new(id).expect("an id")
+}
+
+fn submit(prompt: &str) -> Submit {
+    Submit::new(Prompt::new(prompt.to_owned()).expect("not blank"))
+}
+
+fn send(session: &mut Session, request: &str, command: Command) -> Vec<Output> {
+    let request = Request { session: None, id: id(request), command };
+    session.handle(Uptime(0), Input::Request(request))
+}
+
+fn call(outputs: &[Output]) -> Option<TaskId> {
+    outputs.iter().find_map(|output| match output {
+        Output::StartCall(task, _) => Some(*task),
+        _ => None,
+    })
+}
+
+fn report(session: &mut Session, call: TaskId, event: EngineEvent) {
+    drop(session.handle(Uptime(0), Input::Task(call, TaskEvent::Engine(event))));
+}
+
+#[test]
+fn a_summary_that_is_cancelled_has_the_price_of_its_model() {
+    let mut session = session(Rules::default());
+    let counted = || EngineEvent::Usage(Usage { input_tokens: 100, ..Usage::default() });
+    let outputs = send(&mut session, "r", Command::Submit(submit("hi")));
+    let answer = call(&outputs).expect("a call");
+    let (stop_reason, class, provider_data) = ("stop".to_owned(), FinishClass::Completed, None);
+    let finished = EngineEvent::CallFinished { stop_reason, class, provider_data };
+    for event in [EngineEvent::CallStarted, EngineEvent::Text("a".to_owned()), counted(), finished]
+    {
+        report(&mut session, answer, event);
+    }
+    let ended = TaskEvent::CallEnded(CallEnd::Finished);
+    drop(session.handle(Uptime(0), Input::Task(answer, ended)));
+    let outputs = send(&mut session, "c", Command::Compact(Compact::default()));
+    let summary = call(&outputs).expect("a call");
+    for event in [EngineEvent::CallStarted, counted()] {
+        report(&mut session, summary, event);
+    }
+    drop(send(&mut session, "x", Command::Cancel(Cancel::default())));
+    let (cost, _) = session.recorder.projections.usage.spent().expect("a cost");
+    assert_eq!(cost.to_string(), "0.100100");
+}
