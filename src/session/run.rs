@@ -186,13 +186,18 @@ impl Run {
     }
 
     /// Tool servers have changed: the first provider call may have waited for them.
-    pub(super) fn servers_changed(&mut self, context: &mut Context<'_>) {
+    pub(super) fn servers_changed(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         if let RunStage::Preparing { .. } = self.stage
             && !context.tools.is_starting()
         {
             self.take_in_prompts(context);
+            // The prompts that have joined count, too.
+            if let Some(error) = context.recorder.over_budget(self.model.priced()) {
+                return Some(Outcome::Failed(error));
+            }
             self.start_answer(context);
         }
+        None
     }
 
     fn start_call(&mut self, context: &mut Context<'_>, purpose: Purpose) {
@@ -362,8 +367,7 @@ impl Run {
                 let warning = Warning { text: warning, has_event: false, code };
                 context.recorder.push(Output::Warning(warning));
                 self.take_in_prompts(context);
-                self.ask_model(context);
-                None
+                self.ask_again(context)
             }
             RunStage::Tools => {
                 self.expire_tools(context);

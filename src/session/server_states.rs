@@ -37,9 +37,7 @@ impl Session {
             let changed = message(server, &change.state, tools);
             self.recorder.record_of_session(None, SessionEvent::ServerChanged(changed));
         }
-        if let Some((live, mut context)) = self.live(now) {
-            live.run.servers_changed(&mut context);
-        }
+        self.advance(now, |run, context| run.servers_changed(context));
     }
 }
 

@@ -1,14 +1,17 @@
-//! What calls cost that summarize a conversation.
+//! What calls cost that summarize a conversation, or answer prompts that have joined.
 
+use super::scene::{server, server_tools};
 use crate::conversation::event::{FinishClass, Usage};
+use crate::conversation::usage::Cost;
 use crate::protocol::command::{Cancel, Command, Compact, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::wire::Request;
 use crate::session::compaction::CompactionRules;
 use crate::session::prices::{PriceList, Prices};
-use crate::session::{Input, Output, Rules, Session, TaskEvent, Uptime};
+use crate::session::{Input, Output, Rules, Session, TaskEvent, ToolRules, Uptime};
 use crate::task::call::{EngineFacts, EngineRef};
 use crate::task::report::{CallEnd, EngineEvent};
+use crate::task::server::ServerState;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,4 +77,25 @@ fn a_summary_that_is_cancelled_has_the_price_of_its_model() {
     drop(send(&mut session, "x", Command::Cancel(Cancel::default())));
     let (cost, _) = session.recorder.projections.usage.spent().expect("a cost");
     assert_eq!(cost.to_string(), "0.100100");
+}
+
+#[test]
+fn prompts_that_join_before_the_first_call_count_for_the_budget() {
+    let ready = || Some(server_tools(ServerState::Ready, &["read"]));
+    for event in [ready(), None] {
+        let tools = ToolRules { servers: vec![server()], ..ToolRules::default() };
+        let budget = Some(Cost(500_000_000_000));
+        let mut session = session(Rules { tools, budget, ..Rules::default() });
+        assert_eq!(call(&send(&mut session, "r", Command::Submit(submit("hi")))), None);
+        let joins = Some(id("r"));
+        let joined = Submit { joins, ..submit(&"x".repeat(3_000)) };
+        drop(send(&mut session, "j", Command::Submit(joined)));
+        let (now, event) = match event {
+            Some(event) => (Uptime(0), event),
+            None => (session.deadline().expect("a deadline"), Input::DeadlineReached),
+        };
+        let outputs = session.handle(now, event);
+        assert_eq!(call(&outputs), None, "{outputs:?}");
+        assert!(format!("{outputs:?}").contains("budget_exhausted"), "{outputs:?}");
+    }
 }
