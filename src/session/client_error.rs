@@ -26,6 +26,15 @@ pub(super) fn too_many_segments(segments_max: u32) -> RunError {
     RunError::of_answer(ErrorClass::Provider, message, detail)
 }
 
+pub(super) fn too_many_calls(calls_max: u32) -> RunError {
+    let message = format!(
+        "the answer called tools more than {calls_max} times and was ended there; what came until then is \
+         kept; try another model or provider"
+    );
+    let detail = "the answer has too many tool calls".to_owned();
+    RunError::of_answer(ErrorClass::Provider, message, detail)
+}
+
 /// The conversation continues without being stored.
 pub(super) fn store_failed(reason: &str) -> ClientError {
     ClientError {

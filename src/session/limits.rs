@@ -10,6 +10,9 @@ use crate::task::report::{EngineEvent, RunError};
 /// costs far more than its text.
 pub(super) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 
+/// Tool calls that one answer may make: each looks for its own among all of them.
+pub(super) const ANSWER_CALLS_MAX: u32 = 10_000;
+
 /// Bytes of prompt that the text segments of a run repeat together, beyond the first of them: a long
 /// prompt and an answer of many segments must not multiply.
 const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
@@ -19,6 +22,8 @@ const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
 pub(super) struct AnswerLimits {
     pub(super) bytes: usize,
     pub(super) segments: u32,
+    /// Tool calls of one answer.
+    pub(super) calls: u32,
 }
 
 /// The output of a run so far.
@@ -31,7 +36,7 @@ pub(super) struct AnswerCount {
 
 impl Default for AnswerLimits {
     fn default() -> Self {
-        Self { bytes: ANSWER_BYTES_MAX, segments: ANSWER_SEGMENTS_MAX }
+        Self { bytes: ANSWER_BYTES_MAX, segments: ANSWER_SEGMENTS_MAX, calls: ANSWER_CALLS_MAX }
     }
 }
 

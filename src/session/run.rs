@@ -13,7 +13,7 @@ mod waits;
 use super::Uptime;
 use super::answer_extraction::RejectedAnswer;
 use super::calls::CallModel;
-use super::client_error::missing_servers;
+use super::client_error::{missing_servers, too_many_calls};
 use super::limits::{AnswerCount, AnswerLimits};
 use super::model::Selection;
 use super::recorder::Recorder;
@@ -387,6 +387,10 @@ impl Run {
     /// # Errors
     /// If the answer is past its limits with it.
     fn count(&mut self, event: &EngineEvent, limits: AnswerLimits) -> Result<(), RunError> {
+        let begins_call = matches!(event, EngineEvent::ToolCallStarted(_));
+        if begins_call && self.tools.len() >= limits.calls as usize {
+            return Err(too_many_calls(limits.calls));
+        }
         let begins_segment = self.begins_segment(event);
         self.count.add(event, begins_segment, limits)
     }

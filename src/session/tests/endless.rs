@@ -1,9 +1,10 @@
 //! An answer that never ends: the run does, and what came until then is kept.
 
+use crate::conversation::event::ToolCall;
 use crate::conversation::transcript::TurnState;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Prompt, Submit};
-use crate::protocol::id::{RequestId, TaskId};
+use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Frame, Request, done};
 use crate::session::limits::ANSWER_SEGMENTS_MAX;
@@ -137,4 +138,23 @@ fn an_answer_of_too_many_segments_fails_its_run_and_is_kept_until_there() {
     assert_eq!(error.code, "run_failed");
     assert!(error.message.contains("more than 3 times"), "{}", error.message);
     assert!(error.detail.starts_with("provider: "), "{}", error.detail);
+}
+
+#[test]
+fn an_answer_of_too_many_tool_calls_fails_its_run() {
+    let mut session = Session::new(Rules::default(), 1);
+    session.answer_limits.calls = 3;
+    let run = started(&submit(&mut session, "r")).expect("a run");
+    let mut call = |number: u32| {
+        let (id, name) = (ToolCallId(number.to_string()), "look".to_owned());
+        let event = EngineEvent::ToolCallStarted(ToolCall { id, name });
+        session.handle(Uptime(0), Input::Task(run, TaskEvent::Engine(event)))
+    };
+    for number in 1..=3 {
+        assert!(frames(&call(number)).all(|frame| !matches!(frame.frame, Some(Body::Error(_)))));
+    }
+    let outputs = call(4);
+    assert!(matches!(outputs[0], Output::CancelTask(cancelled) if cancelled == run));
+    let shown = format!("{outputs:?}");
+    assert!(shown.contains("called tools more than 3 times"), "{shown}");
 }
