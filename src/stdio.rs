@@ -155,6 +155,11 @@ impl<'a> FrontEnd<'a> {
             let has_room = self.outgoing.outbox.has_room_for_answers();
             let takes_lines = self.host.wants_input() && has_room;
             if takes_lines && let Some(line) = self.incoming.pop() {
+                if let Received::Ended = line
+                    && let Some(signal) = self.signals.arrived().await
+                {
+                    self.interrupted(signal);
+                }
                 self.line(line);
                 self.engine_turn_if_owed().await;
                 continue;

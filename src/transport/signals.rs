@@ -7,9 +7,13 @@ use std::io::{self, Read};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::yield_now;
 
 /// Signals that may wait to be handled. More of them mean nothing more.
 const WAITING_MAX: usize = 16;
+
+/// Turns in which the runtime asks the system for events, and runs the task that listens.
+const TURNS_OF_RUNTIME: usize = 2;
 
 /// Receives the signals. Tasks of their own listen, so that a loop that waits for many things at a
 /// time asks one channel, and not one for each signal, whenever it goes round.
@@ -62,6 +66,15 @@ impl Signals {
             Some(signal) => signal,
             None => pending().await,
         }
+    }
+
+    /// The signal that has arrived already, if one has. The runtime may have seen it after other events that it was
+    /// sent before, and has yet to run the task that listens.
+    pub(crate) async fn arrived(&mut self) -> Option<Signal> {
+        for _ in 0..TURNS_OF_RUNTIME {
+            yield_now().await;
+        }
+        self.received.try_recv().ok()
     }
 }
 

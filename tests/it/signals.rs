@@ -34,6 +34,19 @@ fn a_signal_ends_an_idle_process() {
     }
 }
 
+/// As a parent does that ends a process and then no longer writes to it.
+#[test]
+fn a_signal_counts_if_input_ends_right_after_it() {
+    for (signal, status) in SIGNALS {
+        let mut server = Server::start(&[]);
+        server.wait_hello();
+        server.signal(signal);
+        server.close_stdin();
+        server.wait_end();
+        check_farewell(&server.finish_with(status, Answers::AllAndFarewell).frames);
+    }
+}
+
 #[test]
 fn a_signal_stops_a_run_and_tells_all_of_it() {
     for (signal, status) in SIGNALS {
