@@ -322,6 +322,21 @@ impl<'a> FrontEnd<'a> {
     }
 
     async fn exit(mut self: Box<Self>, mut code: ExitCode) -> Finish {
+        // First: a signal while the servers end must not take the answer away.
+        if let Some(saved) = self.observers.saved.take() {
+            tokio::select! {
+                biased;
+                signal = self.signals.next() => {
+                    code = status_after(code, signal, self.reports_status());
+                }
+                written = saved.write(code) => {
+                    if let Err(complaint) = written {
+                        stderr::message(&format!("duologue: {}\n", escape_control(&complaint)));
+                        code = ExitCode::OutputFailed;
+                    }
+                }
+            }
+        }
         if let (Ending::Flushing(_) | Ending::FlushingUntil(..), Some(file)) =
             (self.ending, self.observers.debug_file.take())
         {
@@ -342,20 +357,6 @@ impl<'a> FrontEnd<'a> {
                     code = status_after(code, signal, self.reports_status());
                 }
                 () = self.host.close() => {}
-            }
-        }
-        if let Some(saved) = self.observers.saved.take() {
-            tokio::select! {
-                biased;
-                signal = self.signals.next() => {
-                    code = status_after(code, signal, self.reports_status());
-                }
-                written = saved.write(code) => {
-                    if let Err(complaint) = written {
-                        stderr::message(&format!("duologue: {}\n", escape_control(&complaint)));
-                        code = ExitCode::OutputFailed;
-                    }
-                }
             }
         }
         let status = self.outgoing.outbox.codec.format.status(code);

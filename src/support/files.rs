@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,12 @@ const PRIVATE_MODE: u32 = 0o600;
 
 /// Mode of a created folder.
 const PRIVATE_FOLDER_MODE: u32 = 0o700;
+
+/// Mode bits of a file that say who may read, write and run it.
+const ALL_MODES: u32 = 0o777;
+
+/// Those of them that are for its group.
+const GROUP_MODES: u32 = 0o070;
 
 /// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -187,26 +193,47 @@ pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts a file with `bytes`, which its user alone can read, in the place of the one at `path`, at
-/// once; makes the folders that it is in.
+/// Puts a file with `bytes` in the place of the one at `path`, at once; makes the folders that it is in. It has
+/// the permissions of that file; a new one can be read by its user alone.
 ///
 /// # Errors
 /// If it can't be written; then the old file is still there.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folders_of(path)?;
-    let new = path.with_extension(format!("new-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create_new(true).mode(PRIVATE_MODE);
-    let written = options.open(&new).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    let replaced = written.and_then(|()| std::fs::rename(&new, path));
+    let (new, mut file) = make_beside(path)?;
+    let written = file.write_all(bytes).and_then(|()| keep_mode(path, &file));
+    let replaced =
+        written.and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&new, path));
     if replaced.is_err() {
         // The error is the one of the write.
         std::fs::remove_file(&new).ok();
     }
     replaced
+}
+
+/// Makes a file for what is to replace the one at `path`. Its name is no other process's, also not of one that has
+/// the same id on another machine or was killed.
+fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut name = name.to_owned();
+    name.push(format!(".new-{:08x}", uuid::Uuid::new_v4().as_fields().0));
+    let new = path.with_file_name(name);
+    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_MODE).open(&new)?;
+    Ok((new, file))
+}
+
+/// Gives `new` the permissions of the regular file at `path`, if there is one; those of its group only to the same
+/// group.
+fn keep_mode(path: &Path, new: &File) -> io::Result<()> {
+    let Some(old) = path.symlink_metadata().ok().filter(Metadata::is_file) else { return Ok(()) };
+    let made = new.metadata()?;
+    let kept = if old.gid() == made.gid() { ALL_MODES } else { ALL_MODES & !GROUP_MODES };
+    let mode = old.mode() & kept;
+    // Some file systems have one mode for all files, and can't set another.
+    if made.mode() & ALL_MODES == mode {
+        return Ok(());
+    }
+    new.set_permissions(PermissionsExt::from_mode(mode))
 }
 
 /// The user's folder of the kind that `variable` names (XDG Base Directory Specification), else

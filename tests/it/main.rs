@@ -262,6 +262,7 @@ mod chat_lines;
 mod chat_questions;
 mod chat_shell;
 mod chat_tmux;
+mod saved;
 mod screen;
 mod single_runs;
 mod terminal;
