@@ -307,11 +307,12 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
     args.session.settle_store(DefaultStore::OfSessions)?;
     let person = Person::of(&args.output, args.background, &terminal, output)?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
-    inputs.add("--prompt-file", args.prompt_file.as_deref());
+    inputs.add_of_prompt("--prompt-file", args.prompt_file.as_deref());
     inputs.add("--schema", args.schema.as_deref());
-    args.file.iter().for_each(|path| inputs.add("--file", Some(path)));
+    args.file.iter().for_each(|path| inputs.add_of_prompt("--file", Some(path)));
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
+    inputs.ensure_not_saved(args.output.save.as_deref(), &args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     system::read(&mut args.session)?;
     let history = history::read(args.session.history.as_deref())?;

@@ -38,6 +38,15 @@ pub(crate) struct FileId {
     inode: u64,
 }
 
+/// Where a regular file is, or would be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FilePlace {
+    /// The file is there.
+    Present(FileId),
+    /// There is none yet; its path, without links as far as its folder exists.
+    Missing(PathBuf),
+}
+
 /// The folder that a command works in, or a conversation belongs to; by default the folder of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkFolder(Option<PathBuf>);
@@ -73,10 +82,22 @@ impl FileId {
     pub(crate) fn of(about: &Metadata) -> Option<Self> {
         about.is_file().then(|| Self { device: about.dev(), inode: about.ino() })
     }
+}
 
-    /// The regular file at `path`, if there is one.
-    pub(crate) fn at(path: &Path) -> Option<Self> {
-        path.metadata().ok().as_ref().and_then(Self::of)
+impl FilePlace {
+    /// The place that `path` names; `None` if something else than a regular file is there.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        match path.metadata() {
+            Ok(about) => FileId::of(&about).map(Self::Present),
+            Err(_) => {
+                let path = std::path::absolute(path).ok()?;
+                let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+                Some(Self::Missing(match (folder, path.file_name()) {
+                    (Some(folder), Some(name)) => folder.join(name),
+                    (_, _) => path,
+                }))
+            }
+        }
     }
 }
 

@@ -8,6 +8,69 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+/// A store has all sessions in it, and a file that is read is needed by the next run.
+#[test]
+fn the_last_message_replaces_no_store_and_no_file_that_is_no_prompt() {
+    let folder = Folder::new();
+    let exec = |options: &[&str]| {
+        let words = ["exec", "hi", "--engine", "echo", "--session-id", "s"];
+        run(&folder, &[&words[..], options].concat())
+    };
+    let begun = run(&folder, &["exec", "one", "--engine", "echo", "--session", "s"]);
+    assert_eq!(begun.status, 0, "{begun:?}");
+    assert_eq!(exec(&["--store", "own.db"]).status, 0);
+    fs::create_dir(folder.path("deep")).expect("a folder");
+    for file in ["key", "prices", "system", "schema", "deep/reads.yaml"] {
+        fs::write(folder.path(file), "{}").expect("a file");
+    }
+    let default = folder.name("data/duologue/sessions.db");
+    let refused: [(&[&str], &str); 9] = [
+        (&["--save", &default], "(the default store)"),
+        (&["--resume", "--save", &default], "(the default store)"),
+        (&["--resume", "--store", "own.db", "--save", "own.db"], "(--store)"),
+        (&["--resume", "--timeline-db", "own.db", "--save", "own.db"], "(--timeline-db)"),
+        (&["--key-file", "key", "--save", "key"], "(--key-file)"),
+        (&["--prices", "prices", "--save", "prices"], "(--prices)"),
+        (&["--system-file", "system", "--save", "deep/../system"], "(--system-file)"),
+        (&["--schema", "schema", "--save", "schema"], "(--schema)"),
+        (&["--debug-events-jsonl", "out", "--save", "./out"], "the file of --debug-events-jsonl"),
+    ];
+    for (options, part) in refused {
+        let ended = exec(options);
+        assert_eq!((ended.status, &*ended.stdout), (2, ""), "{options:?}: {ended:?}");
+        assert!(ended.stderr.contains("--save: ") && ended.stderr.contains(part), "{ended:?}");
+    }
+    let mut by_variable =
+        duologue(&folder, &["exec", "hi", "--engine", "echo", "--save", "own.db"]);
+    by_variable.env("DUOLOGUE_STORE", "own.db");
+    let by_variable = Once::start(by_variable).finish();
+    assert_eq!(by_variable.status, 2, "{by_variable:?}");
+    assert!(by_variable.stderr.contains("(DUOLOGUE_STORE)"), "{by_variable:?}");
+    for store in [&[][..], &["--store", "own.db"]] {
+        let ended = exec(&[store, &["--resume"]].concat());
+        assert_eq!(ended.status, 0, "{ended:?}");
+    }
+    let command_file =
+        "name: reads\nflags: [{name: notes, type: stringFromFile}]\nprompt: '{{ .notes }}'\n";
+    fs::write(folder.path("deep/reads.yaml"), command_file).expect("a file");
+    let words = ["run-command", "deep/reads.yaml", "--engine", "echo", "--save", "deep/reads.yaml"];
+    let own = run(&folder, &words);
+    assert!(own.status == 2 && own.stderr.contains("(the command file)"), "{own:?}");
+    // What the prompt is made of may be replaced by the answer.
+    fs::write(folder.path("text"), "text").expect("a file");
+    let prompts: [&[&str]; 4] = [
+        &["exec", "hi", "--file", "text"],
+        &["exec", "--prompt-file", "text"],
+        &["exec", "hi", "--attach", "text"],
+        &["run-command", "deep/reads.yaml", "--notes", "text"],
+    ];
+    for words in prompts {
+        let ended = run(&folder, &[words, &["--engine", "echo", "--save", "text"]].concat());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        assert_eq!(fs::read_to_string(folder.path("text")).expect("a file"), ended.stdout);
+    }
+}
+
 /// A server that ends long after its input, and says when that has ended.
 const SLOW_SERVER: &str = r#"
 while read -r line; do

@@ -135,12 +135,16 @@ fn a_file_that_is_read_is_not_written() {
     fs::write(folder.path("input.json"), INPUT).expect("a file");
     symlink(folder.path("input.json"), folder.path("link")).expect("a link");
     fs::hard_link(folder.path("input.json"), folder.path("same")).expect("a link");
-    let reading: [(&[&str], &str); 8] = [
+    let reading: [(&[&str], &str); 12] = [
         (&["exec", "--prompt-file", "input.json"], "--prompt-file"),
         (&["exec", "hi", "--file", "reads.yaml", "-f", "input.json"], "--file"),
         (&["exec", "hi", "--history", "input.json"], "--history"),
         (&["rpc", "--history", "input.json"], "--history"),
         (&["rpc", "--echo-answer", "input.json"], "--echo-answer"),
+        (&["rpc", "--key-file", "input.json"], "--key-file"),
+        (&["rpc", "--prices", "input.json"], "--prices"),
+        (&["rpc", "--mcp-config", "input.json"], "--mcp-config"),
+        (&["rpc", "--profile-registries", "no,input.json"], "--profile-registries"),
         (&["run-command", "reads.yaml", "--notes", "input.json"], "input.json (a flag"),
         (&["run-command", "reads.yaml", "--pairs", "@input.json"], "input.json (a flag"),
         (&["run-command", "reads.yaml", "--history", "input.json"], "--history"),
@@ -167,6 +171,32 @@ fn a_file_that_is_read_is_not_written() {
         assert!(roots.stderr.contains("input.json (SSL_CERT_FILE)"), "{roots:?}");
     }
     assert_eq!(fs::read_to_string(folder.path("input.json")).expect("a file"), INPUT);
+}
+
+/// Files of profiles are found without being named, and stores may not be made yet.
+#[test]
+fn a_file_of_profiles_and_a_store_are_not_written() {
+    const PROFILES: &str = "profiles: {}\n";
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("config/duologue")).expect("a folder");
+    fs::create_dir(folder.path(".duologue")).expect("a folder");
+    let files = ["config/duologue/profiles.yaml", ".duologue/profiles.yaml"];
+    for option in [&OPTIONS[..], &["--save"]].concat() {
+        for path in files {
+            fs::write(folder.path(path), PROFILES).expect("a file");
+            let mut command = duologue(&folder, &["exec", "hi", "--engine", "echo", option, path]);
+            command.env("XDG_CONFIG_HOME", folder.path("config"));
+            let ended = Once::start(command).finish();
+            assert_eq!(ended.status, 2, "{option} {path}: {ended:?}");
+            assert!(ended.stderr.contains("(a file of profiles)"), "{ended:?}");
+            assert_eq!(fs::read_to_string(folder.path(path)).expect("a file"), PROFILES);
+        }
+        let words = ["exec", "hi", "--engine", "echo", "--store", "new.db", option, "./new.db"];
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 2, "{option}: {ended:?}");
+        assert!(ended.stderr.contains("which holds conversations"), "{ended:?}");
+        assert!(!folder.path("new.db").exists(), "{option}");
+    }
 }
 
 /// The same for standard input; but a device may be both.

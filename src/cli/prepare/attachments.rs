@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// Adds the files that `args` name to `inputs`.
 pub(super) fn add(args: &AttachmentArgs, inputs: &mut Inputs) {
-    args.named().for_each(|(option, path, _)| inputs.add(option, Some(path)));
+    args.named().for_each(|(option, path, _)| inputs.add_of_prompt(option, Some(path)));
 }
 
 /// The attachments that `args` name, in the order of [`AttachmentArgs::named`], and after them the resources, which

@@ -125,6 +125,7 @@ fn with_file(
         return Err(anyhow::Error::from(NothingAsked::StandardInput).into());
     }
     inputs.ensure_kept(&args.session)?;
+    inputs.ensure_not_saved(args.output.save.as_deref(), &args.session)?;
     system::read(&mut args.session)?;
     let attachments = attachments::read(&args.attachments, mode)?;
     if is_chat && !args.print_prompt {

@@ -1,15 +1,20 @@
-//! The files that a command reads. One that it would also write, as its debug file or its log, would
-//! be destroyed before or while it is read, so such a command is refused.
+//! The files that a command reads, and its stores. One that it would also write, as its debug file, its log or
+//! its last message, would be destroyed before or while it is read, so such a command is refused.
 
 use crate::cli::SessionArgs;
+use crate::cli::store::default_place;
+use crate::profile::files::Places;
 use crate::store::StorePlace;
-use crate::support::files::FileId;
-use anyhow::{Result, ensure};
+use crate::support::files::{FileId, FilePlace};
+use anyhow::{Result, bail, ensure};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Names a file of root certificates.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Names the store of conversations, also of those that a single run does not add to.
+const STORE_VARIABLE: &str = "DUOLOGUE_STORE";
 
 /// The regular files that a command reads.
 #[derive(Debug)]
@@ -19,43 +24,95 @@ pub(super) struct Inputs(Vec<InputFile>);
 struct InputFile {
     /// The option or variable that names it, and its path.
     name: String,
-    id: FileId,
+    place: FilePlace,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A part of the prompt, or attached to it: read as a whole before the answer is saved.
+    Prompt,
+    /// Another file that is read.
+    Other,
+    /// Holds conversations, and may not be made yet.
+    Store,
 }
 
 impl Inputs {
-    /// The inputs of a conversation: `stdin`, and the files that options and variables name.
+    /// The inputs of a conversation: `stdin`, the files that options and variables name, those of profiles, and the
+    /// stores.
     pub(super) fn of(args: &SessionArgs, stdin: &File) -> Self {
         let stdin = stdin.metadata().ok().as_ref().and_then(FileId::of);
-        let stdin = stdin.map(|id| InputFile { name: "standard input".to_owned(), id });
+        let stdin = stdin.map(|id| InputFile {
+            name: "standard input".to_owned(),
+            place: FilePlace::Present(id),
+            kind: Kind::Prompt,
+        });
         let mut inputs = Self(stdin.into_iter().collect());
+        let SessionArgs { provider, tools, answers, engines, .. } = args;
         inputs.add("--history", args.history.as_deref());
         inputs.add("--system-file", args.system_file.as_deref());
-        let store = &args.store;
-        for (option, place) in [
-            ("--store", &store.store),
-            ("--turns-db", &store.turns_db),
-            ("--timeline-db", &store.timeline_db),
-        ] {
-            inputs.add(option, place.as_ref().and_then(StorePlace::path));
-        }
-        inputs.add("--echo-answer", args.engines.echo_answer.as_deref());
-        inputs.add("--echo-script", args.engines.echo_script.as_deref());
+        inputs.add_stores(args);
+        inputs.add("--echo-answer", engines.echo_answer.as_deref());
+        inputs.add("--echo-script", engines.echo_script.as_deref());
+        inputs.add("--key-file", provider.key_file.as_deref());
+        inputs.add("--prices", answers.prices.as_deref());
+        tools.mcp_config.iter().for_each(|path| inputs.add("--mcp-config", Some(path)));
+        let registries = &provider.registries;
+        let named = &registries.profile_registries;
+        named.iter().for_each(|path| inputs.add("--profile-registries", Some(path)));
+        let found = Places::find(&[], &registries.folder).files;
+        found.iter().for_each(|(_, path)| inputs.add("a file of profiles", Some(path)));
         inputs.add(ROOTS_VARIABLE, std::env::var_os(ROOTS_VARIABLE).as_deref().map(Path::new));
         inputs
     }
 
+    /// Adds the stores of the conversation, and those that others are stored in if no option names one.
+    fn add_stores(&mut self, args: &SessionArgs) {
+        let SessionArgs { store, .. } = args;
+        for (id, place) in store.named() {
+            let option = match store.is_default {
+                true => "the default store".to_owned(),
+                false => format!("--{}", id.replace('_', "-")),
+            };
+            self.add_store(&option, place.as_ref());
+        }
+        let of_variable = std::env::var(STORE_VARIABLE).ok().and_then(|text| text.parse().ok());
+        self.add_store(STORE_VARIABLE, of_variable.as_ref());
+        self.add_store("the default store", default_place().as_ref());
+    }
+
+    fn add_store(&mut self, option: &str, place: Option<&StorePlace>) {
+        self.add_as(Kind::Store, option, place.and_then(StorePlace::path));
+    }
+
     /// Adds the file that `option` names.
     pub(super) fn add(&mut self, option: &str, path: Option<&Path>) {
+        self.add_as(Kind::Other, option, path);
+    }
+
+    /// Adds a file of the prompt that `option` names.
+    pub(super) fn add_of_prompt(&mut self, option: &str, path: Option<&Path>) {
+        self.add_as(Kind::Prompt, option, path);
+    }
+
+    fn add_as(&mut self, kind: Kind, option: &str, path: Option<&Path>) {
         let Some(path) = path else { return };
+        let place = FilePlace::of(path).filter(|place| match place {
+            FilePlace::Present(_) => true,
+            // What is read and missing is an error of its own.
+            FilePlace::Missing(_) => kind == Kind::Store,
+        });
         let name = || format!("{} ({option})", path.display());
-        self.0.extend(FileId::at(path).map(|id| InputFile { name: name(), id }));
+        self.0.extend(place.map(|place| InputFile { name: name(), place, kind }));
     }
 
     /// Adds files that the flags of a command file name.
     pub(super) fn add_values(&mut self, files: Vec<(PathBuf, FileId)>) {
         let named = |(path, id): (PathBuf, FileId)| InputFile {
             name: format!("{} (a flag of the command file)", path.display()),
-            id,
+            place: FilePlace::Present(id),
+            kind: Kind::Prompt,
         };
         self.0.extend(files.into_iter().map(named));
     }
@@ -63,21 +120,48 @@ impl Inputs {
     /// # Errors
     /// If a file that `args` name for writing is one of them.
     pub(super) fn ensure_kept(&self, args: &SessionArgs) -> Result<()> {
-        self.ensure_not("--debug-events-jsonl", args.debug_events_jsonl.as_deref())?;
-        self.ensure_not("--log-file", args.log_file.as_deref())
+        let all = [Kind::Prompt, Kind::Other, Kind::Store];
+        self.ensure_not("--debug-events-jsonl", args.debug_events_jsonl.as_deref(), &all)?;
+        self.ensure_not("--log-file", args.log_file.as_deref(), &all)
     }
 
-    fn ensure_not(&self, option: &str, path: Option<&Path>) -> Result<()> {
-        let written = path.and_then(|path| Some((path, FileId::at(path)?)));
-        let Some((path, id)) = written else { return Ok(()) };
-        let same = self.0.iter().find(|input| input.id == id);
-        let input = same.map(|input| input.name.as_str()).unwrap_or_default();
-        ensure!(
-            same.is_none(),
-            "{option}: {} is the same file as {input}, which this command reads; name another file \
-             to write to",
+    /// # Errors
+    /// If the file for the last message is one of them that is no part of the prompt, or another file that `args`
+    /// name for writing.
+    pub(super) fn ensure_not_saved(&self, saved: Option<&Path>, args: &SessionArgs) -> Result<()> {
+        const SAVE: &str = "--save";
+        self.ensure_not(SAVE, saved, &[Kind::Other, Kind::Store])?;
+        let Some(saved) = saved else { return Ok(()) };
+        let written =
+            [("--debug-events-jsonl", &args.debug_events_jsonl), ("--log-file", &args.log_file)];
+        for (option, path) in written {
+            let is_same = path.as_deref().is_some_and(|path| {
+                let place = FilePlace::of(path);
+                place.is_some() && place == FilePlace::of(saved)
+            });
+            ensure!(
+                !is_same,
+                "{SAVE}: {} is the file of {option}, too; name another file for one of the two",
+                saved.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn ensure_not(&self, option: &str, path: Option<&Path>, kinds: &[Kind]) -> Result<()> {
+        let written = path.and_then(|path| Some((path, FilePlace::of(path)?)));
+        let Some((path, place)) = written else { return Ok(()) };
+        let mut inputs = self.0.iter().filter(|input| kinds.contains(&input.kind));
+        let Some(InputFile { name, kind, .. }) = inputs.find(|input| input.place == place) else {
+            return Ok(());
+        };
+        let why = match kind {
+            Kind::Prompt | Kind::Other => "which this command reads",
+            Kind::Store => "which holds conversations",
+        };
+        bail!(
+            "{option}: {} is the same file as {name}, {why}; name another file to write to",
             path.display()
         );
-        Ok(())
     }
 }
