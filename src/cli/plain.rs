@@ -78,6 +78,8 @@ fn set(args: &mut RpcArgs, name: &str, value: &str) -> Option<()> {
         "model" => session.provider.model = Some(value.to_owned()),
         "base-url" => session.provider.base_url = Some(value.to_owned()),
         "profile" => session.provider.profile = Some(value.to_owned()),
+        // What a blank one means depends on where it comes from.
+        "system" if value.trim().is_empty() => return None,
         "system" => session.system = Some(value.to_owned()),
         "session-id" => session.session_id = Some(value.to_owned()),
         "on-busy" => session.on_busy = one_of(value)?,

@@ -23,7 +23,7 @@ pub(super) fn system_prompt(
     profile: &ProfileValues,
     goes_on: bool,
 ) -> Option<String> {
-    let base = of_request.or(not_blank(args.system.clone())).or(profile.system.clone());
+    let base = of_request.or(of_options(args)).or(profile.system.clone());
     if base.is_none() && goes_on {
         if !args.append_system.is_empty() {
             tracing::warn!(
@@ -35,6 +35,15 @@ pub(super) fn system_prompt(
     }
     let agents = profile.agents_file.then(|| agents_file(&args.folder)).flatten();
     appended(joined(base, agents), args)
+}
+
+/// The system prompt of the options. A blank one that is typed asks for none; in a variable it counts as not set.
+fn of_options(args: &SessionArgs) -> Option<String> {
+    let is_typed = |id: &str| args.calls.typed.iter().any(|typed| typed == id);
+    match is_typed("system") || is_typed("system_file") {
+        true => args.system.clone(),
+        false => not_blank(args.system.clone()),
+    }
 }
 
 /// `system` with what the options add to it.
@@ -103,6 +112,19 @@ mod tests {
         assert_eq!(prompt(Some("file"), Some("own"), &["more"]), "file\n\nmore");
         assert_eq!(appended(None, &args(&["alone"])).as_deref(), Some("alone"));
         assert_eq!(appended(None, &args(&[" "])), None);
+    }
+
+    #[test]
+    fn a_blank_prompt_that_is_typed_is_none() {
+        let profile =
+            ProfileValues { system: Some("of profile".to_owned()), ..ProfileValues::default() };
+        let mut args = SessionArgs { system: Some(" ".to_owned()), ..SessionArgs::default() };
+        let prompt = |args: &SessionArgs| system_prompt(None, args, &profile, false);
+        assert_eq!(prompt(&args).as_deref(), Some("of profile"), "of a variable");
+        args.calls.typed = ["system".to_owned()].into_iter().collect();
+        assert_eq!(prompt(&args), None);
+        args.append_system = vec!["more".to_owned()];
+        assert_eq!(prompt(&args).as_deref(), Some("more"));
     }
 
     #[test]
