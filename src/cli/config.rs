@@ -8,6 +8,7 @@ mod format;
 mod hints;
 pub(crate) mod missing;
 mod plan;
+mod printed;
 pub(crate) mod profile;
 mod request;
 mod resume;
@@ -33,9 +34,9 @@ use anyhow::{Result, ensure};
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
 use plan::{Plan, capabilities_of_nobody};
+pub(crate) use printed::printed_system;
 pub(crate) use request::{Once, PromptRequest, Source};
 use std::path::PathBuf;
-pub(crate) use system::appended;
 
 /// Shown when the program was started by hand.
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \

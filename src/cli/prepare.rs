@@ -330,7 +330,7 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
     let may_be_blank = !attachments.is_empty() && (is_blank || args.allow_empty);
     let prompt = source(&args, (parts, &unread), (mode, may_be_blank), terminal)?;
     if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
-        let system = config::appended(args.session.system.clone(), &args.session);
+        let system = config::printed_system(None, &mut args.session, mode)?;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let is_shown = person.is_shown;

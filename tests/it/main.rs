@@ -14,6 +14,7 @@ mod frames;
 mod oracle;
 
 // What the system reports about a process.
+mod printed;
 mod process;
 
 // A provider whose timing and faults are written down, and what real ones want of a request.

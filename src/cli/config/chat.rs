@@ -1,7 +1,8 @@
 //! Settings of a chat: those of a conversation whose client is a person.
 
 use super::store::{complete, store};
-use super::{Plan, PromptRequest, appended, not_blank, profile, resume, stdin};
+use super::system::appended;
+use super::{Plan, PromptRequest, not_blank, profile, resume, stdin};
 use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
 use crate::conversation::transcript::Preamble;

@@ -47,7 +47,7 @@ fn of_options(args: &SessionArgs) -> Option<String> {
 }
 
 /// `system` with what the options add to it.
-pub(crate) fn appended(system: Option<String>, args: &SessionArgs) -> Option<String> {
+pub(super) fn appended(system: Option<String>, args: &SessionArgs) -> Option<String> {
     joined(system, args.append_system.iter().cloned())
 }
 

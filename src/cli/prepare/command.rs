@@ -142,7 +142,7 @@ fn with_file(
     let is_free = read.is_none() && !mode.reads_stdin();
     let piped = if is_free { Piped::of(&terminal.stdin, CLAIM)? } else { None };
     if args.print_prompt {
-        return printed((rendered, missing), &attachments, piped, (file, &args, terminal));
+        return printed((rendered, missing), &attachments, piped, (file, args, terminal));
     }
     let person = Person::of(&args.output, args.screen.background, &terminal, &output)?;
     let unread = Unread::default();
@@ -205,17 +205,17 @@ fn printed(
     (mut rendered, warnings): (Rendered, Vec<Warning>),
     attachments: &[Attachment],
     piped: Option<Piped>,
-    (file, args, terminal): (&CommandFile, &RunCommandArgs, Terminal),
+    (file, mut args, terminal): (&CommandFile, RunCommandArgs, Terminal),
 ) -> Result<Prepared, Reason> {
-    // The variable counts only if the file sets no value.
-    rendered.system = rendered.system.or(args.session.system.clone());
-    rendered.system = config::appended(rendered.system, &args.session);
+    let mode = args.output.mode()?;
+    // Options and the profile count only if the file sets no value.
+    rendered.system = config::printed_system(rendered.system, &mut args.session, mode)?;
     if let Some(piped) = piped {
         let unread = Unread::default();
         prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin, &unread)?)?;
         unread.log();
     }
-    let (mode, is_shown) = (args.output.mode()?, terminal.is_shown);
+    let is_shown = terminal.is_shown;
     let session_id = args.session.session_id.as_deref();
     let schema = answer_schema(file)?.filter(|_| file.response == ResponseType::Json);
     let schema = schema.and_then(|schema| schema.for_provider);
