@@ -89,6 +89,10 @@ impl SessionArgs {
     pub(crate) fn settle_store(&mut self, default: DefaultStore) -> Result<()> {
         let is_typed = |id: &str| self.calls.typed.iter().any(|typed| typed == id);
         let store = &mut self.store;
+        // The variable names a session for commands that go on with none of their own.
+        if store.continues && !is_typed("session_id") {
+            self.session_id = None;
+        }
         if let Some(name) = &store.session {
             ensure!(
                 !is_typed("session_id"),

@@ -168,3 +168,32 @@ fn a_default_store_that_can_not_be_used_refuses_no_chat() {
     let homeless = talk(command, "one\n");
     assert_eq!((homeless.status, &*homeless.stderr), (0, ""), "{homeless:?}");
 }
+
+/// What can't be resumed is not said to be stored.
+#[test]
+fn a_session_that_is_not_there_makes_no_store() {
+    let folder = Folder::new();
+    for words in [&["exec", "--resume", "hi"][..], &["exec", "--resume", "--session-id", "s", "hi"]]
+    {
+        let ended = run(&folder, words);
+        assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+        assert!(!ended.stderr.contains("which is made now"), "{ended:?}");
+        assert!(!folder.path("data").exists(), "{words:?}");
+    }
+}
+
+/// The variable names a session for commands that name none in another way.
+#[test]
+fn a_session_id_of_a_variable_is_not_for_continue() {
+    let folder = Folder::new();
+    let exec = |words: &[&str]| {
+        let mut command = duologue(&folder, &[&["exec", "--engine", "echo"], words].concat());
+        command.env("DUOLOGUE_SESSION_ID", "other");
+        talk(command, "")
+    };
+    assert_eq!(exec(&["--session", "own", "one"]).status, 0);
+    let ended = exec(&["-c", "two"]);
+    assert!(ended.status == 0 && ended.stdout.contains("Turn 2."), "{ended:?}");
+    let typed = exec(&["-c", "--session-id", "own", "three"]);
+    assert!(typed.status == 2 && typed.stderr.contains("leave one of them out"), "{typed:?}");
+}

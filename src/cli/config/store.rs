@@ -74,7 +74,9 @@ fn unmade(options: &StoreArgs) -> Option<&Path> {
 /// Reports where the conversation is stored if nobody has named a place, when the file is made. Editors show warnings
 /// as errors, and have sessions as a matter of course: `is_editor`.
 pub(super) fn announce(options: &StoreArgs, is_editor: bool) {
-    let Some(path) = unmade(options) else { return };
+    // What resumes makes no store: without one there is no session to go on with.
+    let begins = options.mode() != OpenMode::Resume;
+    let Some(path) = unmade(options).filter(|_| begins) else { return };
     let path = escape_control(&path.display().to_string());
     if is_editor {
         return tracing::info!("sessions are stored in {path}, which is made now");
