@@ -416,6 +416,9 @@ fn a_result_without_its_call_is_reported_because_the_model_is_not_sent_it() {
     assert_eq!(imported.status, 1, "{imported:?}");
     let object: Value = serde_json::from_str(&imported.stdout).expect("JSON");
     assert_eq!(object["warnings"][0]["code"], "results_without_calls", "{object}");
+    assert_eq!((&object["ok"], &object["data"]), (&json!(false), &json!(["u"])), "{object}");
+    assert_eq!(object["error"]["code"], "bad_lines", "{object}");
+    assert_eq!(object["error"]["detail"], object["warnings"][0]["message"], "{object}");
     assert!(imported.stderr.contains("1 tool results are shown"), "{imported:?}");
     let kinds: Vec<_> = entities(&folder, "store", "u")
         .as_array()

@@ -4,10 +4,12 @@ use super::args::ImportArgs;
 use super::new::{Maker, typed_id};
 use super::{Failure, library, message};
 use crate::cli::commands::LINE_BYTES_MAX;
+use crate::cli::commands::envelope::Error;
 use crate::cli::commands::lines::{self, Input, Piece, StreamLines, Unread};
 use crate::conformance::events::BadLine;
 use crate::conformance::recording::{Recorded, Recording, Repeats};
 use crate::conversation::copy::CopiedTurns;
+use crate::protocol::constants::command_code;
 use crate::protocol::id::SessionId;
 use crate::support::terminal::escape_control;
 use std::io::Read;
@@ -45,11 +47,11 @@ pub(super) fn import(args: &ImportArgs) -> Result<u8, Failure> {
         maker.warn("events_repeated", why);
     }
     if uncalled > 0 {
-        maker.is_partial = true;
         let why = format!(
             "{label}: {uncalled} tool results are shown, and not sent to the model: the calls they \
              belong to are not in it"
         );
+        maker.partial.get_or_insert_with(|| unusable(&why));
         maker.warn("results_without_calls", why);
     }
     let lost = copy.lost_attachments;
@@ -91,11 +93,20 @@ fn read(file: &Path, label: &str, maker: &mut Maker<'_>) -> Result<Recorded, Fai
     let mut recording = Recording::default();
     while let Some(taken) = take(&mut lines, &mut recording).map_err(unread)? {
         if let Err(skipped) = taken {
-            maker.is_partial |= !skipped.is_cut_off;
-            maker.warn("line_skipped", format!("{label}: {skipped}; the line was skipped"));
+            let why = format!("{label}: {skipped}; the line was skipped");
+            if !skipped.is_cut_off {
+                maker.partial.get_or_insert_with(|| unusable(&why));
+            }
+            maker.warn("line_skipped", why);
         }
     }
     Ok(recording.finish())
+}
+
+/// The error of a document about a session that is imported only in part.
+fn unusable(why: &str) -> Error {
+    let message = "what was recorded could be imported only in part".to_owned();
+    Error { code: command_code::BAD_LINES, class: None, message, detail: why.to_owned() }
 }
 
 /// Reads the next line; `None` at the end.

@@ -2,7 +2,7 @@
 //! the turns of another.
 
 use super::args::{ForkArgs, Places};
-use super::{Failure, Out, library, message, named};
+use super::{Failure, Out, library, message, named, partial};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
 use crate::conversation::copy::CopiedTurns;
@@ -17,14 +17,14 @@ pub(super) struct Maker<'a> {
     pub(super) is_json: bool,
     pub(super) ids: Ids,
     pub(super) envelope: Envelope,
-    /// The source could be read only in part.
-    pub(super) is_partial: bool,
+    /// The source could be read only in part: the error of the document, beside the new session.
+    pub(super) partial: Option<Error>,
 }
 
 impl<'a> Maker<'a> {
     pub(super) fn new(places: &'a Places, is_json: bool) -> Self {
         let ids = Ids::new(uuid::Uuid::new_v4().as_u128());
-        Self { places, is_json, ids, envelope: Envelope::new(), is_partial: false }
+        Self { places, is_json, ids, envelope: Envelope::new(), partial: None }
     }
 
     /// A warning for people and programs.
@@ -48,12 +48,12 @@ impl<'a> Maker<'a> {
         let mut out = Out::new()?;
         if self.is_json {
             self.envelope.push(&session.as_str(), &mut out)?;
-            self.envelope.finish(None, None, &mut out)?;
+            self.envelope.finish(self.partial.as_ref(), None, &mut out)?;
         } else {
             out.line(&escape_control(session.as_str()))?;
         }
         out.flush()?;
-        Ok(if self.is_partial { FOUND } else { 0 })
+        Ok(if self.partial.is_some() { FOUND } else { 0 })
     }
 
     /// Reports why there is no new session; returns the exit status.
@@ -95,7 +95,7 @@ pub(super) fn fork(args: &ForkArgs) -> Result<u8, Failure> {
         Err(error) => return maker.refuse(error),
     };
     if let Some(loss) = found.loss {
-        maker.is_partial = true;
+        maker.partial = Some(partial(&loss));
         maker.warn(command_code::STORE_DEGRADED, loss);
     }
     let count = u32::try_from(found.copy.turns.len()).unwrap_or(u32::MAX);
