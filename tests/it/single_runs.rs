@@ -317,6 +317,8 @@ fn a_file_that_can_not_be_saved_to_is_reported_before_anything_is_asked() {
     refused(&["--save", "/dev/null"], "--save: /dev/null is no regular file");
     refused(&["--save", "-"], "--save: - is no regular file");
     refused(&["--save", "/dev/stdout"], "--save: /dev/stdout is no regular file");
+    let device = run(&folder, &["exec", "go", "--engine", "echo", "--save", "/dev/stdout"]);
+    assert!(!device.stderr.contains("./-"), "{device:?}");
     refused(&["--save", "a.md", "--stdin-rpc"], "--save is for a single run");
     if !geteuid().is_root() {
         refused(&["--save", "/a.md"], "--save: /a.md can't be written");

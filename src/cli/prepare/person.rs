@@ -81,9 +81,13 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
         "--save is for a single run, and this is a conversation; a client has the text in its frames"
     );
     ensure!(
-        path != Path::new("-") && !path.starts_with("/dev") && !path.starts_with("/proc"),
+        path != Path::new("-"),
         "--save: {shown} is no regular file; the answer is on standard output without --save, and ./- is a \
          file of that name"
+    );
+    ensure!(
+        !path.starts_with("/dev") && !path.starts_with("/proc"),
+        "--save: {shown} is no regular file; the answer is on standard output without --save"
     );
     // A link stays, and what it names is replaced.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
