@@ -1,5 +1,6 @@
 //! Suggestions for a wrong command line, where the intention can be guessed.
 
+use crate::cli::commands::nearest;
 use crate::cli::{RUN_COMMAND, foreign, named};
 use crate::command_file::CommandFile;
 use crate::support::terminal::escape_control;
@@ -21,6 +22,9 @@ const KEY_OPTIONS: [&str; 7] = [
 const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
      instead; other users of the machine can see the options of a process";
 
+/// The command that prints help and pages.
+const HELP: &str = "help";
+
 /// Longest question repeated in a tip, in characters.
 const QUESTION_CHARS_MAX: usize = 60;
 
@@ -36,7 +40,10 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     }
     let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
     let is_misspelt = has_similar && words.len() == 2;
-    let tip = if error.kind() == ErrorKind::UnknownArgument {
+    let is_help = words.get(1).is_some_and(|word| *word == HELP);
+    let tip = if is_help && error.kind() == ErrorKind::InvalidSubcommand {
+        Some(topic(&wrong, &words))
+    } else if error.kind() == ErrorKind::UnknownArgument {
         unknown(&wrong, &words, file)
     } else {
         let is_question = error.kind() == ErrorKind::InvalidSubcommand && !is_misspelt;
@@ -90,6 +97,15 @@ fn of_variable(error: &Error, wrong: &str, words: &[&str]) -> Option<String> {
 /// A flag of a command file may be misspelt or not defined yet: both get a suggestion.
 fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
     file.is_some() && wrong.starts_with("--") && own_option(wrong, RUN_COMMAND).is_none()
+}
+
+/// The suggestion for the word `wrong` after `help`, which is about no command and no topic.
+fn topic(wrong: &str, words: &[&str]) -> String {
+    let is_first = words.get(2) == Some(&wrong);
+    match is_first.then(|| nearest(wrong)).flatten() {
+        Some(name) => format!("a similar topic exists: '{name}'"),
+        None => "duologue --help lists the commands and the topics of help".to_owned(),
+    }
 }
 
 /// The suggestion for the unknown argument `wrong`.

@@ -152,6 +152,17 @@ fn a_value_is_named_once() {
     }
 }
 
+#[test]
+fn a_word_after_help_is_no_question() {
+    check(&["help", "chat-guid"], "'chat-guide'");
+    check(&["help", "comand-file"], "'command-files'");
+    check(&["help", "modles"], "'models'");
+    for words in [&["help", "--help"][..], &["help", "-h"], &["help", "exec", "--help"]] {
+        check(words, "duologue --help lists the commands");
+    }
+    check(&["help", "zzz", "at", "all"], "duologue --help lists the commands");
+}
+
 /// A file that is named on the command line is looked for before anything is asked.
 #[test]
 fn an_answer_that_is_not_there_is_a_wrong_command_line() {

@@ -1,6 +1,9 @@
 //! `duologue help TOPIC`: pages of the documentation, which is in the program.
 
 use super::output::{Failure, Out, status};
+use crate::cli::Cli;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, CommandFactory};
 use std::ffi::OsString;
 
 /// Topics and their pages. The last three have Pinocchio's names. Where a command has the name of a
@@ -32,6 +35,21 @@ pub fn topic(words: &[OsString]) -> Option<&'static str> {
     page.map(|(_, page)| *page)
 }
 
+/// The topic or the command whose name is most like `word`, which names none, if one is like it.
+pub(crate) fn nearest(word: &str) -> Option<String> {
+    let program = Cli::command();
+    let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
+    let commands = commands.map(|command| command.get_name().to_owned());
+    let names = TOPICS.into_iter().map(|(name, _)| name.to_owned()).chain(commands);
+    let all = Command::new("help").subcommands(names.map(Command::new));
+    let error = all.try_get_matches_from(["help", word]).err()?;
+    match error.get(ContextKind::SuggestedSubcommand) {
+        // The last one is most like it.
+        Some(ContextValue::Strings(names)) => names.last().cloned(),
+        Some(_) | None => None,
+    }
+}
+
 /// Prints a page; returns the exit status.
 pub fn page(page: &str) -> u8 {
     status(print(page))
@@ -47,8 +65,14 @@ fn print(page: &str) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
-    use clap::CommandFactory;
+
+    #[test]
+    fn what_is_mistyped_is_near_to_a_topic_or_a_command() {
+        let near = |word: &str| nearest(word).unwrap_or_default();
+        assert_eq!(near("chat-guid"), "chat-guide");
+        assert_eq!(near("modles"), "models");
+        assert_eq!(near("--help"), "");
+    }
 
     #[test]
     fn topics_are_named_in_the_help_and_are_no_commands() {
