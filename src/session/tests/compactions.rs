@@ -45,9 +45,9 @@ fn send(session: &mut Session, request: &str, command: Command) -> Vec<Output> {
 }
 
 fn call(outputs: &[Output]) -> Option<TaskId> {
-    outputs.iter().find_map(|output| match output {
-        Output::StartCall(task, _) => Some(*task),
-        _ => None,
+    outputs.iter().find_map(|output| {
+        let Output::StartCall(task, _) = output else { return None };
+        Some(*task)
     })
 }
 
