@@ -29,8 +29,8 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
 /// Time between two attempts once a heartbeat has failed.
 const HEARTBEAT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a heartbeat may take: after one over a connection that hangs there is time for another one, over a new
-/// connection, before the leases end.
+/// How long a heartbeat over a connection that was kept may take: after one that hangs there is time for another one, over
+/// a new connection, before the leases end.
 const BEAT_MAX: Duration = Duration::from_secs(3);
 
 /// A heartbeat is not waited for, and one whose connection hangs is not in the way of the next.
@@ -189,11 +189,18 @@ fn keep_alive(process: &OwnProcess, address: &Address, ended: &Receiver<()>) {
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         interval = HEARTBEAT_INTERVAL;
         let beating = async {
+            let is_new = link.is_none();
             let link = match &mut link {
                 Some(link) => link,
                 none => none.insert(Link::open(address).await?),
             };
-            in_time(address, beat(link, &process.id)).await?;
+            let beating = beat(link, &process.id);
+            // Over a new one the server has answered just now: it is slow, where a connection that was kept may hang.
+            if is_new {
+                beating.await?
+            } else {
+                in_time(address, beating).await?
+            }
             in_time(address, release(link, &process.abandoned)).await
         };
         if let Err(error) = reactor.run(beating) {
