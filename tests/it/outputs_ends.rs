@@ -153,7 +153,7 @@ fn a_full_device_has_its_status() {
 #[test]
 fn a_status_that_was_printed_stands() {
     let folder = Folder::new();
-    fs::write(folder.name("answer"), "a line of an answer\n".repeat(20_000)).expect("a file");
+    fs::write(folder.name("answer"), "a line of an answer\n".repeat(5_000)).expect("a file");
     let run = ["exec", "hello", "--engine", "echo", "--echo-answer", "answer"];
     let log = ["--log-level", "info", "--log-file", "log"];
     for (option, reported) in
