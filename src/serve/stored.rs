@@ -23,7 +23,7 @@ use uuid::Uuid;
 const PAGE_MAX: usize = 1000;
 const PAGE: usize = 100;
 
-/// Where a page of the list begins: behind the session of this time and id.
+/// Where a page of the list begins: after the session with this time and id.
 type Place = (i64, String);
 
 /// Does `work` in a thread, once there is one.

@@ -17,8 +17,8 @@ const TENANTS_KEPT: usize = 1024;
 /// When a client may try again where a limit is reached whose end is not known.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Lists, exports, copies and deletions of a tenant at the same time, of those of the node: the next one that a tenant
-/// asks for waits behind its own, and not before those of others.
+/// Lists, exports, copies and deletions of a tenant at the same time, of those of the node: further ones
+/// wait for one of the same tenant to end, and leave the rest to others.
 const TENANT_LOOKUPS_MAX: usize = 2;
 
 /// The tenants that were seen.
