@@ -86,3 +86,13 @@ func TestNotInstalled(t *testing.T) {
 	equal(t, errors.Is(err, duologue.ErrNotInstalled), true)
 	contains(t, err.Error(), "not on the PATH")
 }
+
+func TestARelativePathToTheProgramAndAnotherFolder(t *testing.T) {
+	t.Chdir(filepath.Join(root, "clients"))
+	t.Setenv("DUOLOGUE_BIN", "./difficult_server.py")
+	for _, binary := range []string{"./difficult_server.py", ""} {
+		options := difficult("normal")
+		options.Binary, options.Dir = binary, "/"
+		equal(t, run(t, start(t, options), "x").Status, "ok")
+	}
+}

@@ -33,7 +33,7 @@ func findBinary(named string) (string, error) {
 			return own, nil
 		}
 	}
-	found, err := exec.LookPath("duologue")
+	found, err := absolute(exec.LookPath("duologue"))
 	if err != nil {
 		return "", fmt.Errorf("%w: it is not beside this program and not on the PATH; install it, or name the program "+
 			"with the option Binary or the variable DUOLOGUE_BIN", ErrNotInstalled)
@@ -42,11 +42,19 @@ func findBinary(named string) (string, error) {
 }
 
 func lookUp(name, source string) (string, error) {
-	found, err := exec.LookPath(name)
+	found, err := absolute(exec.LookPath(name))
 	if err != nil {
 		return "", fmt.Errorf("%w: %s, which %s names, is not a program that can be run", ErrNotInstalled, name, source)
 	}
 	return found, nil
+}
+
+// absolute is for a process that gets another folder than that of this program.
+func absolute(path string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // process is a process and its three pipes.

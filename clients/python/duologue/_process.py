@@ -28,7 +28,7 @@ def find_binary(named: str | os.PathLike[str] | None) -> str:
     if own := own_binary():
         return own
     if found := shutil.which("duologue"):
-        return found
+        return os.path.abspath(found)
     raise NotInstalled(
         "duologue is not installed: it is not in this package and not on the PATH. "
         "Install it, or name the program with the argument `binary` or the variable DUOLOGUE_BIN."
@@ -43,7 +43,8 @@ def own_binary() -> str | None:
 
 def _named(name: str, source: str) -> str:
     if found := shutil.which(name):
-        return found
+        # The process may get another folder than that of this program.
+        return os.path.abspath(found)
     raise NotInstalled(f"{name}, which {source} names, is not a program that can be run.")
 
 

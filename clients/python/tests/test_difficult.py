@@ -476,6 +476,16 @@ class Errors(unittest.IsolatedAsyncioTestCase):
             self.assertIsInstance(error, duologue.ConfigError)
             self.assertIn("--nonsense", str(error))
 
+    async def test_a_relative_path_to_the_program_and_another_folder(self):
+        before, named = os.getcwd(), os.environ.get("DUOLOGUE_BIN")
+        self.addCleanup(os.chdir, before)
+        self.addCleanup(os.environ.update if named else os.environ.pop, *([{"DUOLOGUE_BIN": named}] if named else ["DUOLOGUE_BIN", None]))
+        os.chdir(ROOT / "clients")
+        os.environ["DUOLOGUE_BIN"] = "./difficult_server.py"
+        for binary in ("./difficult_server.py", None):
+            async with Duologue(binary=binary, cwd="/", env={"DIFFICULT": "normal"}) as chat:
+                self.assertEqual((await chat.run("x")).status, "ok")
+
     async def test_not_installed(self):
         with self.assertRaisesRegex(duologue.NotInstalled, "the argument `binary`"):
             await Duologue(binary="/nowhere/duologue").start()

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { delimiter, join } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { NotInstalled } from "./errors.js";
 
 const STDERR_BYTES = 16 * 1024;
@@ -15,7 +15,7 @@ export function findBinary(named: string | undefined): string {
   const own = ownBinary();
   if (own && canRun(own)) return own;
   const found = onPath("duologue");
-  if (found) return found;
+  if (found) return resolve(found);
   throw new NotInstalled(
     "duologue is not installed: it is not in this package and not on the PATH. " +
       "Install it, or name the program with the option `binary` or the variable DUOLOGUE_BIN.",
@@ -25,7 +25,7 @@ export function findBinary(named: string | undefined): string {
 function mustRun(name: string, source: string): string {
   const found = name.includes("/") ? (canRun(name) ? name : undefined) : onPath(name);
   if (!found) throw new NotInstalled(`${name}, which ${source} names, is not a program that can be run.`);
-  return found;
+  return resolve(found); // The process may get another folder than that of this program.
 }
 
 /** The program in the package of this platform. */

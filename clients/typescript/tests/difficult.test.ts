@@ -13,7 +13,7 @@ import { Duologue, type Event } from "duologue";
 import { FrameEvent } from "#internal/events";
 import { Lines, Overlong } from "#internal/lines";
 import { Request } from "#internal/requests";
-import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, unreachable, until, withProvider } from "./support.js";
+import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider } from "./support.js";
 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
@@ -423,6 +423,23 @@ test("errors of a command line", async () => {
   // Many at once, so that some processes have ended before their first frame is read.
   const starts = Array.from({ length: STARTS_AT_ONCE }, () => Duologue.start(real(["--nonsense"])));
   await Promise.all(starts.map((start) => assert.rejects(start, isNamed)));
+});
+
+test("a relative path to the program and another folder", async () => {
+  const [folder, named] = [process.cwd(), process.env.DUOLOGUE_BIN];
+  process.chdir(join(ROOT, "clients"));
+  process.env.DUOLOGUE_BIN = "./difficult_server.py";
+  try {
+    for (const binary of [{ binary: "./difficult_server.py" }, {}]) {
+      await hold({ ...binary, cwd: "/", env: { DIFFICULT: "normal" } }, async (chat) => {
+        assert.equal((await chat.run("x")).status, "ok");
+      });
+    }
+  } finally {
+    process.chdir(folder);
+    if (named === undefined) delete process.env.DUOLOGUE_BIN;
+    else process.env.DUOLOGUE_BIN = named;
+  }
 });
 
 test("not installed", async () => {
