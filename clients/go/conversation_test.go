@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -334,6 +335,29 @@ func TestAnAnswerIsAValueOfAType(t *testing.T) {
 	equal(t, numbers, []int{1, 2})
 	result := run(t, chat, "Which?", duologue.IntoSchema(nil, m{"type": "array"}))
 	equal(t, string(result.Values[0]), "[1, 2]")
+}
+
+type tree struct {
+	Name     string          `json:"name"`
+	Children []tree          `json:"children,omitempty" description:"below it"`
+	Best     *tree           `json:"best,omitempty"`
+	More     map[string]tree `json:"more,omitempty"`
+}
+
+type nested []nested
+
+func TestATypeThatIsAPartOfItselfHasASchema(t *testing.T) {
+	chat := start(t, args(script(t, m{"text": `{"name": "a", "children": [{"name": "b"}]}`})))
+	var family tree
+	run(t, chat, "Who?", duologue.Into(&family))
+	equal(t, []string{family.Name, family.Children[0].Name}, []string{"a", "b"})
+	chat = start(t, args(script(t, m{"text": `{"name": "a", "children": [{"name": 3}]}`})))
+	_, err := chat.Run(t.Context(), "Who?", duologue.Into(&family))
+	equal(t, errors.Is(err, duologue.ErrAnswer), true)
+	schema, err := duologue.SchemaOf(reflect.TypeFor[nested]())
+	text, _ := json.Marshal(schema)
+	want := `{"$defs":{"nested":{"items":{"$ref":"#/$defs/nested"},"type":"array"}},"items":{"$ref":"#/$defs/nested"},"type":"array"}`
+	equal(t, []any{string(text), err}, []any{want, nil})
 }
 
 func TestAnotherAnswerIsAnError(t *testing.T) {

@@ -3,14 +3,74 @@ package duologue
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // SchemaOf returns the JSON Schema of a type, as encoding/json writes it. A field without omitempty or omitzero is
-// required; a tag `description:"…"` describes a field, and `enum:"a,b"` names its values.
+// required; a tag `description:"…"` describes a field, and `enum:"a,b"` names its values. A type that is a part of itself
+// is in $defs.
 func SchemaOf(t reflect.Type) (map[string]any, error) {
+	s := schemas{open: map[reflect.Type]bool{}, names: map[reflect.Type]string{}, definitions: map[string]any{}}
+	schema, err := s.of(t)
+	if err != nil || len(s.definitions) == 0 {
+		return schema, err
+	}
+	for t.Kind() == reflect.Pointer && t.Name() == "" {
+		t = t.Elem()
+	}
+	if name, ok := s.names[t]; ok {
+		// Without a reference: the arguments of a tool have to be an object.
+		schema = maps.Clone(s.definitions[name].(map[string]any))
+	}
+	schema["$defs"] = s.definitions
+	return schema, nil
+}
+
+// schemas are those of a type and of what it has.
+type schemas struct {
+	open        map[reflect.Type]bool // whose schemas are being made
+	names       map[reflect.Type]string
+	definitions map[string]any
+}
+
+// of returns the schema of a type, or a reference to it.
+func (s *schemas) of(t reflect.Type) (map[string]any, error) {
+	if t.Name() == "" { // It can be a part of itself only through one that has a name.
+		return s.made(t)
+	}
+	if s.open[t] && s.names[t] == "" {
+		name := strings.Map(letter, t.Name())
+		for at := 2; s.definitions[name] != nil; at++ {
+			name = fmt.Sprintf("%s_%d", strings.Map(letter, t.Name()), at)
+		}
+		s.names[t], s.definitions[name] = name, map[string]any{}
+	}
+	if name, ok := s.names[t]; ok {
+		return map[string]any{"$ref": "#/$defs/" + name}, nil
+	}
+	s.open[t] = true
+	schema, err := s.made(t)
+	delete(s.open, t)
+	if name, ok := s.names[t]; ok {
+		s.definitions[name] = schema
+		return map[string]any{"$ref": "#/$defs/" + name}, err
+	}
+	return schema, err
+}
+
+// letter leaves letters as they are: the name of a generic type has others.
+func letter(r rune) rune {
+	if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		return r
+	}
+	return '_'
+}
+
+func (s *schemas) made(t reflect.Type) (map[string]any, error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return map[string]any{"type": "string", "format": "date-time"}, nil
@@ -19,7 +79,7 @@ func SchemaOf(t reflect.Type) (map[string]any, error) {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return SchemaOf(t.Elem())
+		return s.of(t.Elem())
 	case reflect.String:
 		return map[string]any{"type": "string"}, nil
 	case reflect.Bool:
@@ -33,19 +93,19 @@ func SchemaOf(t reflect.Type) (map[string]any, error) {
 	case reflect.Interface:
 		return map[string]any{}, nil
 	case reflect.Slice, reflect.Array:
-		items, err := SchemaOf(t.Elem())
+		items, err := s.of(t.Elem())
 		return map[string]any{"type": "array", "items": items}, err
 	case reflect.Map:
-		values, err := SchemaOf(t.Elem())
+		values, err := s.of(t.Elem())
 		return map[string]any{"type": "object", "additionalProperties": values}, err
 	case reflect.Struct:
-		return schemaOfStruct(t)
+		return s.ofStruct(t)
 	default:
 		return nil, fmt.Errorf("a %s has no JSON Schema", t)
 	}
 }
 
-func schemaOfStruct(t reflect.Type) (map[string]any, error) {
+func (s *schemas) ofStruct(t reflect.Type) (map[string]any, error) {
 	properties, required := map[string]any{}, []string{}
 	for _, field := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -55,7 +115,7 @@ func schemaOfStruct(t reflect.Type) (map[string]any, error) {
 		if name == "" {
 			name = field.Name
 		}
-		schema, err := SchemaOf(field.Type)
+		schema, err := s.of(field.Type)
 		if err != nil {
 			return nil, fmt.Errorf("the field %s: %w", field.Name, err)
 		}
