@@ -244,6 +244,26 @@ func TestAToolThatFailsOrTakesTooLongIsAResult(t *testing.T) {
 	}
 }
 
+func TestWhatAToolGivesIsWhatItsJSONIs(t *testing.T) {
+	values := map[string]any{
+		"date": time.Unix(0, 0).UTC(), "list": []int{1}, "nothing": nil, "object": json.RawMessage(` {"a":1}`), "struct": city{"Cork"},
+	}
+	var tools []duologue.Tool
+	var names []string
+	for name, value := range values {
+		tools = append(tools, tool(name, func(context.Context, city) (any, error) { return value, nil }))
+		names = append(names, name)
+	}
+	chat := start(t, duologue.Options{Args: []string{script(t, calls(m{"city": "x"}, names...)...)}, Tools: tools})
+	want := map[string]string{
+		"date": `{"result":"1970-01-01T00:00:00Z"}`, "list": `{"result":[1]}`, "nothing": `{"result":null}`, "object": `{"a":1}`,
+		"struct": `{"city":"Cork"}`,
+	}
+	for _, call := range run(t, chat, "x").ToolCalls {
+		equal(t, []string{call.Status, call.Result}, []string{"success", want[call.Name]})
+	}
+}
+
 func TestAToolEndsWithItsRun(t *testing.T) {
 	ended := make(chan struct{})
 	get := tool("get_time", func(ctx context.Context, _ city) (any, error) {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,16 +32,28 @@ async def outcome(seconds: float | None, function: Callable[..., Awaitable[Any]]
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Calls a function in a thread."""
+    """Calls a function in a thread of its own: one that never returns takes none from others, and ends with the program."""
+    loop = asyncio.get_running_loop()
+    returned: asyncio.Future[Outcome] = loop.create_future()
 
-    def call() -> Outcome:
+    def give(outcome: Outcome) -> None:
+        if not returned.done():
+            returned.set_result(outcome)
+
+    def call() -> None:
         # What it raises comes as a value: a future that gets StopIteration never ends.
+        outcome: Outcome
         try:
-            return function(*arguments, **named), None
+            outcome = function(*arguments, **named), None
         except BaseException as error:
-            return None, error
+            outcome = None, error
+        # Where the loop is closed nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(give, outcome)
 
-    value, error = await asyncio.to_thread(call)
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(call,), name="duologue-callback", daemon=True).start()
+    value, error = await returned
     if error is not None:
         raise error
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import inspect
 import types
 import typing
@@ -76,11 +77,19 @@ def value_of(kind: Any, value: Any) -> Any:
     return value
 
 
+def named_function(function: Callable[..., Any]) -> Any:
+    """What a `functools.partial` calls in the end; any other function is that itself."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
 def schema_of_parameters(function: Callable[..., Any]) -> JsonObject:
-    """The JSON Schema of the arguments of a function."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    """The JSON Schema of the arguments of a function. What a `functools.partial` has given is none of them."""
+    hints = _hints_of_parameters(function)
+    given = _given_by_name(function)
     parameters = inspect.signature(function).parameters.values()
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in given]
     return _object(
         {p.name: hints.get(p.name, Any) for p in named},
         {p.name for p in named if p.default is p.empty},
@@ -89,8 +98,26 @@ def schema_of_parameters(function: Callable[..., Any]) -> JsonObject:
 
 def arguments_of(function: Callable[..., Any], arguments: JsonObject) -> JsonObject:
     """`arguments` as the types that the function names."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    for name in _given_by_name(function):
+        if name in arguments:
+            # The program has decided it, and not the model.
+            raise TypeError(f"got an unexpected argument {name!r}")
+    hints = _hints_of_parameters(function)
     return {name: value_of(hints.get(name, Any), value) for name, value in arguments.items()}
+
+
+def _hints_of_parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    named = named_function(function)
+    # What is no function, but can be called, has its hints there.
+    return typing.get_type_hints(named if inspect.isroutine(named) else named.__call__, include_extras=True)
+
+
+def _given_by_name(function: Callable[..., Any]) -> set[str]:
+    given: set[str] = set()
+    while isinstance(function, functools.partial):
+        given |= function.keywords.keys()
+        function = function.func
+    return given
 
 
 def _object(properties: dict[str, Any], required: set[str]) -> JsonObject:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from ._outcome import Late, in_thread, outcome
-from ._schema import JsonObject, arguments_of, schema_of_parameters
+from ._schema import JsonObject, arguments_of, named_function, schema_of_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 TOOL_S = 60.0
@@ -47,7 +47,8 @@ class Tool:
         typed = arguments_of(self.function, arguments)
         if inspect.iscoroutinefunction(self.function):
             return await self.function(**typed)
-        return await in_thread(self.function, **typed)
+        value = await in_thread(self.function, **typed)
+        return await value if inspect.isawaitable(value) else value
 
 
 @overload
@@ -63,25 +64,35 @@ def tool(
     """
 
     def decorate(function: F) -> F:
-        function.__duologue_tool__ = Tool(  # type: ignore[attr-defined]
-            function,
-            name or function.__name__,
-            description or inspect.getdoc(function) or "",
-            schema_of_parameters(function),
-            timeout,
-        )
+        function.__duologue_tool__ = _new(function, name, description, timeout)  # type: ignore[attr-defined]
         return function
 
     return decorate if function is None else decorate(function)
 
 
 def tool_of(item: Any) -> Tool:
-    """A `Tool`, or the one that a function is."""
+    """A `Tool`, or the one that a function, a method, or a `functools.partial` of one is."""
     if isinstance(item, Tool):
         return item
-    if not hasattr(item, "__duologue_tool__"):
-        tool(item)
-    return item.__duologue_tool__
+    named = named_function(item)
+    known: Tool | None = getattr(named, "__duologue_tool__", None)
+    if known is None:
+        return _new(item, None, None, TOOL_S)
+    if item is named and not inspect.ismethod(item):
+        return known
+    # The decorator has seen the function alone, and not what it is bound to.
+    return _new(item, known.name, known.description, known.timeout)
+
+
+def _new(function: Callable[..., Any], name: str | None, description: str | None, timeout: float | None) -> Tool:
+    named = named_function(function)
+    return Tool(
+        function,
+        name or str(getattr(named, "__name__", type(named).__name__)),
+        description or inspect.getdoc(named) or "",
+        schema_of_parameters(function),
+        timeout,
+    )
 
 
 Approve = Callable[[Any], "bool | str | Awaitable[bool | str]"]

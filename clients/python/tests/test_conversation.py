@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import json
 import os
 import tempfile
@@ -167,6 +168,19 @@ class Tools(unittest.IsolatedAsyncioTestCase):
                 call = (await asyncio.wait_for(chat.run("x"), WAIT_S)).tool_calls[0]
         return call.status, call.result
 
+    async def test_what_a_tool_gives_is_what_its_json_is(self):
+        class Names(dict):
+            pass
+
+        values = [([1], '{"result":[1]}'), (None, '{"result":null}'), ((1, "a"), '{"result":[1,"a"]}'), (Names(a=1), '{"a":1}')]
+        for value, expected in values:
+
+            @duologue.tool(name="get")
+            def get():
+                return value
+
+            self.assertEqual(await self.result_of(get), ("success", expected))
+
     async def test_what_a_tool_raises_of_all_kinds_is_a_result(self):
         errors = {
             "RuntimeError: coroutine raised StopIteration": StopIteration(),
@@ -227,6 +241,43 @@ class Tools(unittest.IsolatedAsyncioTestCase):
                         await stream.cancel()
                 await asyncio.wait_for(ended.wait(), WAIT_S)
                 self.assertEqual(stream.result.status, "stopped")
+
+    async def test_methods_and_partials_are_tools(self):
+        class Clock:
+            def __init__(self, time):
+                self.time = time
+
+            def plain(self, city: str) -> str:
+                """Tells the time."""
+                return f"{self.time} in {city}"
+
+            @duologue.tool(name="named", description="Another.", timeout=7)
+            def decorated(self, city: str) -> str:
+                return f"{self.time} in {city}"
+
+            async def __call__(self, city: str) -> str:
+                return f"{self.time} in {city}"
+
+        def get_time(time, city: str, unit: str = "h") -> str:
+            """Tells it too."""
+            return f"{time} in {city}"
+
+        clock = Clock("12:00")
+        functions = [
+            clock.plain, clock.decorated, Clock("12:00").decorated, clock,
+            functools.partial(get_time, "12:00", unit="min"), functools.partial(clock.decorated),
+        ]
+        tools = [duologue._tools.tool_of(function) for function in functions]
+        self.assertEqual([t.name for t in tools], ["plain", "named", "named", "Clock", "get_time", "named"])
+        self.assertEqual([t.description for t in tools[:2] + tools[4:]], ["Tells the time.", "Another.", "Tells it too.", "Another."])
+        self.assertEqual([t.timeout for t in tools], [60.0, 7, 7, 60.0, 60.0, 7])
+        for tool in tools:
+            self.assertEqual(tool.parameters["properties"], {"city": {"type": "string"}}, tool.name)
+            result = await tool.call({"city": "Berlin"})
+            self.assertEqual(result, {"status": "success", "result": {"result": "12:00 in Berlin"}})
+        # What the program has given is not for the model.
+        self.assertEqual((await tools[4].call({"city": "Berlin", "unit": "s"}))["status"], "error")
+        self.assertFalse(hasattr(get_time, "__duologue_tool__"))
 
     async def test_tools_can_be_replaced(self):
         def get_time(city):

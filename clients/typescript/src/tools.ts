@@ -1,4 +1,4 @@
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ToolApprovalRequested } from "./messages/duologue/tools/v1/tools_pb.js";
 import { jsonSchemaOf, valueOf, type Schema } from "./schema.js";
 
@@ -35,9 +35,10 @@ export async function callTool(tool: Tool, input: JsonObject, signal: AbortSigna
   try {
     const work = (async () => tool.run(await valueOf(tool.parameters, input), { signal: any }))();
     const value = await within(work, ms, () => new Error(`The tool took longer than ${ms / 1000} s.`));
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     // Through text: what JSON does not have is an error here, and not when the line is written.
-    return { status: "success", result: JSON.parse(JSON.stringify(isObject ? value : { result: value ?? null })) };
+    const json = JSON.parse(JSON.stringify(value ?? null) ?? "null") as JsonValue;
+    const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
+    return { status: "success", result: isObject ? json : { result: json } };
   } catch (error) {
     return { status: "error", error: String(error).replace(/^Error: /, "") };
   } finally {

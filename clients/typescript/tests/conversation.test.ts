@@ -165,6 +165,25 @@ test("a tool that throws or takes too long is a result", async () => {
   );
 });
 
+test("what a tool gives is what its JSON is", async () => {
+  const values = { date: new Date(0), address: new URL("http://a/b"), list: { toJSON: () => [1] }, nothing: undefined, object: { toJSON: () => ({ a: 1 }) } };
+  const tools = Object.entries(values).map(([name, value]) => tool({ name, parameters: anything, run: () => value }));
+  const calls = [{ tools: tools.map(({ name }) => ({ name, arguments: {} })) }, { text: "I see." }];
+  await withScript(calls, (option) =>
+    hold(real([option], { tools }), async (chat) => {
+      const { toolCalls } = await chat.run("x");
+      assert.deepEqual([...new Set(toolCalls.map((call) => call.status))], ["success"]);
+      assert.deepEqual(Object.fromEntries(toolCalls.map((call) => [call.name, JSON.parse(call.result)])), {
+        date: { result: "1970-01-01T00:00:00.000Z" },
+        address: { result: "http://a/b" },
+        list: { result: [1] },
+        nothing: { result: null },
+        object: { a: 1 },
+      });
+    }),
+  );
+});
+
 test("a tool ends with its run", async () => {
   const aborted = deferred();
   const slow = tool({
