@@ -32,10 +32,12 @@ def rules():
         if row[0] in ("rule", "---"):
             continue
         parts = [part.split(": ") for part in row[1].split("; ")]
-        if len(parts) == 1:
+        if len(parts[0]) == 1:
             yield row[0], names(row[1].strip())
         else:
-            yield row[0], {language: names(words.strip())[language] for language, words in parts}
+            # A dash: the rule does not concern the language.
+            tests = {language: words.strip() for language, words in parts if words.strip() != "—"}
+            yield row[0], {language: names(words)[language] for language, words in tests.items()}
 
 
 def main():

@@ -10,9 +10,14 @@ A client starts it in the place of `duologue`; the variable DIFFICULT says how i
     burst:N       an answer of N patches in one write, made before it
     endless       an answer that ends with a cancel alone
     stubborn      an answer that ends with nothing, not even with a cancel
+    slow-stop     answers each prompt with how many have come; the run of the prompt "on" goes on, and once it is cancelled
+                  it ends with the next request that is neither a cancel nor a prompt
+    long-first:N  answers the first prompt with N patches of 10,000 bytes, and then the next
+    calls         answers with two calls of the model, with a value in each
     unknown       events, fields, frames, entities, enum values and capabilities of a server that does not exist yet
     die:N         ends with status 9 after N lines, with a word on standard error
     die-half:N    the same, after half of the line that comes next
+    die-asked     writes one patch, refuses other prompts, and at the next request ends like that
     silent        writes hello, and answers nothing
     mute          writes nothing
     deaf          answers nothing, and ignores SIGTERM and the end of its input
@@ -45,6 +50,7 @@ requests = queue.Queue()
 burst = []
 lines_written = 0
 ordinal = 0
+prompts = 0
 out = sys.stdout.buffer
 
 
@@ -61,8 +67,7 @@ def raw(frame):
         if scenario == "die-half":
             out.write(line[: len(line) // 2])
             out.flush()
-        os.write(2, "the difficult server has died\n".encode())
-        os._exit(DEATH)
+        die()
     lines_written += 1
     if scenario == "halves":
         for at in range(0, len(line), 7):
@@ -74,6 +79,11 @@ def raw(frame):
         return
     out.write(line)
     out.flush()
+
+
+def die():
+    os.write(2, "the difficult server has died\n".encode())
+    os._exit(DEATH)
 
 
 def event(request, name, package=CHAT, **payload):
@@ -123,11 +133,38 @@ def is_cancelled():
         elif "shutdown" in request:
             os._exit(0)
         elif "submit" in request:
-            write(requestId=request["requestId"], error={"code": "session_busy", "message": "A run is active."})
-            done(request["requestId"], "failed")
+            refuse(request)
         else:
             other(request)
     return cancelled and scenario != "stubborn"
+
+
+def refuse(request):
+    write(requestId=request["requestId"], error={"code": "session_busy", "message": "A run is active."})
+    done(request["requestId"], "failed")
+
+
+def wait_for_the_end():
+    """Waits for a cancel, and then for a request that is neither another nor a prompt; or ends with that."""
+    cancelled = False
+    while True:
+        request = requests.get()
+        if request is None:
+            os._exit(0)
+        if "submit" in request:
+            refuse(request)
+        elif scenario == "die-asked":
+            die()
+        elif "cancel" in request:
+            cancelled = True
+            done(request["requestId"])
+        elif "shutdown" in request:
+            requests.put(request)  # for when the run has ended
+            return
+        else:
+            other(request)
+            if cancelled:
+                return
 
 
 def patches(request):
@@ -139,6 +176,13 @@ def patches(request):
         case "burst":
             for at in range(number):
                 yield f"word {at} "
+        case "slow-stop":
+            yield f"prompt {prompts}"
+        case "die-asked":
+            yield "Hello, "
+        case "long-first" if prompts == 1:
+            for _ in range(number):
+                yield "x" * 10_000
         case "endless" | "stubborn":
             while True:
                 yield "and so on "
@@ -148,6 +192,8 @@ def patches(request):
 
 
 def submit(line):
+    global prompts
+    prompts += 1
     request = line["requestId"]
     root = f"chat-msg-{ordinal}"
     segment = root + ":text:segment-1"
@@ -191,6 +237,14 @@ def submit(line):
         elif is_cancelled():
             status = "stopped"
             break
+    if scenario == "die-asked" or scenario == "slow-stop" and line["submit"]["prompt"] == "on":
+        wait_for_the_end()
+        status = "stopped"
+    if scenario == "calls":
+        for at in (1, 2):
+            event(request, "ChatProviderCallStarted", messageId=root)
+            value = {"messageId": root, "object": {"call": at}, "json": json.dumps({"call": at})}
+            event(request, "ObjectExtracted", "type.googleapis.com/duologue.extract.v1.", **value)
     finished = "stopped" if status == "stopped" else "finished"
     content = {} if scenario == "long" else {"content": text}
     event(request, "ChatTextSegmentFinished", messageId=segment, role="assistant", text=text, status=finished, **content)

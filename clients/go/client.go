@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,14 +53,16 @@ type Client struct {
 	begun     chan struct{}
 	isClosing bool
 	requests  map[string]*request
-	abandoned map[string]*request
+	stopping  map[string]*request // runs that are to stop, and have not yet
 	work      map[string]context.CancelFunc
 	seen      seen
 	// seenBefore is what was seen of processes that have ended, until Reconnect has told what was not.
 	seenBefore *seen
-	sessionID  string
-	initial    *Snapshot
-	storeError error
+	// reconnecting is the Reconnect that is under way.
+	reconnecting *attempt
+	sessionID    string
+	initial      *Snapshot
+	storeError   error
 }
 
 // seen is what a client has seen of a conversation.
@@ -67,6 +70,13 @@ type seen struct {
 	ordinal uint64 // of the last event that was received
 	// The last patches of the active run that a stream has shown: of the text, or the reasoning, that is not finished.
 	text, reasoning *Event
+}
+
+// attempt is a Reconnect that others may wait for.
+type attempt struct {
+	done    chan struct{} // closed at its end
+	changes []Change
+	err     error
 }
 
 // Start starts the process, and checks what it is. The context is that of the start alone; its error is returned if it
@@ -96,7 +106,7 @@ func (c *Client) start(ctx context.Context) error {
 	c.mu.Lock()
 	c.process, c.failure, c.fatal, c.hello, c.isClosing = p, nil, nil, nil, false
 	c.begun = make(chan struct{})
-	c.requests, c.abandoned, c.work = map[string]*request{}, map[string]*request{}, map[string]context.CancelFunc{}
+	c.requests, c.stopping, c.work = map[string]*request{}, map[string]*request{}, map[string]context.CancelFunc{}
 	c.seen.text, c.seen.reasoning = nil, nil
 	c.mu.Unlock()
 	go c.read(p)
@@ -109,16 +119,17 @@ func (c *Client) start(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %s did not begin within %v%s", ErrProtocol, binary, c.options.StartTimeout, tail(p.tail()))
 	}
-	c.giveUp(err)
+	c.giveUp(p, err)
 	return err
 }
 
 // giveUp ends a process that could not be gone on with.
-func (c *Client) giveUp(err error) {
+func (c *Client) giveUp(p *process, err error) {
 	c.mu.Lock()
-	p := c.process
-	// The error is none of later requests, as that of a context that has ended.
-	c.fail(fmt.Errorf("%w: no other could be started: %v", ErrProcessEnded, err))
+	if c.process == p {
+		// The error is none of later requests, as that of a context that has ended.
+		c.fail(fmt.Errorf("%w: no other could be started: %v", ErrProcessEnded, err))
+	}
 	c.mu.Unlock()
 	p.end(0)
 }
@@ -196,11 +207,42 @@ type Change struct {
 
 // Reconnect starts the process again after its end, and goes on with the stored session. It returns what has changed
 // since the last event that this client had; text that no stream has shown, as that of Run, is new. Requests that were in
-// flight are not sent again. If it fails, no process is left, and the next attempt returns what this one would have.
+// flight are not sent again. If it fails, no process is left, and the next attempt returns what this one would have. One
+// that is called while another is under way waits for that, and returns the same; if that fails, it is the next attempt.
 func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
 	if c.options.Store == "" || c.options.Session == "" {
 		return nil, errors.New("only a conversation with Store and Session can go on in another process")
 	}
+	own := &attempt{done: make(chan struct{})}
+	for {
+		c.mu.Lock()
+		other := c.reconnecting
+		if other == nil {
+			c.reconnecting = own
+		}
+		c.mu.Unlock()
+		if other == nil {
+			break
+		}
+		select {
+		case <-other.done:
+			if other.err == nil {
+				return slices.Clone(other.changes), nil
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	own.changes, own.err = c.goOn(ctx)
+	c.mu.Lock()
+	c.reconnecting = nil
+	c.mu.Unlock()
+	close(own.done)
+	return own.changes, own.err
+}
+
+// goOn starts another process, and returns what has changed.
+func (c *Client) goOn(ctx context.Context) ([]Change, error) {
 	c.mu.Lock()
 	failure, p := c.failure, c.process
 	// The next process has ordinals and texts of its own as soon as it begins.
@@ -219,7 +261,10 @@ func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
 	}
 	snapshot, err := c.Snapshot(ctx, Part{Since: before.ordinal})
 	if err != nil {
-		c.giveUp(err)
+		c.mu.Lock()
+		p = c.process
+		c.mu.Unlock()
+		c.giveUp(p, err)
 		return nil, err
 	}
 	c.mu.Lock()
@@ -268,7 +313,12 @@ func (c *Client) StoreError() error {
 }
 
 // Stderr returns the end of what the process wrote to standard error, warnings among it.
-func (c *Client) Stderr() string { return c.process.tail() }
+func (c *Client) Stderr() string {
+	c.mu.Lock()
+	p := c.process
+	c.mu.Unlock()
+	return p.tail()
+}
 
 // Run asks the model, and returns what the run came to. The context stops the run; then the status of the result is
 // "stopped", and the error is that of the context.
@@ -292,6 +342,16 @@ func (c *Client) stream(ctx context.Context, body map[string]any, into any) *Str
 
 // Cancel stops the active run, whoever has started it; false if there is none.
 func (c *Client) Cancel(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	for id, r := range c.requests {
+		if r.isRun() {
+			c.stopping[id] = r
+		}
+	}
+	c.mu.Unlock()
 	_, err := c.Request(ctx, map[string]any{"cancel": map[string]any{}})
 	if request := new(RequestError); errors.As(err, &request) && request.Code == "no_active_request" {
 		return false, nil

@@ -23,6 +23,8 @@ const (
 	long        = 64 * 1024 * 1024
 	// More events than may wait of a stream that is behind.
 	pausedAt = 20_000
+	// Patches of 10,000 bytes, more than may wait of a stream that is behind.
+	longAnswer = 2000
 )
 
 func TestHalvesOfLines(t *testing.T) {
@@ -114,6 +116,149 @@ func TestAStreamThatIsNotReadIsLeftInThePipe(t *testing.T) {
 	if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestAStreamThatIsAwaitedDoesNotWaitForOneThatIsNotRead(t *testing.T) {
+	options := difficult("long-first:" + strconv.Itoa(longAnswer))
+	options.Queue = true
+	chat := start(t, options)
+	patches := 0
+	for event := range chat.Stream(t.Context(), "x").Events() {
+		if event.Text() == "" {
+			continue
+		}
+		if patches++; patches > 1 {
+			continue
+		}
+		var texts []string
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for event := range chat.Stream(ctx, "y").Events() {
+			if event.Text() != "" {
+				texts = append(texts, event.Text())
+			}
+		}
+		equal(t, texts, []string{"Hello, ", "wörld!"})
+	}
+	equal(t, patches, longAnswer)
+}
+
+func follow(stream *duologue.Stream) chan string {
+	ended := make(chan string, 1)
+	go func() {
+		for range stream.Events() {
+		}
+		result, _ := stream.Result()
+		ended <- result.Status
+	}()
+	return ended
+}
+
+// nextPrompt sends a prompt that waits for the end of a run of the server slow-stop, and has the run end.
+func nextPrompt(t *testing.T, chat *duologue.Client) string {
+	t.Helper()
+	next := make(chan *duologue.Result)
+	go func() {
+		result, err := chat.Run(t.Context(), "next")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- result
+	}()
+	time.Sleep(10 * time.Millisecond)
+	if _, err := chat.Snapshot(t.Context(), duologue.Part{}); err != nil {
+		t.Fatal(err)
+	}
+	if result := <-next; result != nil {
+		return result.Text
+	}
+	return ""
+}
+
+func TestTheNextPromptWaitsForARunThatWasStopped(t *testing.T) {
+	chat := start(t, difficult("slow-stop"))
+	ways := []func(stream *duologue.Stream, cancel func()){
+		func(_ *duologue.Stream, cancel func()) { cancel() },
+		func(stream *duologue.Stream, _ func()) { stream.Cancel() },
+		func(*duologue.Stream, func()) { _, _ = chat.Cancel(t.Context()) },
+	}
+	for at, stop := range ways {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		before := chat.Ordinal()
+		stream := chat.Stream(ctx, "on")
+		ended := follow(stream)
+		for chat.Ordinal() == before {
+			time.Sleep(time.Millisecond)
+		}
+		stop(stream, cancel)
+		equal(t, nextPrompt(t, chat), fmt.Sprintf("prompt %d", 2*at+2))
+		equal(t, <-ended, "stopped")
+	}
+}
+
+func TestACancelBeforeThePromptIsSent(t *testing.T) {
+	chat := start(t, difficult("slow-stop"))
+	for range chat.Stream(t.Context(), "on").Events() {
+		break
+	}
+	stream := chat.Stream(t.Context(), "y")
+	ended := follow(stream)
+	time.Sleep(10 * time.Millisecond)
+	stream.Cancel()
+	equal(t, <-ended, "stopped")
+	// As a context that ends while the prompt waits.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	result, err := chat.Run(ctx, "z")
+	equal(t, []any{result.Status, errors.Is(err, context.DeadlineExceeded)}, []any{"stopped", true})
+	never := chat.Stream(t.Context(), "not yet")
+	never.Cancel()
+	result, err = never.Result()
+	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+	equal(t, nextPrompt(t, chat), "prompt 2")
+}
+
+func TestAContextThatHasEndedSendsNothing(t *testing.T) {
+	chat := start(t, args())
+	run(t, chat, "one")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, use := range []func() error{
+		func() error { return chat.DropLastTurn(ctx) },
+		func() error { return chat.SetTools(ctx) },
+		func() error { _, err := chat.Cancel(ctx); return err },
+	} {
+		equal(t, errors.Is(use(), context.Canceled), true)
+	}
+	equal(t, len(history(t, chat)), 2)
+}
+
+func TestTheResultOfARunThatWasLeftStaysAsItIs(t *testing.T) {
+	// The race detector finds that it does not.
+	chat := start(t, args(script(t, m{"text": "one", "tools": []m{{"name": "unknown", "arguments": m{}}}}, m{"text": "two"})))
+	for range 3 {
+		stream := chat.Stream(t.Context(), "x")
+		for event := range stream.Events() {
+			if _, ok := event.Payload().(*messages.ChatToolCallRequested); ok {
+				break
+			}
+		}
+		result, err := stream.Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for before, at := result.ToolCalls[0], 0; at < 20; at++ {
+			equal(t, result.ToolCalls[0], before)
+			time.Sleep(time.Millisecond) // The call may be interrupted meanwhile.
+		}
+	}
+}
+
+func TestValuesAreThoseOfTheLastCall(t *testing.T) {
+	result := run(t, start(t, difficult("calls")), "x", duologue.IntoSchema(nil, m{"type": "object"}))
+	equal(t, len(result.Values), 1)
+	equal(t, string(result.Values[0]), `{"call": 2}`)
 }
 
 // waitUntilPaused waits until the reader has stopped, because a stream is behind: nothing arrives any more.
@@ -374,7 +519,11 @@ func crashAndGoOn(t *testing.T, fields string) {
 // dying starts a client whose process ends in the first answer, after the first of its patches, which is event 4; become
 // chooses what the next process does.
 func dying(t *testing.T) (chat *duologue.Client, become func(scenario string)) {
-	options := difficult("die:7")
+	return stored(t, "die:7")
+}
+
+func stored(t *testing.T, scenario string) (chat *duologue.Client, become func(scenario string)) {
+	options := difficult(scenario)
 	options.Store, options.Session = "chat.db", "ada"
 	return start(t, options), func(scenario string) { options.Env[0] = "DIFFICULT=" + scenario }
 }
@@ -454,6 +603,85 @@ func TestAReaderThatIsLateDoesNothingToTheNextProcess(t *testing.T) {
 	}
 	endLate()
 	equal(t, run(t, chat, "x").Text, "Hello, wörld!")
+}
+
+func TestReconnectsAtOnceAreOne(t *testing.T) {
+	chat, become := dying(t)
+	_, err := chat.Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	become("resumed")
+	type outcome struct {
+		changes []duologue.Change
+		err     error
+	}
+	outcomes := make(chan outcome)
+	for range 3 {
+		go func() {
+			_ = chat.Stderr()
+			changes, err := chat.Reconnect(t.Context())
+			outcomes <- outcome{changes, err}
+		}()
+	}
+	given := 0
+	for range 3 {
+		got := <-outcomes
+		if got.err == nil {
+			equal(t, textsOf(got.changes), []string{"Hello, since 4"})
+			given++
+		} else { // It came when that of the others was over.
+			contains(t, got.err.Error(), "the process runs")
+		}
+	}
+	equal(t, given > 0, true)
+	equal(t, run(t, chat, "x").Text, "Hello, wörld!")
+}
+
+func TestAReconnectGoesOnWhereTheContextOfAnotherHasEnded(t *testing.T) {
+	chat, become := dying(t)
+	_, err := chat.Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	become("mute")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first, second := make(chan error), make(chan error)
+	go func() {
+		_, err := chat.Reconnect(ctx)
+		first <- err
+	}()
+	for chat.Hello() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	become("resumed")
+	var changes []duologue.Change
+	go func() {
+		changes, err = chat.Reconnect(t.Context())
+		second <- err
+	}()
+	ended, cancelEnded := context.WithCancel(t.Context())
+	cancelEnded()
+	_, err = chat.Reconnect(ended)
+	equal(t, errors.Is(err, context.Canceled), true)
+	cancel()
+	equal(t, errors.Is(<-first, context.Canceled), true)
+	equal(t, []any{<-second, textsOf(changes)}, []any{nil, []string{"Hello, since 4"}})
+}
+
+func TestARefusedPromptDoesNotForgetWhatWasShown(t *testing.T) {
+	chat, become := stored(t, "die-asked")
+	var texts []string
+	for event := range chat.Stream(t.Context(), "x").Events() {
+		if event.Text() == "" {
+			continue
+		}
+		texts = append(texts, event.Text())
+		_, err := chat.Run(t.Context(), "y")
+		equal(t, errors.Is(err, duologue.ErrBusy), true)
+		_, err = chat.Snapshot(t.Context(), duologue.Part{})
+		equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	}
+	become("resumed")
+	changes, err := chat.Reconnect(t.Context())
+	equal(t, []any{append(texts, textsOf(changes)...), err}, []any{[]string{"Hello, ", "since 4"}, nil})
 }
 
 func TestOnlyAStoredSessionGoesOn(t *testing.T) {

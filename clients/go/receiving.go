@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -140,22 +141,24 @@ func (c *Client) event(p *process, r *request, event *Event, size int) {
 	}
 }
 
-// isBehind reports that a stream is behind, and that nobody waits for anything else.
+// isBehind reports that a stream is behind, and that nobody waits for anything, be it for the end of the client or of a run.
 func (c *Client) isBehind() bool {
 	isBehind := false
 	for _, r := range c.requests {
-		if !r.isStreamed {
+		if !r.isStreamed || r.isAwaited && len(r.events) == 0 {
 			return false
 		}
 		isBehind = isBehind || r.waiting > pauseBytes
 	}
-	return isBehind && !c.isClosing
+	return isBehind && !c.isClosing && len(c.stopping) == 0
 }
 
 // take waits for events of a stream, or its end.
 func (c *Client) take(r *request) (events []*Event, isLast bool) {
 	c.mu.Lock()
 	for len(r.events) == 0 && r.status == "" {
+		r.isAwaited = true
+		c.flow.Broadcast()
 		c.mu.Unlock()
 		select {
 		case <-r.news:
@@ -164,7 +167,7 @@ func (c *Client) take(r *request) (events []*Event, isLast bool) {
 		c.mu.Lock()
 	}
 	events, isLast = r.events, r.status != ""
-	r.events, r.waiting = nil, 0
+	r.events, r.waiting, r.isAwaited = nil, 0, false
 	c.flow.Broadcast()
 	c.mu.Unlock()
 	return events, isLast
@@ -175,6 +178,9 @@ func (c *Client) resultOf(r *request) *Result {
 	defer c.mu.Unlock()
 	result := r.summary.result
 	result.Status = r.status
+	// Of a run that was left more may come.
+	result.Texts, result.ToolCalls = slices.Clone(result.Texts), slices.Clone(result.ToolCalls)
+	result.Values = slices.Clone(result.Values)
 	return &result
 }
 
@@ -212,10 +218,8 @@ func (c *Client) answer(r *request, f *frame) {
 	switch {
 	case f.Done != nil:
 		delete(c.requests, r.id)
-		delete(c.abandoned, r.id)
-		if r.isRun() {
-			c.seen.text, c.seen.reasoning = nil, nil
-		}
+		delete(c.stopping, r.id)
+		c.seen.over(r.id)
 		r.end(f.Done.Status)
 	case f.Error != nil:
 		r.fail(errorOf(f.Error))
@@ -260,7 +264,7 @@ func (c *Client) fail(failure error) {
 		r.end("failed")
 	}
 	clear(c.requests)
-	clear(c.abandoned)
+	clear(c.stopping)
 	c.flow.Broadcast()
 	select {
 	case <-c.begun:
@@ -374,6 +378,16 @@ func (s *seen) show(patch *Event) {
 		s.text = patch
 	} else {
 		s.reasoning = patch
+	}
+}
+
+// over is for the end of a request: what another run has shown is not over.
+func (s *seen) over(id string) {
+	if s.text != nil && s.text.RequestID == id {
+		s.text = nil
+	}
+	if s.reasoning != nil && s.reasoning.RequestID == id {
+		s.reasoning = nil
 	}
 }
 

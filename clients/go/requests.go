@@ -1,6 +1,9 @@
 package duologue
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 const (
 	pauseBytes    = 8 * 1024 * 1024
@@ -14,6 +17,8 @@ type request struct {
 	body       map[string]any
 	isStreamed bool
 	isSent     bool
+	isAwaited  bool            // a stream: its next event is waited for
+	ctx        context.Context // its end stops the run; nil: nothing does
 	status     string
 	err        error
 	snapshot   json.RawMessage

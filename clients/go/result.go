@@ -19,7 +19,7 @@ type Result struct {
 	Reasoning string
 	// ToolCalls are the calls that the model made.
 	ToolCalls []ToolCall
-	// Values are the values that were found in an answer that was asked for with Into, as JSON.
+	// Values are the values that were found in an answer that was asked for with Into, in Text, as JSON.
 	Values []json.RawMessage
 	// Usage has the token counts of the run; nil if they are not known.
 	Usage *messages.TokenCounts
@@ -75,8 +75,8 @@ func (s *summary) apply(event *Event) {
 		result.Cost, result.Currency = payload.GetRun().GetCost(), payload.GetRun().GetCurrency()
 	case *messages.ObjectExtracted:
 		result.Values = append(result.Values, json.RawMessage(payload.GetJson()))
-	case *messages.AnswerRejected:
-		result.Values = nil // What was found in it does not count.
+	case *messages.AnswerRejected, *messages.ChatProviderCallStarted:
+		result.Values = nil // What was found does not count: the answer is what the last call says.
 	case *messages.ChatProviderCallFinished:
 		result.FinishClass = payload.GetFinishClass()
 	case *messages.ChatUserMessageAccepted:

@@ -18,8 +18,11 @@ func (c *Client) newID() string {
 }
 
 func (c *Client) send(ctx context.Context, r *request) error {
-	if r.isRun() && !c.options.Queue {
-		c.settle(ctx)
+	if r.isRun() && !c.options.Queue && ctx.Err() == nil {
+		c.settle(ctx, r)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	line, err := encode(r.id, r.body)
 	if err != nil {
@@ -28,6 +31,8 @@ func (c *Client) send(ctx context.Context, r *request) error {
 	c.mu.Lock()
 	limit, p, isWritten := c.requestBytesMax(), c.process, false
 	switch {
+	case r.status != "":
+		isWritten = true // It was stopped before it was sent.
 	case c.failure != nil:
 		err = c.failure
 	case len(line) > limit+1:
@@ -89,12 +94,15 @@ func encode(id string, body map[string]any) ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// settle waits for the end of runs that nobody waits for any more: a prompt before that would be refused.
-func (c *Client) settle(ctx context.Context) {
+// settle waits for the end of runs that are to stop: a prompt before that would be refused.
+func (c *Client) settle(ctx context.Context, prompt *request) {
 	c.mu.Lock()
 	var ends []chan struct{}
-	for _, r := range c.abandoned {
-		ends = append(ends, r.done)
+	for id, r := range c.requests {
+		// What is called when a context ends may not have been called yet.
+		if c.stopping[id] != nil || r.ctx != nil && r.ctx.Err() != nil {
+			ends = append(ends, r.done)
+		}
 	}
 	c.mu.Unlock()
 	timer := time.NewTimer(c.options.CancelTimeout)
@@ -102,6 +110,8 @@ func (c *Client) settle(ctx context.Context) {
 	for _, end := range ends {
 		select {
 		case <-end:
+		case <-prompt.done:
+			return
 		case <-timer.C:
 			return
 		case <-ctx.Done():
@@ -114,11 +124,28 @@ func (c *Client) settle(ctx context.Context) {
 func (c *Client) abandon(r *request) {
 	c.mu.Lock()
 	r.dropEvents()
-	isActive := r.isSent && r.status == "" && c.failure == nil
+	c.mu.Unlock()
+	c.cancel(r)
+}
+
+// marksStopping has the next prompt wait for the end of a run that the server has to stop; false if it has none to stop:
+// one that has not been sent is not sent. The lock is held.
+func (c *Client) marksStopping(r *request) bool {
+	if !r.isSent {
+		r.end("stopped")
+	}
+	isActive := r.status == "" && c.failure == nil
 	if isActive {
-		c.abandoned[r.id] = r
+		c.stopping[r.id] = r
 	}
 	c.flow.Broadcast()
+	return isActive
+}
+
+// cancel stops a run, and does not wait for its end.
+func (c *Client) cancel(r *request) {
+	c.mu.Lock()
+	isActive := c.marksStopping(r)
 	c.mu.Unlock()
 	if isActive {
 		c.cancelRun(r)
@@ -127,7 +154,7 @@ func (c *Client) abandon(r *request) {
 
 // stop stops a run; where the server does not say that it has, it counts as stopped after a while.
 func (c *Client) stop(r *request) {
-	c.cancelRun(r)
+	c.cancel(r)
 	timer := time.NewTimer(c.options.CancelTimeout)
 	defer timer.Stop()
 	select {

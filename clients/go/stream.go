@@ -68,7 +68,7 @@ func (s *Stream) Result() (*Result, error) {
 
 // Cancel stops the run, or withdraws it if it waits. The loop over its events goes on to its end.
 func (s *Stream) Cancel() {
-	s.client.cancelRun(s.request)
+	s.client.cancel(s.request)
 }
 
 // Steer adds a prompt to the run, which joins it at its next boundary. Result.Joined is false if the run was over.
@@ -84,7 +84,7 @@ func (s *Stream) begin(isStreamed bool) (unlisten func(), ok bool) {
 		return unlisten, false
 	}
 	s.hasBegun = true
-	s.request.isStreamed = isStreamed
+	s.request.isStreamed, s.request.ctx = isStreamed, s.ctx
 	err := s.ctx.Err()
 	if err == nil {
 		err = s.client.send(s.ctx, s.request)

@@ -101,6 +101,8 @@ class Duologue:
         self._store = store
         self._session = session
         self._seen: Seen | None = None
+        # Gets what has changed, or None if the attempt fails.
+        self._reconnecting: asyncio.Future[list[Change] | None] | None = None
         named = {"engine": engine, "model": model, "profile": profile, "system": system, "store": store, "session": session}
         options = [f"--{name}={os.fspath(value)}" for name, value in named.items() if value is not None]
         always = [f"--on-busy={on_busy}", "--final-snapshot=none", "--approval=ask", f"--extensions={EXTENSIONS}"]
@@ -139,10 +141,26 @@ class Duologue:
 
         Returns what has changed since the last event that this client had: entities that are new or different, with the
         part of their text that no stream has shown. Requests that were in flight are not sent again. If it fails, the next
-        attempt gives the same.
+        attempt gives the same. One that is called while another is under way waits for that, and returns the same; if that
+        fails, it is the next attempt.
         """
         if self._store is None or self._session is None:
             raise DuologueError("Only a conversation with `store` and `session` can go on in another process.")
+        while self._reconnecting:
+            # Others wait for it as well.
+            if (changes := await asyncio.shield(self._reconnecting)) is not None:
+                return list(changes)
+        attempt = self._reconnecting = asyncio.get_running_loop().create_future()
+        changes = None
+        try:
+            changes = await self._go_on()
+            return changes
+        finally:
+            self._reconnecting = None
+            attempt.set_result(changes)
+
+    async def _go_on(self) -> list[Change]:
+        """Starts another process; returns what has changed."""
         connection = self._connection
         if connection.failure is None and self._seen is None:
             raise DuologueError("The process runs.")
@@ -234,7 +252,7 @@ class Duologue:
 
     async def cancel(self) -> bool:
         """Stops the active run, whoever has started it; False if there is none."""
-        return await self._connection.cancel({})
+        return await self._connection.cancel()
 
     async def request(self, **body: JsonObject) -> Request:
         """Sends any request, as `request(enable={"extensions": ["timing"]})`, and returns it when it has its `done`."""

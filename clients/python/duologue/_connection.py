@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import Callable
+from typing import Any
 
 from . import messages as m
 from ._calls import Calls
@@ -51,6 +52,12 @@ class Connection:
         self._last_event: Message | None = None
         self._last_ordinal = 0
         self._requests: dict[str, Request] = {}
+        # Runs that are to stop, and have not yet.
+        self._stopping: set[Request] = set()
+        self._shown_by: Request | None = None
+        self._is_closing = False
+        self._begun: asyncio.Future[None] | None = None
+        self._calls = self._new_calls()
 
     async def start(self) -> None:
         """Starts the process, and checks what it is."""
@@ -59,9 +66,9 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(self.settings.line_bytes_max)
         self._requests = {}
-        self._abandoned: set[str] = set()
+        self._stopping = set()
         self._fed: Request | None = None
-        self._calls = Calls(lambda body: self.request(**body), self.settings.approve, self.settings.approve_timeout)
+        self._calls = self._new_calls()
         self._ending: asyncio.Task[None] | None = None
         self.is_paused = self._is_closing = False
         self.failure = None
@@ -79,6 +86,9 @@ class Connection:
         except BaseException:
             await self._abort()
             raise
+
+    def _new_calls(self) -> Calls:
+        return Calls(lambda body: self.request(**body), self.settings.approve, self.settings.approve_timeout)
 
     async def close(self) -> None:
         """Stops what runs, and ends the process."""
@@ -125,7 +135,9 @@ class Connection:
 
     async def send(self, request: Request) -> None:
         if request.is_run and not self.settings.is_queueing:
-            await self._settle()
+            await self._settle(request)
+        if request.status:
+            return  # It was stopped before it was sent.
         if self.failure:
             raise self.failure
         # The server could not say whose it was if it had NaN, which is no JSON.
@@ -140,12 +152,18 @@ class Connection:
         self.process.write(line + b"\n")
         await self.process.drained()
 
-    async def _settle(self) -> None:
-        """Waits for the end of runs that nobody waits for any more: a prompt before that would be refused."""
-        deadline = self._loop.time() + self.settings.cancel_timeout if self._abandoned else 0
-        for request in [self._requests[name] for name in self._abandoned if name in self._requests]:
-            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
-                await asyncio.wait_for(request.finished(), max(0, deadline - self._loop.time()))
+    async def _settle(self, request: Request) -> None:
+        """Waits for the end of runs that are to stop: a prompt before that would be refused."""
+        if not self._stopping:
+            return
+        ends = asyncio.gather(*(run.finished() for run in self._stopping))
+        stopped = asyncio.ensure_future(request.finished())
+        both: list[asyncio.Future[Any]] = [ends, stopped]
+        try:
+            await asyncio.wait(both, timeout=self.settings.cancel_timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in both:
+                wait.cancel()
 
     def _write(self, body: JsonObject) -> None:
         if self.process:
@@ -154,10 +172,28 @@ class Connection:
     def abandon(self, request: Request) -> None:
         """Nobody waits for the run any more."""
         request.drop_events()
-        if request.is_sent and not request.status and not self.failure:
-            self._abandoned.add(request.id)
+        if self._marks_stopping(request):
             self._write({"requestId": self._id(), "cancel": {"targetRequestId": request.id}})
         self.flow()
+
+    async def stop(self, request: Request) -> None:
+        """Stops a run; one that has not been sent is not sent."""
+        if self._marks_stopping(request):
+            await self._cancel({"targetRequestId": request.id})
+
+    async def cancel(self) -> bool:
+        """Stops the active run; False if there is none."""
+        self._stopping.update(request for request in self._requests.values() if request.is_run)
+        return await self._cancel({})
+
+    def _marks_stopping(self, request: Request) -> bool:
+        """Has the next prompt wait for the end of a run that the server has to stop; False if it has none to stop."""
+        if not request.is_sent:
+            request.done("stopped")
+        if request.status or self.failure:
+            return False
+        self._stopping.add(request)
+        return True
 
     async def request(self, **body: JsonObject) -> Request:
         """Sends a request, and returns it when it has its `done`."""
@@ -168,7 +204,7 @@ class Connection:
             raise request.error
         return request
 
-    async def cancel(self, body: JsonObject) -> bool:
+    async def _cancel(self, body: JsonObject) -> bool:
         try:
             await self.request(cancel=body)
         except RequestError as error:
@@ -238,6 +274,7 @@ class Connection:
         if kind is m.TextPatch or kind is m.ReasoningPatch:
             if request and request.is_streamed:
                 self.shown[event.raw.get("messageId", "")] = event  # type: ignore[assignment]
+                self._shown_by = request
         elif kind in _OF_CALLS:
             self._calls.see(event, self.settings.tools)
         elif isinstance(event, m.StoreDegraded):
@@ -256,8 +293,8 @@ class Connection:
     def _answer(self, request: Request, frame: JsonObject) -> None:
         if (done := frame.get("done")) is not None:
             del self._requests[request.id]
-            self._abandoned.discard(request.id)
-            if request.is_run:
+            self._stopping.discard(request)
+            if request is self._shown_by:  # And not a prompt that was refused meanwhile.
                 self.shown.clear()
             request.done(done.get("status", ""))
             self.flow()
@@ -290,10 +327,11 @@ class Connection:
             self._break(type(error)(f"{error}{_tail(self.process)}"))
             return
         self.session_id = frame.get("sessionId", "")
-        if not self._begun.done():
+        if self._begun and not self._begun.done():
             self._begun.set_result(None)
 
     async def _begin(self) -> None:
+        assert self._begun
         await self._begun
         # The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
         try:
@@ -340,10 +378,10 @@ class Connection:
             self.failure = failure
         self._calls.end_all()
         requests, self._requests = self._requests, {}
-        self._abandoned.clear()
+        self._stopping.clear()
         for request in requests.values():
             request.end(self.failure)
-        if not self._begun.done():
+        if self._begun and not self._begun.done():
             self._begun.set_exception(self.failure)
             self._begun.exception()
 
@@ -371,10 +409,16 @@ class Connection:
         self.flow()
 
     def flow(self) -> None:
-        """Reads on, unless a stream is behind and nobody waits for anything else, as a client that closes does."""
+        """Reads on, unless a stream is behind and nobody waits for anything, be it for the end of the client or of a run."""
         requests = self._requests.values()
         is_behind = any(r.waiting_bytes > PAUSE_BYTES for r in requests)
-        self._pause(is_behind and not self._is_closing and all(r.is_streamed for r in requests))
+        is_ending = self._is_closing or bool(self._stopping)
+        self._pause(is_behind and not is_ending and not any(r.is_awaited for r in requests))
+
+    @property
+    def has_several(self) -> bool:
+        """More than one request is in flight, so that a wait for one may be for the end of a pause."""
+        return len(self._requests) > 1
 
     def _pause(self, is_paused: bool) -> None:
         self.is_paused = is_paused

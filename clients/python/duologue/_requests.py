@@ -31,6 +31,8 @@ class Request:
         # Two counters, each with one writer: the reader of events may be another thread.
         self.put_bytes = self.taken_bytes = 0
         self.on_wake: Callable[[], None] | None = None
+        # Of a reader in another thread.
+        self.is_awaited_elsewhere = False
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -50,13 +52,22 @@ class Request:
         # The first error is the cause of those that follow.
         self.error = self.error or error_of(code, message, detail)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody waits for its answer, or for the next of its events."""
+        if not self.is_streamed:
+            return True
+        return not self.events and (bool(self._waiters) or self.is_awaited_elsewhere)
+
     def done(self, status: str) -> None:
-        self.status = status or "failed"
-        self.wake()
+        if not self.status:
+            self.status = status or "failed"
+            self.wake()
 
     def end(self, error: DuologueError) -> None:
         """The request gets no `done` any more."""
-        self.error = self.error or error
+        if not self.status:
+            self.error = self.error or error
         self.done("failed")
 
     def drop_events(self) -> None:
@@ -82,11 +93,13 @@ class Request:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def changed(self) -> None:
-        """Waits for an event or the end."""
+    async def changed(self, on_wait: Callable[[], None] | None = None) -> None:
+        """Waits for an event or the end; calls `on_wait` when it has begun to."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:
+            if on_wait:
+                on_wait()
             await waiter
         finally:
             self._waiters.discard(waiter)

@@ -28,7 +28,7 @@ class Result:
     """What a run came to.
 
     `status` is `ok`, or `stopped` where it was cancelled; a run that fails raises its error. `text` is the answer: what
-    the last call of the model said. `texts` has what each call said. `usage` and `cost` are of this run.
+    the last call of the model said, and `values` were found in it. `texts` has what each call said. `usage` and `cost` are of this run.
     """
 
     status: str = ""
@@ -99,6 +99,10 @@ class Summary:
         # What was found in it does not count.
         self.result.values.clear()
 
+    def _call_started(self, _: m.ProviderCallStarted) -> None:
+        # The answer is what the last call says.
+        self.result.values.clear()
+
     def _call_ended(self, event: m.ProviderCallFinished) -> None:
         self.result.finish_class = event.finish_class
 
@@ -117,6 +121,7 @@ _APPLY: dict[type[Message], Callable[[Summary, Any], None]] = {
     m.UsageTotals: Summary._usage,
     m.ObjectExtracted: Summary._value,
     m.AnswerRejected: Summary._rejected,
+    m.ProviderCallStarted: Summary._call_started,
     m.ProviderCallFinished: Summary._call_ended,
     m.UserMessageAccepted: Summary._accepted,
     m.SteeringAccepted: Summary._joined,

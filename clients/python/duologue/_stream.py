@@ -50,8 +50,7 @@ class Stream:
 
     async def cancel(self) -> None:
         """Stops this run, or withdraws it if it waits. The iteration goes on to its end, with the status `stopped`."""
-        if self._request.is_sent and not self._request.status:
-            await self._connection.cancel({"targetRequestId": self.request_id})
+        await self._connection.stop(self._request)
 
     async def steer(self, prompt: str) -> Result:
         """Adds a prompt to this run, which joins it at its next boundary. `joined` is False if the run was over."""
@@ -126,7 +125,7 @@ class Events:
             if not request.is_sent:
                 await self._connection.send(request)
             while not request.events and not request.status:
-                await request.changed()
+                await request.changed(self._connection.flow if self._connection.is_paused else None)
         except BaseException:
             self._leave()
             raise

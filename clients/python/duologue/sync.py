@@ -240,8 +240,12 @@ class Stream:
             self._chat._wait(connection.send(request))
             while not request.status or request.events:
                 has_news.clear()
+                request.is_awaited_elsewhere = True
                 if not request.events and not request.status:
+                    if connection.has_several:
+                        connection.in_loop(connection.flow)
                     has_news.wait()
+                request.is_awaited_elsewhere = False
                 yield from request.take_all()
                 if connection.is_paused:
                     connection.in_loop(connection.flow)

@@ -21,6 +21,8 @@ from tests.support import BINARY, DIFFICULT, ROOT, WAIT_S, difficult, pid_of, pr
 
 LINES_OF_A_RUN = 10
 LONG = 64 * 1024 * 1024
+# Patches of 10,000 bytes, more than may wait of a stream that is behind.
+LONG_ANSWER = 2000
 STARTS_AT_ONCE = 16
 
 
@@ -119,6 +121,68 @@ class Frames(unittest.IsolatedAsyncioTestCase):
             events.close()
             del events
             self.assertEqual(stream._request.waiting_bytes, 0)
+
+    async def test_a_stream_that_is_awaited_does_not_wait_for_one_that_is_not_read(self):
+        async with difficult(f"long-first:{LONG_ANSWER}", on_busy="queue") as chat:
+            first = chat.stream("x")
+            events = aiter(first)
+            await anext(events)
+            while not chat._connection.is_paused:
+                await asyncio.sleep(0)
+            second = chat.stream("y")
+
+            async def follow():
+                return [event.text async for event in second if isinstance(event, TextPatch)]
+
+            self.assertEqual(await asyncio.wait_for(follow(), WAIT_S), ["Hello, ", "wörld!"])
+            texts = [event.text async for event in events if isinstance(event, TextPatch)]
+            self.assertEqual(len(texts), LONG_ANSWER)
+
+    async def test_the_next_prompt_waits_for_a_run_that_was_stopped(self):
+        async with difficult("slow-stop") as chat:
+            for at, stop in enumerate((lambda stream: stream.cancel(), lambda _: chat.cancel())):
+                stream = chat.stream("on")
+                following = asyncio.create_task(self.follow(stream))
+                while not stream._request.summary.result.message_id:
+                    await asyncio.sleep(0)
+                await stop(stream)
+                next_run = asyncio.create_task(chat.run("next"))
+                await asyncio.sleep(0)
+                # Only now the run ends.
+                await chat.snapshot()
+                self.assertEqual((await next_run).text, f"prompt {2 * at + 2}")
+                self.assertEqual(await following, "stopped")
+
+    async def test_a_cancel_before_the_prompt_is_sent(self):
+        async with difficult("slow-stop") as chat:
+            async for event in chat.stream("on"):
+                break
+            stream = chat.stream("y")
+            following = asyncio.create_task(self.follow(stream))
+            await asyncio.sleep(0)
+            await stream.cancel()
+            self.assertEqual(await asyncio.wait_for(following, WAIT_S), "stopped")
+            left = aiter(chat.stream("z"))
+            waiting = asyncio.create_task(anext(left))
+            await asyncio.sleep(0)
+            left.close()
+            await chat.snapshot()
+            with self.assertRaises(StopAsyncIteration):
+                await waiting
+            never = chat.stream("not yet")
+            await never.cancel()
+            self.assertEqual((await never).status, "stopped")
+            self.assertEqual((await chat.run("next")).text, "prompt 2")
+
+    async def follow(self, stream):
+        async for _ in stream:
+            pass
+        return stream.result.status
+
+    async def test_values_are_those_of_the_last_call(self):
+        async with difficult("calls") as chat:
+            result = await chat.run("x", answer={"type": "object"})
+        self.assertEqual((result.values, result.value), ([{"call": 2}], {"call": 2}))
 
     async def test_events_past_the_limit_fail_their_run_alone(self):
         from duologue import _connection
@@ -366,6 +430,58 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual("".join(shown) + text, (await chat.history())[-1].payload.text)
                 with self.assertRaisesRegex(duologue.DuologueError, "The process runs"):
                     await chat.reconnect()
+
+    async def test_reconnects_at_once_are_one(self):
+        env = {"DIFFICULT": "die:7"}
+        async with Duologue(binary=DIFFICULT, env=env, store="chat.db", session="ada", start_timeout=10) as chat:
+            with self.assertRaises(duologue.ProcessEnded):
+                await chat.run("x")
+            chat._connection.settings.env["DIFFICULT"] = "resumed"
+            first, *others = await asyncio.gather(*(chat.reconnect() for _ in range(3)))
+            self.assertEqual([change.text for change in first], ["Hello, since 4"])
+            self.assertEqual(others, [first, first])
+            self.assertEqual((await chat.run("x")).status, "ok")
+            with self.assertRaisesRegex(duologue.DuologueError, "The process runs"):
+                await chat.reconnect()
+
+    async def test_a_reconnect_goes_on_where_another_was_cancelled(self):
+        env = {"DIFFICULT": "die:7"}
+        async with Duologue(binary=DIFFICULT, env=env, store="chat.db", session="ada") as chat:
+            with self.assertRaises(duologue.ProcessEnded):
+                await chat.run("x")
+            chat._connection.settings.env["DIFFICULT"] = "mute"
+            first = asyncio.create_task(chat.reconnect())
+            second = asyncio.create_task(chat.reconnect())
+            while chat._connection.failure:
+                await asyncio.sleep(0)
+            chat._connection.settings.env["DIFFICULT"] = "resumed"
+            first.cancel()
+            self.assertEqual([change.text for change in await asyncio.wait_for(second, WAIT_S)], ["Hello, since 4"])
+            with self.assertRaises(asyncio.CancelledError):
+                await first
+
+    async def test_a_refused_prompt_does_not_forget_what_was_shown(self):
+        async with difficult("die-asked", store="chat.db", session="ada") as chat:
+            events = aiter(chat.stream("x"))
+            shown = [event.text for event in [await anext(events) for _ in range(4)] if isinstance(event, TextPatch)]
+            with self.assertRaises(duologue.Busy):
+                await chat.run("y")
+            with self.assertRaises(duologue.ProcessEnded):
+                await chat.snapshot()
+            chat._connection.settings.env["DIFFICULT"] = "resumed"
+            changes = await chat.reconnect()
+            self.assertEqual(shown + [change.text for change in changes], ["Hello, ", "since 4"])
+
+    async def test_a_client_that_was_not_started_is_closed(self):
+        chat = real()
+        for use in (lambda: chat.run("x"), lambda: self.first(chat.stream("x")), chat.cancel, chat.snapshot):
+            with self.assertRaisesRegex(duologue.Closed, "has not been started"):
+                await use()
+        await chat.close()
+
+    async def first(self, stream):
+        async for event in stream:
+            return event
 
     async def test_only_a_stored_session_goes_on(self):
         async with real() as chat:

@@ -17,6 +17,7 @@ export class Duologue {
   readonly #connection: Connection;
   /** What was seen of processes that have ended, until `reconnect` has told what was not. */
   #seen: { ordinal: bigint; shown: ReadonlyMap<string, Patch> } | undefined;
+  #reconnecting: Promise<Change[]> | undefined;
 
   private constructor(options: Options) {
     this.#connection = new Connection(options);
@@ -41,9 +42,15 @@ export class Duologue {
   /**
    * Starts the process again after its end, and goes on with the stored session. Gives what has changed since the last
    * event that this client had; text that no stream has shown, as that of `run`, is new. Requests that were in flight are
-   * not sent again. If it fails, no process is left, and the next attempt gives what this one would have.
+   * not sent again. If it fails, no process is left, and the next attempt gives what this one would have. Calls while one
+   * is under way are the same.
    */
-  async reconnect(): Promise<Change[]> {
+  reconnect(): Promise<Change[]> {
+    this.#reconnecting ??= this.#goOn().finally(() => (this.#reconnecting = undefined));
+    return this.#reconnecting;
+  }
+
+  async #goOn(): Promise<Change[]> {
     const connection = this.#connection;
     if (connection.options.store === undefined || connection.options.session === undefined) {
       throw new DuologueError("Only a conversation with `store` and `session` can go on in another process.");
@@ -120,7 +127,7 @@ export class Duologue {
 
   /** Stops the active run, whoever has started it; false if there is none. */
   cancel(): Promise<boolean> {
-    return this.#connection.cancel({});
+    return this.#connection.cancel();
   }
 
   /** Sends any request, as `request({enable: {extensions: ["timing"]}})`; settles when it has its `done`. */

@@ -68,7 +68,9 @@ export class Connection implements Owner {
   #fatal: RequestError | undefined;
   #begun!: () => void;
   #requests = new Map<string, Request>();
-  #abandoned = new Set<Request>();
+  /** Runs that are to stop, and have not yet. */
+  #stopping = new Set<Request>();
+  #shownBy: Request | undefined;
   #isClosing = false;
   #isPaused = false;
   #lastEvent: FrameEvent | undefined;
@@ -84,7 +86,7 @@ export class Connection implements Owner {
     const command = [findBinary(this.options.binary), ...commandLine(this.options)];
     this.failure = this.#fatal = this.hello = undefined;
     this.#isClosing = this.#isPaused = false;
-    this.#abandoned.clear();
+    this.#stopping.clear();
     const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
     const begun = new Promise<void>((resolve) => (this.#begun = resolve));
     const { env, cwd } = this.options;
@@ -102,15 +104,15 @@ export class Connection implements Owner {
       const late = () => new ProtocolError(`${command[0]} did not begin within ${ms / 1000} s.${this.#tail()}`);
       await within(this.#begin(begun), ms, late);
     } catch (error) {
-      await this.giveUp(error as DuologueError);
+      await this.giveUp(error as DuologueError, child);
       throw error;
     }
   }
 
   /** Ends a process that can't be gone on with. */
-  async giveUp(failure: DuologueError): Promise<void> {
-    const process = this.#process;
-    this.#fail(failure);
+  async giveUp(failure: DuologueError, process = this.#process): Promise<void> {
+    // The client may have another by then.
+    if (this.#process === process) this.#fail(failure);
     await process?.end(0);
     if (this.#process === process) this.#process = undefined;
   }
@@ -188,8 +190,8 @@ export class Connection implements Owner {
   }
 
   async send(request: Request): Promise<void> {
-    if (request.isRun && this.options.onBusy !== "queue") await this.#settle();
-    if (request.status) return;
+    if (request.isRun && this.options.onBusy !== "queue") await this.#settle(request);
+    if (request.status) return; // It was stopped before it was sent.
     if (this.failure) throw this.failure;
     const line = JSON.stringify({ requestId: request.id, ...request.body });
     const bytes = Buffer.byteLength(line);
@@ -204,17 +206,34 @@ export class Connection implements Owner {
 
   abandon(request: Request): void {
     request.dropEvents();
-    if (request.isSent && !request.status && !this.failure) {
-      this.#abandoned.add(request);
-      this.#tell({ cancel: { targetRequestId: request.id } });
-    }
+    if (this.#marksStopping(request)) this.#tell({ cancel: { targetRequestId: request.id } });
     this.#flow();
   }
 
   stop(request: Request): void {
+    if (!this.#marksStopping(request)) return;
     this.#tell({ cancel: { targetRequestId: request.id } });
+    this.#flow();
     const timer = setTimeout(() => this.#countAsStopped(request), this.options.cancelTimeoutMs ?? CANCEL_MS);
     void request.finished.then(() => clearTimeout(timer));
+  }
+
+  async cancelRun(request: Request): Promise<void> {
+    if (this.#marksStopping(request)) await this.#cancel({ targetRequestId: request.id });
+  }
+
+  /** Stops the active run; false if there is none. */
+  cancel(): Promise<boolean> {
+    for (const request of this.#requests.values()) if (request.isRun) this.#stopping.add(request);
+    return this.#cancel({});
+  }
+
+  /** Has the next prompt wait for the end of a run that the server has to stop; false if it has none to stop. */
+  #marksStopping(request: Request): boolean {
+    if (!request.isSent) request.done("stopped");
+    if (request.status || this.failure) return false;
+    this.#stopping.add(request);
+    return true;
   }
 
   #countAsStopped(request: Request): void {
@@ -222,10 +241,6 @@ export class Connection implements Owner {
     request.dropEvents();
     request.done("stopped");
     this.#flow();
-  }
-
-  cancelRun(targetRequestId: string): Promise<boolean> {
-    return this.cancel({ targetRequestId });
   }
 
   async steerRun(targetRequestId: string, prompt: string): Promise<Result> {
@@ -246,7 +261,7 @@ export class Connection implements Owner {
     this.#process?.write(JSON.stringify({ requestId: this.#id(), ...body }) + "\n");
   }
 
-  async cancel(cancel: JsonObject): Promise<boolean> {
+  async #cancel(cancel: JsonObject): Promise<boolean> {
     try {
       await this.request({ cancel });
       return true;
@@ -256,12 +271,13 @@ export class Connection implements Owner {
     }
   }
 
-  /** Waits for the end of runs that nobody waits for any more: a prompt before that would be refused. */
-  async #settle(): Promise<void> {
-    const ends = Promise.all([...this.#abandoned].map((request) => request.finished));
-    if (this.#abandoned.size === 0) return;
+  /** Waits for the end of runs that are to stop: a prompt before that would be refused. */
+  async #settle(request: Request): Promise<void> {
+    if (this.#stopping.size === 0) return;
+    const ends = Promise.all([...this.#stopping].map((run) => run.finished));
     const late = () => new Error("late");
-    await within(ends, this.options.cancelTimeoutMs ?? CANCEL_MS, late).catch(() => undefined);
+    const either = Promise.race<unknown>([ends, request.finished]);
+    await within(either, this.options.cancelTimeoutMs ?? CANCEL_MS, late).catch(() => undefined);
   }
 
   #ended(child: Process, failure: Error | undefined): void {
@@ -284,7 +300,7 @@ export class Connection implements Owner {
     this.#calls.endAll();
     const requests = [...this.#requests.values()];
     this.#requests.clear();
-    this.#abandoned.clear();
+    this.#stopping.clear();
     for (const request of requests) request.end(this.failure);
     this.#begun();
   }
@@ -317,7 +333,7 @@ export class Connection implements Owner {
 
   #event(request: Request | undefined, event: FrameEvent, size: number): void {
     this.#lastEvent = event;
-    this.#act(event, request?.isStreamed ?? false);
+    this.#act(event, request);
     if (request) {
       request.event(event, size);
       if (request.waitingBytes > PAUSE_BYTES) this.#crowd(request);
@@ -326,10 +342,12 @@ export class Connection implements Owner {
     }
   }
 
-  #act(event: FrameEvent, isShown: boolean): void {
+  #act(event: FrameEvent, request: Request | undefined): void {
     if (event.name === "ChatTextPatch" || event.name === "ChatReasoningPatch") {
+      if (!request?.isStreamed) return;
       const patch = event.json as Patch;
-      if (isShown) this.shown.set(patch.messageId ?? "", patch);
+      this.shown.set(patch.messageId ?? "", patch);
+      this.#shownBy = request;
     } else if (event.name === "StoreDegraded") {
       const { firstMissingOrdinal } = event.payload as Payloads["StoreDegraded"];
       // The ordinals from there on are given out again.
@@ -342,8 +360,8 @@ export class Connection implements Owner {
   #answer(request: Request, frame: Frame): void {
     if (frame.done) {
       this.#requests.delete(request.id);
-      this.#abandoned.delete(request);
-      if (request.isRun) this.shown.clear();
+      this.#stopping.delete(request);
+      if (request === this.#shownBy) this.shown.clear(); // And not a prompt that was refused meanwhile.
       request.done(frame.done.status ?? "");
       this.#flow();
       if (this.#requests.size === 0) this.#process?.hold(false);
@@ -407,11 +425,12 @@ export class Connection implements Owner {
     this.#flow();
   }
 
-  /** Reads on, unless a stream is behind and nobody waits for anything else. Closing waits for the last frames. */
+  /** Reads on, unless a stream is behind and nobody waits for anything, be it for the end of the client or of a run. */
   #flow(): void {
     const requests = [...this.#requests.values()];
     const isBehind = requests.some((request) => request.waitingBytes > PAUSE_BYTES);
-    this.#isPaused = isBehind && !this.#isClosing && requests.every((request) => request.isStreamed);
+    const isEnding = this.#isClosing || this.#stopping.size > 0;
+    this.#isPaused = isBehind && !isEnding && !requests.some((request) => request.isAwaited);
     this.#process?.pause(this.#isPaused);
   }
 

@@ -88,6 +88,11 @@ export class Request {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
+  /** Somebody waits for its answer, or for the next of its events. */
+  get isAwaited(): boolean {
+    return !this.isStreamed || (this.waitingBytes === 0 && this.#waiters.length > 0);
+  }
+
   /** Leaves out what was taken. A stream that lags never gets to the end of what waits. */
   #shorten(): void {
     if (this.#next === this.#events.length) {

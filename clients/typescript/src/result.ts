@@ -24,7 +24,7 @@ export interface Result<T = unknown> {
   toolCalls: ToolCall[];
   /** With `answer`: the value that was asked for. */
   value: T | undefined;
-  /** All values that were found in the answer, as JSON has them. */
+  /** All values that were found in the answer, the text of the last call, as JSON has them. */
   values: unknown[];
   usage: TokenCounts | undefined;
   /** Cost of the run as a decimal number, where the prices are known. */
@@ -93,7 +93,8 @@ export class Summary {
         result.values.push(JSON.parse((event.payload as Payloads["ObjectExtracted"]).json));
         break;
       case "AnswerRejected":
-        result.values = []; // What was found in it does not count.
+      case "ChatProviderCallStarted":
+        result.values = []; // What was found does not count: the answer is what the last call says.
         break;
       case "ChatProviderCallFinished":
         result.finishClass = (event.payload as Payloads["ChatProviderCallFinished"]).finishClass;

@@ -7,10 +7,12 @@ import { valueOf, type Schema } from "./schema.js";
 /** What a stream needs of its client. */
 export interface Owner {
   send(request: Request): Promise<void>;
+  /** Stops a run that nobody waits for any more. A run that has not been sent is not sent, here and below. */
   abandon(request: Request): void;
   /** Stops a run; where the server does not say that it has, it counts as stopped after a while. */
   stop(request: Request): void;
-  cancelRun(requestId: string): Promise<unknown>;
+  /** Stops a run; settles when the server has heard it. */
+  cancelRun(request: Request): Promise<void>;
   steerRun(requestId: string, prompt: string): Promise<Result>;
   flow(): void;
 }
@@ -50,8 +52,8 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
   }
 
   /** Stops this run, or withdraws it if it waits. The iteration goes on to its end, with the status `stopped`. */
-  async cancel(): Promise<void> {
-    if (this.#request.isSent && !this.#request.status) await this.#owner.cancelRun(this.requestId);
+  cancel(): Promise<void> {
+    return this.#owner.cancelRun(this.#request);
   }
 
   /** Adds a prompt to this run, which joins it at its next boundary. `joined` is false if the run was over. */
@@ -83,6 +85,11 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
       unlisten();
       owner.abandon(request);
     };
+    const waitFor = (request: Request) => {
+      const changed = request.changed();
+      owner.flow(); // Another stream may be behind.
+      return changed;
+    };
     const iterator: AsyncIterator<Event, undefined> = {
       async next() {
         for (;;) {
@@ -97,7 +104,7 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
             return end();
           }
           try {
-            if (request.isSent) await request.changed();
+            if (request.isSent) await waitFor(request);
             else await owner.send(request);
           } catch (error) {
             leave();
@@ -132,12 +139,7 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
     this.#hasBegun = true;
     const signal = this.#signal;
     if (!signal) return () => undefined;
-    const request = this.#request;
-    const stop = () => {
-      // Before it is sent there is nothing to stop.
-      if (request.isSent) this.#owner.stop(request);
-      else request.done("stopped");
-    };
+    const stop = () => this.#owner.stop(this.#request);
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });
     return () => signal.removeEventListener("abort", stop);

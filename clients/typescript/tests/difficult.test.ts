@@ -22,6 +22,9 @@ const CLOSE_MS = 5000;
 // More events than may wait of a stream that is behind.
 const PAUSED_AT = 20_000n;
 
+// Patches of 10,000 bytes, more than may wait of a stream that is behind.
+const LONG_ANSWER = 2000;
+
 const textOf = (event: Event) => (event.name === "ChatTextPatch" ? [event.payload.text] : []);
 
 test("halves of lines", async () => {
@@ -126,6 +129,77 @@ async function untilPaused(chat: Duologue): Promise<void> {
     before = chat.ordinal;
   }
 }
+
+test("a stream that is awaited does not wait for one that is not read", { timeout: 60_000 }, async () => {
+  await hold(difficult(`long-first:${LONG_ANSWER}`, { onBusy: "queue" }), async (chat) => {
+    const first = chat.stream("x")[Symbol.asyncIterator]();
+    await first.next();
+    await sleep(0);
+    const texts: string[] = [];
+    for await (const event of chat.stream("y")) texts.push(...textOf(event));
+    assert.deepEqual(texts, ["Hello, ", "wörld!"]);
+    let rest = 0;
+    for (let next = await first.next(); !next.done; next = await first.next()) rest += textOf(next.value).length;
+    assert.equal(rest, LONG_ANSWER);
+  });
+});
+
+const follow = async (stream: duologue.Stream) => {
+  for await (const _ of stream);
+  return stream.result.status;
+};
+
+test("the next prompt waits for a run that was stopped", { timeout: 60_000 }, async () => {
+  await hold(difficult("slow-stop"), async (chat) => {
+    const ways: ((stream: duologue.Stream, controller: AbortController) => unknown)[] = [
+      (_, controller) => controller.abort(),
+      (stream) => stream.cancel(),
+      () => chat.cancel(),
+    ];
+    for (const [at, stop] of ways.entries()) {
+      const [controller, before] = [new AbortController(), chat.ordinal];
+      const stream = chat.stream("on", { signal: controller.signal });
+      const following = follow(stream);
+      await until(() => chat.ordinal > before);
+      await stop(stream, controller);
+      const next = chat.run("next");
+      await sleep(0);
+      await chat.snapshot(); // Only now the run ends.
+      assert.equal((await next).text, `prompt ${2 * at + 2}`);
+      assert.equal(await following, "stopped");
+    }
+  });
+});
+
+test("a cancel before the prompt is sent", { timeout: 60_000 }, async () => {
+  await hold(difficult("slow-stop"), async (chat) => {
+    for await (const _ of chat.stream("on")) break;
+    const stream = chat.stream("y");
+    const following = follow(stream);
+    await stream.cancel();
+    assert.equal(await following, "stopped");
+    const controller = new AbortController();
+    const run = chat.run("z", { signal: controller.signal });
+    controller.abort();
+    assert.equal((await run).status, "stopped");
+    const left = chat.stream("z")[Symbol.asyncIterator]();
+    const waiting = left.next();
+    await left.return?.();
+    await chat.snapshot();
+    assert.equal((await waiting).done, true);
+    const never = chat.stream("not yet");
+    await never.cancel();
+    assert.equal((await never).status, "stopped");
+    assert.equal((await chat.run("next")).text, "prompt 2");
+  });
+});
+
+test("values are those of the last call", async () => {
+  await hold(difficult("calls"), async (chat) => {
+    const { values, value } = await chat.run("x", { answer: { type: "object" } });
+    assert.deepEqual([values, value], [[{ call: 2 }], { call: 2 }]);
+  });
+});
 
 test("a stream that is not read is left in the pipe", async () => {
   await hold(difficult("endless"), async (chat) => {
@@ -306,21 +380,21 @@ test("nothing is shown twice after a reconnect", async () => {
 
 // It ends in the first answer, after the first of its patches, which is event 4.
 const SEEN = 4n;
-const dying = (use: (chat: Duologue, become: (scenario: string) => void) => Promise<void>) => {
-  const env = { DIFFICULT: "die:7" };
+const dying = (scenario: string, use: (chat: Duologue, become: (scenario: string) => void) => Promise<void>) => {
+  const env = { DIFFICULT: scenario };
   const options = { binary: DIFFICULT, env, store: "chat.db", session: "ada" };
   return hold(options, (chat) => use(chat, (scenario) => void (env.DIFFICULT = scenario)));
 };
 
 test("a reconnect gives the text of a run that showed none", () =>
-  dying(async (chat, become) => {
+  dying("die:7", async (chat, become) => {
     await assert.rejects(chat.run("x"), duologue.ProcessEnded);
     become("resumed");
     assert.deepEqual((await chat.reconnect()).map((change) => change.text), [`Hello, since ${SEEN}`]);
   }));
 
 test("a reconnect that fails loses nothing", () =>
-  dying(async (chat, become) => {
+  dying("die:7", async (chat, become) => {
     const shown: string[] = [];
     const follow = async () => {
       for await (const event of chat.stream("x")) shown.push(...textOf(event));
@@ -336,6 +410,29 @@ test("a reconnect that fails loses nothing", () =>
     const changes = await chat.reconnect();
     assert.deepEqual([...shown, ...changes.map((change) => change.text)], ["Hello, ", `since ${SEEN}`]);
     assert.equal((await chat.run("x")).text, "Hello, wörld!");
+  }));
+
+test("reconnects at once are one", { timeout: 60_000 }, () =>
+  dying("die:7", async (chat, become) => {
+    await assert.rejects(chat.run("x"), duologue.ProcessEnded);
+    become("resumed");
+    const [first, second] = await Promise.all([chat.reconnect(), chat.reconnect()]);
+    assert.deepEqual(first.map((change) => change.text), [`Hello, since ${SEEN}`]);
+    assert.equal(first, second);
+    assert.equal((await chat.run("x")).text, "Hello, wörld!");
+    await assert.rejects(chat.reconnect(), /The process runs/);
+  }));
+
+test("a refused prompt does not forget what was shown", () =>
+  dying("die-asked", async (chat, become) => {
+    const events = chat.stream("x")[Symbol.asyncIterator]();
+    const shown: string[] = [];
+    while (shown.length === 0) shown.push(...textOf((await events.next()).value!));
+    await assert.rejects(chat.run("y"), duologue.Busy);
+    await assert.rejects(chat.snapshot(), duologue.ProcessEnded);
+    become("resumed");
+    const changes = await chat.reconnect();
+    assert.deepEqual([...shown, ...changes.map((change) => change.text)], ["Hello, ", `since ${SEEN}`]);
   }));
 
 test("only a stored session goes on", async () => {
