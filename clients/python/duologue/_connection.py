@@ -108,6 +108,11 @@ class Connection:
         self.process = None
         self._fail(Closed("The client was closed."))
 
+    def end_now(self, failure: Closed) -> None:
+        """Nobody gets an answer any more; the process may be there yet."""
+        self._is_closing = True
+        self._fail(failure)
+
     async def restart(self) -> None:
         """Starts the process again after its end."""
         if self.process:

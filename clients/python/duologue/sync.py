@@ -7,14 +7,16 @@
         for event in chat.stream("Explain it to a child."):
             ...
 
-It has the methods of `duologue.Duologue`; callbacks and async tools run in a thread of its own. What a callback raises goes
-to `threading.excepthook`.
+It has the methods of `duologue.Duologue`. Functions that are no coroutines, `on_notice` among them, run in threads of their
+own, and may use the client; coroutines run in its thread, where its methods are an error. What `on_notice` raises goes to
+`threading.excepthook`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import queue
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -22,13 +24,15 @@ from typing import Any, TypeVar
 from . import _client, _stream
 from . import messages as m
 from ._client import Change
-from ._errors import Closed
+from ._connection import Connection
+from ._errors import Closed, DuologueError
 from ._message import JsonObject, Message
 from ._requests import Request
 from ._result import Result
 from ._tools import Tool
 
 T = TypeVar("T")
+END_S = 5.0
 
 
 class Duologue:
@@ -37,14 +41,22 @@ class Duologue:
     def __init__(self, **options: Any) -> None:
         self._options = options
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Nothing is begun in a loop that is about to end.
+        self._lock = threading.Lock()
+        self._notices: _Notices | None = None
+        if options.get("on_notice"):
+            self._notices = _Notices(options["on_notice"])
+            options = {**options, "on_notice": self._notices.put}
         self._chat = _client.Duologue(**options)
 
     def start(self) -> Duologue:
         """Starts the process, and checks what it is."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=_run, args=(self._loop,), name="duologue", daemon=True)
-            self._thread.start()
+        if self._loop:
+            raise DuologueError("The client is started already.")
+        self._loop = asyncio.new_event_loop()
+        work = (self._loop, self._chat._connection)
+        self._thread = threading.Thread(target=_run, args=work, name="duologue", daemon=True)
+        self._thread.start()
         try:
             self._wait(self._chat.start())
         except BaseException:
@@ -54,6 +66,7 @@ class Duologue:
 
     def close(self) -> None:
         """Stops what runs, and ends the process."""
+        self._refuse_own_thread()
         if self._loop:
             try:
                 self._wait(self._chat.close())
@@ -67,10 +80,12 @@ class Duologue:
         self.close()
 
     def __del__(self) -> None:
-        loop = self._loop
+        loop, notices = self._loop, self._notices
         if loop and loop.is_running():
             closing = asyncio.run_coroutine_threadsafe(self._chat.close(), loop)
             closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+            if notices:
+                closing.add_done_callback(lambda _: notices.end(0))
 
     @property
     def session_id(self) -> str:
@@ -155,12 +170,19 @@ class Duologue:
         return self._wait(self._chat.reconnect())
 
     def _wait(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        if self._loop is None:
+        try:
+            self._refuse_own_thread()
+            with self._lock:
+                if self._loop is None:
+                    raise Closed("The client has not been started, or was closed: use `with`, or `start`.")
+                future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except DuologueError:
             work.close()
-            raise Closed("The client has not been started, or was closed: use `with`, or `start`.")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise
         try:
             return future.result(timeout)
+        except concurrent.futures.CancelledError:
+            raise _closed() from None
         except concurrent.futures.TimeoutError:
             # Python 3.10 has a type of its own for it.
             future.cancel()
@@ -169,14 +191,60 @@ class Duologue:
             future.cancel()
             raise
 
+    def _refuse_own_thread(self) -> None:
+        if self._loop and threading.current_thread() is self._thread:
+            raise DuologueError(
+                "A coroutine has called the client without `await` in the client's own thread, where it would wait for "
+                "itself: make it a function, or use `duologue.Duologue`."
+            )
+
     def _stop(self) -> None:
-        loop, self._loop = self._loop, None
+        with self._lock:
+            loop, self._loop = self._loop, None
         if loop:
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
+        if self._notices:
+            self._notices.end(END_S)
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+class _Notices:
+    """Calls `on_notice` in a thread of its own, in order: it may wait for the client."""
+
+    def __init__(self, on_notice: Callable[[Message | DuologueError], None]) -> None:
+        self._on_notice = on_notice
+        self._queue: queue.SimpleQueue[Message | DuologueError | None] | None = None
+
+    def put(self, notice: Message | DuologueError) -> None:
+        """Calls `on_notice` soon."""
+        waiting = self._queue
+        if waiting is None:
+            waiting = self._queue = queue.SimpleQueue()
+            work = (waiting, self._on_notice)
+            self._thread = threading.Thread(target=_give, args=work, name="duologue-notices", daemon=True)
+            self._thread.start()
+        waiting.put(notice)
+
+    def end(self, seconds: float) -> None:
+        """Ends the thread when `on_notice` has had all; waits for that so long."""
+        waiting, self._queue = self._queue, None
+        if waiting:
+            waiting.put(None)
+            if seconds and threading.current_thread() is not self._thread:
+                self._thread.join(seconds)
+
+
+def _give(
+    notices: queue.SimpleQueue[Message | DuologueError | None], on_notice: Callable[[Message | DuologueError], None]
+) -> None:
+    while (notice := notices.get()) is not None:
+        try:
+            on_notice(notice)
+        except BaseException as error:
+            _hook(error)
+
+
+def _run(loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
     loop.set_exception_handler(_report)
     while True:
         try:
@@ -185,7 +253,29 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         except BaseException as error:
             # SystemExit of a callback ends the loop, but others wait for it.
             _hook(error)
+    try:
+        loop.run_until_complete(_end(connection))
+    except BaseException as error:
+        _hook(error)
     loop.close()
+
+
+async def _end(connection: Connection) -> None:
+    """Ends what is left when the loop ends. After a `close` that was interrupted others may wait yet."""
+    connection.end_now(_closed())
+    await asyncio.sleep(0)
+    if process := connection.process:
+        await process.end(0)
+        connection.process = None
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=END_S)
+
+
+def _closed() -> Closed:
+    return Closed("The client was closed.")
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

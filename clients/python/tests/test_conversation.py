@@ -536,7 +536,45 @@ class Sync(unittest.TestCase):
             for _ in raised:
                 chat._loop.call_soon_threadsafe(chat._chat._connection._on_bytes, notice_and_done("nobody"))
                 self.assertEqual(chat.run("x", timeout=WAIT_S).status, "ok")
-        self.assertEqual(reported, [(error, "duologue") for error in raised])
+        self.assertEqual(reported, [(error, "duologue-notices") for error in raised])
+
+    def test_on_notice_may_use_the_client(self):
+        from duologue.sync import Duologue
+
+        seen = []
+
+        def on_notice(notice):
+            seen.append((type(notice).__name__, len(chat.snapshot().entities)))
+
+        with Duologue(binary=DIFFICULT, env={"DIFFICULT": "notices"}, on_notice=on_notice) as chat:
+            self.assertEqual(chat.run("x", timeout=WAIT_S).status, "ok")
+            self.assertEqual(chat.run("x", timeout=WAIT_S).status, "ok")
+            chat._notices.end(WAIT_S)
+        self.assertEqual(seen, [("ToolServerChanged", 1), ("StoreError", 1)] * 2)
+
+    def test_a_coroutine_that_would_wait_for_its_own_thread_gets_an_error(self):
+        from duologue.sync import Duologue
+
+        async def get_time(city):
+            for act in (chat.snapshot, chat.close, chat.stream("y").wait):
+                with self.assertRaisesRegex(duologue.DuologueError, "own thread"):
+                    act()
+            return "12:00"
+
+        with script(*CALLS) as option:
+            with Duologue(binary=BINARY, engine="echo", args=[option], tools=[get_time]) as chat:
+                self.assertEqual(chat.run("x", timeout=WAIT_S).tool_calls[0].status, "success")
+
+    def test_a_stream_that_is_awaited_without_await_does_not_wait_for_one_that_is_not_read(self):
+        from duologue.sync import Duologue
+
+        with Duologue(binary=DIFFICULT, env={"DIFFICULT": "long-first:2000"}, on_busy="queue") as chat:
+            first = iter(chat.stream("x"))
+            next(first)
+            while not chat._chat._connection.is_paused:
+                time.sleep(0.001)
+            self.assertEqual([event.text for event in chat.stream("y") if isinstance(event, TextPatch)], ["Hello, ", "wörld!"])
+            self.assertEqual(sum(isinstance(event, TextPatch) for event in first), 2000)
 
     def test_a_tool_that_ends_the_program_is_a_result(self):
         from duologue.sync import Duologue

@@ -529,6 +529,71 @@ class Killed(unittest.TestCase):
             self.assertEqual(program.wait(), 0)
             program.stdout.close()
 
+    def test_a_callback_that_never_returns_ends_with_the_program(self):
+        program = self.program(
+            """
+            import asyncio, threading, duologue
+            from duologue._tools import decide
+            forever = threading.Event()
+            def slow():
+                forever.wait()
+            async def main():
+                tool = duologue._tools.tool_of(duologue.tool(timeout=0.01)(slow))
+                # As many as would take all threads of the loop.
+                calls = [tool.call({}) for _ in range(100)]
+                results = await asyncio.gather(*calls)
+                print({result["error"] for result in results}, await asyncio.to_thread(lambda: "a thread is left"))
+            asyncio.run(main())
+            """
+        )
+        out, _ = program.communicate(timeout=WAIT_S)
+        self.assertEqual((out, program.returncode), ("{'The tool took longer than 0.01 s.'} a thread is left\n", 0))
+
+    def test_a_close_that_is_interrupted_leaves_nobody_waiting(self):
+        program = self.program(
+            f"""
+            import asyncio, os, signal, sys, threading, duologue
+            from duologue.sync import Duologue
+            chat = Duologue(binary={DIFFICULT!r}, env={{"DIFFICULT": "stubborn"}}, close_timeout=3600).start()
+            process = chat._chat._connection.process._popen
+            has_begun = threading.Event()
+            def follow():
+                try:
+                    for _ in chat.stream("x"):
+                        has_begun.set()
+                except duologue.Closed:
+                    print("the stream is closed")
+            def run():
+                try:
+                    chat.run("y")
+                    print("no error")
+                except duologue.Closed:
+                    print("the run is closed")
+            threads = [threading.Thread(target=follow)]
+            threads[0].start()
+            has_begun.wait()
+            process.send_signal(signal.SIGSTOP)
+            def interrupted(work):
+                # As with Ctrl-C that comes when the main thread waits for the end.
+                future = asyncio.run_coroutine_threadsafe(work, chat._loop)
+                while not chat._chat._connection._is_closing:
+                    pass
+                future.cancel()
+                raise KeyboardInterrupt
+            chat._wait = interrupted
+            try:
+                chat.close()
+            except KeyboardInterrupt:
+                print("interrupted")
+            threads[0].join()
+            print(process.poll() is not None)
+            del chat._wait
+            run()
+            """
+        )
+        out, _ = program.communicate(timeout=WAIT_S)
+        self.assertEqual(sorted(out.splitlines()), ["True", "interrupted", "the run is closed", "the stream is closed"])
+
     def test_the_process_ends_with_a_client_that_is_dropped(self):
         from duologue.sync import Duologue
 
