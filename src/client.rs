@@ -80,11 +80,11 @@ use crate::protocol::proto::rpc::{
     SubmitPromptRequest, SwitchModelRequest,
 };
 use driver::Order;
-use link::{Link, Shared};
+use link::{Link, Shared, lock};
 use request::Ended;
 use serde_json::{Map, Value};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Entities that are asked for at once.
 const PAGE_ENTITIES: u32 = 500;
@@ -92,10 +92,31 @@ const PAGE_ENTITIES: u32 = 500;
 /// A conversation that a process holds. Clones are the same conversation, and the process ends with the last of them.
 #[derive(Clone, Debug)]
 pub struct Duologue {
-    link: Arc<Link>,
+    held: Arc<Held>,
     options: Builder,
+}
+
+/// What the clones of a [`Duologue`] have in common.
+#[derive(Debug)]
+struct Held {
+    /// To the process, or to one that has ended, until a reconnect.
+    link: Mutex<Arc<Link>>,
+    /// Whoever has the lock reconnects.
+    reconnect: tokio::sync::Mutex<Reconnect>,
+}
+
+#[derive(Debug, Default)]
+struct Reconnect {
     /// What was known when the process ended, until a reconnect has succeeded.
     unresumed: Option<Shared>,
+    /// What the last one gave, for those who asked for it at the same time.
+    changes: Vec<Change>,
+}
+
+impl Held {
+    fn new(link: Arc<Link>) -> Self {
+        Self { link: Mutex::new(link), reconnect: Default::default() }
+    }
 }
 
 /// A prompt, and how it is to be answered.
@@ -165,32 +186,32 @@ impl Duologue {
 
     /// The id of the session.
     pub fn session_id(&self) -> String {
-        self.link.shared().session.clone()
+        self.link().shared().session.clone()
     }
 
     /// The capabilities that the process has, as its `hello` says.
     pub fn capabilities(&self) -> Vec<String> {
-        self.link.shared().capabilities.clone()
+        self.link().shared().capabilities.clone()
     }
 
     /// The conversation that the process began with, in a stored session.
     pub fn initial(&self) -> Option<Snapshot> {
-        self.link.shared().initial.clone()
+        self.link().shared().initial.clone()
     }
 
     /// Ordinal of the last event that was received.
     pub fn ordinal(&self) -> u64 {
-        self.link.shared().ordinal
+        self.link().shared().ordinal
     }
 
     /// The id of the process.
     pub fn process_id(&self) -> Option<u32> {
-        self.link.process
+        self.link().process
     }
 
     /// The end of what the process has written to standard error.
     pub fn stderr(&self) -> String {
-        self.link.stderr()
+        self.link().stderr()
     }
 
     /// Asks the model, and returns what the run came to. If the future is dropped, the run is stopped.
@@ -239,6 +260,7 @@ impl Duologue {
     /// # Errors
     /// If the process has ended.
     pub async fn cancel(&self) -> Result<bool, Error> {
+        self.link().stop(None);
         self.cancel_run(CancelRequest::default()).await
     }
 
@@ -296,43 +318,54 @@ impl Duologue {
         Ok(self.options.clone().session(copy))
     }
 
-    /// Starts the process again after its end, and goes on with the stored session: what has changed since the last event
-    /// that this client had. Requests that were in flight are not sent again.
+    /// Starts the process again after its end, for all clones, and goes on with the stored session: what has changed since
+    /// the last event that they had. Clones that ask for it at the same time get the same. Requests that were in flight are
+    /// not sent again.
     ///
     /// # Errors
     /// If the process runs, the conversation has no store or no name, or it can't be opened.
-    pub async fn reconnect(&mut self) -> Result<Vec<Change>, Error> {
+    pub async fn reconnect(&self) -> Result<Vec<Change>, Error> {
         if !self.options.is_stored() {
             return Err(Error::Misuse(
                 "a conversation without `store` and `session` can't go on in another process",
             ));
         }
-        let has_ended = self.link.failure().is_some();
+        let asked = self.link();
+        let mut reconnect = self.held.reconnect.lock().await;
+        let link = self.link();
+        let has_ended = link.failure().is_some();
         // What an attempt that failed was to show is still to be shown.
-        let before = match &self.unresumed {
+        let before = match &reconnect.unresumed {
             Some(before) => before.clone(),
-            None if has_ended => self.link.shared().clone(),
-            None => {
+            None if has_ended => link.shared().clone(),
+            None if Arc::ptr_eq(&asked, &link) => {
                 return Err(Error::Misuse("the process runs, and needs no other in its place"));
             }
+            None => return Ok(reconnect.changes.clone()),
         };
-        self.unresumed = Some(before.clone());
+        reconnect.unresumed = Some(before.clone());
         if has_ended {
-            self.link.ended().await;
-            self.link = self.options.connect().await?;
+            link.ended().await;
+            *lock(&self.held.link) = self.options.connect().await?;
         }
         let since_ordinal = before.ordinal;
         let changed =
             self.snapshot(SnapshotRequest { since_ordinal, ..Default::default() }).await?;
-        self.unresumed = None;
         let unseen = |entity: Entity| Change { text: before.unseen(&entity), entity };
-        Ok(changed.entities.into_iter().map(unseen).collect())
+        let changes: Vec<_> = changed.entities.into_iter().map(unseen).collect();
+        *reconnect = Reconnect { unresumed: None, changes: changes.clone() };
+        Ok(changes)
     }
 
     /// Stops what runs, and ends the process: shutdown, SIGTERM, SIGKILL. Nothing is left running.
     pub async fn close(self) {
-        self.link.order(Order::Close);
-        self.link.ended().await;
+        let link = self.link();
+        link.order(Order::Close);
+        link.ended().await;
+    }
+
+    fn link(&self) -> Arc<Link> {
+        Arc::clone(&lock(&self.held.link))
     }
 
     fn edit(&self, edit: Edit) -> Stream {
@@ -340,7 +373,7 @@ impl Duologue {
     }
 
     fn begin(&self, body: Body) -> Stream {
-        Stream::new(Arc::clone(&self.link), body)
+        Stream::new(self.link(), body)
     }
 
     async fn cancel_run(&self, cancel: CancelRequest) -> Result<bool, Error> {
@@ -352,7 +385,7 @@ impl Duologue {
     }
 
     async fn request(&self, body: Body) -> Result<Ended, Error> {
-        self.link.request(body).await
+        self.link().request(body).await
     }
 }
 
@@ -368,7 +401,7 @@ impl Builder {
     /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
     pub async fn start(self) -> Result<Duologue, Error> {
         let link = self.connect().await?;
-        Ok(Duologue { link, options: self, unresumed: None })
+        Ok(Duologue { held: Arc::new(Held::new(link)), options: self })
     }
 
     fn is_stored(&self) -> bool {

@@ -40,7 +40,7 @@ pub struct Answer {
     pub reasoning: String,
     /// The calls of tools, in order.
     pub tool_calls: Vec<ToolCall>,
-    /// The values that were found in the answer.
+    /// The values that were found in the answer of the last call.
     pub values: Vec<Value>,
     /// The token counts of the run, if the provider reports them; with its cost, if prices are known.
     pub usage: Option<TokenCounts>,
@@ -122,8 +122,8 @@ impl Summary {
         } else if let Any::ObjectExtracted(it) = payload {
             // The text has all digits, and the order of members.
             answer.values.extend(serde_json::from_str::<Value>(&it.json).ok());
-        } else if let Any::AnswerRejected(_) = payload {
-            // What was found in it does not count.
+        } else if let Any::AnswerRejected(_) | Any::ChatProviderCallStarted(_) = payload {
+            // What was found in it does not count; nor does what was found before the last call.
             answer.values.clear();
         } else if let Any::ChatProviderCallFinished(it) = payload {
             answer.finish_class.clone_from(&it.finish_class);

@@ -42,7 +42,9 @@ pub(super) enum Order {
     Begin(Box<Flight>),
     /// Nobody waits for the run any more.
     Abandon(String),
-    /// Say when runs that nobody waits for have ended.
+    /// This run is stopped, or whichever is active: the next prompt waits for its end.
+    Stop(Option<String>),
+    /// Say when runs that were stopped, or that nobody waits for, have ended.
     Settle(oneshot::Sender<()>),
     /// End the process.
     Close,
@@ -58,6 +60,8 @@ pub(super) struct Driver {
     flights: HashMap<String, Flight>,
     /// Runs that nobody waits for any more, and that have not ended.
     abandoned: HashSet<String>,
+    /// Those that were stopped.
+    stopped: HashSet<String>,
     settling: Vec<oneshot::Sender<()>>,
     tasks: JoinSet<()>,
     /// The tasks of tool calls and approvals by their ids, each with the request of its run.
@@ -81,6 +85,7 @@ impl Driver {
             lines: Some(lines),
             flights: HashMap::new(),
             abandoned: HashSet::new(),
+            stopped: HashSet::new(),
             settling: Vec::new(),
             tasks: JoinSet::new(),
             calls: HashMap::new(),
@@ -120,16 +125,27 @@ impl Driver {
         over.send_replace(true);
     }
 
-    /// Whether nothing is read, because a stream is behind and nobody waits for anything else.
+    /// Whether nothing is read, because a stream is behind and nobody waits for anything else. The end of a run may be
+    /// waited for.
     fn is_held_back(&self) -> bool {
         let mut flights = self.flights.values();
-        flights.any(Flight::is_behind) && self.flights.values().all(Flight::is_streamed)
+        let is_waited_for = |flight: &Flight| !flight.is_streamed() || flight.is_starved();
+        self.is_settled()
+            && flights.any(Flight::is_behind)
+            && !self.flights.values().any(is_waited_for)
     }
 
     fn order(&mut self, order: Order) {
         match order {
             Order::Begin(flight) => drop(self.flights.insert(flight.id.clone(), *flight)),
             Order::Abandon(id) => self.abandon(&id),
+            Order::Stop(id) => {
+                let is_meant = |flight: &&Flight| {
+                    flight.is_run() && id.as_ref().is_none_or(|id| flight.id == *id)
+                };
+                let stopped = self.flights.values().filter(is_meant);
+                self.stopped.extend(stopped.map(|flight| flight.id.clone()));
+            }
             Order::Settle(settled) => self.settling.push(settled),
             // It ends the loop.
             Order::Close => {}
@@ -146,8 +162,13 @@ impl Driver {
         }
     }
 
+    /// Whether the runs that were stopped, or that nobody waits for any more, have ended.
+    fn is_settled(&self) -> bool {
+        self.abandoned.is_empty() && self.stopped.is_empty()
+    }
+
     fn report_settled(&mut self) {
-        if self.abandoned.is_empty() {
+        if self.is_settled() {
             for settled in self.settling.drain(..) {
                 settled.send(()).ok();
             }
@@ -163,29 +184,26 @@ impl Driver {
         }
     }
 
-    fn bytes(&mut self, piece: &[u8]) -> Result<(), Error> {
-        let mut lines = Vec::new();
-        self.read.feed(piece, |line| lines.push(line));
-        lines.into_iter().try_for_each(|line| match line {
-            Line::Whole(line) => self.line(line),
-            Line::Overlong(head) => {
-                self.overlong(&head);
-                Ok(())
+    fn bytes(&mut self, mut piece: &[u8]) -> Result<(), Error> {
+        while let Some(line) = self.read.next(&mut piece) {
+            match line {
+                Line::Whole(line) => self.line(&line)?,
+                Line::Overlong(head) => self.overlong(&head),
             }
-        })
+        }
+        Ok(())
     }
 
-    fn line(&mut self, line: Vec<u8>) -> Result<(), Error> {
-        let is_no_frame = |line: &[u8], why: String| {
+    fn line(&mut self, line: &[u8]) -> Result<(), Error> {
+        let is_no_frame = |why: String| {
             let excerpt: String =
                 String::from_utf8_lossy(line).chars().take(EXCERPT_CHARS).collect();
             Error::Protocol(format!(
                 "the process wrote a line that is no frame ({why}): {excerpt:?}"
             ))
         };
-        let text = String::from_utf8(line)
-            .map_err(|bad| is_no_frame(bad.as_bytes(), "not UTF-8".into()))?;
-        let frame = read_frame(&text).map_err(|why| is_no_frame(text.as_bytes(), why))?;
+        let text = str::from_utf8(line).map_err(|_| is_no_frame("not UTF-8".into()))?;
+        let frame = read_frame(text).map_err(is_no_frame)?;
         if self.begun.is_some() {
             return self.greet(frame);
         }
@@ -218,12 +236,12 @@ impl Driver {
         Ok(())
     }
 
-    fn frame(&mut self, text: String, line: RpcLine) {
+    fn frame(&mut self, text: &str, line: RpcLine) {
         let RpcLine { request_id: id, frame, session_id, .. } = line;
         match frame {
             Some(Frame::UiEvent(event)) => self.event(&id, text, event),
             Some(Frame::Snapshot(frame)) => {
-                self.snapshot(&id, session_id, Snapshot::new(frame, &text));
+                self.snapshot(&id, session_id, Snapshot::new(frame, text));
             }
             Some(Frame::Error(error)) => self.error(&id, error),
             Some(Frame::Done(done)) => self.done(&id, done.status),
@@ -268,23 +286,24 @@ impl Driver {
 
     fn done(&mut self, id: &str, status: String) {
         self.abandoned.remove(id);
+        self.stopped.remove(id);
         for (_, (_, task)) in self.calls.extract_if(|_, (run, _)| run == id) {
             task.abort();
         }
         let Some(flight) = self.flights.remove(id) else { return };
-        if flight.is_run() {
+        // One that was refused says nothing about the run that goes on.
+        if flight.is_run() && flight.has_begun {
             lock(&self.shared).shown.clear();
         }
         flight.done(status);
     }
 
-    fn event(&mut self, id: &str, text: String, event: UiEventFrame) {
+    fn event(&mut self, id: &str, text: &str, event: UiEventFrame) {
         let is_shown = self.flights.get(id).is_some_and(Flight::is_streamed);
         lock(&self.shared).note(event.ordinal, event.payload.as_ref(), is_shown);
         if !self.flights.contains_key(id) {
             if id.is_empty() {
-                let UiEventFrame { ordinal, name, payload } = event;
-                self.notice(Ok(Event { ordinal, name, payload, line: text.into() }));
+                self.notice(Ok(Event::new(event, text)));
             }
             return;
         }
@@ -292,8 +311,7 @@ impl Driver {
         let Some(flight) = self.flights.get_mut(id) else { return };
         if !flight.is_run() && !flight.is_streamed() {
             flight.note(event.payload.as_ref());
-            let UiEventFrame { ordinal, name, payload } = event;
-            return self.notice(Ok(Event { ordinal, name, payload, line: text.into() }));
+            return self.notice(Ok(Event::new(event, text)));
         }
         let had_failed = flight.has_failed();
         flight.event(event, text);

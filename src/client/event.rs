@@ -1,7 +1,7 @@
 //! Frames as a client reads them: those of a later version are kept, and not an error. Pure.
 
-use crate::protocol::any::{Any, message_from_value, read_message};
-use crate::protocol::proto::rpc::{RpcLine, SnapshotEntity, SnapshotFrame};
+use crate::protocol::any::{Any, message_from_value, read_written};
+use crate::protocol::proto::rpc::{RpcLine, SnapshotEntity, SnapshotFrame, UiEventFrame};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -21,6 +21,11 @@ pub struct Event {
 }
 
 impl Event {
+    pub(super) fn new(event: UiEventFrame, line: &str) -> Self {
+        let UiEventFrame { ordinal, name, payload } = event;
+        Self { ordinal, name, payload, line: line.into() }
+    }
+
     /// The payload as JSON, with the fields that this version of the library does not know.
     pub fn raw(&self) -> Value {
         let frame: Value = serde_json::from_str(&self.line).unwrap_or_default();
@@ -104,7 +109,7 @@ const TYPE: &str = "@type";
 
 /// A frame of the server. What is not known in it is left out.
 pub(super) fn read_frame(text: &str) -> Result<RpcLine, String> {
-    match read_message::<RpcLine>(text) {
+    match read_written::<RpcLine>(text) {
         Ok(line) => Ok(line),
         Err(why) => read_newer(text).ok_or_else(|| why.to_string()),
     }

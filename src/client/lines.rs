@@ -1,12 +1,14 @@
 //! Splits the bytes of a pipe into lines of limited length. Pure.
 
+use std::borrow::Cow;
+
 /// Bytes of the beginning of a line that is too long: its ids are there.
 const HEAD_BYTES: usize = 4096;
 
 /// A line without its LF, or the beginning of one that was too long.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    Whole(Vec<u8>),
+pub(super) enum Line<'a> {
+    Whole(Cow<'a, [u8]>),
     Overlong(Vec<u8>),
 }
 
@@ -24,19 +26,25 @@ impl Lines {
         Self { bytes_max, rest: Vec::new(), is_overlong: false }
     }
 
-    /// Takes a piece, and gives each line that ends in it to `take`.
-    pub(super) fn feed(&mut self, mut piece: &[u8], mut take: impl FnMut(Line)) {
-        while let Some(end) = memchr::memchr(b'\n', piece) {
-            self.keep(&piece[..end]);
-            piece = &piece[end + 1..];
-            let line = std::mem::take(&mut self.rest);
-            take(if std::mem::take(&mut self.is_overlong) {
-                Line::Overlong(line)
-            } else {
-                Line::Whole(line)
-            });
+    /// Takes the next line that ends in the piece from its beginning; where none does, keeps the piece.
+    pub(super) fn next<'a>(&mut self, piece: &mut &'a [u8]) -> Option<Line<'a>> {
+        let Some(end) = memchr::memchr(b'\n', piece) else {
+            self.keep(std::mem::take(piece));
+            return None;
+        };
+        let line = &piece[..end];
+        *piece = &piece[end + 1..];
+        // Most lines are whole in their piece, and are not copied.
+        if self.rest.is_empty() && line.len() <= self.bytes_max {
+            return Some(Line::Whole(line.into()));
         }
-        self.keep(piece);
+        self.keep(line);
+        let line = std::mem::take(&mut self.rest);
+        Some(if std::mem::take(&mut self.is_overlong) {
+            Line::Overlong(line)
+        } else {
+            Line::Whole(line.into())
+        })
     }
 
     fn keep(&mut self, piece: &[u8]) {
@@ -65,13 +73,15 @@ mod tests {
         ) {
             let mut lines = Lines::new(bytes_max);
             let mut found = Vec::new();
-            bytes.chunks(cut).for_each(|piece| lines.feed(piece, |line| found.push(line)));
+            for mut piece in bytes.chunks(cut) {
+                found.extend(std::iter::from_fn(|| lines.next(&mut piece)));
+            }
             let mut whole: Vec<_> = bytes.split(|byte| *byte == b'\n').collect();
             whole.pop();
             prop_assert_eq!(found.len(), whole.len());
             for (line, bytes) in found.iter().zip(whole) {
                 match line {
-                    Line::Whole(line) => prop_assert_eq!(line, bytes),
+                    Line::Whole(line) => prop_assert_eq!(&**line, bytes),
                     Line::Overlong(head) => prop_assert!(bytes.len() > bytes_max && bytes.starts_with(head)),
                 }
             }

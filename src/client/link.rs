@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
@@ -120,7 +121,15 @@ pub(super) struct Sent {
 impl Sent {
     /// The next event; `None` after the last, or if they are not wanted. May be dropped at any time.
     pub(super) async fn event(&mut self) -> Option<Event> {
-        let (event, bytes) = self.events.as_mut()?.recv().await?;
+        let events = self.events.as_mut()?;
+        let (event, bytes) = match events.try_recv() {
+            Ok(event) => event,
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => {
+                let _awaited = self.waiting.awaited();
+                events.recv().await?
+            }
+        };
         self.waiting.took(bytes);
         Some(event)
     }
@@ -150,6 +159,13 @@ impl Link {
     pub(super) fn order(&self, order: Order) {
         // A driver that has ended has nothing left to do.
         drop(self.orders.send(order));
+    }
+
+    /// This run is about to be stopped, or the active one: the next prompt waits for its end, unless it is queued anyway.
+    pub(super) fn stop(&self, run: Option<&str>) {
+        if !self.is_queueing {
+            self.order(Order::Stop(run.map(str::to_owned)));
+        }
     }
 
     /// Waits until the process has ended.
@@ -200,7 +216,7 @@ impl Link {
     }
 }
 
-pub(super) fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -273,6 +289,8 @@ impl Builder {
             Err(error) if error.code() == code::UNKNOWN_EXTENSION => Ok(Arc::new(link)),
             Err(error) => {
                 link.order(Order::Close);
+                // It may hold the lease of the session.
+                link.ended().await;
                 let is_ended = matches!(error, Error::ProcessEnded { .. });
                 // What it was that ended it says more.
                 let fatal = link.shared().fatal.clone().filter(|_| is_ended);

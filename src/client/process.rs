@@ -143,6 +143,12 @@ async fn read_tail(mut stderr: ChildStderr, tail: Tail) {
 
 /// The program: the one that is named, that of the variable, or the one on the `PATH`.
 fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
+    let found = look_for(named)?;
+    // The process may have another folder.
+    Ok(std::path::absolute(&found).unwrap_or(found))
+}
+
+fn look_for(named: Option<&Path>) -> Result<PathBuf, Error> {
     let named = named.map(|path| (path.as_os_str().to_owned(), "the option `binary`"));
     let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let named = named.or_else(|| variable.map(|path| (path, "the variable DUOLOGUE_BIN")));

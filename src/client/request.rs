@@ -7,7 +7,7 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::UiEventFrame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Bytes of events of one stream that wait to be read before the process is held back.
@@ -34,13 +34,15 @@ pub(super) struct Events {
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     bytes: Arc<AtomicUsize>,
+    /// Somebody awaits an event.
+    is_awaited: Arc<AtomicBool>,
     /// Wakes the driver.
     flow: Arc<Notify>,
 }
 
 impl Waiting {
     pub(super) fn new(flow: Arc<Notify>) -> Self {
-        Self { bytes: Arc::default(), flow }
+        Self { bytes: Arc::default(), is_awaited: Arc::default(), flow }
     }
 
     fn put(&self, bytes: usize) {
@@ -57,6 +59,24 @@ impl Waiting {
     fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
+
+    /// An event is awaited until what this returns is dropped.
+    pub(super) fn awaited(&self) -> Awaited<'_> {
+        self.is_awaited.store(true, Ordering::Release);
+        // The process may be held back, for a stream that is not read.
+        self.flow.notify_one();
+        Awaited(&self.is_awaited)
+    }
+}
+
+/// See [`Waiting::awaited`].
+#[derive(Debug)]
+pub(super) struct Awaited<'a>(&'a AtomicBool);
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// A request in flight.
@@ -67,6 +87,8 @@ pub(super) struct Flight {
     /// `None` if nobody reads its events.
     events: Option<Events>,
     summary: Summary,
+    /// It has had an event.
+    pub(super) has_begun: bool,
     pub(super) snapshot: Option<Snapshot>,
     /// The first error is the cause of those that follow.
     error: Option<Error>,
@@ -80,8 +102,8 @@ impl Flight {
         events: Option<Events>,
         ended: oneshot::Sender<Result<Ended, Error>>,
     ) -> Self {
-        let (summary, snapshot, error) = Default::default();
-        Self { id, is_run: is_run(body), events, summary, snapshot, error, ended }
+        let (summary, has_begun, snapshot, error) = Default::default();
+        Self { id, is_run: is_run(body), events, summary, has_begun, snapshot, error, ended }
     }
 
     pub(super) fn is_run(&self) -> bool {
@@ -89,15 +111,14 @@ impl Flight {
     }
 
     /// Takes an event, and the frame that it came in.
-    pub(super) fn event(&mut self, event: UiEventFrame, line: String) {
-        let UiEventFrame { ordinal, name, payload } = event;
-        self.note(payload.as_ref());
+    pub(super) fn event(&mut self, event: UiEventFrame, line: &str) {
+        self.has_begun = true;
+        self.note(event.payload.as_ref());
         if let Some(Events { sender, waiting }) = &self.events {
             let bytes = line.len();
             waiting.put(bytes);
-            let event = Event { ordinal, name, payload, line: line.into() };
             // Whoever drops the receiver has the run stopped.
-            drop(sender.send((event, bytes)));
+            drop(sender.send((Event::new(event, line), bytes)));
             if waiting.bytes() > QUEUE_BYTES_MAX {
                 let text = format!("more than {QUEUE_BYTES_MAX} bytes of events wait to be read");
                 self.fail(Error::TooLong(text));
@@ -116,6 +137,13 @@ impl Flight {
     /// Whether its events wait for a reader who is behind.
     pub(super) fn is_behind(&self) -> bool {
         self.events.as_ref().is_some_and(|it| it.waiting.bytes() > PAUSE_BYTES)
+    }
+
+    /// Whether somebody waits for its next event.
+    pub(super) fn is_starved(&self) -> bool {
+        let is_starved =
+            |waiting: &Waiting| waiting.is_awaited.load(Ordering::Acquire) && waiting.bytes() == 0;
+        self.events.as_ref().is_some_and(|it| is_starved(&it.waiting))
     }
 
     /// Whether its events are read one by one.

@@ -6,10 +6,11 @@ use super::error::Error;
 use super::event::Event;
 use super::link::{Link, Sent};
 use super::request::Ended;
-use crate::protocol::constants::code;
+use crate::protocol::constants::{code, done};
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use crate::protocol::proto::rpc::{CancelRequest, SubmitPromptRequest};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run: await [`Self::next`] for its events, or [`Self::finish`] for what it came to. It is sent when that begins.
 /// One that is dropped before its end is stopped.
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub struct Stream {
     link: Arc<Link>,
     state: State,
+    /// It was stopped before its prompt was sent.
+    is_stopped: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -30,7 +33,7 @@ enum State {
 
 impl Stream {
     pub(super) fn new(link: Arc<Link>, body: Body) -> Self {
-        Self { link, state: State::Unsent(Box::new(body)) }
+        Self { link, state: State::Unsent(Box::new(body)), is_stopped: AtomicBool::new(false) }
     }
 
     /// The next event; `None` after the last. A run that failed has its error before that. May be dropped at any time.
@@ -64,12 +67,17 @@ impl Stream {
         }
     }
 
-    /// Stops this run, or withdraws it if it waits. Its events go on to their end, with the status `stopped`.
+    /// Stops this run, or withdraws it if it waits. Its events go on to their end, with the status `stopped`. One that was
+    /// not sent yet is not sent.
     ///
     /// # Errors
     /// If the process has ended.
     pub async fn cancel(&self) -> Result<(), Error> {
-        let State::Sent(sent) = &self.state else { return Ok(()) };
+        let State::Sent(sent) = &self.state else {
+            self.is_stopped.store(true, Ordering::Relaxed);
+            return Ok(());
+        };
+        self.link.stop(Some(&sent.id));
         let cancel = CancelRequest { target_request_id: sent.id.clone(), waiting: false };
         match self.link.request(Body::Cancel(cancel)).await {
             Err(error) if error.code() != code::NO_ACTIVE_REQUEST => Err(error),
@@ -95,14 +103,17 @@ impl Stream {
 
     /// Waits for the end, without its events.
     pub(super) async fn ended(&mut self) -> Result<Ended, Error> {
+        let is_unsent = matches!(self.state, State::Unsent(_));
         self.send(false).await?;
-        let State::Sent(sent) = &mut self.state else {
+        let mut snapshot = None;
+        if let State::Sent(sent) = &mut self.state {
+            while sent.event().await.is_some() {}
+            let ended = sent.ended().await;
+            snapshot = ended.as_ref().ok().and_then(|it| it.snapshot.clone());
+            self.end(ended)?;
+        } else if !is_unsent {
             return Err(Error::Misuse("the end of a stream was awaited twice"));
-        };
-        while sent.event().await.is_some() {}
-        let ended = sent.ended().await;
-        let snapshot = ended.as_ref().ok().and_then(|it| it.snapshot.clone());
-        self.end(ended)?;
+        }
         let answer = std::mem::replace(&mut self.state, State::Failed);
         match answer {
             State::Ended(answer) => Ok(Ended { answer: *answer, snapshot }),
@@ -112,6 +123,11 @@ impl Stream {
 
     async fn send(&mut self, is_streamed: bool) -> Result<(), Error> {
         let State::Unsent(body) = &self.state else { return Ok(()) };
+        if self.is_stopped.load(Ordering::Relaxed) {
+            let answer = Answer { status: done::STOPPED.to_owned(), ..Answer::default() };
+            self.state = State::Ended(Box::new(answer));
+            return Ok(());
+        }
         let sent = self.link.send((**body).clone(), is_streamed).await?;
         self.state = State::Sent(sent);
         Ok(())

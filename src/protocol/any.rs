@@ -7,8 +7,8 @@ mod wkt;
 #[cfg(test)]
 mod mapping;
 
-pub(crate) use read::message_from_value;
 pub use read::read_message;
+pub(crate) use read::{message_from_value, read_written};
 pub use shared::Shared;
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,

@@ -18,6 +18,9 @@ use std::borrow::Cow;
 use std::fmt;
 use values::ValueSeed;
 
+/// Bytes that most messages take in the binary form.
+const MESSAGE_BYTES: usize = 512;
+
 /// Parses one message.
 ///
 /// # Errors
@@ -28,6 +31,20 @@ where
 {
     json::well_formed(text)?;
     Ok(read(&mut serde_json::Deserializer::from_str(text))?)
+}
+
+/// Parses one message that a server wrote: what is in fields that are not known is not checked.
+///
+/// # Errors
+/// If the text is not an `M`.
+pub(crate) fn read_written<M>(text: &str) -> Result<M, Error>
+where
+    M: prost::Message + prost::Name + Default,
+{
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let message = read(&mut reader)?;
+    reader.end()?;
+    Ok(message)
 }
 
 /// Converts a message from parsed JSON.
@@ -49,7 +66,7 @@ where
     let name = M::full_name();
     let unknown = || de::Error::custom(format_args!("{name} is no message of the protocol"));
     let message = fields::message(&name).ok_or_else(unknown)?;
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(MESSAGE_BYTES);
     MessageSeed { message, bytes: &mut bytes }.deserialize(deserializer)?;
     M::decode(bytes.as_slice()).map_err(de::Error::custom)
 }

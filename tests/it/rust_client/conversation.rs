@@ -240,7 +240,7 @@ async fn a_notice_that_panics_ends_nothing() {
 }
 
 /// Gives the end of the answer that the killed process was at, as shown and as stored.
-async fn reconnect(chat: &mut Duologue) -> (String, String) {
+async fn reconnect(chat: &Duologue) -> (String, String) {
     let changes = chat.reconnect().await.expect("another process");
     let answer = changes.iter().find(|it| it.entity.id.contains(":text:")).expect("the answer");
     let Some(Any::ChatMessageEntity(message)) = &answer.entity.payload else {
@@ -253,7 +253,7 @@ async fn reconnect(chat: &mut Duologue) -> (String, String) {
 #[tokio::test]
 async fn nothing_is_shown_twice_after_a_reconnect() {
     let scratch = Scratch::new("reconnect");
-    let mut chat = start(scratch.stored().args(["--echo-delay-ms=1"])).await;
+    let chat = start(scratch.stored().args(["--echo-delay-ms=1"])).await;
     assert!(matches!(chat.reconnect().await, Err(Error::Misuse(_))), "the process runs");
     run(&chat, "one").await;
     let prompt = "two ".repeat(10_000);
@@ -265,7 +265,7 @@ async fn nothing_is_shown_twice_after_a_reconnect() {
     let (texts, failure) = rest(&mut stream).await;
     assert!(matches!(failure, Some(Error::ProcessEnded { status: Some(_), .. })), "{failure:?}");
     assert!(matches!(chat.run("lost").await, Err(Error::ProcessEnded { .. })));
-    let (unseen, stored) = reconnect(&mut chat).await;
+    let (unseen, stored) = reconnect(&chat).await;
     assert_eq!(patch.text + &texts.concat() + &unseen, stored);
 
     // Nobody has seen the text of a run without a stream.
@@ -275,7 +275,24 @@ async fn nothing_is_shown_twice_after_a_reconnect() {
         kill(process_of(&chat));
     });
     assert!(matches!(failed, Err(Error::ProcessEnded { .. })), "{failed:?}");
-    let (unseen, stored) = reconnect(&mut chat).await;
+    let (unseen, stored) = reconnect(&chat).await;
     assert_eq!((unseen.is_empty(), unseen), (false, stored));
     assert!(run(&chat, "four").await.text.starts_with("Turn 4."));
+}
+
+#[tokio::test]
+async fn reconnects_at_once_are_one() {
+    let scratch = Scratch::new("reconnects");
+    let chat = start(scratch.stored()).await;
+    run(&chat, "one").await;
+    let other = chat.clone();
+    kill(process_of(&chat));
+    let failures = tokio::join!(chat.run("lost"), other.run("lost"));
+    assert!(failures.0.is_err() && failures.1.is_err(), "{failures:?}");
+    let again = tokio::join!(chat.reconnect(), other.reconnect());
+    assert_eq!(again.0.expect("another process"), again.1.expect("the same"));
+    assert_eq!(chat.process_id(), other.process_id());
+    assert!(run(&chat, "two").await.text.starts_with("Turn 2."));
+    assert!(run(&other, "three").await.text.starts_with("Turn 3."));
+    assert!(matches!(other.reconnect().await, Err(Error::Misuse(_))), "the process runs");
 }

@@ -1,13 +1,17 @@
 //! A server that makes it difficult: its lines, its amounts, and its version.
 
-use super::{difficult, process_of, rest, run, start, until, wait_until_gone};
+use super::{
+    DIFFICULT, Scratch, difficult, process_of, read_to, rest, run, start, until, wait_until_gone,
+};
 use crate::process::DEADLINE;
-use duologue::client::{Any, Error};
+use duologue::client::{Any, Error, OnBusy};
 use duologue::protocol::proto::rpc::SnapshotRequest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
+use tokio::time::timeout;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -134,6 +138,84 @@ async fn a_stream_that_is_not_read_is_left_in_the_pipe() {
     chat.snapshot(SnapshotRequest::default()).await.expect("a snapshot");
     chat.close().await;
     wait_until_gone(process).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_awaited_does_not_wait_for_one_that_is_not_read() {
+    needs!(Python);
+    let patches = 2_000;
+    let chat = start(difficult(&format!("long-first:{patches}")).on_busy(OnBusy::Queue)).await;
+    let (mut unread, mut awaited) = (chat.stream("x"), chat.stream("y"));
+    assert!(matches!(unread.next().await, Some(Ok(_))));
+    let ended = timeout(DEADLINE, rest(&mut awaited)).await.expect("its end");
+    assert_eq!(ended, (vec!["Hello, ".to_owned(), "wörld!".to_owned()], None));
+    assert_eq!(rest(&mut unread).await.0.concat().len(), patches * 10_000);
+}
+
+#[tokio::test]
+async fn the_next_prompt_waits_for_a_run_that_was_stopped() {
+    needs!(Python);
+    let chat = start(difficult("slow-stop")).await;
+    for (number, by_stream) in [(2, true), (4, false)] {
+        let before = chat.ordinal();
+        let mut stream = chat.stream("on");
+        assert!(matches!(stream.next().await, Some(Ok(_))));
+        until(|| chat.ordinal() > before).await;
+        match by_stream {
+            true => stream.cancel().await.expect("it is stopped"),
+            false => assert!(chat.cancel().await.expect("it is stopped")),
+        }
+        let (next, ended, ()) = tokio::join!(run(&chat, "next"), rest(&mut stream), async {
+            tokio::task::yield_now().await;
+            // Only now the run ends.
+            chat.snapshot(SnapshotRequest::default()).await.expect("a snapshot");
+        });
+        assert_eq!((next.text, ended.1), (format!("prompt {number}"), None));
+        assert!(stream.answer().expect("an answer").is_stopped());
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_before_the_prompt_is_sent() {
+    needs!(Python);
+    let chat = start(difficult("slow-stop")).await;
+    let mut stream = chat.stream("y");
+    stream.cancel().await.expect("nothing goes wrong");
+    assert!(stream.next().await.is_none());
+    assert!(stream.answer().expect("an answer").is_stopped());
+    let stream = chat.stream("z");
+    stream.cancel().await.expect("nothing goes wrong");
+    assert!(stream.finish().await.expect("an answer").is_stopped());
+    assert_eq!(run(&chat, "next").await.text, "prompt 1");
+}
+
+#[tokio::test]
+async fn values_are_those_of_the_last_call() {
+    needs!(Python);
+    let answer = run(&start(difficult("calls")).await, "x").await;
+    assert_eq!(answer.values, [json!({"call": 2})]);
+}
+
+#[tokio::test]
+async fn a_refused_prompt_does_not_forget_what_was_shown() {
+    needs!(Python);
+    // What the server does is in a file: it is another one after it has died.
+    let scratch = Scratch::new("refused");
+    let (how, program) = (scratch.0.join("how"), scratch.0.join("server"));
+    fs::write(&how, "die-asked").expect("room");
+    let text = format!("#!/bin/sh\nDIFFICULT=$(cat {}) exec {DIFFICULT}\n", how.display());
+    fs::write(&program, text).expect("room");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+    let chat = start(scratch.stored().binary(&program)).await;
+    let mut stream = chat.stream("x");
+    read_to(&mut stream, "ChatTextPatch").await;
+    assert!(matches!(chat.run("y").await, Err(Error::Busy(_))));
+    assert!(chat.snapshot(SnapshotRequest::default()).await.is_err(), "it has died");
+    fs::write(&how, "resumed").expect("room");
+    let changes = chat.reconnect().await.expect("another process");
+    let texts: Vec<_> = changes.into_iter().map(|change| change.text).collect();
+    assert_eq!(texts.len(), 1);
+    assert!(texts[0].starts_with("since "), "{texts:?}");
 }
 
 #[tokio::test]

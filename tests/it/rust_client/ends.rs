@@ -95,6 +95,15 @@ async fn a_program_that_is_named_and_not_there() {
 }
 
 #[tokio::test]
+async fn a_relative_path_to_the_program_and_another_folder() {
+    let from = env::current_dir().expect("a folder");
+    let up = from.components().skip(1).map(|_| "..").collect::<Vec<_>>().join("/");
+    let relative = format!("{up}{BINARY}");
+    let builder = Duologue::builder().binary(&relative).engine("echo").folder("/");
+    assert!(run(&start(builder).await, "x").await.text.ends_with("You said: x"), "{relative}");
+}
+
+#[tokio::test]
 async fn a_wrong_command_line_is_said() {
     // Many at once, so that some processes have ended before their first frame is read: the request that comes after it
     // is then sent to a process whose end is known.

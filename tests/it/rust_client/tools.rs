@@ -169,3 +169,23 @@ async fn an_answer_is_a_value_of_a_type() {
     let (stopped, ()) = tokio::join!(chat.ask::<City>("Where?"), stopping);
     assert!(matches!(stopped, Err(Error::Stopped { .. })), "{stopped:?}");
 }
+
+#[tokio::test]
+async fn what_a_tool_gives_is_what_its_json_is() {
+    let results = [
+        (json!({"deep": [1, {"b": null}]}), r#"{"deep":[1,{"b":null}]}"#),
+        (json!([1, 2]), r#"{"result":[1,2]}"#),
+        (json!("text"), r#"{"result":"text"}"#),
+        (json!(2.5), r#"{"result":2.5}"#),
+        (Value::Null, r#"{"result":null}"#),
+    ];
+    for (given, expected) in results {
+        let (builder, _scratch) = played("tool-json", &calls_of(&["get"]));
+        let get = Tool::new("get", "", no_parameters(), move |_| {
+            let given = given.clone();
+            async move { Ok::<_, String>(given) }
+        });
+        let answer = run(&start(builder.tool(get)).await, "x").await;
+        assert_eq!(answer.tool_calls[0].result, expected);
+    }
+}
