@@ -134,6 +134,7 @@ fn fleet(out: &Path) -> Result<()> {
     // Which transport a client has is for the program that has one.
     tonic_prost_build::configure()
         .build_transport(false)
+        .codec_path("crate::protocol::grpc::FrameCodec")
         .out_dir(out)
         .compile_fds_with_config(files, config)?;
     Ok(())

@@ -10,6 +10,7 @@
 //! | [`event_filter`] | the events that a client wants to be written, by their names |
 //! | [`command`], [`wire`] | the commands of requests; a line → a request or its error, a frame, error codes |
 //! | `descriptors`, [`schema`] | the `.proto` files, descriptors and JSON Schemas |
+//! | `grpc` | how messages of gRPC are encoded; with the cargo feature `serve` alone |
 
 pub mod json;
 
@@ -31,3 +32,6 @@ pub mod wire;
 
 pub(crate) mod descriptors;
 pub mod schema;
+
+#[cfg(feature = "serve")]
+pub(crate) mod grpc;

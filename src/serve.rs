@@ -5,11 +5,13 @@
 //! way to its connection. `requests` are those that were seen, so that one that is sent again is not run again;
 //! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `client`,
 //! `requests`, `visible` and `rate` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
-//! them; `listener` accepts connections and ends the node. `tenants` is what each tenant has and may have, `rate` how
+//! them; `listener` accepts connections and ends the node; `after_others` has a connection write what many conversations
+//! have shown. `tenants` is what each tenant has and may have, `rate` how
 //! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth`, `jwt` and
 //! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` shows what `counts` and `calls` have; `traces` are for
 //! OpenTelemetry.
 
+mod after_others;
 mod attached;
 mod auth;
 mod calls;

@@ -166,6 +166,14 @@ impl Client {
         self.behind_since
     }
 
+    /// The place of the frame that it is shown next; `None` while it waits for a snapshot.
+    pub(super) fn place(&self) -> Option<Position> {
+        match self.place {
+            Place::At(at) => Some(at),
+            Place::Awaits(_) => None,
+        }
+    }
+
     /// Whether the engine need not wait for it.
     pub(super) fn keeps_up(&self, end: Position) -> bool {
         match &self.place {

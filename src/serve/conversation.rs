@@ -22,12 +22,14 @@ use crate::protocol::wire::{BadLine, Frame, Request};
 use crate::session::{Input, Signal};
 use crate::support::sleep_until;
 use std::collections::HashSet;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::consume_budget;
 use tokio::time::Instant;
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 /// Engine events that are handled before messages of clients are looked at again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
@@ -209,9 +211,7 @@ impl Conversation {
             }
             () = self.room.notified() => {}
             () = sleep_until(wake_at) => self.look_at_clock(),
-            effects = self.host.next(has_room).instrument(self.span.clone()) => {
-                self.went_on(effects);
-            }
+            effects = within(&self.span, self.host.next(has_room)) => self.went_on(effects),
         }
     }
 
@@ -382,6 +382,12 @@ impl Conversation {
         self.clients.clear();
         self.count();
     }
+}
+
+/// Polls `future` in this span, as `Instrument` does, without another handle of the span for each wait.
+async fn within<F: Future>(span: &Span, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| span.in_scope(|| future.as_mut().poll(context))).await
 }
 
 impl Drop for Conversation {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Bytes of memory for the frames that are kept.
 const FRAMES_BYTES_MAX: usize = 512 * 1024;
 
-/// The newest frames, which are kept as they are: they may still be on their way to a client.
-const WHOLE_MAX: usize = 8;
+/// The newest frames that no client has taken yet may be kept as they are, up to so many.
+const WHOLE_MAX: usize = 32;
 
 /// About what a frame takes in memory beside its encoded bytes: its fields, and the texts that it has for itself.
 /// (Measured: 1,150 bytes for each frame of an answer in words.)
@@ -90,6 +90,13 @@ impl FrameLog {
             self.shorten();
         }
         frame_bytes
+    }
+
+    /// The clients have taken what stands before this place: it is kept in short where that can be done.
+    pub(super) fn taken(&mut self, before: Position) {
+        while self.pieces.get(self.short).is_some_and(|piece| piece.first < before) {
+            self.shorten();
+        }
     }
 
     /// Whether the oldest frames have to go.
@@ -317,8 +324,11 @@ mod tests {
             let audience = if ordinal < 1_500 { Audience::All } else { Audience::One(ClientId(1)) };
             all.push((Arc::clone(&frame), audience));
             log.push(frame, audience);
+            assert!(log.pieces.len() < 20 + WHOLE_MAX, "{log:?}");
         }
-        assert!(log.pieces.len() < 40 && log.bytes() < 100_000, "{log:?}");
+        assert!(log.pieces.len() > WHOLE_MAX, "what nobody has taken is whole");
+        log.taken(log.end());
+        assert!(log.pieces.len() < 20 && log.bytes() < 60_000, "{log:?}");
         assert_eq!(log.end(), Position(2_000));
         for (at, (frame, audience)) in (0..).zip(&all) {
             let logged = log.get(Position(at)).expect("all of it");

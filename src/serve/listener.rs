@@ -1,6 +1,7 @@
 //! Accepts the connections of a node, serves gRPC and HTTP on them, and ends the node: first it takes no new
 //! conversations, then the runs have their time, and then it ends whatever is left.
 
+use super::after_others::AfterOthers;
 use super::auth::{Caller, Fingerprint, fingerprint};
 use super::http::{self, METRICS};
 use super::node::Node;
@@ -289,7 +290,11 @@ async fn accept(listener: TcpListener, router: Router, connections: Connections)
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(connect(stream, router.clone(), connections.clone()));
+                tokio::spawn(AfterOthers::new(connect(
+                    stream,
+                    router.clone(),
+                    connections.clone(),
+                )));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");

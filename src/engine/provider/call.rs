@@ -101,7 +101,8 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
     }
 
     async fn send(&mut self, clock: &mut Clock) -> Result<(), Failed> {
-        let response = match self.post.send(clock, self.failures).await {
+        // On the heap for as long as it goes on: what it needs for the connection is a large part of the call's memory.
+        let response = match Box::pin(self.post.send(clock, self.failures)).await {
             Ok(response) => response,
             Err(failure) => return Err(Failed { failure, has_output: false }),
         };

@@ -199,6 +199,8 @@ impl Conversation {
             }
             self.ask(request, Command::Snapshot(Page::default()));
         }
+        let taken = self.clients.iter().filter_map(Client::place).min();
+        self.log.taken(taken.unwrap_or(self.log.end()));
         let is_alone = self.clients.is_empty();
         match (is_alone, self.alone_since) {
             (true, None) => self.alone_since = Some(Instant::now()),

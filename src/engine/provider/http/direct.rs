@@ -115,11 +115,21 @@ impl Direct {
         Ok(self.exchange(response, connection))
     }
 
-    fn exchange(&self, response: Response<Incoming>, connection: Connection) -> Exchange {
+    fn exchange(&self, mut response: Response<Incoming>, connection: Connection) -> Exchange {
+        apart(response.headers_mut());
         let woken = Woken::new();
         let waker = Waker::from(Arc::clone(&woken));
         let idle = Arc::clone(&self.idle);
         Exchange { response, connection: Some(connection), woken, waker, idle }
+    }
+}
+
+/// Copies the values of headers out of the buffer that the connection has read them into, which is used again then.
+fn apart(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        if let Ok(copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            *value = copy;
+        }
     }
 }
 
