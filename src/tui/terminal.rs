@@ -19,9 +19,9 @@ use std::io;
 /// The size of a terminal that does not know its own.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
-/// Reports of whether the window is looked at and bracketed paste (xterm), and keys with all their modifiers (kitty;
-/// other terminals ignore it).
-const MODES_ON: &str = "\x1b[?1004h\x1b[?2004h\x1b[>1u";
+/// Reports of whether the window is looked at and bracketed paste (xterm), and keys with all their modifiers (1) and
+/// their codes on other keyboards (4), which the terminal keeps on a stack (kitty; other terminals ignore it).
+const MODES_ON: &str = "\x1b[?1004h\x1b[?2004h\x1b[>5u";
 
 /// The end of a synchronized update that was cut off, then the modes in the opposite order; lines wrap,
 /// the cursor is seen, no colours.

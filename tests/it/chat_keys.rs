@@ -52,6 +52,27 @@ fn every_key_for_a_line_begins_a_line() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// As a terminal sends them that knows kitty's protocol.
+#[test]
+fn keys_mean_the_same_on_every_keyboard() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    // Ctrl-U on a Cyrillic keyboard, Ctrl-_ and Ctrl-U again.
+    person.types("gone\u{1b}[1075::117;5u");
+    person.types("back\u{1b}[1075::117;5u\u{1b}[45:95;6u");
+    // Super-X, Left on the numeric keypad, and F1 on the console of Linux.
+    person.types("\u{1b}[120;9u\u{1b}[57419u\u{1b}[57420u\u{1b}[57417uX");
+    person.sees("> bacXk");
+    person.types("\u{1b}[[A");
+    person.sees("Ctrl-L: draw the screen again");
+    // Ctrl-M.
+    person.types("\u{1b}[109;5u");
+    person.answered("You said: bacXk");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 #[test]
 fn a_prompt_joins_the_answer_visibly() {
     let folder = Folder::new();
@@ -194,7 +215,7 @@ fn keys_that_come_together_are_drawn_together() {
 /// A shell without job control stops nobody: the chat gives the terminal back and takes it again.
 #[test]
 fn a_chat_that_can_not_be_suspended_goes_on() {
-    const ON: &str = "\u{1b}[?2004h\u{1b}[>1u";
+    const ON: &str = "\u{1b}[?2004h\u{1b}[>5u";
     let folder = Folder::new();
     let binary = env!("CARGO_BIN_EXE_duologue");
     let words = [binary, "chat", "--engine", "echo"];

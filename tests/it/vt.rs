@@ -396,7 +396,7 @@ fn a_terminal_scrolls_wraps_and_moves() {
     assert_eq!(vt.text(), "abZ");
     let vt = Vt::showing("kept\u{1b}[?1049h\u{1b}[2J\u{1b}[2;2Hgone\u{1b}[?1049l", 8, 3);
     assert_eq!((vt.text().as_str(), vt.modes.len()), ("kept", 0));
-    let vt = Vt::showing("\u{1b}[?2004h\u{1b}[?25l\u{1b}[>1u\u{1b}]52;c;eA==\u{7}", 8, 3);
+    let vt = Vt::showing("\u{1b}[?2004h\u{1b}[?25l\u{1b}[>5u\u{1b}]52;c;eA==\u{7}", 8, 3);
     assert_eq!((vt.modes, vt.keyboard), (vec!["2004".to_owned(), "25".to_owned()], 1));
     assert_eq!(vt.clipboard.as_deref(), Some("eA=="));
     let vt = Vt::showing("日本\u{1b}[6n\u{1b}[9;9H\u{1b}[6n", 8, 3);

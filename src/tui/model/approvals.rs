@@ -213,7 +213,7 @@ impl State {
             self.take_draft_back();
             return Some(Vec::new());
         }
-        let ends = [Press::plain(Key::Enter), Press::ctrl('m'), Press::ctrl('s')];
+        let ends = [Press::plain(Key::Enter), Press::ctrl('s')];
         let is_end = ends.contains(&press);
         is_end.then(|| {
             let reason = self.take_draft_back();

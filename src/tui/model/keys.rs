@@ -39,7 +39,7 @@ impl State {
         if press.key != Key::Esc {
             self.rewind_until = None;
         }
-        if press.key != Key::Enter && press != Press::ctrl('m') && press != Press::ctrl('s') {
+        if press.key != Key::Enter && press != Press::ctrl('s') {
             self.does_not_agree();
         }
         if press == Press::ctrl('z') {
@@ -116,6 +116,9 @@ impl State {
             Key::Backspace => self.erase(Move::WordLeft, true),
             Key::Char('<') => self.editor.go(Move::Start),
             Key::Char('>') => self.editor.go(Move::End),
+            // Not every terminal says what a key is with Shift.
+            Key::Char(',') if press.shift => self.editor.go(Move::Start),
+            Key::Char('.') if press.shift => self.editor.go(Move::End),
             Key::Up => return self.take_back(),
             Key::Esc => return self.escaped(),
             Key::Char(_)
@@ -133,9 +136,7 @@ impl State {
     fn with_ctrl(&mut self, press: Press) -> Vec<Action> {
         match press.key {
             Key::Char('j') | Key::Enter => self.write("\n"),
-            Key::Char('m') => return self.entered(false),
             Key::Char('s') => return self.entered(true),
-            Key::Char('i') => return self.complete(),
             Key::Char('a') => self.editor.go(Move::LineStart),
             Key::Char('e') => self.editor.go(Move::LineEnd),
             Key::Char('b') => self.editor.go(Move::Left),
@@ -147,7 +148,6 @@ impl State {
             Key::Char('p') => self.look_back(),
             Key::Char('n') => self.look_forward(),
             Key::Char('r') => self.search_prompts(),
-            Key::Char('h') => self.erase(Move::Left, false),
             Key::Char('k') => self.erase(Move::LineEnd, true),
             Key::Char('u') => self.erase(Move::LineStart, true),
             Key::Char('w') | Key::Backspace => self.erase(Move::WordLeft, true),
@@ -165,7 +165,8 @@ impl State {
             Key::Char('x') => self.is_prefixed = true,
             // Ctrl-_ and Ctrl-/ are the same byte, which older terminals send for Ctrl-7 as well.
             Key::Char('7' | '_' | '/') => self.take_back_change(),
-            Key::Char('[') => return self.escaped(),
+            // Not every terminal says what a key is with Shift.
+            Key::Char('-') if press.shift => self.take_back_change(),
             Key::Char(_)
             | Key::Esc
             | Key::Tab

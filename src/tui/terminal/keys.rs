@@ -1,6 +1,10 @@
 //! Parses the bytes of a terminal into keys and pasted text (ECMA-48, xterm's control sequences, and kitty's
 //! keyboard protocol). Pure: the caller reads the bytes and detects pauses.
 
+mod codes;
+
+use codes::Codes;
+
 /// Most bytes of one paste; the rest of it is dropped.
 pub(crate) const PASTE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -63,7 +67,7 @@ impl Typed {
     /// Esc or Ctrl-C.
     pub(crate) fn takes_back(&self) -> bool {
         match self {
-            Self::Press(press) => press.key == Key::Esc || *press == Press::ctrl('c'),
+            Self::Press(press) => press.takes_back(),
             Self::Paste(_) | Self::Place { .. } | Self::Focus(_) => false,
         }
     }
@@ -99,11 +103,22 @@ impl Press {
         Self { ctrl: true, ..Self::plain(Key::Char(char)) }
     }
 
-    /// A key with modifiers as xterm encodes them: one more than a sum of 1 for Shift, 2 for Alt, 4 for
-    /// Ctrl.
-    fn modified(key: Key, modifiers: u32) -> Self {
+    /// A key with modifiers as xterm and kitty encode them: one more than a sum of 1 for Shift, 2 for Alt, 4 for
+    /// Ctrl, 8 for Super, 16 for Hyper, 32 for Meta. With one of the last three a key means nothing here: without
+    /// it, Super-Y would be the letter that allows a call.
+    fn modified(key: Key, modifiers: u32) -> Option<Self> {
         let bits = modifiers.saturating_sub(1);
-        Self { key, shift: bits & 1 != 0, alt: bits & 2 != 0, ctrl: bits & 4 != 0 }
+        let is_others = bits & 0b11_1000 != 0;
+        (!is_others).then_some(Self {
+            key,
+            shift: bits & 1 != 0,
+            alt: bits & 2 != 0,
+            ctrl: bits & 4 != 0,
+        })
+    }
+
+    fn takes_back(&self) -> bool {
+        self.key == Key::Esc || *self == Self::ctrl('c')
     }
 }
 
@@ -198,7 +213,10 @@ impl Keys {
 /// Whether `bytes`, read together, are a key that ends a paste: Ctrl-C, or Esc as it is sent where keys have
 /// all their modifiers. Elsewhere Esc is one byte, which may as well begin the end of the paste.
 pub(crate) fn ends_paste(bytes: &[u8]) -> bool {
-    matches!(bytes, b"\x03" | b"\x1b[99;5u" | b"\x1b[27u" | b"\x1b[27;1u")
+    match read(bytes) {
+        Read::Whole(Some(press), length) => length == bytes.len() && press.takes_back(),
+        Read::Whole(None, _) | Read::Report(..) | Read::PasteBegins(_) | Read::Part => false,
+    }
 }
 
 /// Pasted text: terminals send a carriage return where a line ends.
@@ -287,6 +305,9 @@ fn control_sequence(rest: &[u8]) -> Read {
         // An unsolicited report of the mouse in its oldest form.
         return if mouse.len() < 3 { Read::Part } else { Read::Whole(None, 6) };
     }
+    if let [b'[', function @ ..] = rest {
+        return function_of_linux(function);
+    }
     let is_end = |byte: &u8| !matches!(byte, 0x20..=0x3f);
     let Some(at) = rest.iter().take(SEQUENCE_BYTES_MAX).position(is_end) else {
         let is_part = rest.len() < SEQUENCE_BYTES_MAX;
@@ -298,11 +319,10 @@ fn control_sequence(rest: &[u8]) -> Read {
         return Read::Whole(None, length - 1);
     }
     let text = std::str::from_utf8(&rest[..at]).unwrap_or_default();
-    // A second part of a parameter says which letter the key has on other keyboards, or that it was
-    // released.
-    let numbers = text.split(';').map(|it| it.split(':').next().unwrap_or_default().parse().ok());
-    let numbers: Vec<Option<u32>> = numbers.collect();
-    let number = |at: usize| numbers.get(at).copied().flatten();
+    let parameters: Vec<&str> = text.split(';').collect();
+    // Most parameters have one part.
+    let number = |at: usize| parameters.get(at)?.split(':').next()?.parse::<u32>().ok();
+    let codes = |at: usize| parameters.get(at).and_then(|parameter| Codes::read(parameter));
     if (last, number(0)) == (b'~', Some(200)) {
         return Read::PasteBegins(length);
     }
@@ -316,16 +336,27 @@ fn control_sequence(rest: &[u8]) -> Read {
     }
     let modifiers = number(1).unwrap_or(1);
     let press = match last {
-        b'~' if number(0) == Some(27) => of_code(number(2), modifiers),
-        b'~' => number(0).and_then(numbered).map(|key| Press::modified(key, modifiers)),
-        b'u' => of_code(number(0), modifiers),
+        b'~' if number(0) == Some(27) => codes(2).and_then(|codes| codes.press(modifiers)),
+        b'~' => number(0).and_then(numbered).and_then(|key| Press::modified(key, modifiers)),
+        b'u' => codes(0).and_then(|codes| codes.press(modifiers)),
         b'Z' => Some(Press { shift: true, ..Press::plain(Key::Tab) }),
         b'P'..=b'S' if !text.is_empty() => {
-            Some(Press::modified(Key::Function(last - b'P' + 1), modifiers))
+            Press::modified(Key::Function(last - b'P' + 1), modifiers)
         }
-        last => arrow(last).map(|key| Press::modified(key, modifiers)),
+        last => arrow(last).and_then(|key| Press::modified(key, modifiers)),
     };
     Read::Whole(press, length)
+}
+
+/// The key after ESC [ [, which is F1 to F5 on the console of Linux (console_codes(4)).
+fn function_of_linux(rest: &[u8]) -> Read {
+    match rest.first() {
+        None => Read::Part,
+        Some(last @ b'A'..=b'E') => {
+            Read::Whole(Some(Press::plain(Key::Function(last - b'A' + 1))), 4)
+        }
+        Some(_) => Read::Whole(None, 3),
+    }
 }
 
 /// The key of this number before `~`.
@@ -341,28 +372,6 @@ fn numbered(number: u32) -> Option<Key> {
         23 | 24 => Key::Function(u8::try_from(number - 12).ok()?),
         _ => return None,
     })
-}
-
-/// The key with this Unicode code (kitty's `CSI u`, xterm's modifyOtherKeys).
-fn of_code(code: Option<u32>, modifiers: u32) -> Option<Press> {
-    let code = code?;
-    let key = match code {
-        13 | 57414 => Key::Enter,
-        27 => Key::Esc,
-        9 => Key::Tab,
-        127 | 8 => Key::Backspace,
-        57344..=63743 => return None,
-        code => Key::Char(char::from_u32(code).filter(|char| !char.is_control())?),
-    };
-    let press = Press::modified(key, modifiers);
-    if let Key::Char(char) = press.key
-        && press.shift
-        && !press.ctrl
-    {
-        let key = Key::Char(char.to_uppercase().next().unwrap_or(char));
-        return Some(Press { key, shift: false, ..press });
-    }
-    Some(press)
 }
 
 #[cfg(test)]

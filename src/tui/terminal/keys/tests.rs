@@ -35,12 +35,63 @@ fn sequences_are_keys() {
     check("\u{1b}\r", Press { alt: true, ..plain(Key::Enter) });
     check("\u{1b}b", Press { alt: true, ..plain(Key::Char('b')) });
     check("\u{1b}[Z", Press { shift: true, ..plain(Key::Tab) });
+    // The console of Linux.
+    check("\u{1b}[[A", plain(Key::Function(1)));
+    check("\u{1b}[[E", plain(Key::Function(5)));
+}
+
+#[test]
+fn codes_are_keys() {
+    let check = |parameters: &str, press: Press| {
+        let bytes = format!("\u{1b}[{parameters}u");
+        assert_eq!(typed(bytes.as_bytes()), [Typed::Press(press)], "{parameters}");
+    };
+    let plain = Press::plain;
+    let alt = |char| Press { alt: true, ..plain(Key::Char(char)) };
+    // A Cyrillic, a Greek and a Hebrew letter, at the places of letters and of a sign.
+    check("1089::99;5", Press::ctrl('c'));
+    check("1092:1060:97;6", Press { shift: true, ..Press::ctrl('a') });
+    check("946::98;3", alt('b'));
+    check("1514::44;5", Press::ctrl(','));
+    check("1089::99;133", Press::ctrl('c'));
+    // This letter is at the place of a bracket, which has a key of its own.
+    check("252:220:91;5", Press::ctrl('ü'));
+    check("1089:1057:99;2", plain(Key::Char('С')));
+    // Ctrl-_ and Alt-< with and without the code of Shift.
+    check("45:95;6", Press::ctrl('_'));
+    check("45;6", Press { shift: true, ..Press::ctrl('-') });
+    check("44:60;4", alt('<'));
+    check("44;4", Press { shift: true, ..alt(',') });
+    check("97:65;6", Press { shift: true, ..Press::ctrl('a') });
+    check("102:70;4", alt('F'));
+    check("49:33;2", plain(Key::Char('!')));
+    // What other terminals send as one byte.
+    check("91;5", plain(Key::Esc));
+    check("109;5", plain(Key::Enter));
+    check("105;5", plain(Key::Tab));
+    check("104;5", plain(Key::Backspace));
+    check("109;7", Press { alt: true, ..plain(Key::Enter) });
+    check("91:123;6", Press::ctrl('{'));
+    // The numeric keypad.
+    check("57414", plain(Key::Enter));
+    check("57417", plain(Key::Left));
+    check("57421;129", plain(Key::PageUp));
+    check("57424;5", Press { ctrl: true, ..plain(Key::End) });
+    check("57426", plain(Key::Delete));
+    check("57406;129", plain(Key::Char('7')));
+    check("57413", plain(Key::Char('+')));
 }
 
 #[test]
 fn what_means_nothing_here_is_ignored() {
     for bytes in ["\u{1b}[1I", "\u{1b}[<0;1;2M", "\u{1b}[M !!", "\u{1b}[?1;2c", "\u{1b}[57441;2u"] {
         assert_eq!(typed(bytes.as_bytes()), [], "{bytes:?}");
+    }
+    // Super, Hyper and Meta, alone and with others.
+    for bytes in
+        ["[97;9u", "[121;10u", "[97;17u", "[97;33u", "[13;9u", "[1;9D", "[3;13~", "[27;9;97~"]
+    {
+        assert_eq!(typed(format!("\u{1b}{bytes}").as_bytes()), [], "{bytes:?}");
     }
     let after = typed(b"\x1b[<0;1;2Mx");
     assert_eq!(after, [Typed::Press(Press::plain(Key::Char('x')))]);
@@ -65,7 +116,9 @@ fn a_reported_place_is_no_key() {
 /// Cut anywhere, a sequence is one key: a slow connection cancels nothing.
 #[test]
 fn a_cut_sequence_is_one_key() {
-    for bytes in ["\u{1b}[13;2u", "\u{1b}OA", "é", "\u{1b}b", "\u{1b}[200~x\u{1b}[201~"] {
+    for bytes in
+        ["\u{1b}[13;2u", "\u{1b}OA", "é", "\u{1b}b", "\u{1b}[[A", "\u{1b}[200~x\u{1b}[201~"]
+    {
         for at in 1..bytes.len() {
             let mut keys = Keys::default();
             let mut read = keys.push(&bytes.as_bytes()[..at]);
