@@ -23,6 +23,9 @@ const USUAL: Size = Size { columns: 80, rows: 24 };
 /// their codes on other keyboards (4), which the terminal keeps on a stack (kitty; other terminals ignore it).
 const MODES_ON: &str = "\x1b[?1004h\x1b[?2004h\x1b[>5u";
 
+/// Takes the modes of keys from the stack.
+const KEYS_OFF: &str = "\x1b[<u";
+
 /// The end of a synchronized update that was cut off, then the modes in the opposite order; lines wrap,
 /// the cursor is seen, no colours.
 const MODES_OFF: &str = "\x1b[?2026l\x1b[<u\x1b[?2004l\x1b[?1004l\x1b[?7h\x1b[?25h\x1b[0m";
@@ -62,11 +65,11 @@ impl Terminal {
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         let mut raw = self.cooked.clone();
         raw.make_raw();
-        // From here on there is something to put back.
-        self.is_entered = true;
+        // From here on there is something to put back. A process that was stopped by another one has not left.
+        let again = if std::mem::replace(&mut self.is_entered, true) { KEYS_OFF } else { "" };
         tcsetattr(&self.input, OptionalActions::Now, &raw)?;
         let alternate = if self.has_alternate { ALTERNATE_ON } else { "" };
-        self.write(&format!("{alternate}{MODES_ON}"))?;
+        self.write(&format!("{again}{alternate}{MODES_ON}"))?;
         if self.reader.is_none() {
             self.reader = Some(Reader::start(self.input.try_clone()?)?);
         }
@@ -170,17 +173,46 @@ mod tests {
     use super::*;
     use rustix::fs::{Mode, OFlags, open};
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::os::fd::OwnedFd;
 
-    /// Discards keys that were typed for the chat, so that the shell does not get them.
-    #[test]
-    fn what_nobody_has_read_is_dropped_when_the_terminal_is_given_back() {
+    /// The person's side of a terminal, the other side, and the latter as a chat has it.
+    fn terminal() -> (OwnedFd, File, Terminal) {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&person).and_then(|()| unlockpt(&person)).expect("a terminal");
         let name = ptsname(&person, Vec::new()).expect("its name");
         let line = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
         let line = File::from(line);
         let copy = || line.try_clone().expect("a descriptor");
-        let mut terminal = Terminal::new(copy(), copy(), false).expect("a terminal");
+        let terminal = Terminal::new(copy(), copy(), false).expect("a terminal");
+        (person, line, terminal)
+    }
+
+    /// As after SIGSTOP and SIGCONT, of which a process hears the second alone.
+    #[test]
+    fn a_terminal_that_was_not_left_is_entered_once() {
+        for has_alternate in [false, true] {
+            let (person, _line, mut terminal) = terminal();
+            terminal.has_alternate = has_alternate;
+            terminal.enter().and_then(|()| terminal.enter()).expect("a terminal");
+            terminal.leave();
+            let mut shown = String::new();
+            while !shown.contains("\x1b[0m") {
+                let mut piece = [0; 1024];
+                let bytes = rustix::io::read(&person, &mut piece).expect("what is shown");
+                shown.push_str(std::str::from_utf8(&piece[..bytes]).expect("ASCII"));
+            }
+            let keys = shown.match_indices("\x1b[>5u").chain(shown.match_indices(KEYS_OFF));
+            let mut keys: Vec<_> = keys.collect();
+            keys.sort_unstable();
+            let keys: Vec<_> = keys.into_iter().map(|(_, keys)| keys).collect();
+            assert_eq!(keys, ["\x1b[>5u", KEYS_OFF, "\x1b[>5u", KEYS_OFF], "{shown:?}");
+        }
+    }
+
+    /// Discards keys that were typed for the chat, so that the shell does not get them.
+    #[test]
+    fn what_nobody_has_read_is_dropped_when_the_terminal_is_given_back() {
+        let (person, line, mut terminal) = terminal();
         terminal.enter().expect("a terminal");
         // From here on the terminal is not read.
         terminal.reader.take().expect("a reader").stop();
