@@ -7,6 +7,7 @@ mod completing;
 mod consent;
 mod edits;
 mod events;
+mod forking;
 mod frames;
 mod hint;
 mod keys;
@@ -311,11 +312,7 @@ impl State {
             }
             Event::Edited(Err(why)) => self.note(Note::Error, why),
             Event::CommandEnded(ended) => return self.command_ended(ended),
-            Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
-            Event::Forked(Err(why)) => {
-                self.not_copied();
-                self.note(Note::Error, why);
-            }
+            Event::Forked(copy) => return self.forked(copy),
             Event::SessionHeld { session, is_only } => self.session_is_held(session, is_only),
             Event::Opened(text) => {
                 self.opened();

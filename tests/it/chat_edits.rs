@@ -133,6 +133,49 @@ fn the_conversation_goes_on_in_a_copy_and_the_first_one_stays() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// What is typed while the conversation is copied is read at once with the command.
+#[test]
+fn a_prompt_that_is_typed_ahead_is_asked_in_the_copy_alone() {
+    let folder = Folder::new();
+    let options = ["--store", "chat.db", "--session-id", "original"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("shared\r");
+    person.answered("Turn 1. You said: shared");
+    person.types("/fork\ronly in the copy\r");
+    person.answered("Turn 2. You said: only in the copy");
+    assert!(person.screen().text().contains("stays as it was\n\n> shared"));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
+    person.answered("Turn 1. You said: shared");
+    assert!(!person.screen().text().contains("only in the copy"));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn a_prompt_for_a_conversation_that_does_not_begin_is_not_sent() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
+    person.sees("/help");
+    person.types("first\r");
+    person.answered("Turn 1. You said: first");
+    person.types(&format!("/new\rstays\r{ESC}"));
+    person.sees_words("this conversation goes on");
+    person.types(" here\r");
+    person.answered("Turn 2. You said: stays here");
+    // From here on the store can be opened by nobody.
+    std::fs::rename(folder.path("chat.db"), folder.path("moved.db")).expect("a file");
+    std::fs::create_dir(folder.path("chat.db")).expect("a folder");
+    person.types("/new\rwaits\rthere\r");
+    person.sees_words("> waits there");
+    person.types(" now\r");
+    person.answered("Turn 3. You said: waits there now");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 #[test]
 fn without_keys_the_new_prompt_stands_after_the_command() {
     let folder = Folder::new();

@@ -219,24 +219,6 @@ impl State {
         Vec::new()
     }
 
-    /// `/fork`: copies the conversation in its store, and continues in the copy.
-    pub(super) fn fork(&mut self) -> Vec<Action> {
-        let why = match () {
-            () if !self.status.is_stored => {
-                "this conversation is not stored, so it can't be copied; start the chat with --store \
-                 FILE to store conversations"
-            }
-            () if self.is_opening => "another conversation is being opened; wait for it first",
-            () if self.run.is_some() || !self.waiting.is_empty() => {
-                "the model still answers; stop it with Esc first"
-            }
-            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to copy",
-            () => return vec![Action::Fork(self.status.session.clone())],
-        };
-        self.note(Note::Error, why.to_owned());
-        Vec::new()
-    }
-
     /// Turns were dropped. Not all of their prompts are known if only a part of the conversation is
     /// shown.
     pub(super) fn turn_dropped(&mut self, dropped: &TurnDropped) {
@@ -279,8 +261,8 @@ pub(super) mod tests {
     use crate::protocol::proto::chat::{
         ChatRunStarted, ChatTextSegmentFinished, ChatUserMessageAccepted,
     };
+    use crate::tui::model::Event;
     use crate::tui::model::tests::Scene;
-    use crate::tui::model::{Event, Opening};
     use crate::tui::terminal::keys::Key;
 
     /// A turn whose prompt is the message `id-user`.
@@ -293,7 +275,7 @@ pub(super) mod tests {
         scene.done(id, "ok");
     }
 
-    fn enter(scene: &mut Scene, text: &str) {
+    pub(in crate::tui::model) fn enter(scene: &mut Scene, text: &str) {
         scene.write(text);
         scene.key(Key::Enter);
     }
@@ -309,7 +291,7 @@ pub(super) mod tests {
         scene.actions.iter().filter_map(edit).collect()
     }
 
-    fn notes(scene: &Scene) -> Vec<&str> {
+    pub(in crate::tui::model) fn notes(scene: &Scene) -> Vec<&str> {
         let notes = scene.pieces.iter().filter_map(|piece| {
             let Piece::Note(_, text) = piece else { return None };
             Some(text.as_str())
@@ -431,23 +413,6 @@ pub(super) mod tests {
         }
         assert_eq!(edits(&scene), []);
         assert_eq!(notes(&scene), ["the model still answers; stop it with Esc first"; 4]);
-    }
-
-    #[test]
-    fn a_stored_conversation_is_copied_and_goes_on_in_the_copy() {
-        let mut scene = Scene::new();
-        turn(&mut scene, "a", "hello");
-        enter(&mut scene, "/fork");
-        assert_eq!(scene.actions, [], "it is not stored");
-        assert!(notes(&scene)[0].contains("--store"));
-        scene.state.status.is_stored = true;
-        enter(&mut scene, "/fork");
-        assert_eq!(scene.actions, [Action::Fork("s".to_owned())]);
-        scene.event(Event::Forked(Err("the disk is full".to_owned())));
-        assert_eq!(notes(&scene)[1], "the disk is full");
-        let session = "copy".to_owned();
-        scene.event(Event::Forked(Ok(session.clone())));
-        assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::Copied { session })));
     }
 
     #[test]

@@ -62,10 +62,16 @@ impl State {
         vec![Action::Scroll(super::Scroll::End)]
     }
 
+    /// The person stays in this conversation, also if another one is being opened.
+    pub(super) fn stay(&mut self) -> Vec<Action> {
+        self.hint("this conversation goes on");
+        let is_opening = std::mem::take(&mut self.is_opening);
+        is_opening.then_some(Action::Stay).into_iter().collect()
+    }
+
     fn stop(&mut self) -> Vec<Action> {
-        if std::mem::take(&mut self.is_opening) {
-            self.hint("this conversation goes on");
-            return vec![Action::Stay];
+        if self.is_opening {
+            return self.stay();
         }
         if let Some(actions) = self.end_command() {
             return actions;

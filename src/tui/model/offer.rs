@@ -45,8 +45,7 @@ impl State {
         }
         if is_no {
             self.offer = None;
-            self.hint("this conversation goes on");
-            return Some(Vec::new());
+            return Some(self.stay());
         }
         if press != Press::plain(Key::Enter) {
             // In another conversation a key is for that one.
@@ -58,7 +57,8 @@ impl State {
             return Some(Vec::new());
         }
         offer.is_taken = true;
-        Some(vec![Action::Fork(offer.session.clone())])
+        let session = offer.session.clone();
+        Some(self.begin_fork(session))
     }
 
     /// The copy could not be made: the offer stands.

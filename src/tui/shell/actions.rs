@@ -32,7 +32,7 @@ impl Shell<'_> {
         match action {
             Action::Request(outgoing) => self.request(outgoing),
             Action::Open(opening) => self.open(opening),
-            Action::Stay => self.candidate = None,
+            Action::Stay => self.stay(),
             Action::Fork(session) => self.fork(session),
             Action::ListSessions => self.list_sessions(),
             Action::ListProfiles => self.list_profiles(),
@@ -215,15 +215,6 @@ impl Shell<'_> {
 
     pub(super) fn stop_run(&mut self) {
         self.request(Outgoing::Cancel { target: None });
-    }
-
-    fn fork(&mut self, session: String) {
-        let Some(forker) = self.services.forker.clone() else {
-            let why = "what the model was sent is not stored, so no copy can go on; start the chat with \
-                       --store FILE";
-            return self.update(Event::Forked(Err(why.to_owned())));
-        };
-        self.find(move || Event::Forked(forker.copy(&session)));
     }
 
     fn list_sessions(&mut self) {

@@ -10,12 +10,16 @@ use crate::store::LOCKED_ADVICE;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
 use crate::tui::model::{Event, Opening, Status};
+use crate::tui::terminal::keys::{Press, Typed};
+use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A conversation that is to be opened.
 pub(super) enum Candidate {
+    /// It is being copied; then it has an id, or a reason why it has none.
+    Copied(oneshot::Receiver<Result<String, String>>),
     /// Its settings are looked for, perhaps in a store.
     Wanted(Opening, oneshot::Receiver<anyhow::Result<HostSettings>>),
     Begun(Box<Begun>),
@@ -32,6 +36,8 @@ pub(super) struct Begun {
 
 /// The outcome of opening the candidate.
 pub(super) enum Opened {
+    /// It is copied and has this id, or why it is not.
+    Copy(Result<String, String>),
     /// Its settings are there, or why they are not.
     Settings(anyhow::Result<Box<HostSettings>>),
     /// Its store, if there is one, is open, and its session locked and loaded.
@@ -41,6 +47,10 @@ pub(super) enum Opened {
 /// Waits for the next step of the candidate. Cancel-safe.
 pub(super) async fn opened(candidate: &mut Option<Candidate>) -> Opened {
     match candidate {
+        Some(Candidate::Copied(copy)) => {
+            let lost = |_| Err("the conversation can't be copied".to_owned());
+            Opened::Copy(copy.await.unwrap_or_else(lost))
+        }
         Some(Candidate::Wanted(_, settings)) => {
             let settings = settings.await;
             let lost = |_| Err(anyhow::anyhow!("the other conversation can't be opened"));
@@ -52,6 +62,28 @@ pub(super) async fn opened(candidate: &mut Option<Candidate>) -> Opened {
 }
 
 impl Shell<'_> {
+    /// Begins to copy a stored conversation, which is opened then.
+    pub(super) fn fork(&mut self, session: String) {
+        let Some(forker) = self.services.forker.clone() else {
+            let why = "what the model was sent is not stored, so no copy can go on; start the chat with \
+                       --store FILE";
+            return self.update(Event::Forked(Err(why.to_owned())));
+        };
+        let (copied, copy) = oneshot::channel();
+        let events = self.found.0.clone();
+        let work = move || {
+            // A person who stays in this conversation has the copy all the same.
+            if let Err(Ok(copy)) = copied.send(forker.copy(&session)) {
+                let done = format!("the copy {copy} is in the store; /resume lists it");
+                drop(events.send(Event::Reported(Ok(done))));
+            }
+        };
+        match threads::spawn("chat-copying", work) {
+            Ok(()) => self.candidate = Some(Candidate::Copied(copy)),
+            Err(error) => self.update(Event::Forked(Err(error.to_string()))),
+        }
+    }
+
     /// Begins to open another conversation. Its settings may be in a store on a slow disk.
     pub(super) fn open(&mut self, opening: Opening) {
         let (found, settings) = oneshot::channel();
@@ -60,14 +92,34 @@ impl Shell<'_> {
         let work = move || drop(found.send(opener(&wanted)));
         match threads::spawn("chat-opening", work) {
             Ok(()) => self.candidate = Some(Candidate::Wanted(opening, settings)),
-            Err(error) => self.update(Event::NotOpened(error.to_string())),
+            Err(error) => self.not_opened(error.to_string()),
         }
+    }
+
+    /// No other conversation begins: nothing that was typed for it is sent to this one.
+    pub(super) fn stay(&mut self) {
+        self.candidate = None;
+        leave_unsent(&mut self.typed_ahead);
+    }
+
+    fn not_opened(&mut self, why: String) {
+        self.stay();
+        self.update(Event::NotOpened(why));
     }
 
     pub(super) async fn candidate_went_on(&mut self, opened: Opened) {
         match opened {
+            Opened::Copy(copy) => self.copied(copy),
             Opened::Settings(settings) => self.settings_found(settings),
             Opened::Effects(effects) => self.candidate_opened(effects).await,
+        }
+    }
+
+    fn copied(&mut self, copy: Result<String, String>) {
+        self.candidate = None;
+        self.update(Event::Forked(copy));
+        if self.candidate.is_none() {
+            self.stay();
         }
     }
 
@@ -84,7 +136,7 @@ impl Shell<'_> {
                 let begun = Begun { opening, host, greeting, is_stored, server_names };
                 self.candidate = Some(Candidate::Begun(Box::new(begun)));
             }
-            Err(error) => self.update(Event::NotOpened(format!("{error:#}"))),
+            Err(error) => self.not_opened(format!("{error:#}")),
         }
     }
 
@@ -100,7 +152,7 @@ impl Shell<'_> {
             if offered.is_some() {
                 why.truncate(why.trim_end_matches(LOCKED_ADVICE).len());
             }
-            self.update(Event::NotOpened(why));
+            self.not_opened(why);
             if let Some(session) = offered {
                 let is_only = self.held.is_some();
                 self.update(Event::SessionHeld { session, is_only });
@@ -166,6 +218,15 @@ impl Shell<'_> {
     }
 }
 
+/// What was typed for a conversation that does not begin stays in the line, where Enter begins a line; the last one
+/// does nothing.
+fn leave_unsent(typed_ahead: &mut VecDeque<Typed>) {
+    while typed_ahead.pop_back_if(|typed| typed.is_enter()).is_some() {}
+    for typed in typed_ahead.iter_mut().filter(|typed| typed.is_enter()) {
+        *typed = Typed::Press(Press::ctrl('j'));
+    }
+}
+
 /// Why a conversation can't be used, by the frames of its end.
 fn reason(effects: &Effects) -> String {
     let reasons = effects.list.iter().filter_map(|effect| match effect {
@@ -196,5 +257,25 @@ fn announced(opening: &Opening) -> String {
         Opening::Copied { session } => {
             format!("the copy {session} goes on; the conversation before stays as it was")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::terminal::keys::Keys;
+
+    #[test]
+    fn enter_sends_nothing_that_was_typed_for_another_conversation() {
+        let check = |typed: &str, expected: &str| {
+            let read = |bytes: &str| VecDeque::from(Keys::default().push(bytes.as_bytes()));
+            let mut typed = read(typed);
+            leave_unsent(&mut typed);
+            assert_eq!(typed, read(expected));
+        };
+        check("\r", "");
+        check("hello\r", "hello");
+        check("\rhello\r\x1b[13;2umore\r\r", "\nhello\n\nmore");
+        check("\x1b[200~pasted\r\x1b[201~\r", "\x1b[200~pasted\r\x1b[201~");
     }
 }

@@ -1,0 +1,86 @@
+//! `/fork`: the conversation goes on in a copy.
+
+use super::{Action, Note, Opening, State};
+
+impl State {
+    /// `/fork`: copies the conversation in its store, and continues in the copy.
+    pub(super) fn fork(&mut self) -> Vec<Action> {
+        let why = match () {
+            () if !self.status.is_stored => {
+                "this conversation is not stored, so it can't be copied; start the chat with --store \
+                 FILE to store conversations"
+            }
+            () if self.is_opening => "another conversation is being opened; wait for it first",
+            () if self.run.is_some() || !self.waiting.is_empty() => {
+                "the model still answers; stop it with Esc first"
+            }
+            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to copy",
+            () => return self.begin_fork(self.status.session.clone()),
+        };
+        self.note(Note::Error, why.to_owned());
+        Vec::new()
+    }
+
+    /// What is entered from here on is for the copy.
+    pub(super) fn begin_fork(&mut self, session: String) -> Vec<Action> {
+        self.is_opening = true;
+        vec![Action::Fork(session)]
+    }
+
+    /// The conversation was copied, or why it was not.
+    pub(super) fn forked(&mut self, copy: Result<String, String>) -> Vec<Action> {
+        self.is_opening = false;
+        match copy {
+            Ok(session) => self.open(Opening::Copied { session }),
+            Err(why) => {
+                self.not_copied();
+                self.note(Note::Error, why);
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::model::Event;
+    use crate::tui::model::edits::tests::{enter, notes, turn};
+    use crate::tui::model::tests::Scene;
+    use crate::tui::terminal::keys::Key;
+
+    #[test]
+    fn a_stored_conversation_is_copied_and_goes_on_in_the_copy() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        enter(&mut scene, "/fork");
+        assert_eq!(scene.actions, [], "it is not stored");
+        assert!(notes(&scene)[0].contains("--store"));
+        scene.state.status.is_stored = true;
+        enter(&mut scene, "/fork");
+        assert_eq!(scene.actions, [Action::Fork("s".to_owned())]);
+        enter(&mut scene, "more");
+        assert_eq!(
+            (scene.asked(), scene.state.editor.text()),
+            (vec![], "more"),
+            "it is for the copy"
+        );
+        scene.event(Event::Forked(Err("the disk is full".to_owned())));
+        assert_eq!(notes(&scene)[1], "the disk is full");
+        let session = "copy".to_owned();
+        scene.event(Event::Forked(Ok(session.clone())));
+        assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::Copied { session })));
+    }
+
+    #[test]
+    fn who_stays_while_a_copy_is_made_stays() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        scene.state.status.is_stored = true;
+        enter(&mut scene, "/fork");
+        scene.key(Key::Esc);
+        assert_eq!(scene.actions, [Action::Fork("s".to_owned()), Action::Stay]);
+        enter(&mut scene, "more");
+        assert_eq!(scene.asked(), [("more", None)]);
+    }
+}
