@@ -167,6 +167,8 @@ struct Shell<'a> {
     waits_until: Option<Instant>,
     /// Keys that were typed and not handled yet.
     typed_ahead: VecDeque<Typed>,
+    /// Why no more lines can be read. What those before it ask is answered first.
+    input_failure: Option<String>,
     /// The terminal is to be lent.
     lends: Option<Lending>,
     child: Option<Child>,
@@ -241,6 +243,7 @@ impl<'a> Shell<'a> {
             is_urgent: false,
             waits_until: None,
             typed_ahead: VecDeque::new(),
+            input_failure: None,
             lends: None,
             child: None,
             command: None,
@@ -361,6 +364,8 @@ impl<'a> Shell<'a> {
             }
             Ok(input::Read::Line(line)) => self.update(Event::Line(line)),
             Ok(input::Read::Ended) => self.update(Event::InputEnded),
+            // Their end comes next.
+            Err(error) if self.state.is_plain() => self.input_failure = Some(error.to_string()),
             // The terminal is gone.
             Err(_) => {
                 self.keep_unsent();

@@ -55,6 +55,19 @@ fn a_full_disk_is_a_failure() {
 }
 
 #[test]
+fn input_that_can_not_be_read_is_a_failure() {
+    let folder = Folder::new();
+    let mut command = chat(&folder, &["hello"]);
+    command.stdin(fs::File::open(folder.path("")).expect("a folder"));
+    let ended = command.output().expect("it ends");
+    let stdout = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(stdout.contains("Turn 1. You said: hello"), "{stdout}");
+    assert!(stdout.contains("standard input could not be read"), "{stdout}");
+    assert_eq!(stdout.matches("Is a directory").count(), 1, "{stdout}");
+}
+
+#[test]
 fn two_slashes_begin_a_prompt_with_one() {
     let folder = Folder::new();
     let ended = piped(&folder, &[], "//usr is a folder\n");

@@ -310,7 +310,10 @@ impl Shell<'_> {
 
     /// The conversation ends once everything is answered.
     fn end_input(&mut self) {
-        let effects = self.host.handle(Input::InputEnded);
+        let effects = self.host.handle(match self.input_failure.take() {
+            Some(reason) => Input::InputFailed { reason },
+            None => Input::InputEnded,
+        });
         self.perform(effects);
     }
 

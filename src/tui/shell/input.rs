@@ -58,7 +58,9 @@ impl Source {
         let read = move || {
             let mut input = BufReader::new(input);
             while let Some(line) = line(&mut input).transpose() {
-                if sender.blocking_send(line).is_err() {
+                // What can't be read once may be an error for ever.
+                let is_last = line.is_err();
+                if sender.blocking_send(line).is_err() || is_last {
                     return;
                 }
             }
@@ -68,7 +70,7 @@ impl Source {
     }
 
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal is gone, or lines can't be read; then their end comes next.
     pub(super) async fn next(&mut self, screen: &mut Screen) -> io::Result<Read> {
         match self {
             Self::Keys { .. } => {
