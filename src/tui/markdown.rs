@@ -14,6 +14,7 @@ mod theme;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use blocks::code_blocks;
 pub(crate) use render::render;
 pub(crate) use rest::{Committed, Rest};
 pub(crate) use stream::Markdown;

@@ -5,7 +5,7 @@ use super::super::text::clean;
 use super::code::{Highlighter, caption};
 use super::inline::InlineReader;
 use super::{Align, Block, CodePlace, Face, Inline, Kind, Marker, Marks, Table};
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, OffsetIter, Options, Parser, Tag};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, OffsetIter, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
 /// Quotes and lists inside one another that are drawn as such; deeper ones are drawn as their content.
@@ -55,10 +55,30 @@ pub(super) enum Shape {
     Other,
 }
 
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+
+/// The code of each block that is drawn as code, without its fences and its indentation.
+pub(crate) fn code_blocks(source: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut is_inside = false;
+    for event in Parser::new_ext(source, OPTIONS) {
+        if let Event::Start(Tag::CodeBlock(_)) = event {
+            is_inside = true;
+            blocks.push(String::new());
+        } else if let Event::End(TagEnd::CodeBlock) = event {
+            is_inside = false;
+        } else if let Event::Text(text) = event
+            && let Some(block) = blocks.last_mut().filter(|_| is_inside)
+        {
+            block.push_str(&text);
+        }
+    }
+    blocks
+}
+
 pub(super) fn read(source: &str, before: Before) -> Vec<Top> {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let events = Parser::new_ext(source, options).into_offset_iter();
+    let events = Parser::new_ext(source, OPTIONS).into_offset_iter();
     let definitions = events.reference_definitions().iter();
     let mut definitions: Vec<_> = definitions.map(|(_, it)| it.span.clone()).collect();
     definitions.sort_by_key(|span| span.start);

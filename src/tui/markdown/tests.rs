@@ -31,6 +31,26 @@ fn picture(document: &str, width: usize, theme: &Theme) -> String {
 }
 
 #[test]
+fn code_blocks_are_found_without_their_fences() {
+    let check = |markdown: &str, expected: &[&str]| {
+        assert_eq!(code_blocks(markdown), expected, "{markdown:?}");
+    };
+    check("text", &[]);
+    check("a\n```rust\nfn f() {}\n```\nb\n~~~\nx\n~~~\n", &["fn f() {}\n", "x\n"]);
+    check("````\n```\n````\n", &["```\n"]);
+    check("```\nunfinished", &["unfinished"]);
+    check("```\n```\n", &[""]);
+    // In an item and in a quote.
+    check("1. a\n\n   ```sh\n   ls\n     -l\n   ```\n2. b\n", &["ls\n  -l\n"]);
+    check("- ```\n  x\n  ```\n", &["x\n"]);
+    check("> ```\n> x\n> ```\n", &["x\n"]);
+    // What begins a line and is no fence.
+    check("```not code``` is text\n\n```\nx\n```\n", &["x\n"]);
+    // It is drawn alike.
+    check("a\n\n    x\n    y\n\nb", &["x\ny\n"]);
+}
+
+#[test]
 fn every_kind_of_block_has_its_picture() {
     let source = include_str!("pictures/source.md");
     let pictures = [

@@ -119,52 +119,9 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", text.trim_end())
 }
 
-/// The code blocks of an answer, without their fences (CommonMark, 4.5).
-pub(crate) fn code_blocks(markdown: &str) -> Vec<String> {
-    let mut blocks = Vec::new();
-    let mut open: Option<(&str, String)> = None;
-    for line in markdown.split_inclusive('\n') {
-        let start = line.trim_start();
-        match &mut open {
-            Some((fence, code)) => {
-                let end = start.trim_end();
-                let is_end = end.len() >= fence.len()
-                    && end.starts_with(*fence)
-                    && end.chars().all(|char| fence.starts_with(char));
-                if is_end {
-                    blocks.push(std::mem::take(code));
-                    open = None;
-                } else {
-                    code.push_str(line);
-                }
-            }
-            None => {
-                let mark = start.chars().next().filter(|char| matches!(char, '`' | '~'));
-                let length = start.chars().take_while(|char| Some(*char) == mark).count();
-                if mark.is_some() && length >= 3 {
-                    open = Some((&start[..length], String::new()));
-                }
-            }
-        }
-    }
-    blocks.extend(open.map(|(_, code)| code));
-    blocks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn code_blocks_are_found_without_their_fences() {
-        let check = |markdown: &str, expected: &[&str]| {
-            assert_eq!(code_blocks(markdown), expected, "{markdown:?}");
-        };
-        check("text", &[]);
-        check("a\n```rust\nfn f() {}\n```\nb\n~~~\nx\n~~~\n", &["fn f() {}\n", "x\n"]);
-        check("````\n```\n````\n", &["```\n"]);
-        check("```\nunfinished", &["unfinished"]);
-    }
 
     #[test]
     fn the_last_answer_is_what_came_after_the_last_answered_prompt() {

@@ -1,13 +1,13 @@
 //! Handles entered prompts and commands.
 
 use super::lines::{is_decision, unescaped};
-use super::log::code_blocks;
 use super::prompts::expand;
 use super::servers::Listing;
 use super::shell_commands::command_in;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
 use crate::protocol::command::Edit;
 use crate::tui::commands::{Command, Name, Wrong};
+use crate::tui::markdown::code_blocks;
 use crate::tui::text::clean;
 
 /// Prompts that may wait for their turn.
