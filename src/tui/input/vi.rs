@@ -89,6 +89,20 @@ impl Editor {
         self.cursor.min(target)..self.cursor.max(target)
     }
 
+    /// What a change of `count` words passes: the space after the last one stays. The first one may end with the
+    /// character of the cursor.
+    pub(crate) fn passed_by_change(&self, count: usize) -> Range<usize> {
+        let mut classes = self.text[self.cursor..].graphemes(true).map(class);
+        let (first, second) = (classes.next(), classes.next());
+        match first {
+            Some(Class::Space) => self.passed(Move::NextWord, count),
+            Some(Class::Word | Class::Other) | None => {
+                let ends = usize::from(first != second);
+                self.passed(Move::WordEnd, count.saturating_sub(ends))
+            }
+        }
+    }
+
     /// Where a motion leads from the cursor on, `count` times; by characters no further than the line goes.
     fn led(&self, motion: Move, count: usize) -> usize {
         let mut target = self.cursor;

@@ -64,7 +64,9 @@ impl State {
             }
             Key::Esc if vi.is_pending() => *vi = Vi::commands(true),
             Key::Char(char) if vi.is_normal => return Some(self.command_key(char)),
-            Key::Backspace if vi.is_normal => self.editor.go(Move::Left),
+            // No character replaces another with it.
+            Key::Backspace if vi.replaces => *vi = Vi::commands(true),
+            Key::Backspace if vi.is_normal => return Some(self.command_key('h')),
             Key::Char(_)
             | Key::Esc
             | Key::Enter
@@ -125,14 +127,10 @@ impl State {
         let Some(operator) = operator else {
             return self.editor.go_by(motion, times);
         };
-        let is_on_space =
-            self.editor.text()[self.editor.cursor()..].starts_with(char::is_whitespace);
-        // A changed word leaves the space after it.
-        let motion = match (operator, motion) {
-            (Operator::Change, Move::NextWord) if !is_on_space => Move::WordEnd,
-            (_, motion) => motion,
+        let range = match (operator, motion) {
+            (Operator::Change, Move::NextWord) => self.editor.passed_by_change(times),
+            (_, motion) => self.editor.passed(motion, times),
         };
-        let range = self.editor.passed(motion, times);
         match operator {
             Operator::Copy => {
                 self.editor.copy(range.clone(), false);
@@ -240,7 +238,7 @@ mod tests {
     use super::*;
     use crate::tui::model::tests::Scene;
 
-    /// The line with the cursor as `|` after these keys; `E` is Esc and `N` begins another line.
+    /// The line with the cursor as `|` after these keys; `E` is Esc, `B` is Backspace and `N` begins another line.
     #[track_caller]
     fn check(keys: &str, expected: &str) {
         let mut scene = Scene::new();
@@ -248,6 +246,7 @@ mod tests {
         for char in keys.chars() {
             match char {
                 'E' => scene.key(Key::Esc),
+                'B' => scene.key(Key::Backspace),
                 'N' => scene.press(Press::ctrl('j')),
                 char => scene.key(Key::Char(char)),
             }
@@ -282,6 +281,13 @@ mod tests {
         check("one two threeE0de", "| two three");
         check("one two threeE0wd$", "one| ");
         check("one two threeE0wcwxx", "one xx| three");
+        check("a cat satE0cw", "| cat sat");
+        check("a cat satE02cwx", "x| sat");
+        check("one.two sixE0ecw", "on|.two six");
+        check("one.two sixE0wcw", "one|two six");
+        check("aNbE0kcwx", "x|\nb");
+        check("aEcwx", "x|");
+        check("a  bE0lcw", "a|b");
         check("one two threeE0wCxx", "one xx|");
         check("oneNtwoNthreeEkdd", "one\n|three");
         check("oneNtwoNthreeEddp", "one\ntwo\n|three");
@@ -311,6 +317,18 @@ mod tests {
         check("abcEqZ", "ab|c");
         check("abcEd0", "|c");
         check("abcEdEix", "abx|c");
+    }
+
+    /// In a command it is `h`; where text is inserted it deletes, as everywhere.
+    #[test]
+    fn backspace_stays_on_the_line_of_a_command() {
+        check("oneNtwoEB", "one\nt|wo");
+        check("oneNtwoE0B", "one\n|two");
+        check("oneNtwoE2B", "one\n|two");
+        check("oneNtwoEdB", "one\nt|o");
+        check("oneNtwoErBx", "one\nt|w");
+        check("oneNtwoE0iB", "one|two");
+        check("oneNtwoEaBB", "one\nt|");
     }
 
     #[test]
