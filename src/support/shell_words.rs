@@ -1,4 +1,5 @@
-//! Words of a command line as a shell reads them, for commands that are printed to be pasted. Pure.
+//! Words of a command line as a shell reads them: of commands that are printed to be pasted, and of what a person
+//! writes after the name of a prompt. Pure.
 
 use super::hidden::is_hidden;
 
@@ -38,10 +39,55 @@ fn quoted(word: &str) -> Option<String> {
     Some(quoted)
 }
 
+/// The words of `line`, as a shell reads them but for comments, which a line has none of: `#42` is a word. `None` if a
+/// quote or a backslash has nothing after it.
+pub(crate) fn split(line: &str) -> Option<Vec<String>> {
+    shlex::split(&without_comments(line))
+}
+
+/// `line` with a backslash before each `#` that would begin a comment.
+fn without_comments(line: &str) -> String {
+    let mut escaped = String::with_capacity(line.len());
+    let (mut quote, mut is_escaped, mut begins_word) = (None, false, true);
+    for char in line.chars() {
+        let is_blank = matches!(char, ' ' | '\t' | '\n');
+        if char == '#' && begins_word {
+            escaped.push('\\');
+        }
+        escaped.push(char);
+        begins_word = quote.is_none() && !is_escaped && is_blank;
+        match (quote, char) {
+            (_, _) if is_escaped => is_escaped = false,
+            (None | Some('"'), '\\') => is_escaped = true,
+            (None, '"' | '\'') => quote = Some(char),
+            (Some(open), close) if open == close => quote = None,
+            (None | Some(_), _) => {}
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_line_has_words_and_no_comments() {
+        let check = |line: &str, expected: &[&str]| {
+            let words = split(line).expect("words");
+            assert_eq!(words, expected, "{line:?}");
+        };
+        check("why is #42 open # or not", &["why", "is", "#42", "open", "#", "or", "not"]);
+        check("#", &["#"]);
+        check("a#b  ##c\t#d\n#e", &["a#b", "##c", "#d", "#e"]);
+        check("'a #b' \"c #d\" \"\\\" #e\" #f", &["a #b", "c #d", "\" #e", "#f"]);
+        check("\\# a\\ #b it\\'s #c", &["#", "a #b", "it's", "#c"]);
+        check("'it'\\''s' #1 ''#2", &["it's", "#1", "#2"]);
+        for line in ["'a", "a\"", "a\\", "#'"] {
+            assert_eq!(split(line), None, "{line:?}");
+        }
+    }
 
     #[test]
     fn a_word_that_acts_on_a_terminal_is_written_in_escapes() {

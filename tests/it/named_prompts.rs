@@ -132,7 +132,7 @@ fn a_prompt_is_a_command_of_the_chat() {
     let scene = scene("", REVIEW);
     fs::write(scene.folder.path("project/deep/page.md"), "See @page.md there.").expect("a file");
     let mut once = Once::start(scene.command(&["chat", "--engine", "echo"]));
-    once.write("/greet --who Ann --page page.md\n/greet --whom x\n/review\n/dance\nlast\n");
+    once.write("/greet --who Ann --page page.md\n/greet --whom x\n/review\n/dance\n/greet --who #7 and\n/greet -w #7\nlast\n");
     let ended = once.finish();
     let shown = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for says in [
@@ -140,7 +140,9 @@ fn a_prompt_is_a_command_of_the_chat() {
         "Error: unexpected argument '--whom' found; the prompt takes --who --page",
         "it is not used, because it comes from the project and is not trusted",
         "Error: there is no command /dance; /help lists the commands",
-        "You: last Turn 2. You said: last",
+        "Error: unexpected argument 'and' found",
+        "Turn 2. You said: Be polite. Greet #7.",
+        "You: last Turn 3. You said: last",
     ] {
         assert!(shown.contains(says), "{says}: {ended:?}");
     }

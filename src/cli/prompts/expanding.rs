@@ -3,6 +3,7 @@
 use super::find;
 use crate::command_file::{CommandFile, FileMessage, Outside, Rendered};
 use crate::support::files::WorkFolder;
+use crate::support::shell_words;
 use crate::template::Missing;
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
@@ -20,7 +21,7 @@ pub(crate) fn expand(line: &str, working: &WorkFolder) -> Result<Option<String>,
 fn expanded(line: &str, working: &WorkFolder) -> Result<Option<String>> {
     let name = line.split_whitespace().next().unwrap_or_default();
     let Some(file) = find(name, working)? else { return Ok(None) };
-    let words = shlex::split(line).context("a quote has no second one")?;
+    let words = shell_words::split(line).context("a quote has no second one")?;
     let typed = clap::Command::new(name.to_owned())
         .disable_help_flag(true)
         .args(file.clap_args())

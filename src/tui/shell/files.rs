@@ -3,6 +3,7 @@
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::support::files::{read_limited, replace, user_folder};
+use crate::support::shell_words;
 use crate::tui::input::{
     Candidates, ENTRIES_MAX, History, fuzzy, meanings, needs_quotes, quoted, unquoted,
 };
@@ -193,7 +194,7 @@ pub(super) fn pasted(text: &str) -> Vec<PastedFile> {
     if let Some(file) = pasted_file(text) {
         return vec![file];
     }
-    let words = shlex::split(text).unwrap_or_default();
+    let words = shell_words::split(text).unwrap_or_default();
     words.iter().map(|word| pasted_file(word)).collect::<Option<_>>().unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! Asks tool servers for what a person takes from them: resources, prompts, another start.
 
 use super::Shell;
+use crate::support::shell_words;
 use crate::task::server::ServerName;
 use crate::tui::model::Event;
 use crate::tui::text::clean;
@@ -22,7 +23,7 @@ impl Shell<'_> {
         let Some((server, prompt)) = self.state.of_server(word) else { return false };
         let Some(server) = ServerName::new(server) else { return false };
         let line = line.to_owned();
-        let Some(words) = shlex::split(rest) else {
+        let Some(words) = shell_words::split(rest) else {
             let prompt = Err("the arguments have quotes that don't match".to_owned());
             self.update(Event::Expanded { line, joins, prompt });
             return true;
