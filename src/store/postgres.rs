@@ -175,10 +175,8 @@ impl Postgres {
     pub(super) fn write(&mut self, all: &mut [Item<'_>]) -> Vec<Result<(), StoreError>> {
         let mut leased: Vec<_> = all.iter_mut().filter_map(Item::leased).collect();
         let Self { core, reactor } = self;
-        match reactor.run(async { Ok(core.write(&mut leased).await) }) {
-            Ok(results) => results.into_iter().map(|it| it.map_err(StoreError::from)).collect(),
-            Err(error) => vec![Err(error.into())],
-        }
+        let written = reactor.run(async { Ok(core.write(&mut leased).await) });
+        written.unwrap_or_else(|error| vec![Err(error.into())])
     }
 
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {

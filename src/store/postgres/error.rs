@@ -85,10 +85,14 @@ impl PostgresError {
         }
     }
 
+    /// There is no answer: what else is asked would wait for one as long.
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Silent { .. })
+    }
+
     /// It may be over in a moment, with another connection.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Silent { .. })
-            || matches!(self, Self::Server { code, .. } if is_passing(code))
+        self.is_silence() || matches!(self, Self::Server { code, .. } if is_passing(code))
     }
 
     /// The connection was cut or not made: the server ends or starts, is full, or the network is at fault.

@@ -14,6 +14,7 @@ use super::pending::Pending;
 use super::round::Round;
 use crate::protocol::id::SessionId;
 use crate::store::batch::Batch;
+use crate::store::error::StoreError;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -54,20 +55,52 @@ impl Core {
         leased.pending.push(pending);
     }
 
-    /// Writes the batches that were staged. While the server can't be reached it is tried again. Where the
-    /// sessions can't be written together each is written alone: what one of them suffers, as a lost lease,
-    /// is no other's.
+    /// Writes the batches that were staged. While the server can't be reached it is tried again.
     pub(super) async fn write(
         &mut self,
         all: &mut [&mut LeasedSession],
-    ) -> Vec<Result<(), PostgresError>> {
-        let until = Instant::now() + RETRY_MAX;
-        if all.len() > 1 && self.write_until(all, until).await.is_ok() {
-            return all.iter().map(|_| Ok(())).collect();
+    ) -> Vec<Result<(), StoreError>> {
+        self.write_by(all, Instant::now() + RETRY_MAX).await
+    }
+
+    /// Writes the batches; tries again until then. Where the sessions can't be written together each is written
+    /// alone: what one of them suffers, as a lost lease, is no other's.
+    async fn write_by(
+        &mut self,
+        all: &mut [&mut LeasedSession],
+        until: Instant,
+    ) -> Vec<Result<(), StoreError>> {
+        if all.len() > 1 {
+            match self.write_until(all, until).await {
+                Ok(()) => return all.iter().map(|_| Ok(())).collect(),
+                Err(error) if error.is_silence() => return all_failed(&error, all.len()),
+                Err(error) => tracing::debug!(%error, "sessions are written one by one"),
+            }
         }
+        self.write_each(all, until).await
+    }
+
+    /// Writes each session alone. Once the server is away, or this has taken too long, the rest fails with that error:
+    /// each would wait as long again, and nobody gets a reply before all are done.
+    async fn write_each(
+        &mut self,
+        all: &mut [&mut LeasedSession],
+        until: Instant,
+    ) -> Vec<Result<(), StoreError>> {
+        let last = Instant::now() + RETRY_MAX;
+        let count = all.len();
         let mut results = Vec::new();
         for one in all.chunks_mut(1) {
-            results.push(self.write_until(one, until).await);
+            match self.write_until(one, until).await {
+                Err(error)
+                    if error.is_silence() || error.is_passing() && Instant::now() >= last =>
+                {
+                    let left = count - results.len();
+                    results.extend(all_failed(&error, left));
+                    return results;
+                }
+                result => results.push(result.map_err(StoreError::from)),
+            }
         }
         results
     }
@@ -149,6 +182,11 @@ impl Core {
         }
         all.iter_mut().for_each(|leased| leased.committed(self.commits, self.synced));
     }
+}
+
+/// The results of so many sessions that can't be written for the same reason.
+fn all_failed(error: &PostgresError, count: usize) -> Vec<Result<(), StoreError>> {
+    (0..count).map(|_| Err(StoreError::Failed(error.to_string()))).collect()
 }
 
 /// The batches that are not written: the first ones of all sessions, then the second ones.
@@ -258,5 +296,71 @@ impl LeasedSession {
             self.synced = last.number;
         }
         self.pending.retain(|it| !is_synced(it));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::postgres::dsn::Dsn;
+    use crate::store::postgres::link::Reactor;
+    use crate::store::postgres::process::OwnProcess;
+    use crate::support::fail_point::FailPoint;
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    /// A server that cuts each connection, and how many there were.
+    fn cutting() -> (Core, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let made: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&made);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                counted.fetch_add(1, Ordering::Relaxed);
+                drop(client);
+            }
+        });
+        let dsn = Dsn::new(&format!("postgres://ada@127.0.0.1:{port}/x?sslmode=disable"));
+        let core = Core {
+            address: dsn.expect("an address").address(&|_| None).expect("an address"),
+            link: None,
+            link_number: 0,
+            process: OwnProcess::default(),
+            commits: 0,
+            synced: Synced::default(),
+            unsynced_bytes: 0,
+            fault: FailPoint::default(),
+        };
+        (core, made)
+    }
+
+    #[test]
+    fn a_server_that_is_away_is_not_asked_again_for_each_session() {
+        let (mut core, made) = cutting();
+        let mut leased: Vec<_> =
+            (0..5).map(|number| LeasedSession::new(&number.to_string(), 1, "token")).collect();
+        let mut all: Vec<_> = leased.iter_mut().collect();
+        // The time in which it is tried again is over.
+        let until = Instant::now();
+        let reactor = Reactor::new().expect("a runtime");
+        for is_group in [true, false] {
+            let before = made.load(Ordering::Relaxed);
+            let writing = async {
+                Ok(if is_group {
+                    core.write_by(&mut all, until).await
+                } else {
+                    core.write_each(&mut all, until).await
+                })
+            };
+            let results = reactor.run(writing).expect("results");
+            let is_away = |it: &Result<(), StoreError>| {
+                it.as_ref().is_err_and(|error| error.to_string().contains("can't be reached"))
+            };
+            assert!(results.len() == 5 && results.iter().all(is_away), "{results:?}");
+            assert_eq!(made.load(Ordering::Relaxed) - before, 1);
+        }
     }
 }
