@@ -1,8 +1,10 @@
 //! `duologue doctor` and stores: whether a conversation could begin there, without a change to it.
 
+use crate::frames::errors;
 use crate::once::{Ended, Once, duologue, run};
-use crate::postgres_server::{Database, PASSWORD};
-use crate::server::Folder;
+use crate::oracle::Answers;
+use crate::postgres_server::{Database, PASSWORD, USER};
+use crate::server::{Folder, echo};
 use crate::store::stored;
 use rusqlite::Connection;
 use std::fs;
@@ -153,22 +155,56 @@ fn a_store_that_another_program_has_locked_is_wrong() {
     assert!(line(&folder, &store).starts_with("ok     "));
 }
 
+/// The line of a store on a server.
+#[track_caller]
+fn line_of(folder: &Folder, dsn: &str, words: &[&str]) -> String {
+    let words = [&["doctor", "--engine", "echo", "--store", dsn], words].concat();
+    let mut command = duologue(folder, &words);
+    command.env("PGPASSWORD", PASSWORD);
+    let mut once = Once::start(command);
+    once.close_stdin();
+    let ended = once.finish();
+    assert!(!format!("{ended:?}").contains(PASSWORD), "{ended:?}");
+    one_line(&ended)
+}
+
+/// An administrator has made the schema for a user who may make none.
+#[test]
+fn a_schema_that_is_there_needs_no_right_to_make_one() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let user = format!("user_of_{}", database.name);
+    database.query(&format!("CREATE ROLE {user} LOGIN PASSWORD '{PASSWORD}'"));
+    let dsn = database.bare_dsn().replace(USER, &user);
+    let begun = || {
+        let launch = echo(&["--store", &dsn, "--session-id", "s"]);
+        launch.secret("PGPASSWORD", PASSWORD).start()
+    };
+    let refused = |right: &str| {
+        let shown = line_of(&folder, &dsn, &[]);
+        assert!(shown.starts_with("wrong  ") && shown.contains(right), "{right}: {shown}");
+        begun().finish_with(2, Answers::AllAndFarewell);
+    };
+    refused("GRANT CREATE ON DATABASE");
+    database.query(&format!("CREATE SCHEMA duologue; GRANT USAGE ON SCHEMA duologue TO {user}"));
+    refused("GRANT CREATE ON SCHEMA");
+    database.query(&format!("GRANT CREATE ON SCHEMA duologue TO {user}"));
+    let usable = line_of(&folder, &dsn, &[]);
+    assert!(usable.ends_with(": can be made; no conversation is stored there yet"), "{usable}");
+    let mut server = begun();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    assert_eq!(errors(&server.finish().frames, ""), [""; 0]);
+    let stored = line_of(&folder, &dsn, &[]);
+    assert!(stored.starts_with("ok     ") && stored.contains("1 session"), "{stored}");
+}
+
 #[test]
 fn a_database_on_a_server_is_checked() {
     needs!(Postgres);
     let database = Database::new();
     let folder = Folder::new();
     let dsn = database.bare_dsn();
-    let line = |words: &[&str]| {
-        let words = [&["doctor", "--engine", "echo", "--store", &dsn], words].concat();
-        let mut command = duologue(&folder, &words);
-        command.env("PGPASSWORD", PASSWORD);
-        let mut once = Once::start(command);
-        once.close_stdin();
-        let ended = once.finish();
-        assert!(!format!("{ended:?}").contains(PASSWORD), "{ended:?}");
-        one_line(&ended)
-    };
+    let line = |words: &[&str]| line_of(&folder, &dsn, words);
     assert!(line(&[]).ends_with(": can be made; no conversation is stored there yet"));
     assert_eq!(
         database.query("SELECT to_regnamespace('duologue') IS NULL"),

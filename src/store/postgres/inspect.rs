@@ -17,7 +17,10 @@ const UNWRITABLE: &str = "SELECT CASE \
          THEN 'the user may not make a schema in it (GRANT CREATE ON DATABASE)' \
      WHEN to_regnamespace('duologue') IS NOT NULL \
           AND NOT has_schema_privilege('duologue', 'USAGE') \
-         THEN 'the user may not use its schema duologue (GRANT USAGE ON SCHEMA)' END";
+         THEN 'the user may not use its schema duologue (GRANT USAGE ON SCHEMA)' \
+     WHEN NOT has_schema_privilege(to_regnamespace('duologue'), 'CREATE') \
+          AND NOT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'duologue') \
+         THEN 'the user may not make tables in its schema duologue (GRANT CREATE ON SCHEMA)' END";
 
 /// The same where there are tables.
 const TABLES_UNWRITABLE: &str = "SELECT CASE \

@@ -16,8 +16,10 @@ const NAMES: [&str; 5] = ["sessions", "session_rows", "session_order", "log", "p
 /// Attempts to make the tables while another process makes them.
 const ATTEMPTS_MAX: u32 = 10;
 
-const BEGINNING: &str = "CREATE SCHEMA IF NOT EXISTS duologue; \
-     CREATE TABLE IF NOT EXISTS duologue.migrations( \
+/// Only where there is none: the server asks for the right to make a schema also for one that is there.
+const SCHEMA: &str = "CREATE SCHEMA IF NOT EXISTS duologue";
+
+const BEGINNING: &str = "CREATE TABLE IF NOT EXISTS duologue.migrations( \
          number bigint PRIMARY KEY, \
          name text NOT NULL, \
          applied_at timestamptz NOT NULL DEFAULT clock_timestamp() \
@@ -169,7 +171,12 @@ pub(super) async fn format(link: &Link, address: &Address) -> Result<Option<i64>
 
 /// Makes the tables, all or none.
 async fn create(link: &Link, address: &Address) -> Result<(), PostgresError> {
-    link.run(&format!("{}{BEGINNING}", begin(0))).await?;
+    link.run(&begin(0)).await?;
+    let sql = "SELECT to_regnamespace('duologue') IS NOT NULL";
+    if !link.row(sql, &[]).await?.is_some_and(|row| row.get(0)) {
+        link.run(SCHEMA).await?;
+    }
+    link.run(BEGINNING).await?;
     // Another process may have made them meanwhile.
     if format(link, address).await?.is_none() {
         link.run(TABLES).await?;
