@@ -199,6 +199,22 @@ fn a_schema_that_is_there_needs_no_right_to_make_one() {
 }
 
 #[test]
+fn a_database_that_can_not_have_every_text_is_refused() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let name = format!("{}_latin", database.name);
+    database.query(&format!("CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0"));
+    let latin = Database { name, port: database.port };
+    let shown = line_of(&folder, &latin.bare_dsn(), &[]);
+    assert!(shown.starts_with("wrong  ") && shown.contains("encoding LATIN1"), "{shown}");
+    let ended = latin.stored(&[]).start().finish_with(2, Answers::AllAndFarewell);
+    let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert_eq!(error.error(), Some("store_failed"));
+    assert!(error.text("/error/message").contains("encoding LATIN1"), "{error:?}");
+    assert_eq!(latin.query("SELECT to_regnamespace('duologue') IS NULL"), "t", "nothing is made");
+}
+
+#[test]
 fn a_database_on_a_server_is_checked() {
     needs!(Postgres);
     let database = Database::new();

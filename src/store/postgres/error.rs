@@ -31,6 +31,11 @@ pub(in crate::store) enum PostgresError {
          made it"
     )]
     Older { place: String, found: i64, known: i64 },
+    #[error(
+        "the store {place} has the encoding {found}, in which not every text can be stored; name a database \
+         with UTF8 (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0)"
+    )]
+    Encoding { place: String, found: String },
     #[error("the schema `duologue` of {0} is of another program; name another database")]
     Foreign(String),
     #[error(

@@ -13,6 +13,9 @@ const FORMAT: i64 = 5;
 /// The names of the formats, from the first on, in the table that has them.
 const NAMES: [&str; 5] = ["sessions", "session_rows", "session_order", "log", "processes"];
 
+/// What texts are stored in: others lack characters that a conversation may have.
+const ENCODING: &str = "UTF8";
+
 /// Attempts to make the tables while another process makes them.
 const ATTEMPTS_MAX: u32 = 10;
 
@@ -139,9 +142,14 @@ fn is_race(error: &PostgresError) -> bool {
 /// The format of the database; `None` if there is no store in it.
 pub(super) async fn format(link: &Link, address: &Address) -> Result<Option<i64>, PostgresError> {
     let sql = "SELECT to_regclass('duologue.migrations') IS NOT NULL, \
-               (SELECT count(*) FROM pg_tables WHERE schemaname = 'duologue')";
-    let tables = link.row(sql, &[]).await?;
-    let (is_there, count) = tables.map_or((false, 0), |row| (row.get::<_, bool>(0), row.get(1)));
+               (SELECT count(*) FROM pg_tables WHERE schemaname = 'duologue'), \
+               current_setting('server_encoding')";
+    let Some(row) = link.row(sql, &[]).await? else { return Ok(None) };
+    let (is_there, count, encoding) = (row.get(0), row.get(1), row.get::<_, &str>(2));
+    if encoding != ENCODING {
+        let (place, found) = (address.to_string(), encoding.to_owned());
+        return Err(PostgresError::Encoding { place, found });
+    }
     let foreign = || PostgresError::Foreign(address.to_string());
     match (is_there, count) {
         (true, _) => {}
