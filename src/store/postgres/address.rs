@@ -51,6 +51,8 @@ pub(in crate::store) struct Address {
     pub(super) servers: Vec<Server>,
     pub(super) tls: Tls,
     pub(super) identity: Option<Identity>,
+    /// The address says which servers may be used, those that can be written to or others.
+    names_target: bool,
 }
 
 /// A place where a database may be.
@@ -137,10 +139,11 @@ impl Address {
         if get(&options, "application_name").is_none() {
             config.application_name("duologue");
         }
-        if get(&options, "target_session_attrs").is_none() && servers.len() > 1 {
+        let names_target = get(&options, "target_session_attrs").is_some();
+        if !names_target && servers.len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        Ok(Self { config, servers, tls, identity })
+        Ok(Self { config, servers, tls, identity, names_target })
     }
 
     /// With the user that `own` gives if none is named.
@@ -151,6 +154,22 @@ impl Address {
             self.config.user(user);
         }
         self
+    }
+
+    /// How a server is connected to at each of the numbers of its name: one of them may be a standby.
+    pub(super) fn ways(
+        &self,
+        server: &Server,
+        numbers: impl IntoIterator<Item = IpAddr>,
+    ) -> Vec<Config> {
+        let numbers = numbers.into_iter();
+        let mut ways: Vec<_> = numbers.map(|ip| server.config(&self.config, Some(ip))).collect();
+        if ways.len() > 1 && !self.names_target && !server.is_local() {
+            for way in &mut ways {
+                way.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            }
+        }
+        ways
     }
 
     /// The password, which no text may contain.
@@ -343,6 +362,25 @@ mod tests {
         let config = second.servers[1].config(&second.config, second.servers[1].ip);
         assert_eq!(config.get_hosts(), [Host::Tcp("b".to_owned())]);
         assert_eq!((config.get_ports(), config.get_user()), (&[7][..], Some("ada")));
+    }
+
+    #[test]
+    fn a_name_with_several_numbers_leads_to_the_one_that_can_be_written_to() {
+        let (first, second) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let targets = |text, numbers: &[IpAddr]| -> Vec<_> {
+            let address = parsed(text);
+            let ways = address.ways(&address.servers[0], numbers.iter().copied());
+            ways.iter().map(Config::get_target_session_attrs).collect()
+        };
+        let (any, writable) = (TargetSessionAttrs::Any, TargetSessionAttrs::ReadWrite);
+        let both = [first, second];
+        assert_eq!(targets("postgres://db/x", &both), [writable; 2]);
+        assert_eq!(targets("postgres://db/x", &[first]), [any]);
+        assert_eq!(targets("postgres://localhost/x", &both), [any; 2], "it is one server");
+        assert_eq!(targets("postgres://db/x?target_session_attrs=any", &both), [any; 2]);
+        let reading = "postgres://db/x?target_session_attrs=read-only";
+        assert_eq!(targets(reading, &both), [TargetSessionAttrs::ReadOnly; 2]);
+        assert_eq!(targets("postgres://db,other/x", &[first]), [writable]);
     }
 
     #[test]

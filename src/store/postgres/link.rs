@@ -246,8 +246,7 @@ async fn ways(address: &Address, server: &Server) -> Result<Vec<Config>, Postgre
         place: place(),
         why: format!("the address of {name} was not found: {error}"),
     };
-    let mut ways: Vec<Config> =
-        looked.map_err(unknown)?.map(|found| server.config(common, Some(found.ip()))).collect();
+    let mut ways = address.ways(server, looked.map_err(unknown)?.map(|found| found.ip()));
     if common.get_load_balance_hosts() == LoadBalanceHosts::Random {
         ways.sort_by_cached_key(|_| Uuid::new_v4());
     }
