@@ -347,6 +347,7 @@ fn the_certificate_of_a_server_is_verified() {
         database.port, database.name
     );
     let local = other.replace("db.example", "localhost");
+    let unnamed = other.replace("host=db.example", "");
     let named = format!("sslrootcert={authority}");
     for (number, (place, options, refused)) in [
         (&local, format!("sslmode=verify-full {named}"), None),
@@ -358,6 +359,9 @@ fn the_certificate_of_a_server_is_verified() {
         (&other, format!("sslmode=verify-full {named}"), Some("not valid for name")),
         (&other, format!("sslmode=verify-ca {named}"), None),
         (&other, format!("sslmode=require {named}"), None),
+        (&unnamed, String::new(), None),
+        (&unnamed, format!("sslmode=verify-full {named}"), None),
+        (&unnamed, "sslmode=verify-full".to_owned(), Some("UnknownIssuer")),
     ]
     .into_iter()
     .enumerate()
@@ -396,12 +400,15 @@ fn a_certificate_that_its_server_has_signed_is_its_own_authority() {
         ("localhost", "verify-ca", &another, Some("invalid peer certificate")),
         ("db.example", "verify-full", &own, Some("not valid for name")),
         ("db.example", "verify-ca", &own, None),
+        // The number is not in the certificate.
+        ("", "verify-full", &own, Some("not valid for name")),
     ]
     .into_iter()
     .enumerate()
     {
+        let named = if host.is_empty() { String::new() } else { format!("host={host}") };
         let dsn = format!(
-            "host={host} hostaddr=127.0.0.1 port={} user={USER} dbname={} sslmode={mode} \
+            "{named} hostaddr=127.0.0.1 port={} user={USER} dbname={} sslmode={mode} \
              sslrootcert={root}",
             database.port, database.name
         );

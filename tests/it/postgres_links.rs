@@ -3,7 +3,7 @@
 
 use crate::frames::errors;
 use crate::once::{Ended, Once, duologue};
-use crate::postgres_server::{Database, PASSWORD, Proxy, USER};
+use crate::postgres_server::{Database, PASSWORD, PostgresServer, Proxy, USER};
 use crate::process::eventually;
 use crate::server::{Folder, echo};
 use crate::store::wait_state;
@@ -204,4 +204,25 @@ fn a_store_that_can_not_be_completed_does_not_stop_the_other() {
     let mut third = echo(&["--turns-db", &file, "--session-id", "s", "--resume"]).start();
     assert_eq!(wait_state(&mut third).messages().len(), 4);
     third.finish();
+}
+
+/// As with libpq, where the variable is set for other servers.
+#[test]
+fn a_socket_needs_no_encryption() {
+    needs!(Postgres);
+    let database = Database::new();
+    let folder = PostgresServer::shared().folder();
+    let dsn = format!(
+        "host={} port={} user={USER} dbname={}",
+        folder.display(),
+        database.port,
+        database.name
+    );
+    for mode in ["require", "verify-full"] {
+        let args = ["--turns-dsn", &dsn, "--timeline-dsn", &dsn, "--session-id", mode];
+        let launch = echo(&args).secret("PGPASSWORD", PASSWORD).env("PGSSLMODE", mode);
+        let mut server = launch.start();
+        assert_eq!(server.turn("r1", "one"), "ok", "{mode}");
+        assert_eq!(errors(&server.finish().frames, ""), [""; 0], "{mode}");
+    }
 }

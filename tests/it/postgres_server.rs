@@ -30,6 +30,8 @@ pub(crate) struct PostgresServer {
     /// Signals go in here; the server ends with it.
     control: Option<ChildStdin>,
     port: u16,
+    /// Of its files and its socket.
+    folder: PathBuf,
 }
 
 /// A database of its own for each test.
@@ -98,7 +100,7 @@ impl PostgresServer {
             .spawn()
             .expect("a shell");
         let control = shell.stdin.take();
-        let server = Self { shell, control, port };
+        let server = Self { shell, control, port, folder };
         let admin = Database { name: "postgres".to_owned(), port };
         eventually("the server answers", || admin.try_query("SELECT 1"));
         server
@@ -108,6 +110,11 @@ impl PostgresServer {
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<PostgresServer> = LazyLock::new(PostgresServer::start);
         &SHARED
+    }
+
+    /// The folder of its socket.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// A new database.

@@ -201,10 +201,13 @@ impl Server {
     /// How this one is connected to, at `ip` if it has a number.
     pub(super) fn config(&self, common: &Config, ip: Option<IpAddr>) -> Config {
         let mut config = common.clone();
-        match &self.host {
-            Some(Host::Tcp(name)) => config.host(name),
-            Some(Host::Unix(path)) => config.host_path(path),
-            None => &mut config,
+        match (&self.host, ip) {
+            (Some(Host::Tcp(name)), _) => config.host(name),
+            // As in libpq: nobody else can read what goes over a socket.
+            (Some(Host::Unix(path)), _) => config.host_path(path).ssl_mode(SslMode::Disable),
+            // The certificate is then checked for the number.
+            (None, Some(ip)) => config.host(ip.to_string()),
+            (None, None) => &mut config,
         };
         if let Some(ip) = ip {
             config.hostaddr(ip);
@@ -362,6 +365,11 @@ mod tests {
         let config = second.servers[1].config(&second.config, second.servers[1].ip);
         assert_eq!(config.get_hosts(), [Host::Tcp("b".to_owned())]);
         assert_eq!((config.get_ports(), config.get_user()), (&[7][..], Some("ada")));
+        for text in ["192.0.2.1", "2001:db8::1"] {
+            let unnamed = parsed(&format!("hostaddr={text} dbname=x"));
+            let config = unnamed.servers[0].config(&unnamed.config, unnamed.servers[0].ip);
+            assert_eq!(config.get_hosts(), [Host::Tcp(text.to_owned())], "TLS needs a name");
+        }
     }
 
     #[test]
@@ -381,6 +389,13 @@ mod tests {
         let reading = "postgres://db/x?target_session_attrs=read-only";
         assert_eq!(targets(reading, &both), [TargetSessionAttrs::ReadOnly; 2]);
         assert_eq!(targets("postgres://db,other/x", &[first]), [writable]);
+    }
+
+    #[test]
+    fn nothing_is_encrypted_on_a_socket() {
+        let both = parsed("host=/run/db,db sslmode=verify-full");
+        let modes = both.servers.iter().map(|it| it.config(&both.config, it.ip).get_ssl_mode());
+        assert_eq!(modes.collect::<Vec<_>>(), [SslMode::Disable, SslMode::Require]);
     }
 
     #[test]
