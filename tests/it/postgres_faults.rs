@@ -6,7 +6,7 @@ use crate::oracle::Answers;
 use crate::postgres::wait_free;
 use crate::postgres_server::{Database, Loss, PostgresServer, Proxy};
 use crate::server::{Transcript, echo};
-use crate::store::{kept, wait_state};
+use crate::store::{kept, kill, wait_state};
 use crate::store_kills::{check_events, check_state, killed};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -304,4 +304,22 @@ fn an_id_that_can_not_be_stored_is_refused() {
     let ended = server.finish();
     assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
     assert!(ended.stderr.contains("zero character"), "{}", ended.stderr);
+}
+
+/// As if it had an hour more when the process had its last heartbeat.
+#[test]
+fn a_session_is_free_after_the_clock_of_the_server_was_put_back() {
+    needs!(Postgres);
+    let database = Database::new();
+    let mut killed = database.stored(&[]).start();
+    assert_eq!(killed.turn("r1", "one"), "ok");
+    kill(killed);
+    database.query(
+        "UPDATE duologue.processes SET machine = 'another one', \
+         heartbeat_at = clock_timestamp() + interval '1 hour'",
+    );
+    let mut next = database.resumed(&[]).start();
+    assert_eq!(wait_state(&mut next).messages().len(), 2);
+    assert_eq!(next.turn("r2", "two"), "ok");
+    assert_eq!(errors(&next.finish().frames, ""), [""; 0]);
 }

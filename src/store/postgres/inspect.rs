@@ -33,6 +33,7 @@ const SESSIONS: &str = "SELECT count(*) FROM duologue.sessions";
 const HOLDERS: &str = "SELECT sum(count(*)) OVER ()::bigint, p.holder FROM duologue.leases l \
      JOIN duologue.processes p ON p.id = l.process \
      WHERE p.heartbeat_at > clock_timestamp() - $2 * interval '1 millisecond' \
+     AND p.heartbeat_at < clock_timestamp() + $2 * interval '1 millisecond' \
      GROUP BY p.id, p.holder ORDER BY p.holder LIMIT $1";
 
 /// Looks whether a session could begin in the database that `dsn` names.

@@ -15,14 +15,16 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-/// A lease may be taken over whose process has no heartbeat any more, or is known to have ended ($5).
+/// A lease may be taken over whose process has no heartbeat any more, or is known to have ended ($5). A heartbeat of
+/// the future is none: the server's clock was put back, and a process that lives writes another one soon.
 const ACQUIRE: &str = "INSERT INTO duologue.leases AS held (session, fence, token, process) \
      VALUES ($1, nextval('duologue.fences'), $2, $3) \
      ON CONFLICT (session) DO UPDATE SET fence = excluded.fence, token = excluded.token, \
          process = excluded.process \
      WHERE held.token = $2 OR held.process = $5 OR NOT EXISTS (SELECT 1 FROM duologue.processes p \
          WHERE p.id = held.process \
-         AND p.heartbeat_at > clock_timestamp() - $4 * interval '1 millisecond') \
+         AND p.heartbeat_at > clock_timestamp() - $4 * interval '1 millisecond' \
+         AND p.heartbeat_at < clock_timestamp() + $4 * interval '1 millisecond') \
      RETURNING fence, xmax::text <> '0'";
 
 /// Attempts for a lease that is released again and again while it is asked for.

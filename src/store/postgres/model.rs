@@ -75,6 +75,7 @@ enum Action {
     Answer,
     Beat,
     Wait,
+    PutBack,
     Cut,
     Stop,
     GoOn,
@@ -83,7 +84,7 @@ enum Action {
     Crash,
 }
 
-const ACTIONS: [(usize, Action); 13] = [
+const ACTIONS: [(usize, Action); 14] = [
     (12, Action::Claim),
     (20, Action::Say),
     (18, Action::Write),
@@ -91,6 +92,7 @@ const ACTIONS: [(usize, Action); 13] = [
     (10, Action::Answer),
     (8, Action::Beat),
     (6, Action::Wait),
+    (1, Action::PutBack),
     (5, Action::Cut),
     (2, Action::Stop),
     (3, Action::GoOn),
@@ -119,6 +121,7 @@ impl Fleet {
                 Action::GoOn
                     | Action::Kill
                     | Action::Wait
+                    | Action::PutBack
                     | Action::Crash
                     | Action::Answer
                     | Action::Cut
@@ -154,6 +157,8 @@ impl Fleet {
             Action::Answer => server.go_on(dice),
             Action::Beat => node.beat(server),
             Action::Wait => server.now_ms += dice.pick(&[500, 3_000, 11_000]),
+            // The clock of the server; a heartbeat that was written before is of the future.
+            Action::PutBack => server.now_ms -= 3_600_000,
             Action::Cut => server.cut(node.cut(), dice),
             Action::Stop => node.is_stopped = true,
             Action::GoOn => node.is_stopped = false,

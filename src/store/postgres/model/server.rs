@@ -97,8 +97,10 @@ impl Server {
     pub(super) fn acquire(&mut self, session: usize, process: u64) -> Option<i64> {
         let held = self.tables.leases.get(&session);
         let limit = i64::try_from(HEARTBEAT_MAX.as_millis()).unwrap_or(i64::MAX);
-        let beats =
-            |of: &u64| self.tables.processes.get(of).is_some_and(|at| *at > self.now_ms - limit);
+        let beats = |of: &u64| {
+            let at = self.tables.processes.get(of);
+            at.is_some_and(|at| (at - self.now_ms).abs() < limit)
+        };
         let is_held = held.is_some_and(|lease| beats(&lease.process));
         // Its holder writes.
         if is_held || self.is_locked(session) {
