@@ -283,6 +283,14 @@ impl Store {
         }
     }
 
+    /// The same without sizes, which a server has to add up. A file has them.
+    fn titles(&mut self) -> Result<(Vec<Summary>, Option<String>), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sessions::summaries(sqlite),
+            Self::Postgres(postgres) => Ok((postgres.titles()?, None)),
+        }
+    }
+
     /// One session of the list; `None` if it is not there.
     #[cfg(feature = "serve")]
     fn summary(&mut self, session: &SessionId) -> Result<Option<Summary>, StoreError> {

@@ -24,7 +24,7 @@ pub(super) fn fresh_id() -> SessionId {
 /// # Errors
 /// If the store can't be read, or the cursor is none.
 pub(super) fn list(library: &Library, params: &ListParams) -> Result<Value, RpcError> {
-    let listing = library.sessions().map_err(RpcError::failed)?;
+    let listing = library.titles().map_err(RpcError::failed)?;
     for loss in &listing.losses {
         tracing::warn!("not all sessions can be listed: {}", escape_control(loss));
     }

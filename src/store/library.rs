@@ -161,13 +161,28 @@ impl Library {
     /// # Errors
     /// If a store can't be read at all, for a person.
     pub(crate) fn sessions(&self) -> Result<Listing, String> {
+        self.listing(Store::summaries)
+    }
+
+    /// The same, and their sizes may be left out (0), which a server takes long for.
+    ///
+    /// # Errors
+    /// If a store can't be read at all, for a person.
+    pub(crate) fn titles(&self) -> Result<Listing, String> {
+        self.listing(Store::titles)
+    }
+
+    fn listing(
+        &self,
+        list: impl Fn(&mut Store) -> Result<(Vec<Summary>, Option<String>), StoreError>,
+    ) -> Result<Listing, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
         let mut losses = Vec::new();
         for (number, place) in self.places.iter().enumerate() {
             if place.path().is_some_and(sessions::is_empty) {
                 continue;
             }
-            let read = ask(place, Store::summaries);
+            let read = ask(place, &list);
             let (summaries, loss) = read.map_err(|error| error.to_string())?;
             for summary in summaries {
                 let shown = match &self.namespace {
@@ -247,7 +262,7 @@ impl Library {
         if typed.is_empty() {
             return Ok(Alike::default());
         }
-        let Listing { sessions, losses } = self.sessions()?;
+        let Listing { sessions, losses } = self.titles()?;
         let by_id = |it: &Summary| {
             let generated = it.id.strip_prefix(GENERATED_PREFIX);
             it.id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))

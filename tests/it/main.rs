@@ -239,6 +239,7 @@ mod postgres;
 mod postgres_damage;
 mod postgres_faults;
 mod postgres_links;
+mod postgres_lists;
 mod postgres_server;
 
 // The examples, run as a reader would run them.

@@ -58,7 +58,7 @@ fn with_sessions(command: Command, store: &StorePlace) -> Command {
 
 /// The sessions that were used last, with their titles. An id that a shell would have to quote is left out.
 fn sessions(store: &StorePlace) -> Vec<CompletionCandidate> {
-    let listing = Library::new(vec![store.clone()]).sessions().unwrap_or_default();
+    let listing = Library::new(vec![store.clone()]).titles().unwrap_or_default();
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._@%+,/-".contains(char);
     let plain = listing
         .sessions

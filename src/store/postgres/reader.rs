@@ -22,12 +22,23 @@ use tokio_postgres::types::Type;
 /// Attempts to delete a session while other sessions begin to use the same attachments.
 const DELETIONS_MAX: u32 = 5;
 
-const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, ( \
+/// Sessions that one statement goes through: those of a large database take longer than one may.
+const SESSIONS_AT_ONCE: i64 = 500;
+
+const SUMMARIES: &str =
+    "SELECT key, id, title, folder, turns - dropped_turns, created_ms, updated_ms, changed";
+
+/// Bytes of all that is stored of a session. The server goes through its log for that.
+const SIZE: &str = "( \
      octet_length(start) \
      + (SELECT coalesce(sum(octet_length(events)), 0) FROM duologue.log WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(data)), 0) FROM duologue.session_blobs \
         JOIN duologue.blobs USING (sha256) WHERE session = key) \
-     )::bigint, changed FROM";
+     )::bigint";
+
+/// The sessions after one of them, in the order of their keys.
+const NEXT: &str =
+    "(SELECT * FROM duologue.sessions WHERE key > $1 ORDER BY key LIMIT $2) AS s ORDER BY key";
 
 /// The sessions of a part of the list. Only these are summed up.
 #[cfg(feature = "serve")]
@@ -35,10 +46,10 @@ const PART: &str = "(SELECT * FROM duologue.sessions WHERE starts_with(id, $1) =
      AND (updated_ms < $3 OR updated_ms = $3 AND id COLLATE \"C\" < $4) \
      ORDER BY updated_ms DESC, id COLLATE \"C\" DESC LIMIT $5) AS part";
 
-/// The sessions that have all of the words, those with something that is not in the index yet, and those
-/// whose words were split by other rules.
-const WITH_WORDS: &str = "SELECT id FROM duologue.sessions s WHERE s.word_rules <> $2 OR \
-     NOT EXISTS (SELECT 1 FROM unnest($1) AS quoted(term) WHERE NOT EXISTS ( \
+/// Whether a session has all of the words, has something that is not in the index yet, or its words were split by
+/// other rules.
+const HAS_WORDS: &str = "s.word_rules <> $4 OR \
+     NOT EXISTS (SELECT 1 FROM unnest($3) AS quoted(term) WHERE NOT EXISTS ( \
          SELECT 1 FROM duologue.words w \
          WHERE w.session = s.key AND w.terms @@ quoted.term::tsquery)) \
      OR EXISTS (SELECT 1 FROM duologue.log l WHERE l.session = s.key AND NOT l.sealed)";
@@ -65,7 +76,17 @@ const VACUUM: [&str; 5] = [
 impl Postgres {
     /// All sessions, in no order.
     pub(in crate::store) fn summaries(&mut self) -> Result<Vec<Summary>, PostgresError> {
-        self.summaries_of("duologue.sessions", &[])
+        self.all_summaries(SIZE)
+    }
+
+    /// All sessions, in no order, without their sizes.
+    pub(in crate::store) fn titles(&mut self) -> Result<Vec<Summary>, PostgresError> {
+        self.all_summaries("0::bigint")
+    }
+
+    fn all_summaries(&mut self, size: &str) -> Result<Vec<Summary>, PostgresError> {
+        let sql = format!("{SUMMARIES}, {size} FROM {NEXT}");
+        Ok(self.all(&sql, &[])?.iter().map(summary).collect())
     }
 
     /// One session of them.
@@ -95,13 +116,14 @@ impl Postgres {
         self.summaries_of(PART, &values)
     }
 
+    #[cfg(feature = "serve")]
     fn summaries_of(
         &mut self,
         which: &str,
         values: &[Value<'_>],
     ) -> Result<Vec<Summary>, PostgresError> {
         let Self { core, reactor } = self;
-        let sql = format!("{SUMMARIES} {which}");
+        let sql = format!("{SUMMARIES}, {SIZE} FROM {which}");
         let ask = async |core: &mut Core| {
             let link = core.link().await?;
             // With a time limit: the server would go on for nobody.
@@ -114,17 +136,38 @@ impl Postgres {
         Ok(rows.iter().map(summary).collect())
     }
 
+    /// The rows of a statement about all sessions, which goes through [`NEXT`] of them; its first column is their keys.
+    fn all(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, PostgresError> {
+        let Self { core, reactor } = self;
+        let ask = async |core: &mut Core| {
+            let link = core.link().await?;
+            link.run(&begin_reading(0)).await?;
+            let (mut all, mut after) = (Vec::new(), i64::MIN);
+            loop {
+                let rows = {
+                    let part: [Value<'_>; 2] =
+                        [(&after, Type::INT8), (&SESSIONS_AT_ONCE, Type::INT8)];
+                    link.rows(sql, &[&part[..], values].concat()).await?
+                };
+                let Some(last) = rows.last() else { break };
+                after = last.get(0);
+                all.extend(rows);
+            }
+            link.run("COMMIT").await?;
+            Ok(all)
+        };
+        reactor.run(core.retried(ask))
+    }
+
     /// The sessions that may have all of these words: all that have them, and perhaps others.
     pub(in crate::store) fn with_words(
         &mut self,
         terms: &[String],
     ) -> Result<BTreeSet<String>, PostgresError> {
-        let Self { core, reactor } = self;
         let terms: Vec<String> = terms.iter().map(|term| quoted(term)).collect();
-        let values = [(&terms as _, Type::TEXT_ARRAY), (&words::RULES as _, Type::INT8)];
-        let ask = async |core: &mut Core| core.link().await?.rows(WITH_WORDS, &values).await;
-        let rows = reactor.run(core.retried(ask))?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        let values: [Value<'_>; 2] = [(&terms, Type::TEXT_ARRAY), (&words::RULES, Type::INT8)];
+        let rows = self.all(&format!("SELECT key, id, {HAS_WORDS} FROM {NEXT}"), &values)?;
+        Ok(rows.iter().filter(|row| row.get(2)).map(|row| row.get(1)).collect())
     }
 
     /// Deletes a session that was claimed.
@@ -135,14 +178,14 @@ impl Postgres {
 
 fn summary(row: &Row) -> Summary {
     Summary {
-        id: row.get(0),
-        title: row.get(1),
-        folder: row.get(2),
-        turns: small(row.get(3)),
-        created_ms: row.get(4),
-        updated_ms: row.get(5),
-        bytes: u64::try_from(row.get::<_, i64>(6)).unwrap_or_default(),
+        id: row.get(1),
+        title: row.get(2),
+        folder: row.get(3),
+        turns: small(row.get(4)),
+        created_ms: row.get(5),
+        updated_ms: row.get(6),
         changed: row.get(7),
+        bytes: u64::try_from(row.get::<_, i64>(8)).unwrap_or_default(),
         store: 0,
     }
 }

@@ -224,7 +224,7 @@ impl Shell<'_> {
         };
         self.find(move || {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let sessions = library.sessions().map(|listing| {
+            let sessions = library.titles().map(|listing| {
                 let choices = listing.sessions.into_iter().map(|summary| Choice {
                     detail: detail(now, summary.updated_ms, summary.turns, &summary.folder),
                     title: clean(&summary.title).replace('\n', " "),

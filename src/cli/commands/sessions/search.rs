@@ -27,7 +27,7 @@ struct SearchResult<'a> {
 /// Searches all conversations of a store.
 pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
-    let Listing { mut sessions, losses } = library.sessions().map_err(Failure::Usage)?;
+    let Listing { mut sessions, losses } = library.titles().map_err(Failure::Usage)?;
     if let Some(found) = library.with_words(&args.words).map_err(Failure::Usage)? {
         sessions.retain(|summary| found.contains(&summary.id));
     }

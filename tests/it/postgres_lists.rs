@@ -1,0 +1,76 @@
+//! Lists, searches and short ids in a database with many sessions.
+
+use crate::once::{Ended, Once, duologue};
+use crate::postgres_server::{Database, PASSWORD};
+use crate::process::eventually;
+use crate::server::Folder;
+use serde_json::Value;
+use std::thread;
+
+/// More than one statement goes through.
+const SESSIONS: usize = 1_200;
+
+/// `duologue sessions <words>` on a database.
+#[track_caller]
+fn sessions(folder: &Folder, database: &Database, words: &[&str]) -> Ended {
+    let dsn = database.bare_dsn();
+    let mut command = duologue(folder, &[&["sessions"], words, &["--store", &dsn]].concat());
+    command.env("PGPASSWORD", PASSWORD);
+    let mut once = Once::start(command);
+    once.close_stdin();
+    once.finish()
+}
+
+/// A database with a conversation of two words, and many copies of its row with those words.
+fn crowded() -> Database {
+    let database = Database::new();
+    let mut server = database.stored(&[]).start();
+    assert_eq!(server.turn("r1", "seldom heard"), "ok");
+    server.finish();
+    database.query(&format!(
+        "INSERT INTO duologue.sessions(id, title, folder, created_ms, updated_ms, changed, last, \
+             turns, dropped_turns, start, rows, head, writer, batch, word_rules) \
+         SELECT 'copy-' || n, 'title ' || n, folder, created_ms, updated_ms, -n, last, turns, \
+             dropped_turns, start, 0, head, writer, batch, word_rules \
+         FROM duologue.sessions, generate_series(2, {SESSIONS}) AS n"
+    ));
+    database
+}
+
+#[test]
+fn many_sessions_are_listed_and_searched_in_parts() {
+    needs!(Postgres);
+    let (database, folder) = (crowded(), Folder::new());
+    let listed = sessions(&folder, &database, &["list", "--output", "json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let listed = listed["data"].as_array().expect("a list");
+    assert_eq!(listed.len(), SESSIONS);
+    assert_eq!((&listed[0]["id"], &listed[1]["id"]), (&"s".into(), &"copy-2".into()));
+    assert!(listed[0]["bytes"].as_u64() > listed[1]["bytes"].as_u64(), "{listed:?}");
+    let found = sessions(&folder, &database, &["search", "seldom"]);
+    assert_eq!(found.stdout.lines().count(), 2, "the prompt and its answer: {found:?}");
+    assert!(found.stdout.lines().all(|line| line.starts_with("s  turn 1  ")), "{found:?}");
+}
+
+/// The sizes of sessions take the server long, and only a list has them.
+#[test]
+fn a_short_id_is_found_without_a_look_into_logs() {
+    needs!(Postgres);
+    let (database, folder) = (crowded(), Folder::new());
+    let locks = "DO $$ BEGIN LOCK TABLE duologue.log IN ACCESS EXCLUSIVE MODE; \
+                 LOOP EXIT WHEN EXISTS (SELECT 1 FROM pg_class WHERE relname = 'over'); \
+                 PERFORM pg_sleep(0.01); END LOOP; END $$";
+    let is_locked = "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
+                     AND relation = 'duologue.log'::regclass";
+    let refused = thread::scope(|scope| {
+        let locking = scope.spawn(|| database.query(locks));
+        eventually("the logs are locked", || {
+            database.try_query(is_locked).filter(|found| found == "1")
+        });
+        let refused = sessions(&folder, &database, &["delete", "copy-1"]);
+        database.query("CREATE TABLE public.over()");
+        locking.join().expect("it is over");
+        refused
+    });
+    assert!(refused.stderr.contains("the ids of 311 sessions begin so"), "{refused:?}");
+}
