@@ -92,6 +92,17 @@ enum Claim {
     Leased(Box<LeasedSession>),
 }
 
+impl Claim {
+    /// Releases the session without a connection to its store: as soon as that can be done.
+    fn abandon(self, process: &OwnProcess) {
+        match self {
+            // Unlocked by being dropped.
+            Self::Locked(_) => {}
+            Self::Leased(leased) => leased.abandon(process),
+        }
+    }
+}
+
 /// A batch of a session that was claimed.
 #[derive(Debug)]
 struct Item<'a> {

@@ -115,8 +115,7 @@ impl Postgres {
     /// with this process.
     pub(super) fn release(&mut self, leased: &[LeasedSession]) {
         if !self.last(async |link, _| Leases::of(leased.iter()).release(link).await) {
-            let process = &self.core.process;
-            leased.iter().for_each(|it| process.abandon(&it.session, it.token()));
+            leased.iter().for_each(|it| it.abandon(&self.core.process));
         }
     }
 

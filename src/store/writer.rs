@@ -247,8 +247,11 @@ impl Writer {
             }
         }
         self.write(jobs);
-        if let Some(store) = self.store.as_mut().filter(|_| !released.is_empty()) {
-            store.release(released);
+        match &mut self.store {
+            Some(store) if !released.is_empty() => store.release(released),
+            Some(_) => {}
+            // It was dropped where a write met a defect.
+            None => released.into_iter().for_each(|claim| claim.abandon(&self.process)),
         }
         for (database, reply) in leaving {
             if Arc::strong_count(&database) == 1 {
@@ -386,7 +389,32 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::postgres::{Dsn, LeasedSession};
     use tokio::sync::oneshot;
+
+    /// The connection is dropped where a write meets a defect.
+    #[test]
+    fn a_session_that_ends_while_there_is_no_connection_is_released_later() {
+        let place = StorePlace::Postgres(Dsn::new("postgres://localhost/x").expect("an address"));
+        let database = Database::of(&place).expect("a thread");
+        let process = OwnProcess::default();
+        let shared = (Progress::default(), Spares::default());
+        let mut writer = Writer::new(place, process.clone(), shared);
+        let number = SessionNumber::new();
+        let session = Attached {
+            session: SessionId::new("s").expect("an id"),
+            folder: String::new(),
+            claim: Claim::Leased(Box::new(LeasedSession::new("s", 1, "token"))),
+            tail: Tail::default(),
+            fault: FailPoint::default(),
+            is_failed: true,
+        };
+        let attach = Command::Attach { number, session: Box::new(session) };
+        let detach = Command::Detach { number, database, reply: None };
+        COUNTS.waiting.fetch_add(2, Ordering::Relaxed);
+        writer.perform([attach, detach].into_iter());
+        assert_eq!(process.abandoned(), ["s"]);
+    }
 
     #[test]
     fn a_tenant_with_many_sessions_leaves_room_for_another_one() {

@@ -224,7 +224,7 @@ impl<'a> Leases<'a> {
 
 impl LeasedSession {
     /// The lease of a session of whose log nothing is known yet.
-    pub(super) fn new(session: &str, fence: i64, token: &str) -> Self {
+    pub(in crate::store) fn new(session: &str, fence: i64, token: &str) -> Self {
         Self {
             session: session.to_owned(),
             fence,
@@ -237,8 +237,9 @@ impl LeasedSession {
         }
     }
 
-    pub(super) fn token(&self) -> &str {
-        &self.token
+    /// Has the heartbeat of the process release the lease, where there is no connection to do it at once.
+    pub(in crate::store) fn abandon(&self, process: &OwnProcess) {
+        process.abandon(&self.session, &self.token);
     }
 
     /// Whether the lease is still ours, after a statement has failed.

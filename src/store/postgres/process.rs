@@ -113,6 +113,12 @@ impl OwnProcess {
         abandoned.tokens.push(token.to_owned());
     }
 
+    /// The sessions whose leases the heartbeat is to release.
+    #[cfg(test)]
+    pub(in crate::store) fn abandoned(&self) -> Vec<String> {
+        lock(&self.abandoned).sessions.clone()
+    }
+
     fn thread(&self) -> MutexGuard<'_, Option<SyncSender<()>>> {
         lock(&self.heartbeat)
     }
