@@ -107,6 +107,7 @@ impl PostgresError {
             SqlState::CRASH_SHUTDOWN,
             SqlState::CANNOT_CONNECT_NOW,
             SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::IDLE_SESSION_TIMEOUT,
         ];
         matches!(self, Self::Unreachable { .. })
             || self.has_code(&of_server)
@@ -132,6 +133,7 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::TOO_MANY_CONNECTIONS,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::IDLE_SESSION_TIMEOUT,
         SqlState::READ_ONLY_SQL_TRANSACTION,
         // An attachment that was there was deleted with the last other session that had it.
         SqlState::FOREIGN_KEY_VIOLATION,
@@ -170,7 +172,9 @@ mod tests {
             let (place, message) = (String::new(), String::new());
             PostgresError::Server { place, code, message }.is_passing()
         };
-        for code in ["57P01", "57P02", "57P03", "08006", "40P01", "53300", "25006", "23503"] {
+        for code in
+            ["57P01", "57P02", "57P03", "57P05", "08006", "40P01", "53300", "25006", "23503"]
+        {
             assert!(server(SqlState::from_code(code)), "{code}");
         }
         for code in ["28P01", "3D000", "42501", "23505", "53100", "XX001"] {
