@@ -1,10 +1,14 @@
 //! No process of an MCP server outlives ours, however ours or its guard ends.
 
+use crate::frames::submit;
 use crate::mcp_command::tools;
-use crate::mcp_servers::{Held, MARK_VARIABLE, assert_gone, mark, wait_until};
+use crate::mcp_servers::{Held, MARK_VARIABLE, assert_gone, config, log, mark, wait_until};
 use crate::process::{Process, eventually};
+use crate::server::{Folder, echo};
 use duologue::task::server::ServerState;
 use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
 
 /// Runs until its servers have started, is ended by `signal`, and leaves nothing behind.
 #[track_caller]
@@ -36,6 +40,28 @@ fn nothing_survives_sigint() {
 #[test]
 fn nothing_survives_sigkill() {
     nothing_survives(Signal::KILL);
+}
+
+/// In mid-call, of a server that neither answers nor ends.
+#[test]
+fn nothing_survives_the_end_of_input() {
+    let (mark, folder) = (mark(), Folder::new());
+    let servers = config(&mark, &["forks", "none", "stubborn"], &json!({}));
+    fs::write(folder.path("servers"), servers).expect("a file");
+    let call = json!({ "name": "stubborn__act", "arguments": { "text": "nothing" } });
+    let script = [json!({ "tools": [call] }), json!({ "text": "Done." })];
+    let script = script.map(|line| line.to_string()).join("\n");
+    fs::write(folder.path("script"), script).expect("a file");
+    let (servers, script) = (folder.name("servers"), folder.name("script"));
+    let args = ["--mcp-config", &servers, "--echo-script", &script, "--allow", "*"];
+    let mut server = echo(&[&args[..], &["--tool-timeout-ms", "500"]].concat()).start();
+    server.send(submit("run", "go"));
+    server.wait_event("ChatToolExecutionStarted");
+    server.close_stdin();
+    assert_eq!(server.wait_done("run"), "ok", "the call ends with its time");
+    server.finish();
+    assert_gone(&mark);
+    fs::remove_file(log(&mark)).expect("the server was asked");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::oracle::Answers;
 use crate::process::eventually;
 use crate::provider::{Provider, Step};
 use crate::server::{Folder, KEY, Launch, Reading, Server, openai};
+use crate::store::{events, resumed, wait_state};
 use rustix::process::Signal;
 use std::fs;
 use std::time::Duration;
@@ -61,16 +62,14 @@ fn a_run_that_waits_after_the_end_of_input_spends_no_cpu_time() {
     server.finish();
 }
 
-/// SIGKILL of the client, whatever the run waits for: no process is left.
-#[test]
-fn a_client_that_is_killed_takes_its_server_with_it() {
+/// Kills the client of a server that answers, and waits for the end of the server.
+#[track_caller]
+fn kill_client(folder: &Folder, args: &[&str]) {
     let provider = Provider::start(vec![vec![Step::Text("begun".to_owned()), Step::Stall]]);
-    let folder = Folder::new();
-    let events = folder.name("events.jsonl");
     fs::write(folder.path("requests"), submit("r", "hello") + "\n").expect("a file");
     let (home, url) = (folder.name(""), provider.base_url());
-    let args = [&home, "--engine", "openai", "--model", "m", "--base-url", &url];
-    let args = [&args[..], &["--debug-events-jsonl", &events]].concat();
+    let own = [&home, "--engine", "openai", "--model", "m", "--base-url", &url];
+    let args = [&own[..], args].concat();
     let mut client = Launch::shell(CLIENT, &args).secret("DUOLOGUE_API_KEY", KEY).start();
     client.wait_event("ChatTextPatch");
     let server = client.descendant();
@@ -79,12 +78,34 @@ fn a_client_that_is_killed_takes_its_server_with_it() {
     eventually("the server has ended", || server.name().is_empty().then_some(()));
     client.expect_requests(1);
     client.finish_with(137, Answers::Cut);
+}
 
+/// SIGKILL of the client, whatever the run waits for: no process is left.
+#[test]
+fn a_client_that_is_killed_takes_its_server_with_it() {
+    let folder = Folder::new();
+    let events = folder.name("events.jsonl");
+    kill_client(&folder, &["--debug-events-jsonl", &events]);
     let events = fs::read(&events).expect("the debug file");
     let lines = events.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     let frames: Vec<_> = lines.map(Frame::parse).collect();
     assert!(frames.iter().any(|frame| frame.is_event("ChatRunStopped")));
     assert_eq!(ends(&frames), [("r".to_owned(), "stopped".to_owned())]);
+}
+
+#[test]
+fn the_run_of_a_client_that_is_killed_is_stopped_in_the_store() {
+    let folder = Folder::new();
+    kill_client(&folder, &["--store", &folder.name("store"), "--session-id", "s"]);
+    let mut server = resumed(&folder, &[]).start();
+    let state = wait_state(&mut server);
+    assert_eq!(state.messages(), [("user", "hello"), ("assistant", "begun")]);
+    let entities = state.0["snapshot"]["entities"].as_array().expect("entities");
+    let answer = entities.iter().find(|it| it["payload"]["text"] == "begun").expect("the answer");
+    assert_eq!(answer["payload"]["status"], "stopped");
+    server.finish();
+    let stored = events(&folder.path("store"));
+    assert_eq!(stored.iter().filter(|event| event.1 == "run_stopped").count(), 1, "{stored:?}");
 }
 
 /// However the process ends, neither a child nor a connection is left.
