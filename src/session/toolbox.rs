@@ -240,12 +240,7 @@ impl Toolbox {
         }
         match &entry.source {
             // The client decides for itself what it runs.
-            Source::Client { human } => match serde_json::from_value(Value::Object(arguments)) {
-                Ok(arguments) => Verdict::Client { arguments, is_human: *human },
-                Err(error) => Verdict::Refuse(format!(
-                    "The call was not made: its arguments can't be sent to the client: {error}."
-                )),
-            },
+            Source::Client { human } => client_call(Value::Object(arguments), *human),
             Source::Server { server, tool } => {
                 let call = ServerCall {
                     server: server.clone(),
@@ -338,6 +333,36 @@ fn arguments(input: &str) -> Result<Map<String, Value>, String> {
     Ok(arguments)
 }
 
+/// A call that the client runs, if it gets the arguments exactly: in its message, a `google.protobuf.Struct`,
+/// every number is a float.
+fn client_call(arguments: Value, is_human: bool) -> Verdict {
+    if let Some(integer) = rounded_integer(&arguments) {
+        return Verdict::Refuse(format!(
+            "The call was not made: the integer {integer} in its arguments has too many digits for this \
+             tool, which would get it rounded. Write it as a string if the tool takes one there."
+        ));
+    }
+    match serde_json::from_value(arguments) {
+        Ok(arguments) => Verdict::Client { arguments, is_human },
+        Err(error) => Verdict::Refuse(format!(
+            "The call was not made: its arguments can't be sent to the client: {error}."
+        )),
+    }
+}
+
+/// An integer that is another one as a float.
+fn rounded_integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Number(number) => {
+            let integer = number.as_i128()?;
+            (integer as f64 as i128 != integer).then_some(integer)
+        }
+        Value::Array(items) => items.iter().find_map(rounded_integer),
+        Value::Object(members) => members.values().find_map(rounded_integer),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
 fn client_tool(tool: command::ClientTool) -> ClientTool {
     let command::ClientTool { name, description, input_schema, is_human } = tool;
     ClientTool { spec: ToolSpec { name, description, input_schema }, human: is_human }
@@ -365,6 +390,21 @@ mod tests {
             ("{\"a\":12345678901234567890123}", LONG_INTEGER),
         ] {
             assert_eq!(arguments(written), Err(format!("The call was not made: {why}.")));
+        }
+    }
+    /// Every number of a client's tool is a float.
+    #[test]
+    fn a_client_gets_exactly_the_integers_that_were_written() {
+        let call = |written: &str| client_call(serde_json::from_str(written).expect("JSON"), false);
+        let exact = "{\"a\":[9007199254740992,-9007199254740994,1152921504606846976,0.1,-0,1e300]}";
+        assert!(matches!(call(exact), Verdict::Client { .. }), "{:?}", call(exact));
+        for integer in ["9007199254740993", "-9007199254740993", "18446744073709551615"] {
+            for written in
+                [format!("{{\"a\":{integer}}}"), format!("{{\"a\":[{{\"b\":{integer}}}]}}")]
+            {
+                let Verdict::Refuse(why) = call(&written) else { panic!("{written}") };
+                assert!(why.contains(&format!("the integer {integer} in its arguments")), "{why}");
+            }
         }
     }
 }

@@ -105,6 +105,21 @@ fn a_provider_gets_the_tools_and_the_results_in_the_order_of_the_calls() {
     assert_eq!(*b, json!({ "role": "tool", "tool_call_id": "b", "content": r#"{"t":2}"# }));
 }
 
+/// The message to the client has floats alone.
+#[test]
+fn a_call_whose_integer_the_client_would_get_rounded_is_refused() {
+    let first = calls(&[("a", "get_time", r#"{"city":9007199254740993}"#)]);
+    let provider = Provider::start(vec![first, says("Done.")]);
+    let mut server = openai(&provider, &["--tool-timeout-ms", "1000"]).start();
+    server.send(declare("tools"));
+    server.send(submit("run", "what time is it?"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    assert!(!frames.iter().any(|frame| frame.is_event("FrontendToolCallRequested")));
+    let [("a", "error", why)] = results(&frames)[..] else { panic!("{:?}", results(&frames)) };
+    assert!(why.contains("the integer 9007199254740993 in its arguments"), "{why}");
+}
+
 #[test]
 fn an_answer_to_no_open_call_is_an_error_and_changes_nothing() {
     let (_folder, mut server) = scripted(&[]);
