@@ -75,6 +75,11 @@ impl Entry {
         }
     }
 
+    /// Whether the client runs it.
+    pub(super) fn is_client(&self) -> bool {
+        self.of_server().is_none()
+    }
+
     /// The names of the tool, as rules are matched with them; a client's has one name alone.
     fn named(&self) -> NamedTool<'_> {
         let name = self.spec.name.as_str();
@@ -147,6 +152,11 @@ impl Catalogue {
     /// All entries, in the order of [`Catalogue::specs`].
     pub fn entries(&self) -> &[Entry] {
         &self.0.entries
+    }
+
+    /// The tool of this source, whatever it is called now.
+    pub(super) fn of_source(&self, source: &Source) -> Option<&Entry> {
+        self.0.entries.iter().find(|entry| entry.source == *source)
     }
 
     /// The tool that the model calls by this name.

@@ -202,7 +202,7 @@ impl Run {
 
     fn start_call(&mut self, context: &mut Context<'_>, purpose: Purpose) {
         self.changed = context.now;
-        let tools = context.tools.specs();
+        let tools = context.tools.offer_to_call();
         let (selection, summary) = match (purpose, &self.compacting) {
             (Purpose::Summary, Some(it)) => (&self.model.compaction.selection, Some(&it.wanted)),
             (Purpose::Answer | Purpose::Summary, _) => (&self.model.selection, None),

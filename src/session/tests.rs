@@ -8,6 +8,7 @@ mod choices;
 mod compactions;
 mod contract;
 mod cut_off_calls;
+mod declared_tools;
 mod edits;
 mod endless;
 mod exhaustive;

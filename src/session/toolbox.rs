@@ -33,7 +33,10 @@ pub(super) struct Toolbox {
     /// The newest state of each server.
     states: BTreeMap<ServerName, ServerState>,
     has_declared: bool,
+    /// The newest.
     catalogue: Catalogue,
+    /// The one that the last provider call was offered.
+    offered: Catalogue,
     /// Definitions of tools that the client allowed for the session.
     allowed: HashSet<u64>,
     /// The rules were compared with the tools that there are.
@@ -68,6 +71,7 @@ impl Toolbox {
             states: BTreeMap::new(),
             has_declared: false,
             catalogue: Catalogue::default(),
+            offered: Catalogue::default(),
             allowed: HashSet::new(),
             has_checked_rules: false,
         }
@@ -81,9 +85,10 @@ impl Toolbox {
         self.hints
     }
 
-    /// The tools as they are offered to the model now.
-    pub(super) fn specs(&self) -> Arc<[ToolSpec]> {
-        self.catalogue.specs()
+    /// Offers the tools to a provider call, whose calls are of them until the next one.
+    pub(super) fn offer_to_call(&mut self) -> Arc<[ToolSpec]> {
+        self.offered = self.catalogue.clone();
+        self.offered.specs()
     }
 
     /// Whether there are, or may be, tools in this session.
@@ -137,13 +142,7 @@ impl Toolbox {
 
     /// The names of the tools, for people.
     pub(super) fn listed(&self) -> String {
-        let specs = self.specs();
-        let names: Vec<_> =
-            specs.iter().take(NAMES_LISTED_MAX).map(|spec| spec.name.as_str()).collect();
-        match specs.len().saturating_sub(names.len()) {
-            0 => names.join(", "),
-            rest => format!("{} and {rest} more", names.join(", ")),
-        }
+        listed(self.catalogue.entries().iter())
     }
 
     /// The servers that are still being started, for people.
@@ -157,9 +156,21 @@ impl Toolbox {
         self.states.iter().map(|(server, state)| (server, state, self.names_of(server)))
     }
 
-    /// Whether the tool `name` still has this definition.
+    /// Whether the tool that was called as `name` still has this definition.
     pub(super) fn is_current(&self, name: &str, definition: u64) -> bool {
-        self.catalogue.find(name).is_some_and(|entry| entry.definition == definition)
+        self.called(name).is_some_and(|entry| entry.definition == definition)
+    }
+
+    /// The tool that an answer calls `name`. One of the client is that which the provider call was offered, as a
+    /// list that has come since is for the next call. One of a server is the newest: a definition that has
+    /// changed since may need another approval.
+    fn called(&self, name: &str) -> Option<&Entry> {
+        match self.offered.find(name) {
+            Some(offered) if offered.is_client() => Some(offered),
+            // A new tool of the client may have taken its name.
+            Some(offered) => self.catalogue.of_source(&offered.source),
+            None => self.catalogue.find(name).filter(|entry| !entry.is_client()),
+        }
     }
 
     /// A rule that allows the tool `name` of a server and no other tool, if there is one.
@@ -225,7 +236,7 @@ impl Toolbox {
                 self.hints.of(Hint::ToolArguments)
             ));
         }
-        let Some(entry) = self.catalogue.find(name) else {
+        let Some(entry) = self.called(name) else {
             return Verdict::Refuse(self.no_such_tool(name));
         };
         let arguments = match arguments(input) {
@@ -296,7 +307,8 @@ impl Toolbox {
     }
 
     fn no_such_tool(&self, name: &str) -> String {
-        match self.listed() {
+        let is_there = |entry: &&Entry| self.called(&entry.spec.name).is_some();
+        match listed(self.offered.entries().iter().filter(is_there)) {
             names if names.is_empty() => {
                 format!("There is no tool {name:?}: no tools can be called.")
             }
@@ -360,6 +372,16 @@ fn rounded_integer(value: &Value) -> Option<i128> {
         Value::Array(items) => items.iter().find_map(rounded_integer),
         Value::Object(members) => members.values().find_map(rounded_integer),
         Value::Null | Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
+/// The names of the tools, for people.
+fn listed<'a>(tools: impl Iterator<Item = &'a Entry>) -> String {
+    let mut tools = tools.map(|entry| entry.spec.name.as_str());
+    let names: Vec<_> = tools.by_ref().take(NAMES_LISTED_MAX).collect();
+    match tools.count() {
+        0 => names.join(", "),
+        rest => format!("{} and {rest} more", names.join(", ")),
     }
 }
 
