@@ -240,7 +240,7 @@ fn a_summary_that_is_not_whole_is_none() {
     called.extend(calls(&[("a", "get_time", "{}")]));
     for flawed in [ends("length"), ends("content_filter"), called] {
         let provider = Provider::start(vec![says("one"), flawed.clone(), flawed, says("two")]);
-        let own = ["--max-tokens", "20", "--extensions", "compaction"];
+        let own = ["--max-tokens", "20", "--extensions", "compaction,retries"];
         let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
         assert_eq!(server.turn("r1", "first prompt"), "ok");
         server.send(compact("c", json!({})));
@@ -248,6 +248,7 @@ fn a_summary_that_is_not_whole_is_none() {
         assert_eq!(server.turn("r2", "second prompt"), "ok");
         let frames = server.finish().frames;
         assert_eq!(errors(&frames, "c"), ["compaction_failed"]);
+        assert!(!frames.iter().any(|frame| frame.is_event("AnswerTruncated")), "no answer was cut");
         let expected = ["c", "r2"].map(|id| [(id, "CompactionStarted"), (id, "CompactionFailed")]);
         assert_eq!(compactions(&frames), expected.concat());
         assert_eq!(texts(&provider.wait_request(4)), ["first prompt", "one", "second prompt"]);

@@ -11,8 +11,8 @@ use crate::protocol::proto::session::UsageTotals;
 /// What the calls of all runs have in common.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionCalls {
-    /// Every retry, and every answer that is cut off, has its event: `hello` announces them, or there
-    /// was one before.
+    /// Every retry, and every answer that is shown and cut off, has its event: `hello` announces them, or
+    /// there was one before.
     reports_retries: bool,
     /// Every call has its times.
     reports_timing: bool,
@@ -238,11 +238,19 @@ impl Calls {
         self.repairs = repair;
     }
 
-    /// Another step follows, before which everything about the last call must have been reported.
-    pub(super) fn settle(&mut self, session: &mut SessionCalls, report: &mut Report) {
+    /// Another step follows, before which everything about the last call must have been reported; `is_answer`: it is
+    /// one that only follows a call that was to answer.
+    pub(super) fn settle(
+        &mut self,
+        is_answer: bool,
+        session: &mut SessionCalls,
+        report: &mut Report,
+    ) {
         let Some(ended) = self.reported_call() else { return };
         ended.is_settled = true;
-        let is_truncation_missing = ended.is_cut_off && !ended.is_truncation_reported;
+        // A call of which nothing was shown may have made a summary, which is no answer. Another call follows that.
+        let is_answer = is_answer || ended.has_answer;
+        let is_truncation_missing = ended.is_cut_off && is_answer && !ended.is_truncation_reported;
         let is_timing_missing = !ended.is_timing_reported;
         let is_usage_missing = !ended.is_usage_reported;
         let missing = [

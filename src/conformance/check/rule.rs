@@ -127,7 +127,7 @@ rules! {
     /// Statuses of segments and the class of a provider call agree with the end of their run.
     EndMismatch = "end-mismatch",
     /// A message and a finished run have an error if their answer was cut off, and only then; so has
-    /// a provider call its AnswerTruncated.
+    /// a provider call of which an answer was shown its AnswerTruncated.
     CutOff = "cut-off",
     /// Retries and repairs are numbered one by one, up to their maximum.
     AttemptNumber = "attempt-number",

@@ -106,7 +106,13 @@ impl Run {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
         if !event.reports_on_call() {
-            self.calls.settle(session, report);
+            // A run may fail between a summary and the call that is to answer.
+            let is_answer = matches!(
+                event,
+                RunEvent::Rejected { .. }
+                    | RunEvent::RunEnded { end: RunEnd::Finished | RunEnd::Stopped, .. }
+            );
+            self.calls.settle(is_answer, session, report);
         }
         match event {
             RunEvent::PromptAccepted { id } => self.join(namer.name(id), id, report),

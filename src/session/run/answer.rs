@@ -102,7 +102,9 @@ impl Run {
             spent,
         };
         self.record(recorder, finished);
-        self.report_truncation(recorder, class);
+        if self.purpose() != Some(Purpose::Summary) {
+            self.report_truncation(recorder, class);
+        }
         let (first_byte_ms, first_token_ms) = (call.first_byte_ms, call.first_token_ms);
         let timed = CallReport::Timed { first_byte_ms, first_token_ms };
         self.report(recorder, Extension::Timing, timed);

@@ -20,6 +20,8 @@ const TRIES_MAX: u32 = 2;
 const FREE: &[(&str, &[&str])] = &[
     // Nothing tells whether there is one, and its texts are for people.
     ("AnswerRejected", &["drop", "reason"]),
+    // A call of which nothing was shown may have made a summary.
+    ("AnswerTruncated", &["drop"]),
     ("ChatProviderCallFinished", &["durationMs", "hasToolCalls", "stopReason", "usage"]),
     ("ChatProviderCallMetadataUpdated", &["drop", "stopReason", "usage"]),
     ("ChatReasoningSegmentFinished", &["finishReason"]),
