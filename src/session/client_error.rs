@@ -143,6 +143,13 @@ pub(super) fn too_many_attachments(count: usize) -> ClientError {
     client_error(Code::InvalidAttachment, message)
 }
 
+/// A prompt in the place of another is blank, and no attachment goes with it.
+pub(super) fn nothing_to_ask() -> ClientError {
+    let message = "the prompt is blank and has no attachments, so there is nothing to answer and nothing was \
+                   changed; send one as `prompt` of `replace`";
+    client_error(Code::EmptyPrompt, message)
+}
+
 /// The files of a request were not read within so many milliseconds.
 pub(super) fn slow_files(limit_ms: u64) -> ClientError {
     let message = format!(

@@ -1,7 +1,9 @@
 //! Changes of the end of the conversation: turns are dropped, and a prompt is asked again or another in
 //! its place. Nothing is taken out of the log.
 
-use super::client_error::{busy_for_edit, lost_attachments, too_many_attachments, unknown_message};
+use super::client_error::{
+    busy_for_edit, lost_attachments, nothing_to_ask, too_many_attachments, unknown_message,
+};
 use super::recorder::Recorder;
 use super::waiting::{Submit, TurnChoice};
 use super::{Session, Uptime};
@@ -68,6 +70,9 @@ impl Recorder {
                     (true, true) => self.asked(first)?.attachments,
                     _ => changed(&self.asked(first)?.attachments, attachments, &removed)?,
                 };
+                if prompt.len_bytes() == 0 && attachments.is_empty() {
+                    return Err(nothing_to_ask());
+                }
                 (first, Some(Asked { prompt, attachments }))
             }
         })

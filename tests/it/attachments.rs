@@ -260,16 +260,27 @@ fn a_prompt_may_be_an_attachment_alone() {
     let edit = |id: &str, replace: Value| {
         json!({ "requestId": id, "edit": { "replace": replace } }).to_string()
     };
-    server.send(edit("b", replace("  ", &[])));
+    let mut without = replace("  ", &[]);
+    without["removedAttachmentIds"] = json!(["attachment-1"]);
+    server.send(edit("b", without));
     assert_eq!(server.wait_done("b"), "failed");
-    server.send(edit("c", replace("", &cat)));
+    // The earlier one stays.
+    server.send(edit("c", replace("  ", &[])));
+    let accepted = server.wait_event("ChatUserMessageAccepted");
+    assert_eq!(accepted.payload("prompt"), "");
     assert_eq!(server.wait_done("c"), "ok");
     server.send(attach("d", " ", &[]));
     assert_eq!(server.wait_done("d"), "failed");
+    let mut other = replace("", &cat);
+    other["messageId"] = json!(accepted.payload("messageId"));
+    server.send(edit("e", other));
+    assert_eq!(server.wait_done("e"), "ok");
     let frames = server.finish().frames;
     assert_eq!(errors(&frames, "b"), ["empty_prompt"]);
     assert_eq!(errors(&frames, "d"), ["empty_prompt"]);
-    assert!(finished_text(&frames, "c").contains("cat.png"), "{}", finished_text(&frames, "c"));
+    for id in ["c", "e"] {
+        assert!(finished_text(&frames, id).contains("cat.png"), "{}", finished_text(&frames, id));
+    }
 }
 
 /// Requests that come together take effect in their order, whether or not they name files.

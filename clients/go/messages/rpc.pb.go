@@ -1128,7 +1128,7 @@ type ReplacePrompt struct {
 	// Message id of the prompt that is replaced. It is the first prompt of a turn: neither one that
 	// joined a run nor one from before the session.
 	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// The new prompt, kept as written. Blank is refused with empty_prompt.
+	// The new prompt, kept as written. Blank without attachments is refused with empty_prompt.
 	Prompt string `protobuf:"bytes,2,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	// Extension `attachments`: images and files that go with the new prompt, after those of the earlier
 	// one that stay.

@@ -2660,7 +2660,7 @@ class ReplacePrompt(Message):
 
     @property
     def prompt(self) -> str:
-        """The new prompt, kept as written. Blank is refused with empty_prompt."""
+        """The new prompt, kept as written. Blank without attachments is refused with empty_prompt."""
         return self.raw.get("prompt", "")
 
     @property

@@ -21,7 +21,7 @@ pub enum Edit {
 pub struct Replacement {
     /// Message id of the prompt of the first turn that is dropped.
     pub message_id: String,
-    /// The new prompt.
+    /// The new prompt; it may be empty if attachments go with it.
     pub prompt: Prompt,
     /// Its attachments besides those of the earlier one.
     pub attachments: Vec<Attachment>,
@@ -44,8 +44,10 @@ impl TryFrom<EditRequest> for Edit {
             Some(Member::DropLastTurn(_)) => Ok(Self::DropLastTurn),
             Some(Member::Regenerate(_)) => Ok(Self::Regenerate),
             Some(Member::Replace(replace)) => {
-                let attachments = attachment::requested(replace.attachments, replace.resources);
-                let (prompt, attachments) = Prompt::with(replace.prompt, attachments)?;
+                let attachments = attachment::requested(replace.attachments, replace.resources)
+                    .map_err(CommandFault::InvalidAttachment)?;
+                // A blank one may be asked with the attachments of the earlier prompt, which the session has.
+                let prompt = Prompt::new(replace.prompt).unwrap_or_else(Prompt::nothing);
                 let (message_id, removed) = (replace.message_id, replace.removed_attachment_ids);
                 Ok(Self::Replace(Replacement { message_id, prompt, attachments, removed }))
             }

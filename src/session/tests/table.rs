@@ -56,7 +56,7 @@ const TABLE: &[(&str, Phase, &[&str], Then)] = &[
     (
         r#"{"requestId":"x","edit":{"replace":{"messageId":"m","prompt":" "}}}"#,
         Idle,
-        &["empty_prompt", "failed"],
+        &["unknown_message", "failed"],
         Same,
     ),
     (r#"{"requestId":"x","edit":{}}"#, Idle, &["invalid_request_json", "failed"], Same),

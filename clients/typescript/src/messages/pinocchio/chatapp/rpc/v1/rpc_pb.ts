@@ -597,7 +597,7 @@ export type ReplacePrompt = Message<"pinocchio.chatapp.rpc.v1.ReplacePrompt"> & 
   messageId: string;
 
   /**
-   * The new prompt, kept as written. Blank is refused with empty_prompt.
+   * The new prompt, kept as written. Blank without attachments is refused with empty_prompt.
    *
    * @generated from field: string prompt = 2;
    */
