@@ -13,8 +13,8 @@ pub(super) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 /// Tool calls that one answer may make: each looks for its own among all of them.
 pub(super) const ANSWER_CALLS_MAX: u32 = 10_000;
 
-/// Bytes of prompt that the text segments of a run repeat together, beyond the first of them: a long
-/// prompt and an answer of many segments must not multiply.
+/// Bytes of prompt that the text segments of a run have together, the first of them included, which has it
+/// whatever its length: a long prompt and an answer of many segments must not multiply.
 const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Limits on the output of a run.
