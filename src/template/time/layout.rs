@@ -10,17 +10,51 @@ use jiff::tz::{Offset, TimeZone};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::template) struct Moment {
     at: DateTime,
-    /// Minutes by which the clock is ahead of UTC.
-    offset_minutes: i32,
+    /// Seconds by which the clock is ahead of UTC.
+    offset_seconds: i32,
     /// `CET`; empty if only the offset is known.
     zone_name: String,
 }
 
 /// The elements of layouts; of two that match, the first is used.
-const ELEMENTS: [&str; 31] = [
-    "January", "Jan", "Monday", "Mon", "MST", "2006", "-07:00", "-0700", "-07", "Z07:00", "Z0700",
-    "__2", "002", "01", "02", "03", "04", "05", "06", "_2", "15", "PM", "pm", "1", "2", "3", "4",
-    "5", ".0", ",0", ".9",
+const ELEMENTS: [&str; 37] = [
+    "January",
+    "Jan",
+    "Monday",
+    "Mon",
+    "MST",
+    "2006",
+    "-070000",
+    "-07:00:00",
+    "-0700",
+    "-07:00",
+    "-07",
+    "Z070000",
+    "Z07:00:00",
+    "Z0700",
+    "Z07:00",
+    "Z07",
+    "__2",
+    "002",
+    "01",
+    "02",
+    "03",
+    "04",
+    "05",
+    "06",
+    "_2",
+    "15",
+    "PM",
+    "pm",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    ".0",
+    ",0",
+    ".9",
+    ",9",
 ];
 
 impl Moment {
@@ -32,22 +66,22 @@ impl Moment {
         };
         let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
         let date = Date::new(i16::try_from(year).ok()?, small(month)?, small(day)?).ok()?;
-        let (time, offset_minutes) = match time {
+        let (time, offset_seconds) = match time {
             Some(time) => clock(time)?,
             None => (Time::midnight(), 0),
         };
-        Some(Self { at: date.to_datetime(time), offset_minutes, zone_name: String::new() })
+        Some(Self { at: date.to_datetime(time), offset_seconds, zone_name: String::new() })
     }
 
     /// The wall-clock time in that zone.
     pub(in crate::template) fn of(zoned: &Zoned) -> Self {
-        let offset_minutes = zoned.offset().seconds() / 60;
-        Self { at: zoned.datetime(), offset_minutes, zone_name: zone_name(zoned) }
+        let offset_seconds = zoned.offset().seconds();
+        Self { at: zoned.datetime(), offset_seconds, zone_name: zone_name(zoned) }
     }
 
     /// The point in time, for calculations; `None` at an end of the calendar.
     pub(in crate::template) fn zoned(&self) -> Option<Zoned> {
-        let offset = Offset::from_seconds(self.offset_minutes * 60).ok()?;
+        let offset = Offset::from_seconds(self.offset_seconds).ok()?;
         self.at.to_zoned(TimeZone::fixed(offset)).ok()
     }
 
@@ -66,7 +100,7 @@ impl Moment {
         let mut out = String::new();
         let mut rest = layout;
         while let Some(char) = rest.chars().next() {
-            let element = ELEMENTS.iter().find(|element| starts(rest, element, &out));
+            let element = ELEMENTS.iter().find(|element| starts(rest, element));
             if let Some(element) = element {
                 let length = self.write(&mut out, element, rest);
                 rest = &rest[length..];
@@ -109,11 +143,13 @@ impl Moment {
             "PM" => (if is_morning { "AM" } else { "PM" }).to_owned(),
             "pm" => (if is_morning { "am" } else { "pm" }).to_owned(),
             "MST" if !self.zone_name.is_empty() => self.zone_name.clone(),
-            "MST" if self.offset_minutes == 0 => "UTC".to_owned(),
-            "Z07:00" | "Z0700" if self.offset_minutes == 0 => "Z".to_owned(),
+            "MST" if self.offset_seconds == 0 => "UTC".to_owned(),
+            _ if element.starts_with('Z') && self.offset_seconds == 0 => "Z".to_owned(),
+            "-07:00:00" | "Z07:00:00" => self.zone(":") + &format!(":{:02}", self.odd_seconds()),
+            "-070000" | "Z070000" => self.zone("") + &format!("{:02}", self.odd_seconds()),
             "-07:00" | "Z07:00" => self.zone(":"),
             "-0700" | "Z0700" | "MST" => self.zone(""),
-            "-07" => self.zone("")[..3].to_owned(),
+            "-07" | "Z07" => self.zone("")[..3].to_owned(),
             _ => return self.write_fraction(out, layout),
         });
         element.len()
@@ -134,14 +170,21 @@ impl Moment {
         1 + places
     }
 
+    /// Hours and whole minutes of the offset: the clocks before standard time were ahead by odd seconds.
     fn zone(&self, between: &str) -> String {
-        let sign = if self.offset_minutes < 0 { '-' } else { '+' };
-        let minutes = self.offset_minutes.unsigned_abs();
+        let minutes = self.offset_seconds / 60;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let minutes = minutes.unsigned_abs();
         format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60)
+    }
+
+    /// The seconds of the offset beyond whole minutes.
+    fn odd_seconds(&self) -> u32 {
+        self.offset_seconds.unsigned_abs() % 60
     }
 }
 
-/// A time of day, and the minutes by which its zone is ahead of UTC.
+/// A time of day, and the seconds by which its zone is ahead of UTC.
 fn clock(text: &str) -> Option<(Time, i32)> {
     let zone = text.find(['Z', 'z', '+', '-'])?;
     let (time, zone) = text.split_at(zone);
@@ -149,18 +192,21 @@ fn clock(text: &str) -> Option<(Time, i32)> {
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
     let is_fraction = (1..=9).contains(&fraction.len());
     let nanosecond = digits(&is_fraction.then(|| format!("{fraction:0<9}"))?)?;
-    let offset_minutes = match zone.split_at(1) {
+    let offset_seconds = match zone.split_at(1) {
         ("Z" | "z", "") => 0,
         (sign @ ("+" | "-"), zone) => {
-            let [hours, minutes] = numbers(zone, ':', [2, 2])?;
-            let minutes = i32::try_from(hours * 60 + minutes).ok()?;
-            if sign == "-" { -minutes } else { minutes }
+            // Seconds are not of RFC 3339: a zone's own time before standard time has them.
+            let [hours, minutes, seconds] = numbers(zone, ':', [2, 2, 2]).or_else(|| {
+                numbers(zone, ':', [2, 2]).map(|[hours, minutes]| [hours, minutes, 0])
+            })?;
+            let seconds = i32::try_from((hours * 60 + minutes) * 60 + seconds).ok()?;
+            if sign == "-" { -seconds } else { seconds }
         }
         _ => return None,
     };
     let nanosecond = i32::try_from(nanosecond).ok()?;
     let time = Time::new(small(hour)?, small(minute)?, small(second)?, nanosecond).ok()?;
-    Some((time, offset_minutes))
+    Some((time, offset_seconds))
 }
 
 fn small(number: u32) -> Option<i8> {
@@ -183,23 +229,17 @@ fn layout_digit(layout: &str) -> char {
     layout.chars().nth(1).unwrap_or('0')
 }
 
-/// Whether `layout` continues with this element. A fraction only follows a digit, and is not
-/// followed by further digits.
-fn starts(layout: &str, element: &str, before: &str) -> bool {
-    let is_there = layout.starts_with(element);
+/// Whether `layout` continues with this element. A fraction is not followed by further digits, a short name
+/// by a lower-case letter, and `_2006` is a year after a literal `_`.
+fn starts(layout: &str, element: &str) -> bool {
+    let Some(after) = layout.strip_prefix(element) else { return false };
     match element {
-        ".0" | ",0" | ".9" => {
-            let after = layout.get(1..).unwrap_or_default();
-            let end = after.trim_start_matches(layout_digit(layout)).chars().next();
-            is_there
-                && before.ends_with(|char: char| char.is_ascii_digit())
-                && !end.is_some_and(|end| end.is_ascii_digit())
-        }
-        "Jan" | "Mon" => {
-            let next = layout.chars().nth(3);
-            is_there && !(element == "Mon" && next.is_some_and(|char| char.is_lowercase()))
-        }
-        _ => is_there,
+        ".0" | ",0" | ".9" | ",9" => !after
+            .trim_start_matches(layout_digit(layout))
+            .starts_with(|char: char| char.is_ascii_digit()),
+        "Jan" | "Mon" => !after.starts_with(|char: char| char.is_ascii_lowercase()),
+        "_2" => !after.starts_with("006"),
+        _ => true,
     }
 }
 
