@@ -116,9 +116,13 @@ fn since(call: &FunctionCall<'_>, date: &Zoned) -> Result<i64, String> {
     i64::try_from(since).map_err(|_| TOO_FAR.to_owned())
 }
 
-/// A number of seconds as hours, minutes and seconds.
+/// A number of seconds as hours, minutes and seconds; in a text, decimal digits alone.
 fn duration(call: &mut FunctionCall<'_>) -> Result<Value, String> {
-    let seconds = super::numbers::whole(call.arg(0));
+    let seconds = if let Value::Text(text) = call.arg(0) {
+        text.parse().unwrap_or(0)
+    } else {
+        super::numbers::whole(call.arg(0))
+    };
     let span = seconds.checked_mul(durations::SECOND).ok_or(TOO_FAR)?;
     Ok(Value::text(durations::written(span)))
 }

@@ -4,6 +4,7 @@
 //! `div` by functions that don't, and that return nil for an operand that is not a number.
 
 use super::{ANY, Function, FunctionCall, function};
+use crate::support::strconv::{parse_float, parse_int};
 use crate::template::types::IntType;
 use crate::template::value::Value;
 
@@ -44,12 +45,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 const OVERFLOW: &str = "the result is not a number, or does not fit in 64 bits";
 
-/// A value as an integer: values that are no numbers count as zero, as in sprig.
+/// A value as an integer: values that are no numbers count as zero, as in sprig. A text is read as
+/// `cast.ToInt64` reads it: as in Go's source code, so that `010` is 8, after its `.0` was cut off.
 pub(super) fn whole(value: &Value) -> i64 {
     match value {
         Value::Int(number) | Value::Named(_, number) => *number,
         Value::Bool(truth) => i64::from(*truth),
-        Value::Text(text) => text.parse().unwrap_or(0),
+        Value::Text(text) => parse_int(without_zeros(text)).unwrap_or(0),
         Value::Float(number) => truncated(*number),
         Value::Nil
         | Value::Time(_)
@@ -58,6 +60,12 @@ pub(super) fn whole(value: &Value) -> i64 {
         | Value::List(_)
         | Value::Map(_) => 0,
     }
+}
+
+/// The text without a decimal part that is nothing but zeros.
+fn without_zeros(text: &str) -> &str {
+    let rest = text.trim_end_matches('0');
+    if rest.len() < text.len() { rest.strip_suffix('.').unwrap_or(text) } else { text }
 }
 
 /// The integer part, or the integer nearest to it.
@@ -72,7 +80,7 @@ fn truncated(number: f64) -> i64 {
 pub(super) fn real(value: &Value) -> f64 {
     match value {
         Value::Float(number) => *number,
-        Value::Text(text) => text.parse().unwrap_or(0.0),
+        Value::Text(text) => parse_float(text).unwrap_or(0.0),
         Value::Named(IntType::Uint64, number) => number.cast_unsigned() as f64,
         // An integer is converted to the nearest float.
         Value::Int(number) | Value::Named(_, number) => number.to_string().parse().unwrap_or(0.0),

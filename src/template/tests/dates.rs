@@ -44,6 +44,7 @@ fn spans_of_time() {
             r#"{{duration "95"}} {{duration 3600}} {{duration 0}} {{duration -5}}"#,
             "1m35s 1h0m0s 0s -5s",
         ),
+        (r#"{{duration "095"}} {{duration "0x10"}} {{duration "95.0"}}"#, "1m35s 0s 0s"),
         (
             r#"{{durationRound "2400h10m5s"}} {{durationRound "2h10m5s"}} {{durationRound "-90s"}} {{durationRound 1500000000}} {{durationRound "1ms"}}"#,
             "3mo 2h 1m 1s 0s",
