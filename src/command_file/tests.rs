@@ -38,20 +38,32 @@ fn values(
 
 /// The values as templates get them.
 fn taken(file: &CommandFile, typed: &[impl Into<OsString> + Clone]) -> Result<Values, String> {
+    taken_at(file, typed, &now())
+}
+
+fn taken_at(
+    file: &CommandFile,
+    typed: &[impl Into<OsString> + Clone],
+    now: &Zoned,
+) -> Result<Values, String> {
     let command = clap::Command::new("duologue").args(file.clap_args());
     let typed = typed.iter().cloned().map(Into::into);
     let typed = std::iter::once("duologue".into()).chain(typed);
     let typed = command.try_get_matches_from(typed).map_err(|error| error.to_string())?;
     let mut stdin = || Ok(b"from stdin\n".to_vec());
-    let mut outside = Outside::new(&mut stdin).at(now());
+    let mut outside = Outside::new(&mut stdin).at(now.clone());
     file.values(&typed, &mut outside).map_err(|error| error.to_string())
 }
 
 /// What comes of a file and what is typed for it; or the error, as people see it.
 fn run(text: &str, typed: &[&str]) -> Result<Rendered, String> {
+    run_at(text, typed, &now())
+}
+
+fn run_at(text: &str, typed: &[&str], now: &Zoned) -> Result<Rendered, String> {
     let file = parse(text)?;
-    let values = taken(&file, typed)?;
-    file.render(values, &now(), Missing::Shown).map_err(|error| error.to_string())
+    let values = taken_at(&file, typed, now)?;
+    file.render(values, now, Missing::Shown).map_err(|error| error.to_string())
 }
 
 /// What is typed for a flag `x` whose lines are these gives this value, or an error that has this.

@@ -1,7 +1,7 @@
 //! Dates as people write them.
 
-use super::{check, now};
-use crate::command_file::date::rfc3339;
+use super::{check, now, run_at};
+use crate::command_file::date::{is_date, rfc3339};
 use jiff::{Zoned, civil, tz::TimeZone};
 use serde_json::json;
 
@@ -25,6 +25,7 @@ fn dates_are_read_as_pinocchio_reads_them() {
     let wrong = lines.iter().filter_map(|line| {
         let (text, expected) = line.split_once(" = ").expect("a date and what it is");
         let found = rfc3339(text, &now);
+        assert!(is_date(text), "a flag takes {text}");
         // Go writes `Z` for every zone with UTC's time.
         let found = found.map(|found| found.replace("+00:00", "Z"));
         (found.as_deref() != Some(expected)).then(|| format!("{text}: {found:?}, not {expected}"))
@@ -112,4 +113,44 @@ fn as_flags() {
         &[],
         Err("cmd.yaml:5: flag `x`: the default `soon` is not a date"),
     );
+}
+
+/// A flag does not know the zone when it is typed; the date is refused when its value is read.
+#[test]
+fn the_local_zone_may_be_named() {
+    let named = |flag: &str, typed: &[&str], now: &Zoned| {
+        let text = format!(
+            "prompt: '{{{{ .x.Format \"2006-01-02 15:04 MST\" }}}}'\nflags:\n  - {{name: x, type: date{flag}}}\n"
+        );
+        run_at(&text, typed, now).map(|rendered| rendered.prompt)
+    };
+    let (typed, here) = (["--x", "2024-03-01 10:00:00 CET"], in_berlin());
+    assert_eq!(named("", &typed, &here).as_deref(), Ok("2024-03-01 10:00 CET"));
+    let default = ", default: 2024-07-01 10:00 CEST";
+    assert_eq!(named(default, &[], &here).as_deref(), Ok("2024-07-01 10:00 CEST"));
+    for (flag, typed) in [("", &typed[..]), (default, &[])] {
+        let refused = named(flag, typed, &now()).expect_err("another zone's name");
+        assert!(refused.contains("is not a date such as"), "{refused}");
+    }
+    for text in ["soon", "soon CET", "2024-03-01 10:00 C", "2024-03-01 10:00 100", "2024-02-30 CET"]
+    {
+        assert!(!is_date(text), "{text}");
+    }
+    assert!(!is_date(&format!("{} CET", "1".repeat(1 << 20))));
+}
+
+/// Before standard time a clock was ahead by odd seconds.
+#[test]
+fn dates_before_standard_time_are_dates() {
+    let born = |zone: &str| {
+        let zone = TimeZone::posix(zone).expect("a zone");
+        let text = "prompt: '{{ .x.Year }} {{ date \"2006-01-02 15:04:05 Z07:00:00\" .x }} {{ toJson .x }} \
+                    {{ .x.Unix }}'\nflags:\n  - {name: x, type: date}\n";
+        let rendered = run_at(text, &["--x", "1879-03-14"], &now().with_time_zone(zone));
+        rendered.map(|rendered| rendered.prompt)
+    };
+    let berlin = "1879 1879-03-14 00:00:00 +00:53:28 \"1879-03-14T00:00:00+00:53\" -2865459208";
+    assert_eq!(born("LMT-0:53:28").as_deref(), Ok(berlin));
+    let new_york = "1879 1879-03-14 00:00:00 -04:56:02 \"1879-03-14T00:00:00-04:56\" -2865438238";
+    assert_eq!(born("LMT4:56:02").as_deref(), Ok(new_york));
 }
