@@ -232,16 +232,21 @@ fn there_are_completions_for_the_usual_shells() {
     assert_eq!(run(&["completions", "abacus"], b"").status.code(), Some(2));
 }
 
+/// The names of the pages of a command and of those below it, in their order.
+fn pages_of(command: &clap::Command, name: &str) -> Vec<String> {
+    let below = command.get_subcommands();
+    let below = below.flat_map(|each| pages_of(each, &format!("{name}-{}", each.get_name())));
+    std::iter::once(name.to_owned()).chain(below).collect()
+}
+
 #[test]
 fn manuals_have_a_page_for_each_command() {
     let folder = Folder::new();
     let out = folder.name("made/man");
     let printed = run(&["man"], b"").stdout;
     assert!(run(&["man", "--out", &out], b"").status.success());
-    let mut names = vec!["duologue".to_owned()];
-    for command in Cli::command().get_subcommands() {
-        names.push(format!("duologue-{}", command.get_name()));
-    }
+    let names = pages_of(&Cli::command(), "duologue");
+    assert!(names.iter().any(|name| name == "duologue-sessions-list"), "{names:?}");
     for name in &names {
         let page = fs::read_to_string(format!("{out}/{name}.1")).expect("a page");
         assert!(page.contains(&format!(".TH {name} 1")), "{page}");

@@ -57,14 +57,9 @@ fn pages(command: &Command) -> io::Result<Document> {
     command.build();
     let mut document = Document { text: Vec::new(), data: Value::Null };
     let mut list = Vec::new();
-    let program = command.get_name().to_owned();
-    let commands = command.get_subcommands().map(|each| {
-        let name = format!("{program}-{}", each.get_name());
-        (each.clone().display_name(&name), name)
-    });
-    for (command, name) in [(command.clone(), program.clone())].into_iter().chain(commands) {
+    for (name, command) in named(&command, command.get_name().to_owned()) {
         let mut page = Vec::new();
-        Man::new(command).render(&mut page)?;
+        Man::new(command.clone().display_name(&name)).render(&mut page)?;
         let page = portable(&String::from_utf8_lossy(&page));
         document.text.extend(page.as_bytes());
         list.push(json!({ "name": format!("{name}.1"), "text": page }));
@@ -80,7 +75,8 @@ fn write_pages(folder: &Path, command: &Command) -> Result<Document, Failure> {
         Failure::Unwritten(format!("--out: {folder} can't be written: {error}"))
     };
     std::fs::create_dir_all(folder).map_err(unwritten)?;
-    let pages = names_of(&command, command.get_name().to_owned());
+    let pages = named(&command, command.get_name().to_owned());
+    let pages: Vec<_> = pages.into_iter().map(|(name, _)| name).collect();
     clap_mangen::generate_to(command, folder).map_err(unwritten)?;
     let mut written: Vec<Value> = Vec::new();
     for name in pages {
@@ -92,14 +88,14 @@ fn write_pages(folder: &Path, command: &Command) -> Result<Document, Failure> {
     Ok(Document { text: Vec::new(), data: written.into() })
 }
 
-/// The names of the pages of `command`, which is called `name`, and of the commands below it.
-fn names_of(command: &Command, name: String) -> Vec<String> {
+/// `command`, whose page is called `name`, and the commands below it, with the names of theirs.
+fn named(command: &Command, name: String) -> Vec<(String, &Command)> {
     let below = command.get_subcommands().flat_map(|each| {
         let name = format!("{name}-{}", each.get_name());
-        names_of(each, name)
+        named(each, name)
     });
     let below: Vec<_> = below.collect();
-    [name].into_iter().chain(below).collect()
+    [(name, command)].into_iter().chain(below).collect()
 }
 
 /// The page in the form that every `man` shows as it is meant.
