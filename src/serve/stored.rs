@@ -212,6 +212,9 @@ pub(super) async fn fork(
     let (places, folder) = (node.services.places.clone(), String::new());
     find(node, &tenant, move |library| {
         let ended = library.ended_turns(&from).map_err(failed)?.ok_or_else(|| not_found(&from))?;
+        if let Some(loss) = &ended.loss {
+            tracing::warn!("not all of a session can be copied: {}", escape_control(loss));
+        }
         let mut ids = Ids::new(Uuid::new_v4().as_u128());
         let turns = u32::try_from(ended.copy.turns.len()).unwrap_or(u32::MAX);
         let settings = StoreSettings {

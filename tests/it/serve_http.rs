@@ -9,6 +9,8 @@ use duologue::protocol::proto::fleet::{
     DeleteRequest, ExportRequest, ForkRequest, GetRequest, ListRequest,
 };
 use reqwest::{Method, Response};
+use rusqlite::Connection;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use tonic::Code;
@@ -209,6 +211,30 @@ fn stored_conversations_are_listed_exported_copied_and_deleted() {
     assert_eq!(frames(&export)[1].messages()[0], ("user", "hello from two"));
     assert_eq!(call(&node, Method::DELETE, "/v1/sessions/two", "").0, 200);
     assert_eq!(call(&node, Method::GET, "/v1/sessions/two", "").0, 404);
+}
+
+#[test]
+fn a_copy_of_a_damaged_conversation_has_what_can_be_read_and_the_log_says_so() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let mut node = Node::start(&["--store", &store]);
+    let mut talk = node.attach("one");
+    for id in ["r", "r2", "r3"] {
+        talk.send(submit(id, "hello"));
+        assert_eq!(talk.wait_done(id), "ok");
+    }
+    talk.finish();
+    node.server.signal(Signal::TERM);
+    node.server.wait_end();
+    let sql = "UPDATE log SET events = X'FFFF' WHERE number = 3";
+    let changed = Connection::open(&store).expect("a store").execute(sql, []);
+    assert_eq!(changed, Ok(1));
+    let node = Node::start(&["--store", &store]);
+    let fork = ForkRequest { session_id: "one".to_owned(), new_session_id: "copy".to_owned() };
+    let mut client = node.client();
+    let copy = wait(async { client.fork(fork).await }).expect("a copy").into_inner();
+    assert!(copy.turns < 3, "{copy:?}");
+    node.server.wait_log("not all of a session can be copied");
 }
 
 #[test]
