@@ -1,7 +1,7 @@
 //! A client of a conversation: what it has been shown, and what it is owed. It is given frames as far as its
 //! stream takes them, and waits for nobody. Pure, but for the channel to its stream.
 
-use super::frame_log::{FrameLog, Position};
+use super::frame_log::{Audience, FrameLog, Logged, Position};
 use super::refusal::Refusal;
 use super::requests::Requests;
 use super::stream::Link;
@@ -94,6 +94,14 @@ pub(super) enum Served {
     Over,
 }
 
+/// A frame that a client is given before that of its place.
+#[derive(Clone, Debug)]
+struct First {
+    frame: Arc<Frame>,
+    /// It refuses a request with the id of another one, of which the client is owed as much as before.
+    is_of_reuse: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Client {
     id: ClientId,
@@ -107,10 +115,9 @@ pub(super) struct Client {
     to: mpsc::Sender<Arc<Frame>>,
     link: Arc<Link>,
     room: Arc<Semaphore>,
-    /// Frames before that of its place.
-    first: VecDeque<Arc<Frame>>,
+    first: VecDeque<First>,
     place: Place,
-    /// Its requests that it was shown no done of, and the place before which their frames are not shown again.
+    /// Its requests that it was shown no done of, and the place before which their frames are not for it.
     open: HashMap<RequestId, Position>,
     /// Those that it was shown the done of.
     ended: HashSet<String>,
@@ -131,7 +138,7 @@ impl Client {
             to,
             link,
             room,
-            first: VecDeque::from([hello]),
+            first: VecDeque::from([First::of(hello)]),
             place: place.map_or_else(Place::Awaits, Place::At),
             extensions,
             heartbeats_after: None,
@@ -207,6 +214,8 @@ impl Client {
     pub(super) fn shut_down(&mut self, request: RequestId) {
         self.open.remove(&request);
         match &mut self.closing {
+            // One done answers both.
+            Some(Closing::Shutdown(requests)) if requests.contains(&request) => {}
             Some(Closing::Shutdown(requests)) => requests.push(request),
             closing @ (None | Some(Closing::HalfClosed)) => {
                 *closing = Some(Closing::Shutdown(vec![request]));
@@ -219,11 +228,15 @@ impl Client {
         matches!(self.closing, Some(Closing::Shutdown(_)))
     }
 
-    /// It has sent a request, whose done it is owed.
-    pub(super) fn asked(&mut self, request: &RequestId, extensions: BTreeSet<Extension>) {
+    /// It has sent a request, whose done it is owed, and whose first frame stands there.
+    pub(super) fn asked(
+        &mut self,
+        (request, extensions): (&RequestId, BTreeSet<Extension>),
+        first: Position,
+    ) {
         self.turn_on(request, extensions);
         match self.open.entry(request.clone()) {
-            Entry::Vacant(open) => drop(open.insert(Position::default())),
+            Entry::Vacant(open) => drop(open.insert(first)),
             // One done answers both.
             Entry::Occupied(_) => self.room.add_permits(1),
         }
@@ -247,7 +260,7 @@ impl Client {
         log: &FrameLog,
     ) {
         let is_new = !self.open.contains_key(request);
-        self.asked(request, extensions);
+        self.asked((request, extensions), first);
         if self.is_own_only && is_new && log.has(first) {
             self.go_back(request, first);
         }
@@ -279,33 +292,35 @@ impl Client {
             self.room.add_permits(1);
             return;
         }
-        self.open.insert(request.clone(), Position::default());
-        if self.is_own_only && log.has(first) {
+        self.open.insert(request.clone(), first);
+        let is_ended_after = |at: Position| log.has_done(at.max(first), request.as_str());
+        if self.is_own_only && log.has(first) && is_ended_after(first) {
             self.go_back(request, first);
             return;
         }
         let is_coming = match &self.place {
-            Place::At(at) => log.has_done(*at, request.as_str(), self.id),
+            Place::At(at) => is_ended_after(*at),
             Place::Awaits(_) => false,
         };
         if !is_coming {
-            self.first.extend(last.iter().cloned());
+            self.first.extend(last.iter().cloned().map(First::of));
         }
     }
 
-    /// Queues a frame for this client.
-    pub(super) fn tell(&mut self, frame: Frame) {
-        self.first.push_back(Arc::new(frame));
+    /// It has sent a request with the id of another one, which these frames refuse.
+    pub(super) fn refuse_reuse(&mut self, frames: [Frame; 2]) {
+        let refuse = |frame| First { frame: Arc::new(frame), is_of_reuse: true };
+        self.first.extend(frames.map(refuse));
     }
 
     /// The snapshot that it waits for, after which frames follow from `next` on.
     pub(super) fn snapshot(&mut self, mut frame: Frame, next: Position, requests: &Requests) {
         frame.request_id.clear();
-        self.first.push_back(Arc::new(frame));
+        self.first.push_back(First::of(Arc::new(frame)));
         self.place = Place::At(next);
         // What it has missed while it was too slow.
         let missed = self.open.keys().filter_map(|id| requests.last(id.as_str()));
-        self.first.extend(missed.flatten().cloned());
+        self.first.extend(missed.flatten().cloned().map(First::of));
     }
 
     /// It waits for the snapshot of this request.
@@ -316,25 +331,19 @@ impl Client {
     /// Gives it what its stream takes.
     pub(super) fn serve(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
         loop {
-            if let Some(frame) = self.first.front().map(Arc::clone) {
-                match self.give(&frame, now) {
-                    Some(true) => drop(self.first.pop_front()),
-                    Some(false) => return Served::Yes,
-                    None => return Served::Over,
-                }
-                continue;
+            if let Some(served) = self.give_first(now) {
+                return served;
             }
             let Place::At(at) = self.place else { return self.rest() };
             if !log.has(at) {
                 return Served::NeedsSnapshot;
             }
             let Some(logged) = log.get(at) else { return self.end(session, now) };
-            if logged.audience.has(self.id) && self.is_due(&logged.frame, at) {
-                match self.give(&logged.frame, now) {
-                    Some(true) => {}
-                    Some(false) => return Served::Yes,
-                    None => return Served::Over,
+            if self.is_for_it(&logged, at) {
+                if let Some(served) = self.give(&logged.frame, now) {
+                    return served;
                 }
+                self.given(&logged.frame);
             }
             self.place = Place::At(Position(at.0 + 1));
         }
@@ -354,16 +363,9 @@ impl Client {
             Some(Closing::Shutdown(requests)) => {
                 self.closing = Some(Closing::HalfClosed);
                 let done = |id| wire::frame(session, Some(id), wire::done(Done::Shutdown));
-                self.first.extend(requests.iter().map(|id| Arc::new(done(id))));
+                self.first.extend(requests.iter().map(|id| First::of(Arc::new(done(id)))));
                 // A client that has waited for a shutdown reads.
-                while let Some(frame) = self.first.front().map(Arc::clone) {
-                    match self.give(&frame, now) {
-                        Some(true) => drop(self.first.pop_front()),
-                        Some(false) => return Served::Yes,
-                        None => return Served::Over,
-                    }
-                }
-                Served::Over
+                self.give_first(now).unwrap_or(Served::Over)
             }
         }
     }
@@ -372,12 +374,24 @@ impl Client {
         if self.to.is_closed() { Served::Over } else { Served::Yes }
     }
 
-    /// Gives a frame, as far as the client may see it; false if its stream is full, `None` if it has gone.
-    fn give(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<bool> {
-        if !self.wants(frame) || self.is_own_only && !self.is_own(frame) {
-            return Some(true);
+    /// Gives the frames before that of its place; says what became of it if its stream does not take them.
+    fn give_first(&mut self, now: Instant) -> Option<Served> {
+        while let Some(First { frame, is_of_reuse }) = self.first.front().cloned() {
+            if let Some(served) = self.give(&frame, now) {
+                return Some(served);
+            }
+            self.first.pop_front();
+            match is_of_reuse {
+                false => self.given(&frame),
+                true => self.room.add_permits(matches!(frame.frame, Some(Body::Done(_))).into()),
+            }
         }
-        let Some(shown) = visible(frame, &self.extensions) else { return Some(true) };
+        None
+    }
+
+    /// Gives a frame, as far as the client may see it; says what became of it if its stream does not take it.
+    fn give(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<Served> {
+        let shown = visible(frame, &self.extensions)?;
         let shown = match shown {
             std::borrow::Cow::Borrowed(_) => Arc::clone(frame),
             std::borrow::Cow::Owned(shown) => Arc::new(shown),
@@ -393,29 +407,25 @@ impl Client {
         match sent {
             Ok(()) => {
                 self.behind_since = None;
-                self.given(frame);
-                Some(true)
+                None
             }
             Err(TrySendError::Full(_)) => {
                 self.behind_since.get_or_insert(now);
-                Some(false)
+                Some(Served::Yes)
             }
-            Err(TrySendError::Closed(_)) => None,
+            Err(TrySendError::Closed(_)) => Some(Served::Over),
         }
     }
 
-    /// Whether a frame is for it alone. The snapshot of a client that has missed frames has no request.
-    fn is_own(&self, frame: &Frame) -> bool {
-        let is_nameless = frame.request_id.is_empty();
-        is_nameless && matches!(frame.frame, Some(Body::Hello(_) | Body::Snapshot(_)))
-            || self.open.keys().any(|id| id.as_str() == frame.request_id)
-    }
-
-    /// Whether the frame that stands there is still to be shown.
-    fn is_due(&self, frame: &Frame, at: Position) -> bool {
-        let is_shown =
-            |(id, from): (&RequestId, &Position)| id.as_str() == frame.request_id && at < *from;
-        !self.is_own_only || !self.open.iter().any(is_shown)
+    /// Whether the frame that stands there is for it, and was not shown to it before.
+    fn is_for_it(&self, Logged { frame, audience }: &Logged, at: Position) -> bool {
+        let is_for_all = match audience {
+            Audience::All => !self.is_own_only,
+            Audience::Askers => false,
+        };
+        let answers =
+            |(id, from): (&RequestId, &Position)| id.as_str() == frame.request_id && at >= *from;
+        self.wants(frame) && (is_for_all || self.open.iter().any(answers))
     }
 
     fn given(&mut self, frame: &Frame) {
@@ -445,6 +455,12 @@ impl Client {
     /// Ends its stream.
     pub(super) fn end_with(&self, outcome: Result<(), Refusal>) {
         self.link.end(outcome);
+    }
+}
+
+impl First {
+    fn of(frame: Arc<Frame>) -> Self {
+        Self { frame, is_of_reuse: false }
     }
 }
 
@@ -528,10 +544,10 @@ mod tests {
 
         log.push(heartbeat(), Audience::All);
         assert_eq!(reader.reads(&log), [""; 0], "it has not asked for any");
-        reader.client.asked(&id, asked());
+        reader.client.asked((&id, asked()), log.end());
         log.push(heartbeat(), Audience::All);
         assert_eq!(reader.reads(&log), [""; 0], "it has no answer yet");
-        log.push(Arc::clone(&done), Audience::One(reader.client.id()));
+        log.push(Arc::clone(&done), Audience::Askers);
         log.push(heartbeat(), Audience::All);
         assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
 
@@ -561,7 +577,7 @@ mod tests {
         reader.client.asked_while_open((&run, BTreeSet::new()), Position(0), &log);
         assert_eq!(reader.reads(&log), ["1", "2", "3"]);
         reader.client.asked_while_open((&other, BTreeSet::new()), Position(1), &log);
-        log.push(done(&other), Audience::One(reader.client.id()));
+        log.push(done(&other), Audience::Askers);
         assert_eq!(reader.reads(&log), ["done other"]);
         log.push(event(4), Audience::All);
         log.push(done(&run), Audience::All);

@@ -4,7 +4,6 @@
 mod stretch;
 
 use self::stretch::Stretch;
-use super::client::ClientId;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
@@ -27,8 +26,8 @@ const FRAME_BYTES: usize = 800;
 pub(super) enum Audience {
     /// All clients of the conversation.
     All,
-    /// The client whose request it answers.
-    One(ClientId),
+    /// Those who have sent the request that it answers, and have no done of it yet.
+    Askers,
 }
 
 /// A frame in the log.
@@ -187,14 +186,12 @@ impl FrameLog {
         found.and_then(|(at, is_several)| is_several.then_some(at))
     }
 
-    /// Whether a frame from that place on is the end of this request, for this client.
-    pub(super) fn has_done(&self, from: Position, request: &str, client: ClientId) -> bool {
+    /// Whether a frame from that place on is the end of this request.
+    pub(super) fn has_done(&self, from: Position, request: &str) -> bool {
         let before = self.pieces.partition_point(|it| it.first < from);
         self.pieces.iter().skip(before).any(|it| match &it.kept {
             Kept::One(frame) => {
-                frame.request_id == request
-                    && matches!(frame.frame, Some(Body::Done(_)))
-                    && it.audience.has(client)
+                frame.request_id == request && matches!(frame.frame, Some(Body::Done(_)))
             }
             Kept::Patches(_) => false,
         })
@@ -247,16 +244,6 @@ impl Piece {
         match &self.kept {
             Kept::One(frame) => ordinal(frame),
             Kept::Patches(patches) => Some(patches.last()),
-        }
-    }
-}
-
-impl Audience {
-    /// Whether this client is one of them.
-    pub(super) fn has(self, client: ClientId) -> bool {
-        match self {
-            Self::All => true,
-            Self::One(one) => one == client,
         }
     }
 }
@@ -321,7 +308,7 @@ mod tests {
                 900 => patch(ordinal, "one", &mut String::new(), "from the start"),
                 _ => patch(ordinal, "one", &mut said, &format!("word {} ", ordinal % 7)),
             };
-            let audience = if ordinal < 1_500 { Audience::All } else { Audience::One(ClientId(1)) };
+            let audience = if ordinal < 1_500 { Audience::All } else { Audience::Askers };
             all.push((Arc::clone(&frame), audience));
             log.push(frame, audience);
             assert!(log.pieces.len() < 20 + WHOLE_MAX, "{log:?}");
@@ -338,8 +325,8 @@ mod tests {
             }
         }
         assert!(log.get(log.end()).is_none());
-        assert!(log.has_done(Position(990), "r", ClientId(1)));
-        assert!(!log.has_done(Position(1_000), "r", ClientId(1)));
+        assert!(log.has_done(Position(990), "r"));
+        assert!(!log.has_done(Position(1_000), "r"));
     }
 
     #[test]
@@ -420,12 +407,11 @@ mod tests {
     }
 
     #[test]
-    fn a_done_is_found_by_those_whom_it_is_for() {
+    fn a_done_is_found_from_a_place_on() {
         let mut log = FrameLog::default();
-        let (one, other) = (ClientId(1), ClientId(2));
-        log.push(done("r"), Audience::One(one));
-        assert!(log.has_done(Position(0), "r", one));
-        assert!(!log.has_done(Position(0), "r", other));
-        assert!(!log.has_done(Position(1), "r", one), "it was shown already");
+        log.push(done("r"), Audience::Askers);
+        assert!(log.has_done(Position(0), "r"));
+        assert!(!log.has_done(Position(0), "other"));
+        assert!(!log.has_done(Position(1), "r"), "it was shown already");
     }
 }

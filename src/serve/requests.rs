@@ -1,7 +1,6 @@
 //! The requests that a conversation has seen since it is in memory, by which one that is sent again is not
 //! run again, and by which frames go to those whom they are for. Pure.
 
-use super::client::ClientId;
 use super::frame_log::{Audience, Position};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
@@ -24,7 +23,7 @@ pub(super) enum Seen {
     No,
     /// It has this id, and asks for something else.
     Other,
-    /// It has no done yet. Its frames go to who has sent it last.
+    /// It has no done yet.
     Open {
         /// Where its first frame stands.
         first: Position,
@@ -57,7 +56,6 @@ struct Known {
     /// Bytes of what it says, if that becomes a part of the conversation.
     said_bytes: usize,
     first: Position,
-    client: ClientId,
     /// It has started a run, which all clients see.
     has_run: bool,
     /// Its error and its done.
@@ -67,26 +65,19 @@ struct Known {
 
 impl Requests {
     /// Notes a request of a client, whose first frame will stand at `at` if it is new.
-    pub(super) fn arrived(
-        &mut self,
-        client: ClientId,
-        id: &str,
-        content: u64,
-        at: Position,
-    ) -> Seen {
+    pub(super) fn arrived(&mut self, id: &str, content: u64, at: Position) -> Seen {
         if let Some(known) = self.known.get_mut(id).filter(|known| !known.is_refused()) {
             if known.content != content {
                 return Seen::Other;
             }
             if known.is_open {
-                known.client = client;
                 return Seen::Open { first: known.first };
             }
             return Seen::Ended { first: known.first, last: known.last.clone() };
         }
         self.forget_refused(id);
         let (said_bytes, has_run, last) = Default::default();
-        let known = Known { content, said_bytes, first: at, client, has_run, last, is_open: true };
+        let known = Known { content, said_bytes, first: at, has_run, last, is_open: true };
         self.known.insert(id.to_owned(), known);
         self.open += 1;
         Seen::No
@@ -100,9 +91,9 @@ impl Requests {
     }
 
     /// Has a request that has ended be handled once more: it is open again.
-    pub(super) fn reopen(&mut self, client: ClientId, id: &str, at: Position) {
+    pub(super) fn reopen(&mut self, id: &str, at: Position) {
         let Some(known) = self.known.get_mut(id).filter(|known| !known.is_open) else { return };
-        (known.client, known.first, known.is_open) = (client, at, true);
+        (known.first, known.is_open) = (at, true);
         known.has_run = false;
         self.ended_bytes -= bytes(&std::mem::take(&mut known.last));
         self.ended.retain(|ended| ended != id);
@@ -132,7 +123,7 @@ impl Requests {
             Some(Body::Done(_)) => known.last.push(Arc::clone(frame)),
             Some(Body::Hello(_) | Body::Snapshot(_)) | None => {}
         }
-        let audience = if known.has_run { Audience::All } else { Audience::One(known.client) };
+        let audience = if known.has_run { Audience::All } else { Audience::Askers };
         if known.is_open && matches!(frame.frame, Some(Body::Done(_))) {
             known.is_open = false;
             self.open -= 1;
@@ -210,43 +201,41 @@ mod tests {
 
     #[test]
     fn a_request_is_handled_once() {
-        let (one, other) = (ClientId(1), ClientId(2));
         let mut requests = Requests::default();
         let at = Position::default();
-        assert!(matches!(requests.arrived(one, "r", 7, at), Seen::No));
-        assert!(matches!(requests.arrived(other, "r", 8, at), Seen::Other));
-        assert!(matches!(requests.arrived(other, "r", 7, at), Seen::Open { .. }));
+        assert!(matches!(requests.arrived("r", 7, at), Seen::No));
+        assert!(matches!(requests.arrived("r", 8, at), Seen::Other));
+        assert!(matches!(requests.arrived("r", 7, at), Seen::Open { .. }));
         assert_eq!(requests.open(), 1);
-        assert_eq!(requests.frame(&done("r")), Audience::One(other), "who has sent it last");
+        assert_eq!(requests.frame(&done("r")), Audience::Askers);
         assert_eq!(requests.open(), 0);
-        let Seen::Ended { last, .. } = requests.arrived(one, "r", 7, at) else { panic!("ended") };
+        let Seen::Ended { last, .. } = requests.arrived("r", 7, at) else { panic!("ended") };
         assert_eq!(last, [done("r")]);
-        requests.reopen(one, "r", Position(9));
-        assert_eq!(requests.frame(&done("r")), Audience::One(one));
+        requests.reopen("r", Position(9));
+        assert_eq!(requests.frame(&done("r")), Audience::Askers);
     }
 
     #[test]
     fn all_see_a_run_and_one_an_answer() {
         let mut requests = Requests::default();
         let at = Position::default();
-        requests.arrived(ClientId(1), "run", 1, at);
-        requests.arrived(ClientId(1), "refused", 1, at);
+        requests.arrived("run", 1, at);
+        requests.arrived("refused", 1, at);
         let event = frame("run", Body::UiEvent(UiEventFrame::default()));
         assert_eq!(requests.frame(&event), Audience::All);
         assert_eq!(requests.frame(&done("run")), Audience::All);
-        assert_eq!(requests.frame(&done("refused")), Audience::One(ClientId(1)));
+        assert_eq!(requests.frame(&done("refused")), Audience::Askers);
     }
 
     #[test]
     fn a_request_that_was_refused_may_come_again_and_its_frames_are_remembered() {
         let mut requests = Requests::default();
         let error = |id: &str| frame(id, Body::Error(ErrorFrame::default()));
-        let one = ClientId(1);
-        requests.arrived(one, "ran", 1, Position::default());
+        requests.arrived("ran", 1, Position::default());
         requests.frame(&done("ran"));
         for number in 0..=ENDED_MAX {
             let id = format!("r{number}");
-            assert!(matches!(requests.arrived(one, &id, 1, Position::default()), Seen::No));
+            assert!(matches!(requests.arrived(&id, 1, Position::default()), Seen::No));
             requests.says(&id, 1000);
             requests.frame(&error(&id));
             requests.frame(&done(&id));
@@ -256,7 +245,7 @@ mod tests {
         assert!(requests.last("ran").is_some(), "what has run is remembered for longer");
         assert_eq!(requests.take_begun_bytes(), 0, "what is refused is not kept");
         let id = format!("r{ENDED_MAX}");
-        assert!(matches!(requests.arrived(one, &id, 2, Position::default()), Seen::No));
+        assert!(matches!(requests.arrived(&id, 2, Position::default()), Seen::No));
         requests.says(&id, 1000);
         let event = frame(&id, Body::UiEvent(UiEventFrame::default()));
         assert_eq!(requests.frame(&event), Audience::All);
@@ -264,7 +253,7 @@ mod tests {
         assert_eq!((requests.open(), requests.runs()), (1, 1));
         requests.frame(&error(&id));
         requests.frame(&done(&id));
-        assert!(matches!(requests.arrived(one, &id, 2, Position::default()), Seen::Ended { .. }));
+        assert!(matches!(requests.arrived(&id, 2, Position::default()), Seen::Ended { .. }));
     }
 
     #[test]
@@ -272,10 +261,10 @@ mod tests {
         let mut requests = Requests::default();
         for number in 0..=ENDED_MAX {
             let id = format!("r{number}");
-            requests.arrived(ClientId(1), &id, 1, Position::default());
+            requests.arrived(&id, 1, Position::default());
             requests.frame(&done(&id));
         }
-        assert!(matches!(requests.arrived(ClientId(1), "r0", 1, Position::default()), Seen::No));
+        assert!(matches!(requests.arrived("r0", 1, Position::default()), Seen::No));
         assert!(requests.last("r1").is_some());
     }
 }

@@ -138,6 +138,31 @@ fn a_request_is_run_once_also_after_a_restart() {
     assert_eq!(provider.requests(), 1);
 }
 
+/// Each of them has its own answer, and takes nothing from the request that has the id.
+#[test]
+fn a_stream_takes_any_number_of_requests_with_ids_of_others() {
+    // More than a client may have without a done.
+    const REUSED: usize = 70;
+    let gated =
+        vec![Step::Gate, Step::Text("hello".into()), Step::Finish("stop", None), Step::Done];
+    let provider = Provider::start(vec![gated]);
+    let node = with_provider(&provider, &[]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    talk.wait_event("ChatRunStarted");
+    for _ in 0..REUSED {
+        talk.send(submit("r", "something else"));
+        assert_eq!(talk.wait_done("r"), "failed");
+    }
+    talk.send(r#"{"requestId":"q","snapshot":{}}"#);
+    assert_eq!(talk.wait_done("q"), "ok");
+    talk.close();
+    // The run that has the id is still waited for.
+    provider.open_gate();
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.wait_end().expect("the stream ends well");
+}
+
 #[test]
 fn an_idle_conversation_leaves_memory_and_comes_back() {
     let folder = Folder::new();

@@ -65,6 +65,48 @@ fn a_request_line_is_answered_with_its_frames() {
     assert_eq!(call(&node, Method::POST, "/v1/sessions/s/requests?opening=x", "{}").0, 400);
 }
 
+/// Also one that starts no run, and one whose run is known by the log alone.
+#[test]
+fn a_request_that_is_sent_again_has_the_same_answer() {
+    let folder = Folder::new();
+    let args = ["--store", &folder.name("store.db")];
+    let mut node = Node::start(&args);
+    let path = "/v1/sessions/s/requests";
+    let asked = [
+        r#"{"requestId":"e","enable":{"extensions":["usage"]}}"#,
+        r#"{"requestId":"t","declareTools":{"tools":[{"name":"get_time"}]}}"#,
+        r#"{"requestId":"c","cancel":{}}"#,
+        r#"{"requestId":"end","shutdown":{}}"#,
+        r#"{"requestId":"q","snapshot":{}}"#,
+    ];
+    for line in asked {
+        let answer = call(&node, Method::POST, path, line);
+        let dones = frames(&answer.1).into_iter().filter(|frame| frame.done().is_some());
+        assert_eq!((answer.0, dones.count()), (200, 1), "{line}: {}", answer.1);
+        assert_eq!(call(&node, Method::POST, path, line), answer);
+    }
+    let prompt = submit("r", "hello");
+    call(&node, Method::POST, path, &prompt);
+    node.server.signal(Signal::TERM);
+    node.server.wait_end();
+    let node = Node::start(&args);
+    let (_, body) = call(&node, Method::POST, path, &prompt);
+    let answer = frames(&body);
+    assert!(answer[0].is_snapshot() && answer[1].ends("r"), "{body}");
+    assert_eq!(call(&node, Method::POST, path, &prompt).1, body);
+}
+
+#[test]
+fn a_request_with_the_id_of_another_is_refused() {
+    let node = Node::start(&[]);
+    let path = "/v1/sessions/s/requests";
+    call(&node, Method::POST, path, &submit("r", "hello"));
+    let (_, body) = call(&node, Method::POST, path, &submit("r", "something else"));
+    let answer = frames(&body);
+    assert_eq!(answer[0].error(), Some("request_id_reused"), "{body}");
+    assert_eq!(answer[1].done(), Some("failed"), "{body}");
+}
+
 /// Requests that wait for the ones before them are handled, whether or not their client is still there.
 #[test]
 fn what_a_client_has_sent_before_it_left_is_done() {

@@ -240,10 +240,15 @@ impl Talk {
         Ok(())
     }
 
+    /// Closes the client's side.
+    pub(crate) fn close(&mut self) {
+        self.to = None;
+    }
+
     /// Closes the client's side and waits for the end; what it was shown keeps to the contract.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Vec<Frame> {
-        self.to = None;
+        self.close();
         self.wait_end().expect("the stream ends well");
         let dones: Vec<_> = self.frames().into_iter().filter(|it| it.done().is_some()).collect();
         for id in &self.asked {

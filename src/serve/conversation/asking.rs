@@ -44,34 +44,36 @@ impl Conversation {
         request: &Asked,
     ) -> bool {
         let at = self.log.end();
-        let seen = self.requests.arrived(client, id.as_str(), content, at);
+        let seen = self.requests.arrived(id.as_str(), content, at);
         let used = request.as_ref().map(|it| extensions_of(&it.command)).unwrap_or_default();
-        let reads = matches!(request, Ok(Request { command: Command::Snapshot(_), .. }));
+        let comes_again = matches!(
+            request,
+            Ok(Request { command: Command::Snapshot(_) | Command::Shutdown, .. })
+        );
         let Self { session, clients, log, requests, .. } = self;
         let asker = clients.iter_mut().find(|it| it.id() == client);
         match (seen, asker) {
             // Who has gone meanwhile may come back for it.
             (Seen::No, asker) => {
                 if let Some(asker) = asker {
-                    asker.asked(id, used);
+                    asker.asked((id, used), at);
                 }
                 true
             }
             (_, None) => false,
             (Seen::Other, Some(asker)) => {
-                for body in [wire::error(reused(id)), wire::done(Done::Failed)] {
-                    asker.tell(wire::frame(session, Some(id), body));
-                }
+                let refused = [wire::error(reused(id)), wire::done(Done::Failed)];
+                asker.refuse_reuse(refused.map(|body| wire::frame(session, Some(id), body)));
                 false
             }
             (Seen::Open { first }, Some(asker)) => {
                 asker.asked_while_open((id, used), first, log);
                 false
             }
-            // What only reads is asked for again.
-            (Seen::Ended { .. }, Some(asker)) if reads => {
-                asker.asked(id, used);
-                requests.reopen(client, id.as_str(), at);
+            // What only reads is asked for again, and who wants to end may not be the client that wanted it before.
+            (Seen::Ended { .. }, Some(asker)) if comes_again => {
+                asker.asked((id, used), at);
+                requests.reopen(id.as_str(), at);
                 true
             }
             (Seen::Ended { first, last }, Some(asker)) => {
