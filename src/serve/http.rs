@@ -1,7 +1,10 @@
 //! The same conversations over plain HTTP, for scripts and browsers: request lines in, frames out, as JSON
-//! Lines or as server-sent events.
+//! Lines or as server-sent events (`form`).
 
-use super::attached::{Admitted, Attached, Shown};
+mod form;
+
+use self::form::{Form, LINES};
+use super::attached::{Admitted, Attached};
 use super::auth::Caller;
 use super::client::Past;
 use super::metrics;
@@ -14,7 +17,6 @@ use super::traces::Parent;
 use crate::protocol::any::read_message;
 use crate::protocol::constants::code;
 use crate::protocol::id::{Ordinal, SessionId};
-use crate::protocol::json;
 use crate::protocol::proto::fleet::{ListRequest, Session};
 use crate::protocol::proto::rpc::RpcRequestLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Frames;
@@ -26,21 +28,12 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
-
-/// The type of a stream of JSON Lines.
-const LINES: &str = "application/x-ndjson";
-
-/// The type of server-sent events.
-const EVENTS: &str = "text/event-stream";
 
 /// How long the first frame is waited for, on which the status of the answer depends.
 const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
@@ -139,7 +132,7 @@ async fn requests(
         return Err(Refusal::new(RefusalKind::Invalid, why));
     }
     let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
-    let form = Form::of(&options, &headers)?;
+    let form = Form::of(options.format.as_deref(), &headers)?;
     let Attached { mut frames, mut asker, .. } = node.attach(&caller, wanted).await?;
     // From here on each line is counted by itself.
     drop((body, held));
@@ -226,76 +219,10 @@ async fn events(
     // What a browser sends when it connects again.
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
     let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
-    let form = Form::of(&options, &headers)?;
+    let form = Form::of(options.format.as_deref(), &headers)?;
     let wanted = options.wanted(&id, (past, false), &headers)?;
     let (hello, frames) = node.attach(&caller, wanted).await?.watched();
     Ok(form.response(Some(Ok(hello)), frames))
-}
-
-/// How frames are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Lines,
-    Events,
-}
-
-impl Form {
-    fn of(options: &Options, headers: &HeaderMap) -> Result<Self, Refusal> {
-        let accepted = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
-        match options.format.as_deref() {
-            Some("lines") => Ok(Self::Lines),
-            Some("sse") => Ok(Self::Events),
-            None if accepted.is_some_and(|it| it.contains(EVENTS)) => Ok(Self::Events),
-            None => Ok(Self::Lines),
-            Some(other) => {
-                let why = format!("format={other:?}: write lines or sse");
-                Err(Refusal::new(RefusalKind::Invalid, why))
-            }
-        }
-    }
-
-    fn response(self, first: Option<Result<Arc<Frame>, Refusal>>, frames: Shown) -> Response {
-        let content = match self {
-            Self::Lines => LINES,
-            Self::Events => EVENTS,
-        };
-        let body = stream::iter(first).chain(frames).map(move |given| {
-            Ok::<_, Infallible>(match given {
-                Ok(frame) => self.frame(&frame),
-                Err(refusal) => self.refusal(&refusal),
-            })
-        });
-        let headers = [(header::CONTENT_TYPE, content), (header::CACHE_CONTROL, "no-store")];
-        (headers, Body::from_stream(body)).into_response()
-    }
-
-    fn frame(self, frame: &Frame) -> Bytes {
-        let mut line = Vec::new();
-        if self == Self::Events {
-            if let Some(at) = super::frame_log::ordinal(frame) {
-                line.extend_from_slice(format!("id: {}\n", at.0).as_bytes());
-            }
-            line.extend_from_slice(b"data: ");
-        }
-        if let Err(error) = json::write_line(frame, &mut line) {
-            tracing::error!(%error, "a frame has no JSON; please report it");
-            return Bytes::new();
-        }
-        if self == Self::Events {
-            line.push(b'\n');
-        }
-        line.into()
-    }
-
-    /// Why a stream ends, as its last line: no frame has that.
-    fn refusal(self, refusal: &Refusal) -> Bytes {
-        let error = error(refusal);
-        match self {
-            Self::Lines => format!("{error}\n"),
-            Self::Events => format!("event: end\ndata: {error}\n\n"),
-        }
-        .into()
-    }
 }
 
 async fn list(
@@ -412,6 +339,8 @@ mod tests {
     use crate::serve::services::Limits;
     use crate::serve::tenants::Tenants;
     use crate::store::Namespace;
+    use futures_util::stream;
+    use std::convert::Infallible;
 
     #[tokio::test(start_paused = true)]
     async fn a_body_is_counted_while_it_comes_and_comes_in_time() {

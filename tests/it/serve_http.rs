@@ -140,6 +140,7 @@ fn events_are_json_lines_or_server_sent_events() {
                 }
             }
             let mut response = request.send().await.expect("an answer");
+            assert_eq!(response.headers()["x-accel-buffering"], "no");
             read_until(&mut response, until).await
         })
     };
