@@ -173,10 +173,12 @@ impl Node {
                         {
                             there
                         }
+                        Err(there) if is_of_another(&there, wanted.mode) => there,
                         attached => return attached,
                     }
                 }
                 (RefusalKind::Ending, _) => Refusal::unavailable(refusal.message),
+                (_, _) if is_of_another(&refusal, wanted.mode) => refusal,
                 (_, _) => return Err(refusal),
             };
             if Instant::now() >= until {
@@ -366,5 +368,22 @@ impl Node {
         held.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
         held.ended.changed().await.ok();
         true
+    }
+}
+
+/// Whether a client is refused for what another one wanted, who has had the conversation opened at the same moment: by
+/// itself it can only find one or begin one.
+fn is_of_another(refusal: &Refusal, mode: OpenMode) -> bool {
+    match refusal.kind {
+        RefusalKind::NotFound => mode != OpenMode::Resume,
+        RefusalKind::Exists => mode != OpenMode::New,
+        RefusalKind::Invalid
+        | RefusalKind::Locked
+        | RefusalKind::Exhausted
+        | RefusalKind::TooLarge
+        | RefusalKind::Unavailable
+        | RefusalKind::Ending
+        | RefusalKind::Failed
+        | RefusalKind::Internal => false,
     }
 }

@@ -4,6 +4,7 @@ use crate::frames::{Frame, finished_text, submit};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::serve_node::{Node, Talk, attach, wait, with_provider};
+use crate::serve_watched::metrics;
 use crate::server::{Folder, Server};
 use duologue::protocol::proto::fleet::{Attach, Opening};
 use rustix::process::Signal;
@@ -310,6 +311,32 @@ fn a_session_that_is_opened_late_is_held_for_whoever_waits_for_it() {
         let mut talk = late.join().expect("it is attached");
         talk.send(submit("r2", "again"));
         assert_eq!(talk.wait_done("r2"), "ok");
+    });
+}
+
+/// A client that wants another opening than the one that has it opened is not refused for that.
+#[test]
+fn clients_that_come_while_a_conversation_is_opened_get_what_they_want() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let mut holder = Server::start(&["--store", &store, "--session-id", "s"]);
+    assert_eq!(holder.turn("r", "hello"), "ok");
+    let node = Node::start(&["--store", &store, "--lock-wait-ms", "60000"]);
+    let waiting = |count: f64| {
+        eventually("it waits", || {
+            (metrics(&node)["duologue_requests_waiting"] == count).then_some(())
+        });
+    };
+    let attached =
+        |opening: Opening| code(node.try_attach(Attach { opening: opening.into(), ..attach("s") }));
+    std::thread::scope(|scope| {
+        let create = scope.spawn(|| attached(Opening::Create));
+        waiting(1.0);
+        let either = scope.spawn(|| attached(Opening::Either));
+        waiting(2.0);
+        holder.finish();
+        assert_eq!(create.join().expect("an answer"), Code::AlreadyExists);
+        assert_eq!(either.join().expect("an answer"), Code::Ok);
     });
 }
 
