@@ -8,7 +8,7 @@
 //! them; `listener` accepts connections and ends the node; `after_others` has a connection write what many conversations
 //! have shown. `tenants` is what each tenant has and may have, `rate` how
 //! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth`, `jwt` and
-//! `tls` say whom a node serves, `peers` reaches the other nodes, and `metrics` shows what `counts` and `calls` have; `traces` are for
+//! `tls` say whom a node serves, `peers` reaches the other nodes, `forwarded` are the clients that are passed on to them, and `metrics` shows what `counts` and `calls` have; `traces` are for
 //! OpenTelemetry.
 
 mod after_others;
@@ -18,6 +18,7 @@ mod calls;
 mod client;
 mod conversation;
 mod counts;
+mod forwarded;
 mod frame_log;
 mod http;
 mod jwt;

@@ -2,7 +2,7 @@
 
 use super::client::ClientId;
 use super::conversation::{Mail, Sent};
-use super::peers::refusal;
+use super::forwarded::{Forwarded, Open};
 use super::refusal::Refusal;
 use super::stream::Frames;
 use super::tenants::{Held, Tenant};
@@ -13,19 +13,25 @@ use crate::protocol::proto::fleet::converse_request::Message as Member;
 use crate::protocol::proto::rpc::RpcRequestLine;
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request, RequestFault};
 use crate::task::settings::CallSettings;
-use futures_util::Stream;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt};
 use prost::Message;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tonic::Streaming;
+use tokio::time::sleep;
+use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 /// Refusals of requests that wait for a client; from there on no more of its requests are read.
 const REFUSED_MAX: usize = 16;
+
+/// Frames of another node that wait for a client whose stream outlasts it.
+const FRAMES_MAX: usize = 16;
 
 /// A client that is attached.
 #[derive(Debug)]
@@ -76,7 +82,7 @@ pub(super) struct Shown {
 #[derive(Debug)]
 pub(super) enum Source {
     Here(Frames),
-    There(Box<Streaming<Frame>>),
+    There(Box<Forwarded>),
 }
 
 impl Stream for Shown {
@@ -92,17 +98,48 @@ impl Stream for Shown {
         }
         let given = match &mut self.from {
             Source::Here(frames) => Pin::new(frames).poll_next(context),
-            Source::There(frames) => {
-                let given = Pin::new(&mut **frames).poll_next(context);
-                given.map(|it| it.map(|it| it.map(Arc::new).map_err(|status| refusal(&status))))
-            }
+            Source::There(frames) => Pin::new(&mut **frames).poll_next(context),
         };
+        self.is_over |= matches!(given, Poll::Ready(Some(Err(_))));
         if let Poll::Ready(None) = given {
             self.is_over = true;
             // One that was refused meanwhile has its frames still.
             return self.poll_next(context);
         }
         given
+    }
+}
+
+impl Shown {
+    /// The same frames. Those that another node sends are read on for a while after nobody takes them any more, as it
+    /// handles the requests of a stream only until that ends.
+    pub(super) fn outlasting(
+        mut self,
+        time: Duration,
+    ) -> BoxStream<'static, <Self as Stream>::Item> {
+        match self.from {
+            Source::Here(_) => return self.boxed(),
+            Source::There(_) => {}
+        }
+        let (to, taken) = mpsc::channel(FRAMES_MAX);
+        tokio::spawn(async move {
+            let reading = async {
+                while let Some(frame) = self.next().await {
+                    // Who has left needs no frames.
+                    to.send(frame).await.ok();
+                }
+            };
+            let leaving = async {
+                to.closed().await;
+                sleep(time).await;
+            };
+            tokio::select! {
+                biased;
+                () = reading => {}
+                () = leaving => {}
+            }
+        });
+        ReceiverStream::new(taken).boxed()
     }
 }
 
@@ -122,7 +159,7 @@ pub(super) struct Asker {
 #[derive(Debug)]
 pub(super) enum To {
     Here { client: ClientId, mail: mpsc::Sender<Mail>, room: Arc<Semaphore> },
-    There(mpsc::Sender<ConverseRequest>),
+    There { requests: mpsc::Sender<ConverseRequest>, open: Arc<Open> },
 }
 
 /// A request for which its tenant has room.
@@ -173,7 +210,17 @@ impl Asker {
                 let sent = Sent { client: *client, request, content, held };
                 mail.send(Mail::Request(Box::new(sent))).await.ok();
             }
-            To::There(requests) => {
+            To::There { requests, open } => {
+                match RequestId::parse(&line.request_id) {
+                    Ok(Some(id)) => open.asked(id.as_str()),
+                    Ok(None) => {
+                        let id = ids.request();
+                        open.asked(id.as_str());
+                        line.request_id = id.as_str().to_owned();
+                    }
+                    // It is refused there, by an id that is not known here.
+                    Err(_) => {}
+                }
                 requests.send(ConverseRequest { message: Some(Member::Request(line)) }).await.ok();
             }
         }
@@ -202,7 +249,7 @@ impl Asker {
         match self.to {
             To::Here { client, mail, .. } => drop(mail.send(Mail::HalfClosed(client)).await),
             // The other node sees the end of the stream.
-            To::There(requests) => drop(requests),
+            To::There { requests, .. } => drop(requests),
         }
     }
 }

@@ -133,7 +133,8 @@ async fn requests(
     }
     let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
     let form = Form::of(options.format.as_deref(), &headers)?;
-    let Attached { mut frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    let mut frames = frames.outlasting(node.services.times.detached);
     // From here on each line is counted by itself.
     drop((body, held));
     let lines: Vec<Admitted> = asker.admit(lines)?;

@@ -8,7 +8,8 @@ use super::auth::Caller;
 use super::client::{Attach, ClientId, OPEN_MAX, Past};
 use super::conversation::Mail;
 use super::counts::Counts;
-use super::peers::Peers;
+use super::forwarded::Forwarding;
+use super::peers::{Peers, Remote};
 use super::refusal::{Refusal, RefusalKind};
 use super::services::Services;
 use super::stream::Frames;
@@ -49,6 +50,7 @@ pub(super) struct Node {
     pub(super) services: Services,
     pub(super) counts: Arc<Counts>,
     pub(super) peers: Peers,
+    forwarding: Forwarding,
     pub(super) tenants: Tenants,
     pub(super) turns: Arc<Turns>,
     pub(super) traces: Option<Traces>,
@@ -93,7 +95,7 @@ pub(super) struct Wanted {
 
 impl Node {
     pub(super) fn new(services: Services, traces: Option<Traces>) -> Arc<Self> {
-        let (counts, turns, held, is_draining, ended): (Arc<Counts>, _, _, _, _) =
+        let (counts, forwarding, turns, held, is_draining, ended): (Arc<Counts>, _, _, _, _, _) =
             Default::default();
         let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
         let peers = Peers::new(services.peers.clone());
@@ -104,6 +106,7 @@ impl Node {
             services,
             counts,
             peers,
+            forwarding,
             tenants,
             turns,
             traces,
@@ -200,10 +203,12 @@ impl Node {
         }
         let remote = self.peers.attach(holder, &key.namespace, (&key.session, wanted)).await?;
         self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
-        let (hello, frames, requests) = remote.into_parts();
-        let ends = (Source::There(Box::new(frames)), To::There(requests));
+        let Remote { hello, frames, requests, place } = remote;
+        let open = self.forwarding.open();
+        let frames = self.forwarding.frames(frames, Arc::clone(&open), place);
+        let ends = (Source::There(Box::new(frames)), To::There { requests, open });
         let tenant = self.tenants.of(&key.namespace);
-        Ok(Attached::new(hello, ends, key.session.clone(), (tenant, false)))
+        Ok(Attached::new(Arc::new(hello), ends, key.session.clone(), (tenant, false)))
     }
 
     /// Attaches a client to a conversation in this process; one that another node has passed on is not opened.
@@ -326,12 +331,15 @@ impl Node {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Ends all conversations: each after its run, and those that have not ended by then at once.
+    /// Ends all conversations, and all clients of others: each after its run, and those that have not ended by then at
+    /// once.
     pub(super) async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
+        self.forwarding.end_idle();
         self.tell_all(|| Mail::HandOver).await;
         let times = self.services.times;
         if timeout(times.drain, self.emptied()).await.is_err() {
+            self.forwarding.end_all();
             self.tell_all(|| Mail::Stop).await;
             // What a store or a client takes.
             timeout(times.flush, self.emptied()).await.ok();
@@ -344,7 +352,7 @@ impl Node {
             tokio::pin!(ended);
             ended.as_mut().enable();
             if self.conversations() == 0 {
-                return;
+                return self.forwarding.emptied().await;
             }
             ended.await;
         }

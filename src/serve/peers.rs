@@ -6,6 +6,7 @@ use super::listener::STREAMS_MAX;
 use super::node::Wanted;
 use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{OWN_ONLY_HEADER, RETRY_HEADER};
+use super::tenants::RETRY_AFTER;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::fleet::converse_request::Message;
 use crate::protocol::proto::fleet::fleet_client::FleetClient;
@@ -13,11 +14,10 @@ use crate::protocol::proto::fleet::{Attach, ConverseRequest, DeleteRequest, Open
 use crate::protocol::wire::Frame;
 use crate::store::{Namespace, OpenMode};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
@@ -34,8 +34,16 @@ const PING_MAX: Duration = Duration::from_secs(3);
 /// Requests of a client that are on their way to another node.
 const REQUESTS_MAX: usize = 16;
 
-/// Connections to another node, each of which has as many streams at once as its server allows.
-const CONNECTIONS: u64 = 8;
+/// Connections to another node at once.
+const CONNECTIONS_MAX: usize = 32;
+
+/// Streams of a connection from which on another one is opened, and those that one has at most: its server allows
+/// `STREAMS_MAX`, and counts one that was ended a moment longer.
+const STREAMS_FEW: usize = 128;
+const STREAMS_OWN_MAX: usize = STREAMS_MAX as usize - 64;
+
+/// Time after which a connection without a stream is closed.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of a stream that its client has not taken yet, and of all streams of a connection: as a client that reads
 /// nothing must not hold up the others, the connection has room for what all of its streams may hold.
@@ -57,8 +65,18 @@ pub(crate) struct PeerRules {
 #[derive(Debug)]
 pub(super) struct Peers {
     rules: PeerRules,
-    /// By the address, and the number of the connection.
-    channels: Mutex<HashMap<(String, u64), Channel>>,
+    /// By the address. Those that nobody uses go when another is asked for: an address may be none any more.
+    connections: Mutex<HashMap<String, Vec<Connection>>>,
+}
+
+/// A connection to another node.
+#[derive(Debug)]
+struct Connection {
+    channel: Channel,
+    /// Has a permit for each stream that may still begin.
+    places: Arc<Semaphore>,
+    /// When the newest of its streams began.
+    used: Instant,
 }
 
 /// A client that is attached at another node.
@@ -67,11 +85,13 @@ pub(super) struct Remote {
     pub(super) hello: Frame,
     pub(super) frames: Streaming<Frame>,
     pub(super) requests: mpsc::Sender<ConverseRequest>,
+    /// That of its stream in the connection.
+    pub(super) place: OwnedSemaphorePermit,
 }
 
 impl Peers {
     pub(super) fn new(rules: PeerRules) -> Self {
-        Self { rules, channels: Mutex::default() }
+        Self { rules, connections: Mutex::default() }
     }
 
     pub(super) fn is_own(&self, address: &str) -> bool {
@@ -83,23 +103,31 @@ impl Peers {
         self.rules.own.is_some()
     }
 
-    fn client(&self, address: &str, session: &SessionId) -> Result<FleetClient<Channel>, Refusal> {
-        let mut hasher = DefaultHasher::new();
-        session.hash(&mut hasher);
-        let place = (address.to_owned(), hasher.finish() % CONNECTIONS);
-        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
-        let channel = match channels.get(&place) {
-            Some(channel) => channel.clone(),
-            None => {
-                let why = |error| {
-                    Refusal::unavailable(format!("the node {address} can't be reached: {error}"))
-                };
-                let channel = self.endpoint(address).map_err(why)?.connect_lazy();
-                channels.insert(place, channel.clone());
-                channel
-            }
-        };
-        Ok(FleetClient::new(channel).max_decoding_message_size(usize::MAX))
+    /// A client of the node at `address`, for as long as the permit is held.
+    fn client(
+        &self,
+        address: &str,
+    ) -> Result<(FleetClient<Channel>, OwnedSemaphorePermit), Refusal> {
+        let mut all = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, connections| {
+            connections.retain(|it| !it.is_idle());
+            !connections.is_empty()
+        });
+        let connections = all.entry(address.to_owned()).or_default();
+        let has_room = connections.iter().any(|it| it.streams() < STREAMS_FEW);
+        if !has_room && connections.len() < CONNECTIONS_MAX {
+            let why = |error| {
+                Refusal::unavailable(format!("the node {address} can't be reached: {error}"))
+            };
+            connections.push(Connection::new(self.endpoint(address).map_err(why)?.connect_lazy()));
+        }
+        let chosen = connections.iter_mut().min_by_key(|it| it.streams());
+        let (channel, place) = chosen.and_then(Connection::take).ok_or_else(|| {
+            let why = "as many clients as may be are passed on to the node that holds the conversation; attach again, \
+                       at another node or a little later";
+            Refusal::exhausted(why, RETRY_AFTER)
+        })?;
+        Ok((FleetClient::new(channel).max_decoding_message_size(usize::MAX), place))
     }
 
     fn endpoint(&self, address: &str) -> Result<Endpoint, tonic::transport::Error> {
@@ -139,7 +167,7 @@ impl Peers {
         tenant: &Namespace,
         (session, wanted): (&SessionId, &Wanted),
     ) -> Result<Remote, Refusal> {
-        let mut client = self.client(address, session)?;
+        let (mut client, place) = self.client(address)?;
         let (requests, to_send) = mpsc::channel(REQUESTS_MAX);
         let first = ConverseRequest { message: Some(Message::Attach(message(session, wanted))) };
         // There is room for the first.
@@ -155,7 +183,7 @@ impl Peers {
             hello.map(|hello| (hello, frames)).ok_or_else(|| Status::unavailable("no hello"))
         };
         match timeout(ANSWER_MAX, attaching).await {
-            Ok(Ok((hello, frames))) => Ok(Remote { hello, frames, requests }),
+            Ok(Ok((hello, frames))) => Ok(Remote { hello, frames, requests, place }),
             Ok(Err(status)) => Err(refusal(&status)),
             Err(_) => Err(Refusal::unavailable(format!("the node {address} does not answer"))),
         }
@@ -170,7 +198,8 @@ impl Peers {
     ) -> Result<(), Refusal> {
         let session_id = session.as_str().to_owned();
         let request = self.signed(DeleteRequest { session_id }, tenant)?;
-        let deleted = self.client(address, session)?.delete(request).await;
+        let (mut client, _place) = self.client(address)?;
+        let deleted = client.delete(request).await;
         deleted.map(drop).map_err(|status| refusal(&status))
     }
 }
@@ -233,11 +262,24 @@ pub(super) fn refusal(status: &Status) -> Refusal {
     Refusal::new(kind, status.message())
 }
 
-impl Remote {
-    pub(super) fn into_parts(
-        self,
-    ) -> (Arc<Frame>, Streaming<Frame>, mpsc::Sender<ConverseRequest>) {
-        (Arc::new(self.hello), self.frames, self.requests)
+impl Connection {
+    fn new(channel: Channel) -> Self {
+        Self { channel, places: Arc::new(Semaphore::new(STREAMS_OWN_MAX)), used: Instant::now() }
+    }
+
+    fn streams(&self) -> usize {
+        STREAMS_OWN_MAX - self.places.available_permits()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.streams() == 0 && self.used.elapsed() > IDLE_MAX
+    }
+
+    /// A stream may begin while the permit is held.
+    fn take(&mut self) -> Option<(Channel, OwnedSemaphorePermit)> {
+        self.used = Instant::now();
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        Some((self.channel.clone(), place))
     }
 }
 
@@ -264,5 +306,30 @@ mod tests {
         let first = timeout(CONNECT_MAX, accepted).await.expect("it connects");
         assert_eq!(first, HANDSHAKE);
         connecting.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_have_as_many_streams_as_they_may_and_go_when_nobody_uses_them() {
+        const NODE: &str = "http://127.0.0.1:1";
+        let peers = Peers::new(PeerRules::default());
+        let streams = |address: &str| -> Vec<usize> {
+            let all = peers.connections.lock().expect("no panic");
+            all.get(address).into_iter().flatten().map(Connection::streams).collect()
+        };
+        let take = |address: &str| peers.client(address).map(|(_, place)| place);
+        let few: Vec<_> = (0..STREAMS_FEW).map(|_| take(NODE).expect("a place")).collect();
+        assert_eq!(streams(NODE), [STREAMS_FEW]);
+        let more: Vec<_> = (0..STREAMS_MAX).map(|_| take(NODE).expect("a place")).collect();
+        assert!(streams(NODE).len() > 1 && streams(NODE).iter().all(|it| *it <= STREAMS_OWN_MAX));
+        let rest = CONNECTIONS_MAX * STREAMS_OWN_MAX - few.len() - more.len();
+        let rest: Vec<_> = (0..rest).map(|_| take(NODE).expect("a place")).collect();
+        assert_eq!(streams(NODE), [STREAMS_OWN_MAX; CONNECTIONS_MAX]);
+        assert_eq!(take(NODE).expect_err("no place").kind, RefusalKind::Exhausted);
+        drop((few, more, rest));
+        drop(take(NODE).expect("a place"));
+        assert_eq!(streams(NODE), [0; CONNECTIONS_MAX]);
+        tokio::time::advance(IDLE_MAX * 2).await;
+        drop(take("http://127.0.0.1:2").expect("a place"));
+        assert_eq!(streams(NODE), [0; 0], "its address may be none any more");
     }
 }

@@ -333,6 +333,7 @@ pub(super) fn status(refusal: Refusal) -> Status {
 mod tests {
     use super::*;
     use crate::serve::attached::{Source, To};
+    use crate::serve::forwarded::Forwarding;
     use crate::serve::services::Limits;
     use crate::serve::stream::Frames;
     use crate::serve::tenants::Tenants;
@@ -385,7 +386,9 @@ mod tests {
         let (to, frames) = Frames::new(Arc::default());
         let session = SessionId::new("s").expect("an id");
         let tenant = Tenants::new(Limits::default(), Arc::default()).of(&Namespace::default());
-        let ends = (Source::Here(frames), To::There(mpsc::channel(1).0));
+        let requests = mpsc::channel(1).0;
+        let there = To::There { requests, open: Forwarding::default().open() };
+        let ends = (Source::Here(frames), there);
         let attached = Attached::new(Arc::default(), ends, session, (tenant, false));
         to.send(Arc::default()).await.expect("room");
         let until = Some(Instant::now() + Duration::from_secs(1));

@@ -72,6 +72,8 @@ mod serve_clients;
 #[cfg(feature = "serve")]
 mod serve_fleet;
 #[cfg(feature = "serve")]
+mod serve_forwarded;
+#[cfg(feature = "serve")]
 mod serve_http;
 #[cfg(feature = "serve")]
 mod serve_limits;

@@ -18,14 +18,14 @@ use std::fs;
 use tonic::{Code, Status};
 
 /// A node of the fleet that stores in `database`.
-fn node(database: &Database, engine: &[&str]) -> Node {
+pub(crate) fn node(database: &Database, engine: &[&str]) -> Node {
     let dsn = database.bare_dsn();
     let store = ["--store", &dsn, "--advertise", "http://127.0.0.1:0"];
     let launch = Launch::new(&[&["serve"], engine, LISTEN, &store].concat());
     Node::launch(launch.secret("PGPASSWORD", PASSWORD).secret("DUOLOGUE_API_KEY", KEY))
 }
 
-const ECHO: &[&str] = &["--engine", "echo"];
+pub(crate) const ECHO: &[&str] = &["--engine", "echo"];
 
 fn since(session: &str, ordinal: u64) -> Attach {
     Attach { since_ordinal: Some(ordinal), ..attach(session) }
