@@ -67,15 +67,15 @@ impl Authority {
         self.accounts.is_none() && self.signed.is_none()
     }
 
-    /// Reads the files again; what was read before of one that can't be used stays.
-    pub(super) fn reload(&self) -> Result<()> {
+    /// Reads each of the files again; what was read before of one that can't be used stays.
+    pub(super) fn reload(&self) -> [Result<()>; 2] {
         let accounts = self.accounts.as_ref().map_or(Ok(()), |(file, accounts)| {
             let read = Arc::new(Accounts::read(file)?);
             *accounts.lock().unwrap_or_else(PoisonError::into_inner) = read;
             Ok(())
         });
         let signed = self.signed.as_ref().map_or(Ok(()), Tokens::reload);
-        accounts.and(signed)
+        [accounts, signed]
     }
 
     /// Who has sent a request, over a connection with this certificate.

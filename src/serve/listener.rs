@@ -135,16 +135,12 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
     let (open, mut closed) = mpsc::channel::<Infallible>(1);
     let connections = Connections { node: Arc::clone(&node), stage: at_stage, _open: open };
     let accepting = tokio::spawn(accept(listener, router, connections));
-    let mut signal = signals.next().await;
-    while signal == Signal::Hangup {
-        reload(&node);
-        signal = signals.next().await;
-    }
+    let signal = end_asked(signals, &node).await;
     tracing::info!(%signal, "the node takes no more conversations and ends after its runs");
     tokio::select! {
         biased;
         // A second one does not wait for anything.
-        _ = signals.next() => {}
+        _ = end_asked(signals, &node) => {}
         () = async {
             set_not_ready(&health).await;
             stage.send_replace(Stage::Draining);
@@ -165,15 +161,28 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
     spawn_blocking(move || node.traces.iter().for_each(Traces::finish)).await.ok();
 }
 
+/// Waits for a signal that ends the node.
+async fn end_asked(signals: &mut Signals, node: &Node) -> Signal {
+    loop {
+        let signal = signals.next().await;
+        if signal != Signal::Hangup {
+            return signal;
+        }
+        reload(node);
+    }
+}
+
 /// Reads what may have been renewed: the tenants, the keys of tokens, and the certificates. What can't be read stays as it was.
 fn reload(node: &Node) {
     let Services { authority, certificates, .. } = &node.services;
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
-    match authority.reload().and(certificates) {
-        Ok(()) => tracing::info!("the tenants, keys and certificates were read again"),
-        Err(error) => {
-            tracing::error!("not all was read again, and the node goes on as before: {error:#}")
-        }
+    let all = authority.reload().into_iter().chain([certificates]);
+    let errors: Vec<_> = all.filter_map(Result::err).collect();
+    for error in &errors {
+        tracing::error!("not all was read again, and the node goes on as before: {error:#}");
+    }
+    if errors.is_empty() {
+        tracing::info!("the tenants, keys and certificates were read again");
     }
 }
 

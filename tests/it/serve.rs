@@ -355,6 +355,9 @@ fn the_node_is_left_in_order() {
     talk.wait_event("ChatTextPatch");
     node.server.signal(Signal::TERM);
     assert_eq!(code(idle.wait_end()), Code::Unavailable);
+    // That files are read again ends nothing.
+    node.server.signal(Signal::HUP);
+    node.server.wait_log("read again");
     provider.open_gate();
     assert_eq!(talk.wait_done("r"), "ok");
     assert_eq!(code(talk.wait_end()), Code::Unavailable);

@@ -235,10 +235,14 @@ fn keys_are_read_again_and_a_shared_secret_is_none() {
     node.server.wait_log("read again");
     assert!(attached(&node, &new.token("k", &claims)).is_ok());
     assert!(attached(&node, &old.token("k", &claims)).is_err());
+    // Each file that can't be used is named.
     write(&Signer::Hmac(vec![1; 32]));
+    fs::write(&tenants, "bob\n").expect("a file");
     node.server.signal(Signal::HUP);
     node.server.wait_log("goes on as before");
+    node.server.wait_log("must have the name of a tenant");
     node.server.wait_log("shared secret");
+    assert!(attached(&node, "token-of-bob").is_ok());
     assert!(attached(&node, &new.token("k", &claims)).is_ok());
     let arguments = ["serve", "--engine", "echo", "--listen", "127.0.0.1:0", "--jwks", &keys];
     let mut alone = Launch::new(&arguments).start();
