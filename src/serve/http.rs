@@ -42,9 +42,6 @@ const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
 const BODY_MAX: Duration = Duration::from_secs(30);
 const BODY_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
-/// The path of the metrics.
-pub(super) const METRICS: &str = "/metrics";
-
 /// The routes.
 pub(super) fn router(node: &Arc<Node>) -> Router {
     Router::new()
@@ -54,13 +51,16 @@ pub(super) fn router(node: &Arc<Node>) -> Router {
         .route("/v1/sessions/{id}/events", get(events))
         .route("/v1/sessions/{id}/export", get(export))
         .route("/v1/info", get(about))
-        .route(METRICS, get(async |State(node): OfNode| metrics::text(&node)))
         .with_state(Arc::clone(node))
 }
 
-/// Whether a load balancer may bring new clients: the route for that.
-pub(super) fn readiness(node: &Arc<Node>) -> Router {
-    Router::new().route("/health/ready", get(ready)).with_state(Arc::clone(node))
+/// The routes for who watches a node.
+pub(super) fn watched(node: &Arc<Node>) -> Router {
+    Router::new()
+        .route("/health/live", get(async || "ok\n"))
+        .route("/health/ready", get(ready))
+        .route("/metrics", get(async |State(node): OfNode| metrics::text(&node)))
+        .with_state(Arc::clone(node))
 }
 
 type OfNode = State<Arc<Node>>;

@@ -3,7 +3,7 @@
 
 use super::after_others::AfterOthers;
 use super::auth::{Caller, Fingerprint, fingerprint};
-use super::http::{self, METRICS};
+use super::http;
 use super::node::Node;
 use super::refusal::Refusal;
 use super::rpc::{self, Rpc};
@@ -20,7 +20,8 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -39,8 +40,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tonic::Status;
+use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::{HealthReporter, health_reporter};
 
 /// Time after which a silent client is asked whether it is there, and for its answer.
@@ -73,9 +76,6 @@ const PAUSE_MAX: Duration = HEARTBEAT_MAX.saturating_sub(Duration::from_secs(3))
 
 /// The service of a node in health checks; the empty name is the node as a whole.
 const SERVICE: &str = "duologue.fleet.v1.Fleet";
-
-/// What the paths of health checks begin with.
-const HEALTH_CHECKS: &str = "/grpc.health.v1.Health/";
 
 /// Why a node does not begin.
 type NotBegun = (ExitCode, String);
@@ -226,13 +226,15 @@ async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
     let reflected_alpha = reflection().build_v1alpha().map_err(|error| error.to_string())?;
     let fleet = FleetServer::new(Rpc { node: Arc::clone(node) })
         .max_decoding_message_size(node.services.request_bytes_max);
-    let routes = Routes::new(fleet).add_service(checked);
-    let routes = routes.add_service(reflected).add_service(reflected_alpha);
+    let routes = Routes::new(fleet).add_service(reflected).add_service(reflected_alpha);
     let router = routes.into_axum_router().merge(http::router(node));
     let router = router.layer(middleware::from_fn_with_state(Arc::clone(node), authenticate));
     // Whoever watches a node has no token.
-    let watched = Router::new().route("/health/live", get(async || "ok\n"));
-    Ok((health, router.merge(watched).merge(http::readiness(node))))
+    Ok((health, router.merge(health_checks(checked)).merge(http::watched(node))))
+}
+
+fn health_checks<T: Health>(checked: HealthServer<T>) -> Router {
+    Router::new().route_service(&format!("/{}/{{*rest}}", HealthServer::<T>::NAME), checked)
 }
 
 /// Lets through who is served.
@@ -242,7 +244,7 @@ async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next:
     let caller = authority.caller(request.headers(), request.uri(), certificate, peers);
     match caller {
         Ok(caller) => {
-            if let Err(refusal) = admit(&node, &caller, request.uri().path()) {
+            if let Err(refusal) = admit(&node, &caller) {
                 return match is_grpc(&request) {
                     true => rpc::status(refusal).into_http(),
                     false => refusal.into_response(),
@@ -263,13 +265,9 @@ fn is_grpc(request: &Request) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Counts a call for its tenant. Those that another node passes on were counted there, and those of who watches the
-/// node are no work for it.
-fn admit(node: &Node, caller: &Caller, path: &str) -> Result<(), Refusal> {
-    if caller.is_node || path == METRICS || path.starts_with(HEALTH_CHECKS) {
-        return Ok(());
-    }
-    node.tenants.of(&caller.tenant).admit(1)
+/// Counts a call for its tenant. Those that another node passes on were counted there.
+fn admit(node: &Node, caller: &Caller) -> Result<(), Refusal> {
+    if caller.is_node { Ok(()) } else { node.tenants.of(&caller.tenant).admit(1) }
 }
 
 /// The hash of the certificate that a client has shown.
@@ -392,4 +390,38 @@ async fn left(stage: &mut watch::Receiver<Stage>) {
 async fn set_not_ready(health: &HealthReporter) {
     health.set_service_status(SERVICE, ServingStatus::NotServing).await;
     health.set_service_status("", ServingStatus::NotServing).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    /// What is answered over a connection to what was sent, once it has ended.
+    async fn answer(sent: &[u8]) -> String {
+        let answered = || async {
+            // Longer than a connection may be silent.
+            sleep(FIRST_REQUEST_MAX * 2).await;
+            "answered"
+        };
+        let (mut client, stream) = duplex(1024);
+        let (_stage, at_stage) = watch::channel(Stage::Serving);
+        client.write_all(sent).await.expect("it is sent");
+        let spoken = speak(stream, Router::new().route("/", get(answered)), at_stage);
+        timeout(FIRST_REQUEST_MAX * 4, spoken).await.expect("it ends");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("an end");
+        answer
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_over_which_nothing_is_asked_for_ends() {
+        for nothing in ["", "PRI * HTTP/2.0", "GET / HT"] {
+            let answer = answer(nothing.as_bytes()).await;
+            assert!(!answer.contains("answered"), "{nothing:?}: {answer}");
+        }
+        let answer = answer(b"GET / HTTP/1.1\r\nhost: node\r\n\r\n").await;
+        assert!(answer.ends_with("answered"), "{answer}");
+    }
 }

@@ -83,6 +83,37 @@ fn tenants_see_their_own_conversations_alone() {
     );
 }
 
+/// Probes and collectors of metrics have no token, and what they see is of no tenant.
+#[test]
+fn whoever_watches_a_node_needs_no_token() {
+    use tonic_health::pb::health_check_response::ServingStatus;
+    use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+    let folder = Folder::new();
+    let tenants = folder.name("tenants");
+    fs::write(&tenants, line("ann", "token-of-ann")).expect("a file");
+    let node = Node::start(&["--tenants", &tenants]);
+    node.attach_with(Some("token-of-ann"), attach("the session")).expect("attached");
+    let mut health = HealthClient::new(node.channel());
+    let answer = wait(async move { health.check(HealthCheckRequest::default()).await });
+    assert_eq!(answer.expect("an answer").into_inner().status(), ServingStatus::Serving);
+    let get = |path: &str| {
+        let url = format!("http://{}{path}", node.address);
+        wait(async {
+            let answer = http().get(url).send().await.expect("an answer");
+            (answer.status().as_u16(), answer.text().await.expect("a body"))
+        })
+    };
+    let (status, metrics) = get("/metrics");
+    assert_eq!(status, 200);
+    assert!(metrics.contains("duologue_attached_total 1\n"), "{metrics}");
+    assert!(!metrics.contains("ann") && !metrics.contains("session"), "{metrics}");
+    for path in ["/health/live", "/health/ready"] {
+        assert_eq!(get(path), (200, "ok\n".to_owned()));
+    }
+    assert_eq!(get("/v1/info").0, 401);
+    assert_eq!(get("/v1/sessions").0, 401);
+}
+
 /// Together with the name of the tenant its id is too long for the store.
 #[test]
 fn a_long_id_leads_to_no_conversation_of_another_tenant() {
