@@ -90,7 +90,7 @@ impl Authority {
         peers: &PeerRules,
     ) -> Result<Caller, &'static str> {
         if self.is_open() {
-            check_origin(headers, uri)?;
+            check_origin(headers, uri, peers)?;
             let is_node = is_passed_on(headers, peers)?;
             return Ok(Caller { tenant: Namespace::default(), is_node });
         }
@@ -211,19 +211,23 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Refuses what a page in a browser of this machine may send: a request of another origin, or one for a name
-/// that only claims to be this machine.
-fn check_origin(headers: &HeaderMap, uri: &Uri) -> Result<(), &'static str> {
+/// that only claims to be this machine. The name that the other nodes have for it is its own.
+fn check_origin(headers: &HeaderMap, uri: &Uri, peers: &PeerRules) -> Result<(), &'static str> {
     if headers.contains_key(header::ORIGIN) {
         return Err("a page of another origin may not use a node without tenants (--tenants)");
     }
     let host = host(headers, uri);
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    let own = peers.own.as_ref().and_then(|own| own.parse::<Uri>().ok());
+    let is_own = own.as_ref().and_then(Uri::host).is_some_and(|own| own.eq_ignore_ascii_case(name));
     let is_meant = name.is_empty() || name == "localhost" || name.parse::<IpAddr>().is_ok();
-    if is_meant {
+    if is_meant || is_own {
         return Ok(());
     }
-    Err("a node without tenants (--tenants) is called by its IP address, or localhost")
+    Err(
+        "a node without tenants (--tenants) is called by its IP address, localhost, or the name in --advertise",
+    )
 }
 
 /// Whether a page has sent the request that does not come from where the request goes to.
@@ -311,6 +315,17 @@ mod tests {
         assert!(call(&[("host", "evil.example:8642")]).is_err());
         let other = [("host", "127.0.0.1:8642"), ("origin", "http://evil.example")];
         assert!(call(&other).is_err());
+        // Another node calls it by the name that it has said.
+        let own = Some("http://node-1:8642".to_owned());
+        let fleet = PeerRules { own, ..PeerRules::default() };
+        let passed_on = |host: &str| {
+            let headers = headers(&[("host", host), (TENANT_HEADER, "")]);
+            open.caller(&headers, &Uri::default(), None, &fleet).map(|it| it.is_node)
+        };
+        for own in ["node-1:8642", "NODE-1:8642", "node-1", "127.0.0.1:8642"] {
+            assert_eq!(passed_on(own), Ok(true), "{own}");
+        }
+        assert!(passed_on("node-2:8642").is_err());
     }
 
     #[test]
