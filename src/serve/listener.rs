@@ -28,14 +28,16 @@ use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
 use std::convert::Infallible;
 use std::fs::File;
+use std::future::pending;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
@@ -52,6 +54,13 @@ const PING_MAX: Duration = Duration::from_secs(10);
 
 /// Time for the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// Time for the first request of a connection. A client that connects before it has anything to ask is told to do so
+/// once more when it has.
+const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
+
+/// Connections of a node at once: further ones wait with the system until one has ended.
+const CONNECTIONS_MAX: usize = 20_000;
 
 /// Streams of a connection.
 pub(super) const STREAMS_MAX: u32 = 1024;
@@ -294,14 +303,20 @@ struct Connections {
 }
 
 async fn accept(listener: TcpListener, router: Router, connections: Connections) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
+        if room.available_permits() == 0 {
+            tracing::warn!("there are {CONNECTIONS_MAX} connections, and further ones wait");
+        }
+        // Nobody closes it.
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(AfterOthers::new(connect(
-                    stream,
-                    router.clone(),
-                    connections.clone(),
-                )));
+                let connected = connect(stream, router.clone(), connections.clone());
+                tokio::spawn(AfterOthers::new(async move {
+                    connected.await;
+                    drop(place);
+                }));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -323,7 +338,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     stream.set_write_timeout(Some(connections.node.services.times.unread));
     let stream = Box::pin(stream);
     let Some(certificates) = &connections.node.services.certificates else {
-        return speak(stream, router, connections).await;
+        return speak(stream, router, connections.stage.clone()).await;
     };
     match timeout(HEAD_MAX, certificates.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
@@ -333,7 +348,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
                 None => router,
                 Some(certificate) => router.layer(Extension(certificate)),
             };
-            speak(stream, router, connections).await;
+            speak(stream, router, connections.stage.clone()).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS that can be used"),
         Err(_) => tracing::debug!("a connection without TLS that can be used: it took too long"),
@@ -349,11 +364,12 @@ fn probe(stream: &TcpStream) -> rustix::io::Result<()> {
 }
 
 /// Speaks over a connection. One that is open when the node begins to drain is told to make no more requests here. One
-/// that comes later brings a client back to its run, and is told so in the end.
+/// that comes later brings a client back to its run, and is told so in the end. One over which nothing is asked for
+/// ends as well, as nothing else does that before its client has said what it speaks.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static + Send,
     router: Router,
-    mut connections: Connections,
+    mut stage: watch::Receiver<Stage>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
@@ -365,12 +381,28 @@ async fn speak(
         .initial_stream_window_size(STREAM_BYTES_MAX)
         .initial_connection_window_size(CONNECTION_BYTES_MAX)
         .max_concurrent_streams(STREAMS_MAX);
-    let service = TowerToHyperService::new(router);
+    let (service, has_asked) = (TowerToHyperService::new(router), Arc::new(AtomicBool::new(false)));
+    let asked = Arc::clone(&has_asked);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
+        service.call(request)
+    });
+    let silent = async {
+        sleep(FIRST_REQUEST_MAX).await;
+        if has_asked.load(Ordering::Relaxed) {
+            pending::<()>().await;
+        }
+        tracing::debug!("nothing was asked for over a connection, which is ended");
+    };
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = left(&mut connections.stage) => {
+        () = left(&mut stage) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = silent => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
