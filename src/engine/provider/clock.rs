@@ -49,7 +49,8 @@ impl Clock {
         let limit_now = limit.min(self.left());
         let done = match limit_now.is_zero() {
             true => None,
-            false => self.within(limit_now, future).await,
+            // By reference, as each future that has another one inside would have room for it.
+            false => self.within(limit_now, pin!(future)).await,
         };
         done.ok_or_else(|| match self.left().is_zero() {
             true => Elapsed::Total(self.total),

@@ -8,6 +8,7 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::Url;
 use serde_json::Value;
+use std::pin::pin;
 use std::time::{Duration, SystemTime};
 
 /// Time limit for the token counts and the end mark after a complete answer, and for the body of
@@ -51,7 +52,7 @@ impl Post<'_> {
         failures: &Failures,
     ) -> Result<Response, Failure> {
         let Target { url, headers } = &self.target;
-        let sending = self.client.send(Method::POST, url, headers.clone(), self.body.clone());
+        let sending = pin!(self.client.send(Method::POST, url, headers.clone(), self.body.clone()));
         let response = clock
             .wait(self.idle_timeout, sending)
             .await
@@ -85,7 +86,7 @@ pub(in crate::engine) async fn get(
     clock: &mut Clock,
     failures: &Failures,
 ) -> Result<Value, Failure> {
-    let sending = client.send(Method::GET, &url, headers, Vec::new());
+    let sending = pin!(client.send(Method::GET, &url, headers, Vec::new()));
     let response = clock.wait(GET_TIMEOUT, sending).await;
     let response = response.map_err(|elapsed| failures.timeout(elapsed))?;
     let mut response = response.map_err(|error| failures.network(&error))?;

@@ -152,7 +152,9 @@ impl<I: Interface> Remote<I> {
         let Err(error) = self.run(&spec, &sink).await else { return CallEnd::Finished };
         if error.class == ErrorClass::ContextOverflow && spec.asks_for_context {
             let model = spec.model.as_deref().unwrap_or_else(|| self.model());
-            if let Some(tokens) = self.context_tokens(model, &spec.settings).await {
+            // On the heap, as hardly any call asks for it and each would have room for it.
+            let asking = Box::pin(self.context_tokens(model, &spec.settings));
+            if let Some(tokens) = asking.await {
                 sink.send(EngineEvent::ContextTokens(tokens)).await;
             }
         }
