@@ -101,7 +101,7 @@ pub struct Duologue {
 struct Held {
     /// To the process, or to one that has ended, until a reconnect.
     link: Mutex<Arc<Link>>,
-    /// Whoever has the lock reconnects.
+    /// Locked during a reconnect.
     reconnect: tokio::sync::Mutex<Reconnect>,
 }
 
@@ -318,9 +318,9 @@ impl Duologue {
         Ok(self.options.clone().session(copy))
     }
 
-    /// Starts the process again after its end, for all clones, and goes on with the stored session: what has changed since
-    /// the last event that they had. Clones that ask for it at the same time get the same. Requests that were in flight are
-    /// not sent again.
+    /// Restarts the process after it has ended, for all clones, and resumes the stored session. Returns the changes since
+    /// the last event that was received; concurrent calls return the same changes. Requests that were in flight are not
+    /// sent again.
     ///
     /// # Errors
     /// If the process runs, the conversation has no store or no name, or it can't be opened.

@@ -55,8 +55,8 @@ const PING_MAX: Duration = Duration::from_secs(10);
 /// Time for the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// Time for the first request of a connection. A client that connects before it has anything to ask is told to do so
-/// once more when it has.
+/// Time limit for the first request of a connection. An HTTP/2 client that connects ahead of its first call gets GOAWAY
+/// then, and connects again for the call.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
 
 /// Connections of a node at once: further ones wait with the system until one has ended.

@@ -37,7 +37,7 @@ pub(crate) fn client(
     Ok(builder(url, connect_timeout, roots)?.build()?)
 }
 
-/// The client for calls of a provider behind a proxy.
+/// The HTTP client for provider calls through a proxy.
 fn provider_client(
     url: &Url,
     connect_timeout: Duration,

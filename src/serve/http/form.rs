@@ -25,7 +25,7 @@ const EVENTS: &str = "text/event-stream";
 /// minute, as nginx does.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The header by which nginx is told to pass a response on as it comes.
+/// The response header that turns off buffering in nginx.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// What a client is given: a frame, or why no more come.
@@ -109,7 +109,7 @@ impl Form {
     }
 }
 
-/// Server-sent events with a comment where nothing else comes, so that nobody on the way takes the stream for dead.
+/// Server-sent events with a comment as keepalive while there are none, so that no proxy closes the stream as idle.
 fn with_comments(events: BoxStream<'static, Bytes>) -> BoxStream<'static, Bytes> {
     let next = |mut events: BoxStream<'static, Bytes>| async move {
         let given = match timeout(COMMENT_INTERVAL, events.next()).await {
