@@ -51,6 +51,7 @@ pub(super) fn router(node: &Arc<Node>) -> Router {
         .route("/v1/sessions/{id}/events", get(events))
         .route("/v1/sessions/{id}/export", get(export))
         .route("/v1/info", get(about))
+        .method_not_allowed_fallback(async || wrong_method())
         .with_state(Arc::clone(node))
 }
 
@@ -60,7 +61,22 @@ pub(super) fn watched(node: &Arc<Node>) -> Router {
         .route("/health/live", get(async || "ok\n"))
         .route("/health/ready", get(ready))
         .route("/metrics", get(async |State(node): OfNode| metrics::text(&node)))
+        .method_not_allowed_fallback(async || wrong_method())
         .with_state(Arc::clone(node))
+}
+
+/// The answer at an address that nothing is at.
+pub(super) fn nothing_here() -> Refusal {
+    let why = "there is nothing at this address; check the path: `duologue help fleet` lists those there are";
+    Refusal::new(RefusalKind::NotFound, why)
+}
+
+/// The answer where there is something for other methods, which the header `Allow` names.
+fn wrong_method() -> Response {
+    let why =
+        "this address does not take this method; use one of the header Allow, or check the path";
+    let refusal = Refusal::new(RefusalKind::Invalid, why);
+    (StatusCode::METHOD_NOT_ALLOWED, document(&error(&refusal))).into_response()
 }
 
 type OfNode = State<Arc<Node>>;

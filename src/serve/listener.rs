@@ -236,7 +236,8 @@ async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
     let fleet = FleetServer::new(Rpc { node: Arc::clone(node) })
         .max_decoding_message_size(node.services.request_bytes_max);
     let routes = Routes::new(fleet).add_service(reflected).add_service(reflected_alpha);
-    let router = routes.into_axum_router().merge(http::router(node));
+    // In place of tonic's own fallback, whose answer is 200 also for who does not speak gRPC.
+    let router = routes.into_axum_router().fallback(unknown).merge(http::router(node));
     let router = router.layer(middleware::from_fn_with_state(Arc::clone(node), authenticate));
     // Whoever watches a node has no token.
     Ok((health, router.merge(health_checks(checked)).merge(http::watched(node))))
@@ -244,6 +245,16 @@ async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
 
 fn health_checks<T: Health>(checked: HealthServer<T>) -> Router {
     Router::new().route_service(&format!("/{}/{{*rest}}", HealthServer::<T>::NAME), checked)
+}
+
+/// Answers what is asked for at an address that nothing is at.
+async fn unknown(request: Request) -> Response {
+    let refusal = http::nothing_here();
+    if is_grpc(&request) {
+        Status::unimplemented(refusal.message).into_http()
+    } else {
+        refusal.into_response()
+    }
 }
 
 /// Lets through who is served.

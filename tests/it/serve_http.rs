@@ -96,6 +96,35 @@ fn a_request_that_is_sent_again_has_the_same_answer() {
     assert_eq!(call(&node, Method::POST, path, &prompt).1, body);
 }
 
+/// Also at an address for other methods; a client of gRPC gets a status of its own.
+#[test]
+fn an_address_that_nothing_is_at_is_not_found() {
+    let node = Node::start(&[]);
+    let paths = [
+        (Method::GET, "/v1/sesions"),
+        (Method::GET, "/"),
+        (Method::POST, "/v1/session/demo/requests"),
+        (Method::POST, "/health"),
+    ];
+    for (method, path) in paths {
+        let (status, body) = call(&node, method, path, "");
+        assert_eq!(status, 404, "{path}: {body}");
+        assert_eq!(document(&body)["refused"]["code"], "not_found", "{path}: {body}");
+    }
+    for (method, path) in [(Method::PUT, "/v1/sessions"), (Method::POST, "/health/live")] {
+        let url = format!("http://{}{path}", node.address);
+        let response = wait(http().request(method, url).send()).expect("an answer");
+        assert_eq!(response.status(), 405, "{path}");
+        assert!(response.headers().contains_key("allow"), "{path}");
+        let body = wait(response.text()).expect("a body");
+        assert_eq!(document(&body)["refused"]["code"], "invalid_argument", "{path}: {body}");
+    }
+    let url = format!("http://{}/duologue.fleet.v2.Fleet/List", node.address);
+    let called = http().post(url).header("content-type", "application/grpc").send();
+    let response = wait(called).expect("an answer");
+    assert_eq!(response.headers()["grpc-status"], "12");
+}
+
 #[test]
 fn a_request_with_the_id_of_another_is_refused() {
     let node = Node::start(&[]);
