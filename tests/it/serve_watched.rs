@@ -6,6 +6,7 @@ use crate::provider::{Provider, Step, says};
 use crate::serve_node::{LISTEN, Node, attach, http, wait, with_provider};
 use crate::serve_tenants::line;
 use crate::server::{Folder, KEY, Launch};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
@@ -184,4 +185,17 @@ fn doctor_checks_a_node_over_tls() {
     assert!(status == 0 && well.contains("takes clients"), "{well}");
     let (status, unknown) = doctor(&["--node", &url]);
     assert!(status == 1 && unknown.contains("--node-ca"), "{unknown}");
+}
+
+/// Not with each conversation, and not where somebody has named the engine.
+#[test]
+fn a_node_without_a_provider_says_so_once() {
+    let node = Node::launch(Launch::new(&[&["serve"], LISTEN].concat()));
+    for session in ["a", "b"] {
+        let url = format!("http://{}/v1/sessions/{session}/requests", node.address);
+        wait(http().post(url).body(submit("r", "hi")).send()).expect("an answer");
+    }
+    node.server.signal(Signal::TERM);
+    let said = node.server.finish().stderr;
+    assert_eq!(said.matches("the built-in echo engine answers").count(), 1, "{said}");
 }

@@ -10,6 +10,7 @@ use crate::serve::{
     Authority, Certificates, JwtRules, Limits, Opening, PeerRules, Services, Times,
 };
 use crate::session::LogRules;
+use crate::stdio::Settings;
 use crate::store::{OpenMode, StorePlace};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs;
@@ -34,7 +35,9 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
     let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let places = session.store.places().map_err(|why| anyhow!(why))?;
     let library = library(&session);
-    settings(unstored(&session))?;
+    let checked = settings(unstored(&session))?;
+    // Once for the node, and not with each conversation.
+    checked.notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     if places.is_empty() {
         tracing::warn!(
             "conversations are not stored, and lost when nobody has used them for {} ms or the node ends; \
@@ -154,10 +157,10 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<HostSettings> {
         OpenMode::Either => session.store.session = session.session_id.clone(),
         OpenMode::Resume => session.store.resume = true,
     }
-    settings(session)
+    Ok(settings(session)?.host)
 }
 
-fn settings(session: SessionArgs) -> Result<HostSettings> {
+fn settings(session: SessionArgs) -> Result<Settings> {
     let requests = stdin(&session)?;
     let plan = Plan {
         command: "serve",
@@ -169,9 +172,10 @@ fn settings(session: SessionArgs) -> Result<HostSettings> {
         own_extensions: Vec::new(),
         request: PromptRequest::default(),
     };
-    let mut host = plan.settings(requests)?.host;
+    let mut settings = plan.settings(requests)?;
+    let host = &mut settings.host;
     // Clients are elsewhere: no path of theirs is one of this machine.
     host.files = FilePolicy::None;
     host.rules.log = LogRules { has_request_ids: true, ..host.rules.log };
-    Ok(host)
+    Ok(settings)
 }
