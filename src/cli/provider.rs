@@ -111,6 +111,10 @@ pub struct ProviderArgs {
     /// The options include those of a stored conversation already.
     #[arg(skip)]
     pub has_stored: bool,
+
+    /// The profile is the one that a stored conversation was begun with.
+    #[arg(skip)]
+    pub is_profile_stored: bool,
 }
 
 /// The model that a command file names.

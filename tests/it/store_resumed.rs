@@ -177,7 +177,7 @@ fn a_session_without_a_provider_goes_on_quietly_until_it_has_one() {
 #[test]
 fn a_profile_goes_on_or_its_absence_is_an_error() {
     let folder = Folder::new();
-    let provider = Provider::start(vec![says("a"), says("b")]);
+    let provider = Provider::start(["a", "b", "c", "d"].map(says).to_vec());
     let profile = format!(
         "profiles:\n  mine:\n    engine: openai\n    model: m\n    base-url: {}\n    key-variable: MY_KEY\n",
         provider.base_url()
@@ -201,7 +201,16 @@ fn a_profile_goes_on_or_its_absence_is_an_error() {
     fs::write(folder.path("profiles.yaml"), "profiles: {}\n").expect("a file");
     let gone = run(&["exec", "-c", "again"]);
     assert_eq!((gone.status, provider.requests()), (2, 2), "{gone:?}");
-    assert!(gone.stderr.contains("mine"), "{gone:?}");
+    assert!(gone.stderr.contains("begun with the profile `mine`, which is gone"), "{gone:?}");
+    assert!(gone.stderr.contains("or --engine, --base-url and --model"), "{gone:?}");
+    // What is said there can be done, also with the engine that the profile had.
+    let url = provider.base_url();
+    let typed = ["--engine", "openai", "--base-url", &url, "--model", "m"];
+    for missing in ["an empty file", "no file"] {
+        let again = run(&[&["exec", "-c", "again"], &typed[..]].concat());
+        assert_eq!(again.status, 0, "{missing}: {again:?}");
+        fs::remove_file(folder.path("profiles.yaml")).ok();
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::engine::CallSettings;
 use crate::profile::files::Places;
 use crate::profile::trust::Trusted;
 use crate::profile::{Item, KeyFrom, Layer, Profiles, Resolved, Sourced};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -100,6 +100,11 @@ pub(crate) fn may_be_default(args: &ProviderArgs) -> bool {
 pub(crate) fn chosen(args: &ProviderArgs, profiles: &Profiles) -> Result<ProfileValues> {
     let Some(name) = name(args) else { return Ok(ProfileValues::default()) };
     profiles.warnings().for_each(|warning| tracing::warn!("{warning}"));
+    ensure!(
+        !args.is_profile_stored || profiles.layer(name).is_some(),
+        "the session was begun with the profile `{name}`, which is gone; name another with --profile, or \
+         --engine, --base-url and --model"
+    );
     let resolved = profiles.resolve(name)?;
     resolved.warnings().for_each(|warning| tracing::warn!("{warning}"));
     ProfileValues::of(&resolved)

@@ -65,10 +65,15 @@ fn provider(args: &mut ProviderArgs, origin: &Origin) -> Result<()> {
     if is_typed(ModelOption::Profile) || other_engine || engine.is_none() {
         return Ok(());
     }
+    // Typed, also the engine that the profile had takes its place.
+    if is_typed(ModelOption::Engine) && is_profile_gone(args, origin) {
+        return Ok(());
+    }
     let (has_model, has_address) = (is_typed(ModelOption::Model), is_typed(ModelOption::BaseUrl));
     let OriginAddress { base_url, is_partial, is_of_profile, .. } = &origin.address;
     args.profile = Some(origin.profile.clone()).filter(|name| !name.is_empty());
-    args.registries.profile_registries.extend(origin.registries.iter().map(PathBuf::from));
+    args.is_profile_stored = args.profile.is_some();
+    args.registries.profile_registries.extend(registries(origin));
     args.engine = engine.filter(|_| !is_of_profile || is_typed(ModelOption::Engine));
     if !has_model && !takes_model_of_file(args, engine) {
         args.model = Some(origin.model.clone()).filter(|model| !model.is_empty());
@@ -98,6 +103,20 @@ fn provider(args: &mut ProviderArgs, origin: &Origin) -> Result<()> {
     );
     args.base_url = Some(base_url.clone());
     key(args, &origin.key, true)
+}
+
+/// The files of profiles that the conversation was begun with, beside those that are found.
+fn registries(origin: &Origin) -> impl Iterator<Item = PathBuf> {
+    origin.registries.iter().map(PathBuf::from)
+}
+
+/// Whether the profile of the conversation is in no file any more.
+fn is_profile_gone(args: &ProviderArgs, origin: &Origin) -> bool {
+    let mut files = args.registries.clone();
+    files.profile_registries.extend(registries(origin).filter(|path| path.is_file()));
+    let profiles = profile::read(&files);
+    !origin.profile.is_empty()
+        && profiles.is_ok_and(|profiles| profiles.layer(&origin.profile).is_none())
 }
 
 /// Chooses the model of the command file, as if it was typed, if the file is not written for another engine
