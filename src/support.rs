@@ -10,6 +10,7 @@ pub(crate) mod glob;
 pub(crate) mod hidden;
 pub(crate) mod histogram;
 pub(crate) mod named;
+pub(crate) mod nearest;
 pub(crate) mod shell_words;
 pub(crate) mod strconv;
 

@@ -4,6 +4,7 @@ mod flags;
 
 use super::settings;
 use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
+use crate::support::nearest::nearest;
 use crate::yaml::{Kind, Node};
 use std::path::Path;
 
@@ -73,8 +74,11 @@ impl FileReader<'_> {
             let message = format!("it holds {}, and a command file is a map", document.what());
             return Err(error(Some(document.line), message));
         };
-        self.command(entries)
-            .map_err(|(line, message)| error(Some(line).filter(|line| *line > 0), message))
+        let read = self.command(entries);
+        read.map_err(|(line, message)| {
+            let message = self.with_warnings(message);
+            error(Some(line).filter(|line| *line > 0), message)
+        })
     }
 
     fn command(&mut self, entries: &[(Node, Node)]) -> Result<CommandFile, FileFault> {
@@ -159,6 +163,15 @@ impl FileReader<'_> {
         }
     }
 
+    /// `message` with the parts of the file that are ignored: one of them may be the misspelt name of what is
+    /// missing.
+    fn with_warnings(&self, message: String) -> String {
+        let warnings = self.warnings.iter();
+        let warnings =
+            warnings.map(|Warning { line, message, .. }| format!("line {line}: {message}"));
+        [message].into_iter().chain(warnings).collect::<Vec<_>>().join("; ")
+    }
+
     /// Warns about an unknown key, with a similar known one.
     fn unknown(&mut self, key: &Node, known: &[&str]) {
         let name = key.text().unwrap_or("this key");
@@ -167,7 +180,8 @@ impl FileReader<'_> {
             plain(known) == plain(name)
                 || name == "description" && ["short", "help"].contains(*known)
         };
-        let meant = known.iter().find(is_meant);
+        let meant = known.iter().find(is_meant).copied();
+        let meant = meant.or_else(|| nearest(name, known.iter().copied()));
         let hint = match meant {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None => format!("; known keys are {}", known.join(", ")),

@@ -17,6 +17,11 @@ fn files() {
     refused("", "", "it has no `prompt`, no `messages` and no `system-prompt`");
     refused("name: x", "", "add a `prompt`");
     refused("prompt: ' '", "", "nothing to send");
+    // Something that is missing may be there under another name.
+    let misspelt = "line 2: the key `prompts` is unknown and ignored; did you mean `prompt`?";
+    refused("name: x\nprompts: hi", "", misspelt);
+    refused("name: x\nprompts: hi", "", "it has no `prompt`");
+    refused("lables: [a]\nprompt: [a]", ":2", "line 1: the key `lables` is unknown");
     refused("- a", ":1", "it holds a list, and a command file is a map");
     refused("just text", ":1", "it holds a string");
     refused("prompt: a\nprompt: b", ":2", "the key `prompt` occurs a second time");
