@@ -16,7 +16,7 @@ pub(crate) use streams::{
     LIST_EVENTS_EXAMPLES, LIST_EVENTS_LONG_ABOUT, ListEventsArgs, ListOutput,
 };
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ pub(crate) const COMPLETIONS_LONG_ABOUT: &str = "\
 Print a completion script for a shell. The script asks this program for what can follow: commands,
 options, their values, files, profiles and the models of profiles, and the flags of a command file.
 
-It belongs where the shell looks for it, and works in the next shell:
+It belongs where the shell looks for it, and works in the next shell; --out writes it there:
 
   bash   ~/.local/share/bash-completion/completions/duologue
   zsh    _duologue in a folder of $fpath, before compinit runs
@@ -86,9 +86,9 @@ It belongs where the shell looks for it, and works in the next shell:
 
 /// Examples in the help of `completions`.
 pub(crate) const COMPLETIONS_EXAMPLES: &str =
-    "  duologue completions bash > ~/.local/share/bash-completion/completions/duologue
-  duologue completions zsh > ~/.zsh/completions/_duologue
-  duologue completions fish > ~/.config/fish/completions/duologue.fish
+    "  duologue completions bash --out ~/.local/share/bash-completion/completions/duologue
+  duologue completions zsh --out ~/.zsh/completions/_duologue
+  duologue completions fish --out ~/.config/fish/completions/duologue.fish
   source <(duologue completions bash)";
 
 /// Arguments of `completions`.
@@ -97,6 +97,10 @@ pub struct CompletionsArgs {
     /// The shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
+
+    /// Write the script into this file, in place of standard output; folders that are missing are made
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
 
     /// Output options.
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub fn manifest(command: &Command) -> u8 {
     })
 }
 
-/// Prints the completion script for `command`, which calls this program; returns the exit status.
+/// Prints or writes the completion script for `command`, which calls this program; returns the exit status.
 pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
     document::print(&args.output, || {
         let (name, shell) = (command.get_name(), args.shell.to_string());
@@ -38,9 +38,22 @@ pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
             None => Err(io::Error::other(format!("there is no script for {shell}"))),
         };
         written.map_err(Failure::Output)?;
+        if let Some(path) = &args.out {
+            return write_script(path, &script);
+        }
         let data = String::from_utf8_lossy(&script).into();
         Ok(Document { text: script, data })
     })
+}
+
+fn write_script(path: &Path, script: &[u8]) -> Result<Document, Failure> {
+    // For all who may read the folder: it may be one of the system.
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let made = folder.map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::fs::write(path, script)).map_err(|error| {
+        Failure::Unwritten(format!("--out: {} can't be written: {error}", path.display()))
+    })?;
+    Ok(Document { text: Vec::new(), data: path.to_string_lossy().into() })
 }
 
 /// Prints or writes the manual pages of `command`; returns the exit status.
