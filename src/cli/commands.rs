@@ -35,7 +35,7 @@ pub use prompts::prompts;
 pub use schema::schema;
 pub use sessions::sessions;
 pub use tools::tools;
-pub(crate) use topics::nearest;
+pub(crate) use topics::{Helped, helped};
 pub use topics::{page, topic};
 
 /// Longest accepted line of a stream, in bytes; a longer one is skipped. The longest frame that

@@ -217,7 +217,7 @@ pub struct ProfileFiles {
 }
 
 /// The file in a source of profiles, which Pinocchio writes with its kind before it.
-fn registry(source: OsString) -> Result<PathBuf, String> {
+pub(super) fn registry(source: OsString) -> Result<PathBuf, String> {
     let Some(text) = source.to_str() else { return Ok(source.into()) };
     if text.starts_with("sqlite:") || text.starts_with("sqlite-dsn:") {
         return Err(
@@ -235,13 +235,23 @@ fn registry(source: OsString) -> Result<PathBuf, String> {
 
 /// The names of the profiles, for completions.
 pub(super) fn names() -> Vec<CompletionCandidate> {
-    let profiles = config::profile::read(&ProfileFiles::default()).unwrap_or_default();
+    names_in(&ProfileFiles::default())
+}
+
+/// The same, with those of files that are named.
+pub(super) fn names_in(files: &ProfileFiles) -> Vec<CompletionCandidate> {
+    let profiles = config::profile::read(files).unwrap_or_default();
     profiles.names().into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// The models that profiles name, for completions.
 fn models() -> Vec<CompletionCandidate> {
-    let profiles = config::profile::read(&ProfileFiles::default()).unwrap_or_default();
+    models_in(&ProfileFiles::default())
+}
+
+/// The same, with those of files that are named.
+pub(super) fn models_in(files: &ProfileFiles) -> Vec<CompletionCandidate> {
+    let profiles = config::profile::read(files).unwrap_or_default();
     config::profile::models(&profiles).into_iter().map(CompletionCandidate::new).collect()
 }
 

@@ -16,6 +16,7 @@ use crate::support::files::WorkFolder;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,6 +102,7 @@ pub struct SessionArgs {
         value_name = "NAMES",
         value_delimiter = ',',
         value_parser = extension,
+        add = ArgValueCandidates::new(extension_names),
         help = extensions_help()
     )]
     pub extensions: Vec<Extension>,
@@ -468,6 +470,11 @@ fn extensions_help() -> String {
     format!(
         "Turn on extensions of the protocol: {names}; a client can do the same with an enable request"
     )
+}
+
+/// The names of the extensions, for completions.
+fn extension_names() -> Vec<CompletionCandidate> {
+    Extension::ALL.map(|extension| CompletionCandidate::new(extension.as_str())).into()
 }
 
 /// The extension of that name.

@@ -1,6 +1,6 @@
 //! Suggestions for a wrong command line, where the intention can be guessed.
 
-use crate::cli::commands::nearest;
+use crate::cli::commands::{Helped, helped};
 use crate::cli::{RUN_COMMAND, foreign, named};
 use crate::command_file::CommandFile;
 use crate::support::terminal::escape_control;
@@ -102,8 +102,9 @@ fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
 /// The suggestion for the word `wrong` after `help`, which is about no command and no topic.
 fn topic(wrong: &str, words: &[&str]) -> String {
     let is_first = words.get(2) == Some(&wrong);
-    match is_first.then(|| nearest(wrong)).flatten() {
-        Some(name) => format!("a similar topic exists: '{name}'"),
+    match is_first.then(|| helped(wrong)).flatten() {
+        Some(Helped::Topic(name)) => format!("a similar topic exists: '{name}'"),
+        Some(Helped::Command(name)) => format!("a similar command exists: '{name}'"),
         None => "duologue --help lists the commands and the topics of help".to_owned(),
     }
 }

@@ -78,6 +78,41 @@ fn bash_offers_commands_options_and_values() {
     check(&["exec", "hello", "--model", ""], &["the-model"]);
     check(&["profiles", "show", "w"], &["work"]);
     check(&["profiles", ""], &["show", "trust", "untrust"]);
+    check(&["help", ""], &["exec", "doctor", "providers", "chat-guide"]);
+    check(&["help", "sessions", ""], &["list", "export"]);
+    check(&["rpc", "--extensions", "swi"], &["switch-model"]);
+    check(&["rpc", "--extensions", "usage,swi"], &["usage,switch-model"]);
+}
+
+/// Also those of files that the line names.
+#[test]
+fn bash_offers_profiles_and_models_of_the_files_on_the_line() {
+    let folder = folder();
+    let profiles = "profiles: {far: {engine: openai, model: of-the-file}}\n";
+    fs::write(folder.path("more.yaml"), profiles).expect("a file");
+    let named = ["exec", "hello", "--profile-registries", "more.yaml"];
+    for (words, expected) in [(["--profile", ""], "far"), (["--model", "of"], "of-the-file")] {
+        let offered = offered_in(&folder, &[&named[..], &words].concat());
+        assert!(offered.iter().any(|offer| offer == expected), "{expected}: {offered:?}");
+    }
+    let offered = offered_in(&folder, &["profiles", "show", "--profile-registries=more.yaml", "f"]);
+    assert_eq!(offered, ["far"]);
+}
+
+/// In a fresh account the folder is not there yet.
+#[test]
+fn a_script_is_written_with_the_folders_that_it_needs() {
+    let folder = folder();
+    let printed = run(&folder, &["completions", "bash"]).stdout;
+    let path = "share/bash-completion/completions/duologue";
+    for _ in 0..2 {
+        let written = run(&folder, &["completions", "bash", "--out", path]);
+        assert_eq!((written.status, written.stdout.as_str()), (0, ""), "{written:?}");
+        assert_eq!(fs::read_to_string(folder.path(path)).expect("a file"), printed);
+    }
+    let refused = run(&folder, &["completions", "bash", "--out", "page.txt/duologue"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stderr.contains("--out: page.txt/duologue can't be written"), "{refused:?}");
 }
 
 #[test]

@@ -157,6 +157,7 @@ fn a_word_after_help_is_no_question() {
     check(&["help", "chat-guid"], "'chat-guide'");
     check(&["help", "comand-file"], "'command-files'");
     check(&["help", "modles"], "'models'");
+    check(&["help", "docter"], "a similar command exists: 'doctor'");
     for words in [&["help", "--help"][..], &["help", "-h"], &["help", "exec", "--help"]] {
         check(words, "duologue --help lists the commands");
     }

@@ -3,8 +3,10 @@
 
 use super::document::print_text;
 use super::output::status;
+use super::topics::names;
+use crate::cli::provider::{models_in, names_in, registry};
 use crate::cli::store::{default_place, place};
-use crate::cli::{Cli, RUN, RUN_COMMAND, prompts};
+use crate::cli::{Cli, ProfileFiles, RUN, RUN_COMMAND, prompts};
 use crate::command_file::{CommandFile, is_stdin};
 use crate::store::{Library, StorePlace, Summary};
 use crate::support::files::WorkFolder;
@@ -32,7 +34,11 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&shell)?;
     let typed = words[2..].to_vec();
-    let mut command = command(&typed);
+    let mut command = with_help(command(&typed));
+    let files = profile_files(&typed);
+    if !files.profile_registries.is_empty() {
+        command = with_profiles(command, &files);
+    }
     if let Some(store) = store(&typed) {
         command = with_sessions(command, &store);
     }
@@ -42,6 +48,51 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
     // Without candidates nothing is printed: an error would appear within the user's command line.
     shell.write_complete(&mut command, typed, folder.as_deref(), &mut candidates).ok()?;
     Some(status(print_text(&candidates)))
+}
+
+/// `command`, whose `help` knows the topics beside the commands.
+fn with_help(command: Command) -> Command {
+    fn helped(command: &Command) -> Command {
+        let below = command.get_subcommands().filter(|each| !each.is_hide_set());
+        let about = command.get_about().cloned().unwrap_or_default();
+        Command::new(command.get_name().to_owned()).about(about).subcommands(below.map(helped))
+    }
+    let commands = command.get_subcommands().filter(|each| !each.is_hide_set()).map(helped);
+    let topics = names().map(|topic| Command::new(topic).about("A page of the documentation"));
+    let help = Command::new("help").about("Print the help of a command, or a page");
+    let help = help.disable_help_subcommand(true).subcommands(commands).subcommands(topics);
+    command.disable_help_subcommand(true).subcommand(help)
+}
+
+/// The files of profiles that the command line names, or the variable for them.
+fn profile_files(typed: &[OsString]) -> ProfileFiles {
+    const OPTION: &str = "--profile-registries";
+    let words = || typed.iter().map(|word| word.to_str().unwrap_or_default());
+    let apart = words().zip(words().skip(1)).filter(|(option, _)| *option == OPTION);
+    let joined = words().filter_map(|word| word.strip_prefix(OPTION)?.strip_prefix('='));
+    let found: Vec<_> = apart.map(|(_, value)| value).chain(joined).map(str::to_owned).collect();
+    let found = match found.is_empty() {
+        true => std::env::var("DUOLOGUE_PROFILE_REGISTRIES").into_iter().collect(),
+        false => found,
+    };
+    let paths = found.iter().flat_map(|list| list.split(',')).filter(|path| !path.is_empty());
+    let profile_registries = paths.filter_map(|path| registry(path.into()).ok()).collect();
+    ProfileFiles { profile_registries, ..ProfileFiles::default() }
+}
+
+/// `command` with the profiles of `files`, and their models, as candidates where one is typed.
+fn with_profiles(command: Command, files: &ProfileFiles) -> Command {
+    let is_show = command.get_name() == "show";
+    let add = |arg: Arg| {
+        let files = files.clone();
+        match arg.get_id().as_str() {
+            "profile" => arg.add(ArgValueCandidates::new(move || names_in(&files))),
+            "name" if is_show => arg.add(ArgValueCandidates::new(move || names_in(&files))),
+            "model" => arg.add(ArgValueCandidates::new(move || models_in(&files))),
+            _ => arg,
+        }
+    };
+    command.mut_args(add).mut_subcommands(|command| with_profiles(command, files))
 }
 
 /// `command` with the sessions of `store` as candidates where the id of one is typed.

@@ -2,9 +2,12 @@
 
 use super::output::{Failure, Out, status};
 use crate::cli::Cli;
-use clap::error::{ContextKind, ContextValue};
-use clap::{Command, CommandFactory};
+use crate::support::nearest::nearest;
+use clap::CommandFactory;
 use std::ffi::OsString;
+
+/// Topics that have names of this program.
+const OWN: usize = 14;
 
 /// Topics and their pages. The last three have Pinocchio's names. Where a command has the name of a
 /// page, `help` is about the command.
@@ -35,19 +38,32 @@ pub fn topic(words: &[OsString]) -> Option<&'static str> {
     page.map(|(_, page)| *page)
 }
 
+/// What has a page or a text in `help`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Helped {
+    /// A page of the documentation.
+    Topic(&'static str),
+    /// A command.
+    Command(String),
+}
+
+/// The names of the topics, for completions: without those of Pinocchio, which are pages that others have.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TOPICS.into_iter().take(OWN).map(|(name, _)| name)
+}
+
 /// The topic or the command whose name is most like `word`, which names none, if one is like it.
-pub(crate) fn nearest(word: &str) -> Option<String> {
+pub(crate) fn helped(word: &str) -> Option<Helped> {
     let program = Cli::command();
     let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
-    let commands = commands.map(|command| command.get_name().to_owned());
-    let names = TOPICS.into_iter().map(|(name, _)| name.to_owned()).chain(commands);
-    let all = Command::new("help").subcommands(names.map(Command::new));
-    let error = all.try_get_matches_from(["help", word]).err()?;
-    match error.get(ContextKind::SuggestedSubcommand) {
-        // The last one is most like it.
-        Some(ContextValue::Strings(names)) => names.last().cloned(),
-        Some(_) | None => None,
-    }
+    let commands: Vec<_> = commands.map(|command| command.get_name().to_owned()).collect();
+    let topics = TOPICS.iter().map(|(name, _)| *name);
+    let name = nearest(word, topics.chain(commands.iter().map(String::as_str)))?;
+    let topic = TOPICS.iter().find(|(topic, _)| *topic == name);
+    Some(match topic {
+        Some((topic, _)) => Helped::Topic(topic),
+        None => Helped::Command(name.to_owned()),
+    })
 }
 
 /// Prints a page; returns the exit status.
@@ -68,10 +84,10 @@ mod tests {
 
     #[test]
     fn what_is_mistyped_is_near_to_a_topic_or_a_command() {
-        let near = |word: &str| nearest(word).unwrap_or_default();
-        assert_eq!(near("chat-guid"), "chat-guide");
-        assert_eq!(near("modles"), "models");
-        assert_eq!(near("--help"), "");
+        assert_eq!(helped("chat-guid"), Some(Helped::Topic("chat-guide")));
+        assert_eq!(helped("modles"), Some(Helped::Command("models".to_owned())));
+        assert_eq!(helped("docter"), Some(Helped::Command("doctor".to_owned())));
+        assert_eq!(helped("--help"), None);
     }
 
     #[test]
@@ -80,7 +96,7 @@ mod tests {
         for (name, _) in TOPICS {
             assert!(command.find_subcommand(name).is_none(), "{name}");
         }
-        let (own, others) = TOPICS.split_at(14);
+        let (own, others) = TOPICS.split_at(OWN);
         let help = command.get_long_about().expect("a text").to_string();
         assert!(own.iter().all(|(name, _)| help.contains(name)));
         assert!(others.iter().all(|(name, _)| !help.contains(name)));
