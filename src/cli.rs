@@ -148,7 +148,7 @@ pub enum Command {
     /// List the resources and prompts of MCP servers, log in at them, and log out.
     #[command(long_about = args::MCP_LONG_ABOUT, after_help = help::after_examples("mcp", args::MCP_EXAMPLES))]
     Mcp(McpArgs),
-    /// List profiles and which of them can answer now.
+    /// List profiles and which of them are complete.
     #[command(
         about = args::PROFILES_ABOUT,
         long_about = args::PROFILES_LONG_ABOUT,

@@ -20,7 +20,7 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     assert_eq!(listed.status, 0, "{listed:?}");
     let lines: Vec<_> = listed.stdout.lines().collect();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(lines[0]), ["NAME", "ENGINE", "MODEL", "LAYER", "CAN", "ANSWER"]);
+    assert_eq!(words(lines[0]), ["NAME", "ENGINE", "MODEL", "LAYER", "COMPLETE"]);
     assert_eq!(words(lines[1])[..5], ["mine", "echo", "echo", "project", "yes:"]);
     assert!(
         lines[2].starts_with("none") && lines[2].contains("no: no model is named"),

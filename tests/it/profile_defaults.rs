@@ -234,7 +234,7 @@ fn a_name_that_is_taken_is_refused_first() {
     person.types("openai\n");
     person.sees_words("there is a profile `openai` already");
     person.types("local\n");
-    person.sees_words("it can answer: no key is sent");
+    person.sees_words("it is complete: no key is sent");
     assert_eq!(person.ends().0, 0);
     assert!(user_file(&scene).contains("    model: new\n"), "{}", user_file(&scene));
     assert_eq!(provider.requests(), 1);
@@ -299,4 +299,19 @@ fn a_person_who_leaves_a_question_has_nothing_written_and_the_terminal_as_it_was
     person.types("\u{4}");
     assert_eq!(person.ends().0, 2);
     assert!(fs::metadata(scene.folder.path("config/duologue/profiles.yaml")).is_err());
+}
+
+/// A server that is not there now may be there later.
+#[test]
+fn a_server_that_can_not_be_reached_is_said_to_be_so() {
+    let scene = Scene::new("", "");
+    let mut person = at_terminal(&scene, &["--base-url", "http://127.0.0.1:1/v1", "--no-key"]);
+    person.sees("Model:");
+    person.types("small\n");
+    person.sees("Name of the profile [openai]:");
+    person.types("local\n");
+    person.sees_words("it can't answer yet: the server can't be reached now: ");
+    person.sees_words("`duologue doctor` checks it");
+    assert_eq!(person.ends().0, 0);
+    assert!(user_file(&scene).contains("    model: small\n"), "{}", user_file(&scene));
 }

@@ -101,7 +101,7 @@ fn nothing(files: &ProfileFiles) -> String {
 }
 
 fn table(rows: &[Row]) -> String {
-    let head = ["NAME", "ENGINE", "MODEL", "LAYER", "CAN ANSWER"].map(str::to_owned);
+    let head = ["NAME", "ENGINE", "MODEL", "LAYER", "COMPLETE"].map(str::to_owned);
     let lines = rows.iter().map(|row| {
         let answer = if row.readiness.can_answer { "yes" } else { "no" };
         let answer = format!("{answer}: {}", row.readiness.why);
@@ -146,7 +146,7 @@ fn shown(resolved: &Resolved, readiness: &Readiness) -> String {
         text += &escape_control(&line);
         text.push('\n');
     }
-    let answer = if readiness.can_answer { "can answer" } else { "can't answer" };
+    let answer = if readiness.can_answer { "complete" } else { "not complete" };
     // A String takes all.
     writeln!(text, "{answer}: {}", escape_control(&readiness.why)).ok();
     text

@@ -174,12 +174,13 @@ pub struct McpLogoutArgs {
 }
 
 /// Help summary of `profiles`.
-pub(crate) const PROFILES_ABOUT: &str = "List profiles and which of them can answer now";
+pub(crate) const PROFILES_ABOUT: &str = "List profiles and which of them are complete";
 
 /// Long help of `profiles`.
 pub(crate) const PROFILES_LONG_ABOUT: &str = "\
-List profiles, with the engine and the model of each, the layer that defines it, and whether it can
-answer now. No key is shown, and no key command is run.
+List profiles, with the engine and the model of each, the layer that defines it, and whether its
+settings are complete: `duologue doctor --profile NAME` asks the provider. No key is shown, and no key
+command is run.
 
 Profiles are read from /etc/duologue/profiles.yaml, from duologue/profiles.yaml in $XDG_CONFIG_HOME
 (else ~/.config), from .duologue/profiles.yaml in the working folder or the nearest one above it, and

@@ -17,7 +17,7 @@ use crate::profile::{FILE_BYTES_MAX, KeyFrom, Layer, Profiles};
 use crate::support::files::{WorkFolder, make_folders_of, read_limited, replace};
 use crate::support::shell_words;
 use crate::tool::config::Protected;
-use answers::{Answers, KeyPlace};
+use answers::{Answers, Doubt, KeyPlace};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::fs::OpenOptions;
@@ -55,7 +55,7 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
         is_new(name.trim()).with_context(|| path.display().to_string())?;
     }
     let answers = Answers::of(args, Person::at_terminal(), is_new)?;
-    let refusal = answers.refusal.clone();
+    let doubt = answers.doubt.clone();
     let (profile, typed) = profile_of(answers, folder);
     let added = profile.added_to(&text, folder);
     let added = added.with_context(|| path.display().to_string())?;
@@ -70,7 +70,7 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
         std::fs::remove_file(&typed.path).ok();
     }
     written.with_context(|| format!("nothing was written to {}", path.display()))?;
-    Ok(report(&profile, &added, &path, refusal))
+    Ok(report(&profile, &added, &path, doubt))
 }
 
 fn profile_of(answers: Answers, folder: &Path) -> (NewProfile, Option<TypedKey>) {
@@ -128,13 +128,13 @@ fn write_key(TypedKey { path, key }: &TypedKey) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-/// What was written; `refusal` is what the server has said about the key.
-fn report(profile: &NewProfile, added: &Added, path: &Path, refusal: Option<String>) -> Document {
+/// What was written; `doubt` is what was found when the server was asked for its models.
+fn report(profile: &NewProfile, added: &Added, path: &Path, doubt: Option<Doubt>) -> Document {
     let NewProfile { name, engine, model, base_url, key } = profile;
     let profiles = profile::read(&ProfileFiles::default()).unwrap_or_default();
     let mut readiness = readiness(profiles.resolve(name));
-    if let Some(why) = refusal {
-        (readiness.can_answer, readiness.why) = (false, why);
+    if let Some(doubt) = doubt {
+        (readiness.can_answer, readiness.why) = (false, doubt.to_string());
     }
     let is_default = added.default == *name;
     let (which, option) = match is_default {
@@ -144,7 +144,7 @@ fn report(profile: &NewProfile, added: &Added, path: &Path, refusal: Option<Stri
             (format!("the default is still `{}`", added.default), format!(" {option}"))
         }
     };
-    let can = if readiness.can_answer { "it can answer" } else { "it can't answer yet" };
+    let can = if readiness.can_answer { "it is complete" } else { "it can't answer yet" };
     let text = format!(
         "the profile `{name}` is in {}; {which}\n{can}: {}\ntry it: duologue exec{option} hello\n",
         path.display(),

@@ -36,8 +36,19 @@ pub(super) struct Answers {
     pub(super) base_url: Option<String>,
     pub(super) model: Option<String>,
     pub(super) key: KeyPlace,
-    /// How the server has refused the key, when it was asked for its models.
-    pub(super) refusal: Option<String>,
+    /// What was found when the server was asked for its models.
+    pub(super) doubt: Option<Doubt>,
+}
+
+/// Why the server may not answer, for people.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Doubt {
+    /// It refuses the key.
+    #[error("{0}")]
+    Refused(String),
+    /// It can't be reached, which may change.
+    #[error("the server can't be reached now: {0}; `duologue doctor` checks it")]
+    Unreached(String),
 }
 
 /// Where the key is.
@@ -86,7 +97,7 @@ impl Answers {
         let (engine, base_url) = provider(args, person.as_mut())?;
         let server = Server { engine, base_url: base_url.as_deref() };
         let key = server.key(args, person.as_mut())?;
-        let (model, refusal) = server.model(args, &key, person.as_mut())?;
+        let (model, doubt) = server.model(args, &key, person.as_mut())?;
         let name = match (&args.name, person) {
             (Some(name), _) => name.trim().to_owned(),
             (None, Some(mut person)) => {
@@ -102,7 +113,7 @@ impl Answers {
             }
             (None, None) => word(engine),
         };
-        Ok(Self { name, engine, base_url, model, key, refusal })
+        Ok(Self { name, engine, base_url, model, key, doubt })
     }
 }
 
@@ -210,13 +221,13 @@ impl Server<'_> {
         self.choice(key).map_err(|error| format!("{error:#}"))?.check_key()
     }
 
-    /// The model, and how the server has refused the key, if it was asked.
+    /// The model, and what was found when the server was asked for those it has, if it was.
     fn model(
         &self,
         args: &InitProfileArgs,
         key: &KeyPlace,
         person: Option<&mut Person>,
-    ) -> Result<(Option<String>, Option<String>)> {
+    ) -> Result<(Option<String>, Option<Doubt>)> {
         let default =
             if self.is_elsewhere() { "" } else { ProviderChoice::default_model(self.engine) };
         let has_one = self.engine != EngineName::Echo;
@@ -224,9 +235,13 @@ impl Server<'_> {
             (Some(model), _) => Ok((Some(model.trim().to_owned()), None)),
             (None, Some(person)) if has_one => {
                 let mut doubtful = String::new();
-                let (models, refusal) = match self.models(key) {
+                let (models, doubt) = match self.models(key) {
                     Ok(models) => (models, None),
                     Err(why) => (Vec::new(), Some(why)),
+                };
+                let refusal = match &doubt {
+                    Some(Doubt::Refused(why)) => Some(why),
+                    Some(Doubt::Unreached(_)) | None => None,
                 };
                 if !models.is_empty() {
                     person.say(&format!("The server lists {}.\n", named(&models)))?;
@@ -235,7 +250,7 @@ impl Server<'_> {
                     if answer.is_empty() {
                         return Err("this server has no default model; name one".to_owned());
                     }
-                    if let Some(why) = refusal.as_ref().filter(|_| doubtful.is_empty()) {
+                    if let Some(why) = refusal.filter(|_| doubtful.is_empty()) {
                         answer.clone_into(&mut doubtful);
                         return Err(format!(
                             "{why}; write the model once more to go on all the same"
@@ -248,7 +263,7 @@ impl Server<'_> {
                     answer.clone_into(&mut doubtful);
                     Err(unlisted(answer, &models))
                 })?;
-                Ok((Some(answer), refusal))
+                Ok((Some(answer), doubt))
             }
             (None, None) if has_one && default.is_empty() => {
                 bail!("this server has no default model; name one with --model")
@@ -257,11 +272,11 @@ impl Server<'_> {
         }
     }
 
-    /// The models that the server lists; none if it can't be asked.
+    /// The models that the server lists; none if it lists none, or can't be asked for them.
     ///
     /// # Errors
-    /// If it refuses the key.
-    fn models(&self, key: &KeyPlace) -> Result<Vec<String>, String> {
+    /// If it refuses the key, or can't be reached.
+    fn models(&self, key: &KeyPlace) -> Result<Vec<String>, Doubt> {
         let asked = self.choice(key).and_then(|choice| {
             let hurried = EngineArgs {
                 connect_timeout_ms: LIST_WAIT_MS,
@@ -274,7 +289,12 @@ impl Server<'_> {
             listed(&*engine, &CallSettings::default())
         });
         let listed = match asked {
-            Ok(Err(error)) if error.class == ErrorClass::Auth => return Err(error.message),
+            Ok(Err(error)) if error.class == ErrorClass::Auth => {
+                return Err(Doubt::Refused(error.message));
+            }
+            Ok(Err(error)) if matches!(error.class, ErrorClass::Network | ErrorClass::Timeout) => {
+                return Err(Doubt::Unreached(error.message));
+            }
             Ok(listed) => listed.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
