@@ -8,7 +8,7 @@ mod chat;
 mod command;
 mod history;
 mod inputs;
-mod many;
+pub(super) mod many;
 mod person;
 mod piped;
 mod prompt;

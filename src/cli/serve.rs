@@ -2,6 +2,7 @@
 
 use super::SessionArgs;
 use super::numbers::whole;
+use super::prepare::many::Many;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
@@ -30,6 +31,7 @@ const COUNT_MAX: u32 = 10_000_000;
 
 /// Options of `serve`.
 #[derive(Args, Debug)]
+#[command(mut_args(|arg| Many::Serve.offered(arg)))]
 pub struct ServeArgs {
     /// Address and port to listen on; with port 0 the system chooses one. The address is printed
     #[arg(

@@ -101,13 +101,30 @@ fn sessions_can_be_opened_all_at_once() {
 #[test]
 fn options_of_one_conversation_are_refused() {
     let folder = Folder::new();
-    for option in
-        [&["--session", "s"][..], &["--session-id", "s"], &["--continue"], &["--history", "h"]]
-    {
+    for option in [
+        &["--session", "s"][..],
+        &["--session-id", "s"],
+        &["--continue"],
+        &["--history", "h"],
+        // Those about frames, which would change nothing.
+        &["--on-busy", "queue"],
+        &["--extensions", "usage"],
+        &["--events", "*"],
+        &["--patch-mode", "snapshot"],
+        &["--patch-fields", "lean"],
+        &["--final-snapshot", "none"],
+        &["--backend-events"],
+    ] {
         let output = command(&folder, option).output().expect("it runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.contains(option[0]) && stderr.contains("acp"), "{stderr}");
+        // What is refused is not offered.
+        let help = command(&folder, &["--help"]).output().expect("it runs");
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        let is_offered = |word: &str| word.trim_matches(',') == option[0];
+        assert!(!help.split_whitespace().any(is_offered), "{option:?}: {help}");
+        assert!(help.contains("--profile <NAME>"), "{help}");
     }
 }
 
