@@ -96,10 +96,12 @@ fn what_is_missing_in_a_configuration_is_said() {
     check(&unchosen, part);
     assert!(unchosen.stdout.contains("no profile is chosen"), "{unchosen:?}");
     let nothing = doctor(&Scene::new("", ""), &[], &[]);
-    check(
-        &nothing,
-        "wrong  settings: no provider is configured, so the built-in echo engine answers",
-    );
+    let echo = "settings: no provider is configured, so the built-in echo engine answers";
+    check(&nothing, &format!("note   {echo}"));
+    assert_eq!(nothing.status, 0, "a conversation does not fail: {nothing:?}");
+    let required = doctor(&Scene::new("", ""), &["--require-provider"], &[]);
+    check(&required, &format!("wrong  {echo}"));
+    assert_eq!(required.status, 1, "{required:?}");
 }
 
 /// The key is named and never shown, whether it is there, and which option or profile chose it.

@@ -82,7 +82,7 @@ const OLLAMA_VARIABLES: CommonVariables = CommonVariables {
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
 /// Shown when no provider is configured.
-const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model run \
+pub(crate) const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model run \
      `duologue profiles init`, or set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
 
 /// The choice of a provider by options, variables and a profile.

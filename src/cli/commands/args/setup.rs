@@ -7,6 +7,7 @@ use crate::cli::commands::sessions::args::Places;
 use crate::cli::session::EngineArgs;
 use crate::cli::tools::ToolOptions;
 use crate::cli::{EngineName, LogLevel, ProfileFiles, ProviderArgs, provider};
+use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::ArgValueCandidates;
 use std::path::PathBuf;
@@ -334,7 +335,8 @@ origin of the key, the provider, the store, and the MCP servers, which are start
 tools, and ended. Nothing is changed, no key is shown, and no prompt is sent.
 
 Each line begins with ok, with wrong where a conversation would fail, or with note: something could
-not be checked, or is left out.";
+not be checked, is left out, or there is no provider, so that the built-in echo engine would answer.
+With --require-provider that is wrong, too.";
 
 /// Examples in the help of `doctor`.
 pub(crate) const DOCTOR_EXAMPLES: &str = "  duologue doctor
@@ -349,6 +351,15 @@ pub struct DoctorArgs {
     /// The provider.
     #[command(flatten)]
     pub provider: ProviderArgs,
+
+    /// Find it wrong that no provider is configured, where the built-in echo engine would answer
+    #[arg(
+        help_heading = "Provider options",
+        long,
+        env = "DUOLOGUE_REQUIRE_PROVIDER",
+        value_parser = BoolishValueParser::new()
+    )]
+    pub require_provider: bool,
 
     /// Ask no provider, start no MCP server, connect to no database
     #[arg(long)]

@@ -3,14 +3,14 @@
 use super::Check;
 use crate::cli::commands::args::DoctorArgs;
 use crate::cli::commands::models::{listed, settings};
-use crate::cli::config::engine::{KeyOrigin, ProviderChoice, engine};
+use crate::cli::config::engine::{ECHO_ANSWERS, KeyOrigin, ProviderChoice, engine};
 use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::ForeignArgs;
 use crate::cli::{EngineName, ProviderArgs, TlsRoots};
 use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
 use crate::profile::{Item, Resolved};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::ValueEnum;
 use std::sync::Arc;
 
@@ -42,23 +42,29 @@ pub(super) fn check(
     checks: &mut Vec<Check>,
 ) {
     match build(args, values) {
-        Ok(built) => of_engine(args, &built, profile, checks),
+        Ok(Some(built)) => of_engine(args, &built, profile, checks),
+        // A conversation does not fail then.
+        Ok(None) if !args.require_provider => checks.push(Check::note("settings", ECHO_ANSWERS)),
+        Ok(None) => {
+            checks.push(Check::wrong("settings", format!("{ECHO_ANSWERS} (--require-provider)")))
+        }
         Err(error) => checks.push(Check::wrong("settings", format!("{error:#}"))),
     }
 }
 
-fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Built> {
+/// `None` if no provider is configured.
+fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Option<Built>> {
     let choice = ProviderChoice::initial(&args.provider, values)?;
     let settings = settings(&choice, values, &args.calls)?;
     let mut notices = Vec::new();
     let engine = engine(&choice, &args.engines, &mut notices)?;
-    if let Some(notice) = notices.first() {
+    if !notices.is_empty() {
         // A part of a configuration says more than that there is none.
         missing::ensure_unconfigured(&args.provider, &ForeignArgs::default())?;
         missing::ensure_no_profiles(&args.provider)?;
-        return Err(anyhow!("{notice}"));
+        return Ok(None);
     }
-    Ok(Built { engine, choice, settings })
+    Ok(Some(Built { engine, choice, settings }))
 }
 
 fn of_engine(
