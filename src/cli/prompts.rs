@@ -13,6 +13,8 @@ use crate::command_file::{CommandFile, FILE_BYTES_MAX, Warning};
 use crate::profile::Layer;
 use crate::profile::trust::Trusted;
 use crate::support::files::{WorkFolder, read_limited, user_folder};
+use crate::support::nearest::nearest;
+use crate::support::terminal::escape_control;
 use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::io;
@@ -126,12 +128,20 @@ pub(crate) fn missing(name: &str) -> anyhow::Error {
             format!("; the prompt of a file that is named is run by `duologue run-command {name}`")
         }
     };
-    let folders = folders(&WorkFolder::default());
-    let folders = folders.iter().map(|(_, folder)| folder.display().to_string());
-    let folders: Vec<_> = folders.collect();
+    let working = WorkFolder::default();
+    let listed = list(&working);
+    let similar = nearest(name, listed.iter().map(|it| it.name.as_str()));
+    let similar = similar.map(|name| format!("did you mean `{}`? ", escape_control(name)));
+    let folders = folders(&working);
+    let has_project = folders.iter().any(|(layer, _)| *layer == Layer::Project);
+    // Where there is none yet, one can be made.
+    let project = (!has_project).then(|| format!("{PROJECT_FOLDER} of the project"));
+    let found = folders.iter().map(|(_, folder)| folder.display().to_string());
+    let folders: Vec<_> = project.into_iter().chain(found).collect();
     anyhow!(
-        "there is no prompt `{name}`; `duologue run` lists those there are, and NAME.yaml in {} is \
+        "there is no prompt `{name}`; {}`duologue run` lists those there are, and NAME.yaml in {} is \
          another{hint}",
+        similar.unwrap_or_default(),
         folders.join(" or ")
     )
 }

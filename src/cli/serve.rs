@@ -5,7 +5,7 @@ use super::numbers::whole;
 use super::prepare::many::Many;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueHint};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Default time for clients of a conversation that nobody uses.
@@ -39,7 +39,8 @@ pub struct ServeArgs {
         long,
         env = "DUOLOGUE_LISTEN",
         value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:8642"
+        default_value = "127.0.0.1:8642",
+        value_parser = address
     )]
     pub listen: SocketAddr,
 
@@ -251,4 +252,33 @@ pub struct ServeArgs {
     /// Options of every conversation.
     #[command(flatten)]
     pub session: SessionArgs,
+}
+
+/// An address to listen on. Of names only the one of this machine is known: another one may have several addresses.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let own = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let own = own.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    own.or_else(|| text.parse().ok()).ok_or_else(|| {
+        "it is no address with a port; write ADDRESS:PORT, as 127.0.0.1:8642, or [::1]:8642"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_port_and_may_be_that_of_this_machine() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(address(text).ok().map(|it| it.to_string()).as_deref(), expected, "{text}");
+        };
+        check("0.0.0.0:1", Some("0.0.0.0:1"));
+        check("[::1]:8642", Some("[::1]:8642"));
+        check("localhost:8642", Some("127.0.0.1:8642"));
+        for text in ["8642", ":8642", "localhost", "localhost:x", "example.com:1", ""] {
+            check(text, None);
+            assert!(address(text).is_err_and(|why| why.contains("write ADDRESS:PORT")), "{text}");
+        }
+    }
 }

@@ -17,6 +17,7 @@ use reqwest::{Client, Url};
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession,
 };
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -166,7 +167,16 @@ pub(super) async fn tokens(
 }
 
 fn said(file: &LoginFile, error: &AuthError) -> String {
-    file.shown(&causes(error))
+    file.shown(&unreached(error).unwrap_or_else(|| causes(error)))
+}
+
+/// That no connection could be made, if that is why.
+fn unreached(error: &AuthError) -> Option<String> {
+    let all = std::iter::successors(error.source(), |cause| (*cause).source());
+    let requests = all.filter_map(|cause| cause.downcast_ref::<reqwest::Error>());
+    let failed = requests.into_iter().find(|request| request.is_connect())?;
+    let origin = failed.url()?.origin().ascii_serialization();
+    Some(format!("{origin} can't be reached: check that it runs, its address, and your network"))
 }
 
 /// Whether a request of a login may be sent to `uri`.

@@ -223,3 +223,13 @@ fn a_login_is_for_addresses_that_nobody_can_read_along() {
         assert!(text.contains(expected), "{url}: {text}");
     }
 }
+
+#[test]
+fn a_server_that_is_not_there_is_said_not_to_be_reached() {
+    let person = Person::new();
+    let output = person.command(&["mcp", "login", "http://127.0.0.1:1/mcp"]).output();
+    let output = output.expect("the binary");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("http://127.0.0.1:1 can't be reached: check that it runs"), "{text}");
+}

@@ -66,7 +66,8 @@ fn prompts_are_listed_and_run_by_their_names() {
     assert!(wrong.status == 2 && wrong.stderr.contains("--who"), "{wrong:?}");
 
     let unknown = scene.run(&["run", "grete"]);
-    let says = "there is no prompt `grete`; `duologue run` lists those there are";
+    let says =
+        "there is no prompt `grete`; did you mean `greet`? `duologue run` lists those there are";
     assert!(unknown.status == 2 && unknown.stderr.contains(says), "{unknown:?}");
     let path = scene.run(&["run", "./greet.yaml"]);
     assert!(path.status == 2 && path.stderr.contains("duologue run-command ./greet.yaml"));
@@ -77,6 +78,11 @@ fn prompts_are_listed_and_run_by_their_names() {
     let empty = Scene::new("", "");
     let nothing = empty.run(&["run"]).stdout;
     assert!(nothing.contains("config/duologue/commands"), "{nothing}");
+    // Both folders, also where the project has none yet.
+    let unknown = empty.run(&["run", "greet"]).stderr;
+    assert!(unknown.contains("NAME.yaml in .duologue/commands of the project or "), "{unknown}");
+    assert!(unknown.contains("config/duologue/commands is another"), "{unknown}");
+    assert!(!unknown.contains("did you mean"), "{unknown}");
 }
 
 #[test]

@@ -206,8 +206,8 @@ impl State {
     pub(super) fn rename(&mut self, title: &str) -> Vec<Action> {
         let why = match () {
             () if !self.status.is_stored => {
-                "this conversation is not stored, so it can't have a title; start the chat with \
-                 --store FILE to store conversations"
+                "this conversation is not stored, so it can't have a title; to store conversations, leave \
+                 --no-store out when you start the chat, or name a store with --store FILE"
             }
             () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to name",
             () => {
@@ -421,6 +421,7 @@ pub(super) mod tests {
         turn(&mut scene, "a", "hello");
         enter(&mut scene, "/rename Ports");
         assert!(notes(&scene)[0].starts_with("this conversation is not stored"));
+        assert!(notes(&scene)[0].contains("leave --no-store out"));
         scene.state.status.is_stored = true;
         enter(&mut scene, "/rename Ports");
         let rename = Outgoing::Rename("Ports".to_owned());

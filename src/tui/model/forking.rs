@@ -7,8 +7,8 @@ impl State {
     pub(super) fn fork(&mut self) -> Vec<Action> {
         let why = match () {
             () if !self.status.is_stored => {
-                "this conversation is not stored, so it can't be copied; start the chat with --store \
-                 FILE to store conversations"
+                "this conversation is not stored, so it can't be copied; to store conversations, leave \
+                 --no-store out when you start the chat, or name a store with --store FILE"
             }
             () if self.is_opening => "another conversation is being opened; wait for it first",
             () if self.run.is_some() || !self.waiting.is_empty() => {
@@ -55,7 +55,7 @@ mod tests {
         turn(&mut scene, "a", "hello");
         enter(&mut scene, "/fork");
         assert_eq!(scene.actions, [], "it is not stored");
-        assert!(notes(&scene)[0].contains("--store"));
+        assert!(notes(&scene)[0].contains("leave --no-store out"));
         scene.state.status.is_stored = true;
         enter(&mut scene, "/fork");
         assert_eq!(scene.actions, [Action::Fork("s".to_owned())]);
