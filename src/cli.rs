@@ -26,6 +26,7 @@ pub mod shell;
 mod store;
 mod tips;
 pub mod tools;
+mod variables;
 
 pub use acp::AcpArgs;
 pub use attachments::AttachmentArgs;

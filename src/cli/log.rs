@@ -1,7 +1,7 @@
 //! Sends logs to standard error or a file. If nothing reads the log, lines are dropped; logging
 //! never blocks the conversation.
 
-use crate::cli::LogLevel;
+use crate::cli::{LogLevel, variables};
 use crate::support::defect;
 use crate::support::files;
 use crate::support::line_queue::{Kind, LineQueue, Target};
@@ -66,6 +66,7 @@ fn begin(level: LogLevel, file: Option<&Path>, shows_events: bool) -> Result<Opt
     };
     let log = LazyLock::new(Box::new(make) as Box<dyn FnOnce() -> Log + Send>);
     tracing::subscriber::set_global_default(Late { level, shows_events, log })?;
+    variables::warn_of_misspelt();
     Ok(flush)
 }
 
@@ -88,6 +89,7 @@ pub(crate) fn start_for_screen(level: LogLevel) -> Result<mpsc::Receiver<String>
     };
     let log = LazyLock::new(Box::new(make) as Box<dyn FnOnce() -> Log + Send>);
     tracing::subscriber::set_global_default(Late { level, shows_events: true, log })?;
+    variables::warn_of_misspelt();
     Ok(lines)
 }
 

@@ -52,6 +52,17 @@ fn variables_say_what_options_say() {
     assert_eq!(count(&with_variable("DUOLOGUE_ECHO_DELAY_MS", "1"), "ChatRunFinished"), 1);
 }
 
+/// A misspelt variable would change nothing, unnoticed.
+#[test]
+fn a_misspelt_variable_is_reported_with_the_one_that_was_meant() {
+    let server = Launch::new(&["rpc"]).env("DUOLOGUE_ENGINE", "echo");
+    let server = server.env("DUOLOGUE_MODLE", "m").env("DUOLOGUE_BIN", "x").start();
+    let stderr = server.finish().stderr;
+    let expected = "the variable DUOLOGUE_MODLE sets nothing; did you mean DUOLOGUE_MODEL?";
+    assert!(stderr.contains(expected), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
 #[test]
 fn variables_name_files() {
     let folder = Folder::new();
