@@ -11,6 +11,10 @@ use std::path::Path;
 
 const README: &str = include_str!("../../README.md");
 const CLIENTS: &str = include_str!("../../docs/clients.md");
+const OPTIONS: &str = include_str!("../../docs/options.md");
+
+/// It has no option.
+const KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
 
 /// What a person sees first.
 const FIRST_LINES: usize = 80;
@@ -32,6 +36,24 @@ fn every_option_and_variable_is_named_in_a_document() {
     }
     let missing: Vec<_> = names.iter().filter(|name| !has_word(&documents, name)).collect();
     assert!(missing.is_empty(), "not in README.md and docs/ (see docs/options.md): {missing:?}");
+}
+
+/// It says that it has them all.
+#[test]
+fn the_page_of_options_has_each_option_and_variable() {
+    let mut names = BTreeSet::new();
+    let mut command = Cli::command();
+    command.build();
+    add_names(&command, &mut names);
+    let missing: Vec<_> = names.iter().filter(|name| !has_word(OPTIONS, name)).collect();
+    assert!(missing.is_empty(), "not in docs/options.md: {missing:?}");
+    // Those of `serve` are there only with the feature.
+    if cfg!(feature = "serve") {
+        let words = OPTIONS.split(|char: char| !char.is_ascii_uppercase() && char != '_');
+        let variables = words.filter(|word| word.starts_with("DUOLOGUE_") && *word != KEY_VARIABLE);
+        let gone: Vec<_> = variables.filter(|name| !names.contains(*name)).collect();
+        assert!(gone.is_empty(), "only in docs/options.md: {gone:?}");
+    }
 }
 
 fn add_names(command: &Command, names: &mut BTreeSet<String>) {
