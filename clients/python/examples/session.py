@@ -19,4 +19,6 @@ async def main(store: str) -> None:
                 print(f"{entity.payload.role}: {entity.payload.text}")
 
 
+if len(sys.argv) != 2:
+    sys.exit("usage: session.py STORE, where STORE is a file such as chat.db, which is made if it is not there")
 asyncio.run(main(sys.argv[1]))

@@ -1,4 +1,5 @@
-// Asks for a value of a type: any Standard Schema, or a JSON Schema.
+// Asks for a value of a type: any Standard Schema, or a JSON Schema. It needs a model, as `duologue profiles init` sets
+// one up: the built-in engine, which answers without a provider, repeats the prompt, and the run ends with an AnswerError.
 import { Duologue } from "duologue";
 import { z } from "zod";
 
