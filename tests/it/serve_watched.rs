@@ -190,12 +190,15 @@ fn doctor_checks_a_node_over_tls() {
 /// Not with each conversation, and not where somebody has named the engine.
 #[test]
 fn a_node_without_a_provider_says_so_once() {
-    let node = Node::launch(Launch::new(&[&["serve"], LISTEN].concat()));
+    let folder = Folder::new();
+    let log = folder.name("log");
+    let mut node = Node::launch(Launch::new(&[&["serve", "--log-file", &log], LISTEN].concat()));
     for session in ["a", "b"] {
         let url = format!("http://{}/v1/sessions/{session}/requests", node.address);
         wait(http().post(url).body(submit("r", "hi")).send()).expect("an answer");
     }
     node.server.signal(Signal::TERM);
-    let said = node.server.finish().stderr;
+    node.server.wait_end();
+    let said = fs::read_to_string(log).expect("the log");
     assert_eq!(said.matches("the built-in echo engine answers").count(), 1, "{said}");
 }
