@@ -64,6 +64,7 @@ constants! {
         SESSION_EXISTS = "session_exists",
         NO_SUCH_TURN = "no_such_turn",
         NOT_DELETED = "not_deleted",
+        NOT_RENAMED = "not_renamed",
         STORE_DEGRADED = "store_degraded",
     }
 }

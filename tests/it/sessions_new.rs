@@ -492,3 +492,28 @@ fn turns_that_were_dropped_are_not_counted_in_copies() {
     let shown = sessions(&folder, &["show", "first"]).stdout;
     assert!(shown.contains("user: one") && !shown.contains("two"), "{shown}");
 }
+
+/// Its conversation, its model and its folder stay as they are.
+#[test]
+fn a_session_is_renamed_and_goes_on() {
+    let folder = Folder::new();
+    talk(&folder, &["first question"]);
+    let before = entities(&folder, "store", "s");
+    let renamed = sessions(&folder, &["rename", "s", " Ports\n in use "]);
+    assert_eq!((renamed.status, renamed.stdout.as_str()), (0, "renamed s\n"), "{renamed:?}");
+    let listed = sessions(&folder, &["list"]).stdout;
+    assert!(listed.contains("Ports in use") && !listed.contains("first question"), "{listed}");
+    assert_eq!(entities(&folder, "store", "s"), before);
+    assert!(go_on(&folder, "store", "s", "two").contains("Turn 2. You said: two"));
+    assert!(sessions(&folder, &["list"]).stdout.contains("Ports in use"));
+    let missing = sessions(&folder, &["rename", "none", "x", "--output", "json"]);
+    assert!(missing.status == 1 && missing.stdout.contains("session_not_found"), "{missing:?}");
+    assert_eq!(sessions(&folder, &["rename", "s", " "]).status, 2);
+    // Another process holds it.
+    let mut server = resumed(&folder, &[]).start();
+    wait_state(&mut server);
+    let held = sessions(&folder, &["rename", "s", "x", "--output", "json"]);
+    assert!(held.status == 1 && held.stdout.contains("not_renamed"), "{held:?}");
+    assert!(held.stderr.contains("the session s was not renamed: "), "{held:?}");
+    server.finish();
+}

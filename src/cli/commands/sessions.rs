@@ -1,5 +1,5 @@
-//! `duologue sessions`: stored conversations, listed, printed, exported, searched, copied, imported and
-//! deleted.
+//! `duologue sessions`: stored conversations, listed, printed, exported, searched, renamed, copied, imported
+//! and deleted.
 
 pub(crate) mod args;
 mod delete;
@@ -10,6 +10,7 @@ mod list;
 mod markdown;
 mod message;
 mod new;
+mod rename;
 mod search;
 mod show;
 mod words;
@@ -29,6 +30,7 @@ pub fn sessions(args: &SessionsArgs) -> u8 {
         SessionsAction::Show(args) => reported(show::show(args), args.output.is_json()),
         SessionsAction::Export(args) => reported(export::export(args), args.output.is_json()),
         SessionsAction::Search(args) => reported(search::search(args), args.output.is_json()),
+        SessionsAction::Rename(args) => reported(rename::rename(args), args.output.is_json()),
         SessionsAction::Fork(args) => reported(new::fork(args), args.output.is_json()),
         SessionsAction::Import(args) => reported(import::import(args), args.output.is_json()),
         SessionsAction::Delete(args) => reported(delete::delete(args), args.output.is_json()),

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 /// Help summary of `sessions`.
 pub(crate) const SESSIONS_ABOUT: &str =
-    "List, print, export, search, fork, import and delete stored conversations";
+    "List, print, export, search, rename, fork, import and delete stored conversations";
 
 /// Examples in the help of `sessions`.
 pub(crate) const SESSIONS_EXAMPLES: &str = "  duologue sessions list
   duologue sessions show 3f0c9a
   duologue sessions export 3f0c9a --format markdown > chat.md
   duologue sessions search 'connection refused'
+  duologue sessions rename 3f0c9a 'Ports in use'
   duologue sessions fork 3f0c9a --turns 2
   duologue sessions import recorded.jsonl
   duologue sessions delete 3f0c9a --store chat.db";
@@ -39,6 +40,8 @@ pub enum SessionsAction {
     Export(ExportArgs),
     /// Find words in all conversations of a store
     Search(SearchArgs),
+    /// Give a session a title in place of its first prompt
+    Rename(RenameArgs),
     /// Copy a conversation, or its first turns, to a new session, and print its id
     Fork(ForkArgs),
     /// Make a session of recorded protocol lines, and print its id
@@ -119,6 +122,26 @@ pub struct SearchArgs {
     /// Words that must all be in a message; case does not matter
     #[arg(value_name = "WORDS", required = true, num_args = 1..)]
     pub words: Vec<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `sessions rename`.
+#[derive(Args, Debug)]
+pub struct RenameArgs {
+    /// Id of the session, or its beginning if no other id begins so
+    #[arg(value_name = "ID")]
+    pub id: String,
+
+    /// The title
+    #[arg(value_name = "TITLE")]
+    pub title: String,
 
     /// The store.
     #[command(flatten)]
