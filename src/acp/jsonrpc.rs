@@ -6,6 +6,7 @@ use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::str::Utf8Error;
 
 const VERSION: &str = "2.0";
 
@@ -83,6 +84,7 @@ pub(super) struct BadMessage {
 /// If it is no message.
 pub(super) fn read(line: &[u8]) -> Result<Message, BadMessage> {
     let bad = |code, why| BadMessage { id: id_in(line), error: RpcError::new(code, why) };
+    std::str::from_utf8(line).map_err(|error| bad(PARSE_ERROR, not_utf8(error)))?;
     let no_json = |error| bad(PARSE_ERROR, format!("the line is no JSON: {error}"));
     json::fits(line).map_err(no_json)?;
     let value = serde_json::from_slice(line).map_err(|error| no_json(json::Error::from(error)))?;
@@ -92,6 +94,10 @@ pub(super) fn read(line: &[u8]) -> Result<Message, BadMessage> {
         return Err(bad(INVALID_REQUEST, why));
     };
     message(members).map_err(|why| bad(INVALID_REQUEST, why.to_owned()))
+}
+
+fn not_utf8(error: Utf8Error) -> String {
+    format!("the line is not UTF-8, so it was not read: {error}; send it in UTF-8")
 }
 
 fn message(mut members: Map<String, Value>) -> Result<Message, &'static str> {
@@ -333,6 +339,15 @@ mod tests {
         assert_eq!(too_long(br#"{"id":5,"params":"aaa"#, 9).id, Id::Number(5));
         let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
         assert_eq!(error_of(&deep), (Id::Null, PARSE_ERROR));
+    }
+
+    #[test]
+    fn a_line_in_another_encoding_is_called_that() {
+        let bad = read(b"{\"id\":4,\"method\":\"m\xe9\"}").expect_err("Latin-1");
+        assert_eq!((bad.id, bad.error.code), (Id::Number(4), PARSE_ERROR));
+        let why = "the line is not UTF-8, so it was not read: invalid utf-8 sequence of 1 bytes from index 19; \
+                   send it in UTF-8";
+        assert_eq!(bad.error.message, why);
     }
 
     #[test]

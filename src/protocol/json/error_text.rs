@@ -18,7 +18,7 @@ const MEANINGS: [(&str, &str); 15] = [
     ("control character", "a string contains a control character; write a line feed as \\n"),
     ("lone leading surrogate", HALF),
     ("unexpected end of hex escape", HALF),
-    ("invalid unicode code point", HALF),
+    ("invalid unicode code point", "a string has bytes that are not UTF-8"),
 ];
 
 const VALUE: &str = "a value is missing, or is text without double quotes";
@@ -95,6 +95,10 @@ mod tests {
         check::<Any>("\"\\x\"", "a \\ in a string");
         check::<Any>("\"\n\"", "a string contains a control character");
         check::<Any>("\"\\ud800\"", "a string has half");
+        let error = serde_json::from_slice::<Any>(b"\"\xff\"").expect_err("no UTF-8");
+        assert!(
+            Error::from(error).to_string().starts_with("a string has bytes that are not UTF-8")
+        );
         check::<Any>(&"[".repeat(200), "more than 127 lists and objects");
         check::<String>("[]", "found a list, expected a string");
         check::<String>("5", "found the number 5, expected a string");
