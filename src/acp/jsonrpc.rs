@@ -23,9 +23,6 @@ const INVALID_PARAMS: i32 = -32602;
 /// The request failed.
 const INTERNAL_ERROR: i32 = -32603;
 
-/// ACP: the provider needs a key.
-const AUTH_REQUIRED: i32 = -32000;
-
 /// ACP: there is no such session.
 const NOT_FOUND: i32 = -32002;
 
@@ -259,11 +256,6 @@ impl RpcError {
             "there is no session {session:?}; list the sessions, load one of them, or begin a new one"
         );
         Self::new(NOT_FOUND, why).with_details()
-    }
-
-    /// The provider can't be asked without a key.
-    pub(super) fn auth_required(why: impl Into<String>) -> Self {
-        Self::new(AUTH_REQUIRED, why).with_details()
     }
 
     /// The request failed for this reason, which clients show to people.

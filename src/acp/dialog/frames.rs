@@ -8,7 +8,7 @@ use crate::acp::updates::missing_server;
 use crate::conversation::event::ToolResult;
 use crate::host::{CodedWarning, Effect, Effects};
 use crate::protocol::any::Any;
-use crate::protocol::constants::{SESSION_NOT_FOUND, class, code, done};
+use crate::protocol::constants::{SESSION_NOT_FOUND, code, done};
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{ErrorFrame, SnapshotFrame};
@@ -242,10 +242,9 @@ fn of_failed(error: Option<ErrorFrame>) -> Result<StopReason, RpcError> {
         return Ok(StopReason::MaxTurnRequests);
     }
     let message = escape_control(&message);
-    let is_of_key = detail.split(':').next() == Some(class::AUTH);
     Err(match code.as_str() {
-        code::ENGINE_INIT_FAILED if is_of_key => RpcError::auth_required(message),
         code::EMPTY_PROMPT | code::INVALID_ATTACHMENT => RpcError::invalid_params(message),
+        // Also a missing key: no way to log in is announced, and of an error that asks for one clients show nothing.
         _ => RpcError::failed(message),
     })
 }

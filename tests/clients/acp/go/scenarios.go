@@ -333,7 +333,7 @@ func provider(s *stage) {
 		expect(!strings.Contains(refused.Error(), key), "%v", refused)
 	}
 	keyless := s.start([]string{"--engine", "anthropic"})
-	fails(keyless.Prompt(background, acp.PromptRequest{SessionId: keyless.open(s.folder), Prompt: hello}))(-32000)
+	fails(keyless.Prompt(background, acp.PromptRequest{SessionId: keyless.open(s.folder), Prompt: hello}))(-32603)
 }
 
 func cancelRequest(s *stage) {

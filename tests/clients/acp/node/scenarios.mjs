@@ -319,7 +319,7 @@ const scenarios = {
     }
     const keyless = await start(["--engine", "anthropic"]);
     const other = await keyless.open(folder);
-    await fails(keyless.prompt(other, "hello"), -32000);
+    await fails(keyless.prompt(other, "hello"), -32603);
   },
 
   async "cancel-request"({ folder, start }) {

@@ -314,7 +314,7 @@ async def provider(folder, start):
         error = await fails(agent.prompt(it, text), -32603)
         assert list(error.data) == ["details"] and key not in f"{error}{error.data}"
     keyless = await start(["--engine", "anthropic"])
-    await fails(keyless.prompt(await keyless.open(folder), "hello"), -32000)
+    await fails(keyless.prompt(await keyless.open(folder), "hello"), -32603)
 
 
 async def cancel_request(folder, start):

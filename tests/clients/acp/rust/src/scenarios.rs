@@ -407,7 +407,7 @@ fn provider(stage: &Stage) {
         assert!(!format!("{error:?}").contains(key));
     }
     let keyless = stage.start(["--engine", "anthropic"].map(str::to_owned).to_vec());
-    assert_eq!(keyless.prompt(&keyless.open(&stage.folder, vec![]), "hello"), "-32000");
+    assert_eq!(keyless.prompt(&keyless.open(&stage.folder, vec![]), "hello"), "-32603");
 }
 
 fn cancel_request(stage: &Stage) {
