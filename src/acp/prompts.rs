@@ -8,6 +8,8 @@ use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::support::shell_words;
 use data_encoding::BASE64;
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -178,7 +180,7 @@ impl Draft {
         self.links.iter().enumerate().filter(move |(_, link)| !is_binary(&link.path))
     }
 
-    /// The submit with `text`. Looks at the files: one that is no regular file, as a folder, is only named.
+    /// The submit with `text`. Looks at the files: one that is empty or no regular file, as a folder, is only named.
     ///
     /// # Errors
     /// If there is nothing to answer.
@@ -188,7 +190,7 @@ impl Draft {
             match buffer {
                 Some(text) if text.is_empty() => {}
                 Some(text) => self.attach(text.into_bytes(), "", filename.unwrap_or_default()),
-                None if path.is_file() => self.attach_file(path),
+                None if has_bytes(&path) => self.attach_file(path),
                 None => {}
             }
         }
@@ -204,6 +206,13 @@ impl Draft {
         let shown = ChatAttachment { attachment_id, ..ChatAttachment::default() };
         self.attachments.push(Attachment { shown, content: Content::File(path) });
     }
+}
+
+/// Whether there is something to read in the regular file at `path`. Of some, as those of `/proc`, only a read says so.
+fn has_bytes(path: &Path) -> bool {
+    let Some(about) = path.metadata().ok().filter(Metadata::is_file) else { return false };
+    let is_read = |mut file: File| file.read(&mut [0]).is_ok_and(|count| count > 0);
+    about.len() > 0 || File::open(path).is_ok_and(is_read)
 }
 
 fn decoded(data: &str) -> Result<Vec<u8>, RpcError> {
@@ -236,6 +245,7 @@ fn last_part(uri: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::test_folder::TestFolder;
     use serde_json::{Value, json};
 
     fn of(blocks: Value) -> Result<Draft, RpcError> {
@@ -293,6 +303,24 @@ mod tests {
         ] {
             assert!(of(nothing.clone()).is_err(), "{nothing}");
         }
+    }
+
+    #[test]
+    fn a_file_is_sent_if_there_is_something_in_it() {
+        let folder = TestFolder::new();
+        std::fs::write(folder.path("__init__.py"), "").expect("a file");
+        let link = |path: &Path| json!({ "type": "resource_link", "uri": path, "name": "it" });
+        let attached = |path: &Path| {
+            let mut draft = of(json!([link(path)])).expect("a prompt");
+            draft.settle(|_| false);
+            let text = draft.text.clone();
+            draft.submit(text).expect("a submit").attachments.len()
+        };
+        assert_eq!(attached(&folder.path("__init__.py")), 0);
+        std::fs::write(folder.path("__init__.py"), "x").expect("a file");
+        assert_eq!(attached(&folder.path("__init__.py")), 1);
+        assert_eq!(attached(Path::new("/proc/self/status")), 1);
+        assert_eq!(attached(&folder.path("")), 0);
     }
 
     #[test]

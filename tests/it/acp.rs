@@ -309,6 +309,7 @@ fn sessions_are_answered_at_the_same_time() {
 fn files_images_and_links_go_with_the_prompt() {
     let folder = Folder::new();
     fs::write(folder.path("notes.txt"), "remember the milk").expect("a file");
+    fs::write(folder.path("__init__.py"), "").expect("a file");
     let provider = Provider::start(vec![says("seen")]);
     let mut client = Client::start_with(with_provider(&folder, &provider, &[]), json!({}));
     let session = client.session(&folder.path(""));
@@ -317,15 +318,21 @@ fn files_images_and_links_go_with_the_prompt() {
         { "type": "text", "text": "Look at " },
         { "type": "resource_link", "uri": link("notes.txt"), "name": "notes.txt" },
         { "type": "resource_link", "uri": link(""), "name": "all" },
+        { "type": "resource_link", "uri": link("__init__.py"), "name": "__init__.py" },
         { "type": "resource", "resource": { "uri": "file:///x/a.rs", "text": "fn a() {}" } },
         { "type": "image", "data": BASE64.encode(PNG), "mimeType": "image/png" },
     ]);
     let answer = client.call("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
     assert_eq!(answer["stopReason"], "end_turn");
     let sent = provider.wait_request(1).body["messages"].to_string();
-    for part in
-        ["remember the milk", "fn a() {}", "data:image/png;base64,", "Look at [@notes.txt](file://"]
-    {
+    for part in [
+        "remember the milk",
+        "fn a() {}",
+        "data:image/png;base64,",
+        "Look at [@notes.txt](file://",
+        // Nothing is in it, so it is only named.
+        "[@__init__.py](file://",
+    ] {
         assert!(sent.contains(part), "{part}: {sent}");
     }
     let audio = json!([{ "type": "audio", "data": "AAEC", "mimeType": "audio/wav" }]);
