@@ -24,8 +24,7 @@ pub(super) struct Draft {
     pub(super) text: String,
     attachments: Vec<Attachment>,
     pub(super) links: Vec<Link>,
-    /// Where the first line names files. They are among the links once it is known that they are no words of a
-    /// command.
+    /// Where the first line names files, before it is known whether they are words of a command.
     mentions: Vec<Mention>,
 }
 
@@ -34,6 +33,19 @@ pub(super) struct Draft {
 struct Mention {
     at: Range<usize>,
     path: PathBuf,
+    source: Source,
+}
+
+/// Where the content of a file that is named comes from, unless the file is a word of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The file, or the client's buffer of it.
+    Link,
+    /// The prompt: the attachment at this place is the whole file.
+    Attachment(usize),
+    /// The prompt, which has a part of the file, or nothing as the file is empty. The word of a command does not say
+    /// which part, so that is sent in any case.
+    Part,
 }
 
 /// A file that the prompt names.
@@ -83,7 +95,8 @@ impl Draft {
                 self.mention(&uri, &name);
                 match path_of(&uri) {
                     Some(path) if is_first_line => {
-                        self.mentions.push(Mention { at: start..self.text.len(), path });
+                        let (at, source) = (start..self.text.len(), Source::Link);
+                        self.mentions.push(Mention { at, path, source });
                     }
                     Some(path) => self.link(path),
                     None => {}
@@ -101,32 +114,45 @@ impl Draft {
     }
 
     /// Decides what the files are that the first line names, now that `is_command` knows the commands: of a
-    /// command they are words, and of any other prompt links.
+    /// command they are words, and of any other prompt links or attachments.
     pub(super) fn settle(&mut self, is_command: impl Fn(&str) -> bool) {
         let mentions = std::mem::take(&mut self.mentions);
         if self.command(is_command).is_some() {
             // From the end, so that the places before it stay where they are.
-            for Mention { at, path } in mentions.into_iter().rev() {
+            for Mention { at, path, source } in mentions.into_iter().rev() {
                 let word = shell_words::joined([&*path.to_string_lossy()]);
                 self.text.replace_range(at, &word.unwrap_or_default());
+                if let Source::Attachment(at) = source {
+                    self.attachments.remove(at);
+                }
             }
             return;
         }
         let later = std::mem::take(&mut self.links);
-        let mentioned = mentions.into_iter().map(|it| it.path);
-        mentioned.chain(later.into_iter().map(|it| it.path)).for_each(|path| self.link(path));
+        let mentioned = mentions.into_iter().filter(|it| it.source == Source::Link);
+        let paths = mentioned.map(|it| it.path).chain(later.into_iter().map(|it| it.path));
+        paths.for_each(|path| self.link(path));
     }
 
     fn embed(&mut self, resource: EmbeddedResource) -> Result<(), RpcError> {
         let EmbeddedResource { uri, text, blob, .. } = resource;
+        let (start, is_first_line) = (self.text.len(), !self.text.contains('\n'));
         self.mention(&uri, "");
+        let at = start..self.text.len();
         let data = match (text, blob) {
             (Some(text), _) => text.into_bytes(),
             (None, Some(blob)) => decoded(&blob)?,
             (None, None) => Vec::new(),
         };
+        let source = match data.is_empty() || uri.contains(['#', '?']) {
+            true => Source::Part,
+            false => Source::Attachment(self.attachments.len()),
+        };
         if !data.is_empty() {
             self.attach(data, "", last_part(&uri));
+        }
+        if let Some(path) = path_of(&uri).filter(|_| is_first_line) {
+            self.mentions.push(Mention { at, path, source });
         }
         Ok(())
     }
@@ -150,16 +176,8 @@ impl Draft {
     }
 
     fn attach(&mut self, data: Vec<u8>, kind: &str, filename: String) {
-        let attachment_id = format!("attachment-{}", self.attachments.len() + 1);
-        let size_bytes = data.len() as u64;
-        let kind = kind.to_owned();
-        let shown = ChatAttachment {
-            attachment_id,
-            kind,
-            filename,
-            size_bytes,
-            ..ChatAttachment::default()
-        };
+        let (kind, size_bytes) = (kind.to_owned(), data.len() as u64);
+        let shown = ChatAttachment { kind, filename, size_bytes, ..ChatAttachment::default() };
         self.attachments.push(Attachment { shown, content: Content::Data(data.into()) });
     }
 
@@ -194,7 +212,10 @@ impl Draft {
                 None => {}
             }
         }
-        let attachments = self.attachments;
+        let mut attachments = self.attachments;
+        for (number, attachment) in (1..).zip(&mut attachments) {
+            attachment.shown.attachment_id = format!("attachment-{number}");
+        }
         let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
         let prompt = Prompt::new(text).or_else(nothing);
         let prompt = prompt.ok_or_else(|| RpcError::invalid_params("the prompt is blank"))?;
@@ -202,9 +223,8 @@ impl Draft {
     }
 
     fn attach_file(&mut self, path: PathBuf) {
-        let attachment_id = format!("attachment-{}", self.attachments.len() + 1);
-        let shown = ChatAttachment { attachment_id, ..ChatAttachment::default() };
-        self.attachments.push(Attachment { shown, content: Content::File(path) });
+        let (shown, content) = (ChatAttachment::default(), Content::File(path));
+        self.attachments.push(Attachment { shown, content });
     }
 }
 
@@ -303,6 +323,48 @@ mod tests {
         ] {
             assert!(of(nothing.clone()).is_err(), "{nothing}");
         }
+    }
+
+    #[test]
+    fn a_file_that_comes_with_the_prompt_is_a_word_of_a_command_too() {
+        let file = |uri: &str, text: &str| json!({ "type": "resource", "resource": { "uri": uri, "text": text } });
+        let image =
+            json!({ "type": "image", "data": "AAEC", "mimeType": "image/png", "uri": "i.png" });
+        let mut draft = of(json!([
+            image,
+            { "type": "text", "text": "/sum --n 3 " },
+            file("file:///p/a%20b.txt", "one"),
+            { "type": "text", "text": " " },
+            file("file:///p/part.txt#L2-3", "two"),
+            { "type": "text", "text": " " },
+            file("file:///p/empty.txt", ""),
+            { "type": "text", "text": "\nAs in " },
+            file("file:///p/d.txt", "three"),
+        ]))
+        .expect("a prompt");
+        let contents = |draft: &Draft| {
+            let submit = draft.clone().submit(draft.text.clone()).expect("a submit");
+            let content = |it: &Attachment| {
+                let Content::Data(data) = &it.content else { panic!("{it:?}") };
+                String::from_utf8_lossy(data).into_owned()
+            };
+            let ids = submit.attachments.iter().map(|it| it.shown.attachment_id.clone());
+            let expected = (1..=submit.attachments.len()).map(|it| format!("attachment-{it}"));
+            assert_eq!(ids.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            submit.attachments.iter().map(content).collect::<Vec<_>>()
+        };
+        let mut unknown = draft.clone();
+        let is_sum = |name: &str| name == "sum";
+        draft.settle(is_sum);
+        let words = "sum --n 3 '/p/a b.txt' /p/part.txt /p/empty.txt";
+        let rest = "As in [@d.txt](file:///p/d.txt)";
+        assert_eq!(draft.command(is_sum), Some((words, rest)));
+        // Which part of a file is meant is said by nothing else.
+        assert_eq!(contents(&draft), ["\0\u{1}\u{2}", "two", "three"]);
+        unknown.settle(|_| false);
+        assert!(unknown.text.starts_with("/sum --n 3 [@a b.txt](file:///p/a%20b.txt) "));
+        assert_eq!(contents(&unknown), ["\0\u{1}\u{2}", "one", "two", "three"]);
+        assert_eq!(paths(&unknown), [""; 0]);
     }
 
     #[test]

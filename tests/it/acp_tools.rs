@@ -410,6 +410,14 @@ fn command_files_are_commands() {
     let text = json!([{ "type": "text", "text": "/sum --made-up" }]);
     let refused = client.refused("session/prompt", json!({ "sessionId": session, "prompt": text }));
     assert!(refused["message"].as_str().is_some_and(|it| it.contains("--words FILE")), "{refused}");
+    // The editor may send the text of a file along; the command reads it itself.
+    let uri = format!("file://{}/a%20b.txt", folder.name(""));
+    let file = json!({ "type": "resource", "resource": { "uri": uri, "text": "not saved" } });
+    let prompt = json!([{ "type": "text", "text": "/sum --words 4 " }, file]);
+    let from = client.seen.len();
+    client.call("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
+    let text = said(&client.seen[from..], &session, "agent_message_chunk");
+    assert!(text.starts_with("Turn 2. You said: In 4 words: the text\n"), "{text}");
     // What is no command is a prompt.
     assert!(client.turn(&session, "/other thing").1.contains("You said: /other thing"));
     client.finish();
