@@ -64,6 +64,11 @@ impl Updates {
         self.is_cut_off
     }
 
+    /// The host is given another prompt, or a request in its place that has no answer of the model.
+    pub(super) fn begin_prompt(&mut self) {
+        self.is_cut_off = false;
+    }
+
     /// Adds what the event of a run shows; returns any other payload.
     pub(super) fn event(&mut self, payload: Any, to: &mut Queue) -> Option<Any> {
         let payload = self.text_event(payload, to)?;
@@ -112,8 +117,6 @@ impl Updates {
         if let Any::ChatUserMessageAccepted(prompt) = payload {
             // The client shows what it has sent.
             self.title(&prompt.text, to);
-        } else if let Any::ChatRunStarted(_) = payload {
-            self.is_cut_off = false;
         } else if let Any::ChatProviderCallFinished(call) = payload {
             self.is_cut_off = call.finish_class == finish::MAX_TOKENS;
         } else if let Any::UsageTotals(totals) = payload {

@@ -52,6 +52,7 @@ mod pinocchio_values;
 mod acp;
 mod acp_client;
 mod acp_clients;
+mod acp_compaction;
 mod acp_schema;
 mod acp_sessions;
 mod acp_slow;

@@ -119,7 +119,10 @@ impl Dialog {
     /// The id that the host has given to a request of [`Order::Request`].
     pub(in crate::acp) fn issued(&mut self, purpose: Purpose, request: RequestId) {
         match purpose {
-            Purpose::Prompt => self.enter(PromptStage::Running(Some(request))),
+            Purpose::Prompt => {
+                self.updates.begin_prompt();
+                self.enter(PromptStage::Running(Some(request)));
+            }
             Purpose::Replay(id) => self.replays.push((request, id)),
             Purpose::Change => self.switches.push(request),
         }
