@@ -304,6 +304,7 @@ impl Dialog {
         self.queue.respond(id.clone(), Ok(json!({})));
         self.note_mode();
         self.config_changed();
+        self.decide_asked();
         Ok(())
     }
 
@@ -322,6 +323,7 @@ impl Dialog {
                 let current_mode_id = self.options.mode();
                 self.queue.update(Update::Mode { current_mode_id });
                 self.note_mode();
+                self.decide_asked();
             }
         }
         self.proceed();

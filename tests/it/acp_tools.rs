@@ -221,6 +221,34 @@ fn the_mode_decides_whether_the_person_is_asked() {
     assert!(!seen.iter().any(|it| it["method"] == "session/request_permission"));
 }
 
+/// By the mode or by its option.
+#[test]
+fn a_mode_decides_about_what_was_asked_before() {
+    let folder = Folder::new();
+    let (mut client, session) = asked(&folder, "folder", &[]);
+    let of_mode = |mode: &str| json!({ "sessionId": session, "modeId": mode });
+    let of_option = |mode: &str| json!({ "sessionId": session, "configId": "mode", "value": mode });
+    for (method, mode, params, status) in [
+        ("session/set_mode", "auto", of_mode("auto"), "completed"),
+        ("session/set_config_option", "deny", of_option("deny"), "failed"),
+    ] {
+        client.call("session/set_mode", of_mode("ask"));
+        let from = client.seen.len();
+        let id = client.prompt(&session, mode);
+        let question = client.permission();
+        client.call(method, params);
+        assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn", "{mode}");
+        let seen = &client.seen[from..];
+        let taken_back: Vec<_> =
+            seen.iter().filter(|it| it["method"] == "$/cancel_request").collect();
+        assert_eq!(taken_back.len(), 1, "{mode}");
+        assert_eq!(taken_back[0]["params"]["requestId"], question["id"], "{mode}");
+        let changes = updates(seen, &session, "tool_call_update");
+        assert_eq!(changes.last().expect("a change")["status"], status, "{mode}");
+    }
+    client.finish();
+}
+
 #[test]
 fn the_clients_servers_and_the_configured_ones_are_all_there_for_their_own_session() {
     let folder = Folder::new();

@@ -55,16 +55,28 @@ impl Dialog {
 
     /// Denies the calls of a tool that are asked about; the later ones are not asked about.
     fn reject_always(&mut self, tool: Tool) {
+        self.decide_all(|of| *of == tool, &rejected());
+        self.rejected.insert(tool);
+    }
+
+    /// Decides about the calls that are asked about, if the mode is by now one that does.
+    pub(super) fn decide_asked(&mut self) {
+        if let Some(decision) = of_mode(self.options.approval()) {
+            self.decide_all(|_| true, &decision);
+        }
+    }
+
+    /// Takes the questions about calls of these tools back, and decides about the calls.
+    fn decide_all(&mut self, is_of: impl Fn(&Tool) -> bool, decision: &Decision) {
         let call_of = |asked: &Asked| match asked {
-            Asked::Permission { call, tool: of } if *of == tool => Some(call.clone()),
+            Asked::Permission { call, tool } if is_of(tool) => Some(call.clone()),
             Asked::Permission { .. } | Asked::Buffer(_) | Asked::Question(_) => None,
         };
         let open = self.asked.iter().filter_map(|(id, asked)| Some((*id, call_of(asked)?)));
         for (id, call) in open.collect::<Vec<_>>() {
             self.withdraw(id);
-            self.decide(call, rejected());
+            self.decide(call, decision.clone());
         }
-        self.rejected.insert(tool);
     }
 
     /// A server wants to know something.
@@ -113,14 +125,10 @@ impl Dialog {
     pub(super) fn approval_requested(&mut self, requested: ToolApprovalRequested) {
         let ToolApprovalRequested { tool_call_id, tool_name, server, input, .. } = requested;
         let (call, tool) = (ToolCallId(tool_call_id), (server, tool_name));
-        match self.options.approval() {
-            ApprovalMode::Auto => self.decide(call, Decision::AllowOnce),
-            ApprovalMode::Deny => {
-                let reason = "the person lets no tool be called".to_owned();
-                self.decide(call, Decision::Deny { reason });
-            }
-            ApprovalMode::Ask if self.rejected.contains(&tool) => self.decide(call, rejected()),
-            ApprovalMode::Ask => {
+        match of_mode(self.options.approval()) {
+            Some(decision) => self.decide(call, decision),
+            None if self.rejected.contains(&tool) => self.decide(call, rejected()),
+            None => {
                 let tool_call = tool_calls::asked(&call.0, &tool.1, &tool.0, &input, &self.folder);
                 let params = PermissionRequest {
                     session_id: &self.session,
@@ -160,6 +168,17 @@ impl Dialog {
 /// The result of a question that was not answered.
 fn cancelled() -> Value {
     json!({ "action": "cancel" })
+}
+
+/// What the mode decides about a call; `None` if the person is asked.
+fn of_mode(mode: ApprovalMode) -> Option<Decision> {
+    match mode {
+        ApprovalMode::Auto => Some(Decision::AllowOnce),
+        ApprovalMode::Deny => {
+            Some(Decision::Deny { reason: "the person lets no tool be called".to_owned() })
+        }
+        ApprovalMode::Ask => None,
+    }
 }
 
 fn rejected() -> Decision {
