@@ -26,6 +26,6 @@ mod shell;
 mod tool_calls;
 mod updates;
 
-pub(crate) use options::{Model, model_name};
+pub(crate) use options::{Effort, Model, model_name};
 pub(crate) use services::{CommandFile, Opened, Opening, Services};
 pub(crate) use shell::serve;

@@ -30,6 +30,18 @@ pub(crate) struct Model {
     /// The engine and the model, as events name them.
     pub(crate) engine: String,
     pub(crate) model: String,
+    /// How much it reasons where nobody has chosen that; `None` leaves it to the provider.
+    pub(crate) effort: Option<String>,
+}
+
+/// How much the model reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// As is configured for the model.
+    #[default]
+    Configured,
+    /// As the person has chosen, also for models that are chosen later; `None` leaves it to the provider.
+    Chosen(Option<String>),
 }
 
 /// The options of a session and what is chosen.
@@ -38,8 +50,7 @@ pub(super) struct Options {
     models: Vec<Model>,
     /// Id of the model.
     model: String,
-    /// `None` leaves it to the provider.
-    effort: Option<String>,
+    effort: Effort,
     approval: ApprovalMode,
 }
 
@@ -53,7 +64,7 @@ pub(super) enum Change {
 
 impl Options {
     /// The options with these models, the first of which answers.
-    pub(super) fn new(models: Vec<Model>, effort: Option<String>, approval: ApprovalMode) -> Self {
+    pub(super) fn new(models: Vec<Model>, effort: Effort, approval: ApprovalMode) -> Self {
         let model = models.first().map(|model| model.id.clone()).unwrap_or_default();
         Self { models, model, effort, approval }
     }
@@ -87,7 +98,20 @@ impl Options {
         let (engine, model) = (to.engine.clone(), to.model.clone());
         self.model = format!("{engine}/{model}");
         let (id, name) = (self.model.clone(), model_name(&engine, &model));
-        self.models.push(Model { id, name, choice, engine, model });
+        let is_like = |it: &&Model| it.choice.profile == to.profile && it.engine == to.engine;
+        let effort = self.models.iter().find(is_like).and_then(|it| it.effort.clone());
+        self.models.push(Model { id, name, choice, engine, model, effort });
+    }
+
+    /// How much the model that is shown reasons.
+    fn effort(&self) -> Option<&str> {
+        match &self.effort {
+            Effort::Chosen(effort) => effort.as_deref(),
+            Effort::Configured => {
+                let model = self.models.iter().find(|it| it.id == self.model)?;
+                model.effort.as_deref()
+            }
+        }
     }
 
     /// Chooses the value `value` of the option `id`.
@@ -102,7 +126,7 @@ impl Options {
                 let model = model.ok_or_else(|| format!("there is no model {value:?}"))?;
                 self.model = value.to_owned();
                 let mut choice = model.choice.clone();
-                if let Some(effort) = &self.effort {
+                if let Effort::Chosen(effort) = &self.effort {
                     choice.settings.insert(EFFORT_SETTING.to_owned(), json!(effort));
                 }
                 Ok(Change::Model(choice))
@@ -111,8 +135,9 @@ impl Options {
                 if value != DEFAULT_EFFORT && !self.efforts().contains(&value) {
                     return Err(format!("there is no effort {value:?}"));
                 }
-                self.effort = (value != DEFAULT_EFFORT).then(|| value.to_owned());
-                let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), json!(self.effort))]);
+                let effort = (value != DEFAULT_EFFORT).then(|| value.to_owned());
+                let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), json!(effort))]);
+                self.effort = Effort::Chosen(effort);
                 Ok(Change::Model(ModelChoice { settings, ..ModelChoice::default() }))
             }
             _ => Err(format!("there is no option {id:?}")),
@@ -167,14 +192,14 @@ impl Options {
             "name": "Reasoning effort",
             "category": "thought_level",
             "type": "select",
-            "currentValue": self.effort.as_deref().unwrap_or(DEFAULT_EFFORT),
+            "currentValue": self.effort().unwrap_or(DEFAULT_EFFORT),
             "options": std::iter::once(default).chain(efforts).collect::<Vec<_>>(),
         })
     }
 
     /// The words that can be chosen: a configured one is among them.
     fn efforts(&self) -> Vec<&str> {
-        let own = self.effort.as_deref().filter(|own| !EFFORTS.contains(own));
+        let own = self.effort().filter(|own| !EFFORTS.contains(own));
         EFFORTS.into_iter().chain(own).collect()
     }
 
@@ -222,9 +247,10 @@ mod tests {
             choice: ModelChoice { profile: profile.to_owned(), ..ModelChoice::default() },
             engine: "openai".to_owned(),
             model: model.to_owned(),
+            effort: (profile == "fast").then(|| "minimal".to_owned()),
         };
         let models = vec![model("a", "", "gpt"), model("b", "fast", "mini")];
-        Options::new(models, None, ApprovalMode::Ask)
+        Options::new(models, Effort::Configured, ApprovalMode::Ask)
     }
 
     fn chosen(options: &Options, id: &str) -> Value {
@@ -254,6 +280,23 @@ mod tests {
         let set = options.set(EFFORT, DEFAULT_EFFORT);
         let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), Value::Null)]);
         assert_eq!(set, Ok(Change::Model(ModelChoice { settings, ..Default::default() })));
+    }
+
+    #[test]
+    fn an_effort_that_nobody_has_chosen_is_that_of_the_model() {
+        let mut options = options();
+        assert_eq!(chosen(&options, EFFORT), DEFAULT_EFFORT);
+        let set = options.set(MODEL, "b");
+        let expected = ModelChoice { profile: "fast".to_owned(), ..Default::default() };
+        assert_eq!(set, Ok(Change::Model(expected)));
+        assert_eq!(chosen(&options, EFFORT), "minimal");
+        // That it is left to the provider can be chosen, too, and goes along.
+        options.set(EFFORT, DEFAULT_EFFORT).expect("it can be chosen");
+        assert_eq!(chosen(&options, EFFORT), DEFAULT_EFFORT);
+        let set = options.set(MODEL, "b");
+        let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), Value::Null)]);
+        let expected = ModelChoice { profile: "fast".to_owned(), settings, ..Default::default() };
+        assert_eq!(set, Ok(Change::Model(expected)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the command line gives this front end: the settings of each conversation, and what belongs to a
 //! folder.
 
-use super::options::Model;
+use super::options::{Effort, Model};
 use crate::host::HostSettings;
 use crate::protocol::id::SessionId;
 use crate::session::approval::ApprovalMode;
@@ -47,8 +47,7 @@ pub(crate) struct Opened {
     pub(crate) host: HostSettings,
     /// The models that can be chosen; the first one answers.
     pub(crate) models: Vec<Model>,
-    /// How much the model reasons, if that is configured.
-    pub(crate) effort: Option<String>,
+    pub(crate) effort: Effort,
     /// What happens to tool calls for which there is no rule. The host asks about each of them.
     pub(crate) approval: ApprovalMode,
     pub(crate) commands: Vec<CommandFile>,

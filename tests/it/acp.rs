@@ -470,6 +470,47 @@ fn nothing_but_messages_is_written_to_standard_output() {
     assert!(ended.stderr.contains("TRACE") || ended.stderr.contains("DEBUG"), "{}", ended.stderr);
 }
 
+/// What is chosen of an option of a session.
+fn chosen(session: &Value, id: &str) -> Value {
+    let options = session["configOptions"].as_array().expect("options");
+    options.iter().find(|it| it["id"] == id).expect(id)["currentValue"].clone()
+}
+
+/// What is shown is what the provider is sent, wherever it comes from.
+#[test]
+fn the_effort_of_a_variable_or_a_profile_is_shown() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let profiles = format!(
+        "profiles:\n  deep: {{engine: openai, model: deep, base-url: '{}', key-variable: OWN_KEY, \
+         settings: {{reasoning_effort: xhigh}}}}\n",
+        provider.base_url()
+    );
+    fs::write(folder.path("profiles.yaml"), profiles).expect("a file");
+    let registries = folder.name("profiles.yaml");
+    let open = json!({ "cwd": folder.path(""), "mcpServers": [] });
+    let args = ["--profile-registries", &registries];
+    let mut command = with_provider(&folder, &provider, &args);
+    command.env("OWN_KEY", "sk-own");
+    let mut client = Client::start_with(command, json!({}));
+    let opened = client.call("session/new", open.clone());
+    assert_eq!(chosen(&opened, "thought_level"), "default");
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
+    client.turn(&session, "hi");
+    let deep = json!({ "sessionId": session, "configId": "model", "value": "profile:deep" });
+    let changed = client.call("session/set_config_option", deep);
+    assert_eq!(chosen(&changed, "thought_level"), "xhigh");
+    client.turn(&session, "hi");
+    let sent = |number| provider.wait_request(number).body["reasoning_effort"].clone();
+    assert_eq!((sent(1), sent(2)), (Value::Null, json!("xhigh")));
+    client.finish();
+    let mut command = with_provider(&folder, &provider, &args);
+    command.env("OWN_KEY", "sk-own").env("DUOLOGUE_REASONING_EFFORT", "medium");
+    let mut client = Client::start_with(command, json!({}));
+    assert_eq!(chosen(&client.call("session/new", open), "thought_level"), "medium");
+    client.finish();
+}
+
 /// What a person chose for a session wins over what the editor's configuration begins others with; and that the
 /// store is made is no warning, which editors show.
 #[test]
@@ -481,7 +522,9 @@ fn a_stored_effort_wins_over_that_of_the_command_line() {
         Client::start_with(command, json!({}))
     };
     let mut client = start();
-    let session = client.session(&folder.path(""));
+    let opened = client.call("session/new", json!({ "cwd": folder.path(""), "mcpServers": [] }));
+    assert_eq!(chosen(&opened, "thought_level"), "low");
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
     client.turn(&session, "hi");
     let high = json!({ "sessionId": session, "configId": "thought_level", "value": "high" });
     client.call("session/set_config_option", high);
@@ -489,7 +532,8 @@ fn a_stored_effort_wins_over_that_of_the_command_line() {
     assert_eq!(client.finish().stderr, "");
     let mut client = start();
     let load = json!({ "sessionId": session, "cwd": folder.path(""), "mcpServers": [] });
-    client.call("session/load", load);
+    let loaded = client.call("session/load", load);
+    assert_eq!(chosen(&loaded, "thought_level"), "high");
     client.turn(&session, "and again");
     client.finish();
     let efforts =

@@ -1,7 +1,7 @@
 //! What a client is told in which order, whatever comes when.
 
 use super::*;
-use crate::acp::options::Model;
+use crate::acp::options::{Effort, Model};
 use crate::acp::queue::Item;
 use crate::acp::services::Opened;
 use crate::engine::echo::Echo;
@@ -31,7 +31,7 @@ fn settings() -> Opened {
     Opened {
         host: HostSettings::new(Echo::default()),
         models: Vec::new(),
-        effort: None,
+        effort: Effort::Configured,
         approval: ApprovalMode::Ask,
         commands: Vec::new(),
         notices: Vec::new(),
@@ -258,8 +258,9 @@ fn what_is_chosen_before_the_settings_are_known_stays_chosen() {
     assert_eq!(perform(&mut dialog, &mut ids), []);
     let choice = ModelChoice::default();
     let text = || "m".to_owned();
-    let model = Model { id: text(), name: text(), choice, engine: text(), model: text() };
-    let effort = Some("low".to_owned());
+    let model =
+        Model { id: text(), name: text(), choice, engine: text(), model: text(), effort: None };
+    let effort = Effort::Chosen(Some("low".to_owned()));
     let approval = ApprovalMode::Auto;
     let opened = Opened { models: vec![model], effort, approval, ..settings() };
     assert!(dialog.opened(Ok(opened)).is_some());

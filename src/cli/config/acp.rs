@@ -2,14 +2,15 @@
 
 use super::chat::{check_default, library, of_person};
 use super::engine::{ProviderChoice, engine};
+use super::engines::configured_effort;
 use super::profile::{self, ProfileValues};
 use super::resume;
 use super::store::store;
-use crate::acp::{CommandFile, Model, Opened, Opening, Services, model_name};
+use crate::acp::{CommandFile, Effort, Model, Opened, Opening, Services, model_name};
 use crate::cli::prompts::{self, expand};
 use crate::cli::{AcpArgs, EngineName, SessionArgs};
 use crate::conversation::transcript::Preamble;
-use crate::engine::Engine;
+use crate::engine::{CallSettings, Engine, EngineRef};
 use crate::host::HostSettings;
 use crate::protocol::command::{Extension, ModelChoice};
 use crate::session::approval::ApprovalMode;
@@ -17,6 +18,7 @@ use crate::store::stored_choices;
 use crate::support::files::WorkFolder;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The extensions that this front end turns on.
@@ -84,10 +86,9 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     let mut host = settings.host;
     // The front end decides in its place, as the person can choose another mode at any time.
     let approval = std::mem::replace(&mut host.rules.tools.approval.mode, ApprovalMode::Ask);
-    let effort = chosen.and_then(|it| it.settings.get(EFFORT)?.as_str().map(str::to_owned));
     Ok(Opened {
         models: models(&session, &host),
-        effort,
+        effort: chosen.map(|it| chosen_effort(&it.settings)).unwrap_or_default(),
         approval,
         commands: commands(&folder),
         notices: settings.notices.into_iter().map(str::to_owned).collect(),
@@ -95,12 +96,22 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     })
 }
 
+/// The effort among the settings that were chosen for a session.
+fn chosen_effort(settings: &Map<String, Value>) -> Effort {
+    let found = settings.iter().find(|(name, _)| CallSettings::is_same_name(name, EFFORT));
+    match found {
+        Some((_, effort)) => Effort::Chosen(effort.as_str().map(str::to_owned)),
+        None => Effort::Configured,
+    }
+}
+
 /// The models that can be chosen: that of the conversation, those of profiles, and those of the providers that
 /// have a key.
 fn models(session: &SessionArgs, host: &HostSettings) -> Vec<Model> {
     let initial = host.engines.initial();
     let own = profile::name(&session.provider);
-    let mut models = vec![of_initial(initial, own)];
+    let effort = host.engines.facts_of(&EngineRef::Initial).settings.reasoning_effort.clone();
+    let mut models = vec![of_initial(initial, own, effort)];
     if let Ok(profiles) = profile::read(&session.provider.registries) {
         for name in profiles.names().into_iter().filter(|name| Some(*name) != own) {
             let values = profiles.resolve(name).ok().and_then(|it| ProfileValues::of(&it).ok());
@@ -111,13 +122,16 @@ fn models(session: &SessionArgs, host: &HostSettings) -> Vec<Model> {
         let choice = ProviderChoice::named(&session.provider, *name);
         let engine = engine(&choice, &session.engines, &mut Vec::new()).ok();
         let usable = engine.filter(|it| it.fault().is_none() && it.name() != initial.name());
-        models.extend(usable.map(|engine| of_engine(&*engine)));
+        models.extend(usable.map(|engine| {
+            let effort = configured_effort(session, &CallSettings::default(), engine.name());
+            of_engine(&*engine, effort)
+        }));
     }
     models
 }
 
-fn of_initial(initial: &dyn Engine, profile: Option<&str>) -> Model {
-    let model = of_engine(initial);
+fn of_initial(initial: &dyn Engine, profile: Option<&str>, effort: Option<String>) -> Model {
+    let model = of_engine(initial, effort);
     let name = match profile {
         Some(profile) => format!("{profile}: {}", model.name),
         None => model.name,
@@ -125,12 +139,12 @@ fn of_initial(initial: &dyn Engine, profile: Option<&str>) -> Model {
     Model { name, ..model }
 }
 
-fn of_engine(engine: &dyn Engine) -> Model {
+fn of_engine(engine: &dyn Engine, effort: Option<String>) -> Model {
     let (engine, model) = (engine.name().to_owned(), engine.model().to_owned());
     let name = model_name(&engine, &model);
     let choice =
         ModelChoice { engine: engine.clone(), model: model.clone(), ..ModelChoice::default() };
-    Model { id: format!("{engine}/{model}"), name, choice, engine, model }
+    Model { id: format!("{engine}/{model}"), name, choice, engine, model, effort }
 }
 
 /// The model of a profile that can answer.
@@ -155,6 +169,7 @@ fn of_profile(
         id: format!("profile:{name}"),
         name: format!("{name}: {}", model_name(&engine, &model)),
         choice: ModelChoice { profile: name.to_owned(), ..ModelChoice::default() },
+        effort: configured_effort(session, &values.settings, &engine),
         engine,
         model,
     })

@@ -120,6 +120,18 @@ impl OfEngines {
     }
 }
 
+/// How much the model of the engine `name` reasons that has the settings `own`, unless a request says it. Typed options
+/// win, as in the calls; what is wrong with them is reported there.
+pub(super) fn configured_effort(
+    args: &SessionArgs,
+    own: &CallSettings,
+    name: &str,
+) -> Option<String> {
+    let typed = args.calls.settings().unwrap_or_default();
+    let of_engines = OfEngines(args.calls.settings_of_engines().unwrap_or_default());
+    of_engines.over(own.overlay(&typed), name).reasoning_effort
+}
+
 /// Warns of typed options that are for another engine than the one of this name.
 fn warn_of_unused(args: &SessionArgs, engine: &str) {
     let Ok(name) = EngineName::from_str(engine, false) else { return };
