@@ -12,7 +12,7 @@ mod questions;
 mod tests;
 
 use super::jsonrpc::{self, Id, RpcError};
-use super::options::{self, Change, Options};
+use super::options::{self, Change, Chosen, Options};
 use super::prompts::Draft;
 use super::queue::Queue;
 use super::schema::{
@@ -80,8 +80,10 @@ pub(super) enum Purpose {
     Prompt,
     /// The conversation is shown again, to this request of the client.
     Replay(Id),
-    /// Nothing but its error is of interest.
-    Change,
+    /// The person has chosen something, which the conversation may refuse.
+    Choice(Chosen),
+    /// What becomes of it is said by events.
+    Notice,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,9 +159,9 @@ pub(super) struct Dialog {
     /// Requests of the client that the session is shown again to.
     replays: Vec<(RequestId, Id)>,
     /// Requests to the host about a choice.
-    switches: Vec<RequestId>,
+    switches: Vec<(RequestId, Chosen)>,
     /// Choices that wait for the end of the run.
-    changes: Vec<ModelChoice>,
+    changes: Vec<(ModelChoice, Chosen)>,
     /// What the person has chosen before the settings were known, by the ids of the options.
     early: BTreeMap<String, String>,
     asked: BTreeMap<i64, Asked>,
@@ -318,7 +320,7 @@ impl Dialog {
         let options = self.options.config();
         self.queue.respond(id.clone(), Ok(json!({ "configOptions": options })));
         match change {
-            Change::Model(choice) => self.changes.push(choice),
+            Change::Model(choice, chosen) => self.changes.push((choice, chosen)),
             Change::Approval => {
                 let current_mode_id = self.options.mode();
                 self.queue.update(Update::Mode { current_mode_id });
@@ -343,7 +345,7 @@ impl Dialog {
             // No host takes requests yet: `opened` sends it.
             return;
         }
-        self.order(Command::NoteApproval(self.options.mode()), Purpose::Change);
+        self.order(Command::NoteApproval(self.options.mode()), Purpose::Notice);
     }
 
     fn config_changed(&mut self) {

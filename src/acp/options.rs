@@ -48,25 +48,43 @@ pub(crate) enum Effort {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     models: Vec<Model>,
+    /// What the person has chosen last, which is shown.
+    chosen: Selected,
+    /// What the conversation goes on with, as far as it has said so.
+    confirmed: Selected,
+    approval: ApprovalMode,
+}
+
+/// What answers.
+#[derive(Clone, Debug, Default)]
+struct Selected {
     /// Id of the model.
     model: String,
     effort: Effort,
-    approval: ApprovalMode,
 }
 
 /// A change that the person wants.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// Another model, or other settings.
-    Model(ModelChoice),
+    /// Another model, or other settings: the conversation is asked for it, and may refuse.
+    Model(ModelChoice, Chosen),
     Approval,
+}
+
+/// A choice that the conversation has not made yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Chosen {
+    /// The model of this id.
+    Model(String),
+    Effort(Effort),
 }
 
 impl Options {
     /// The options with these models, the first of which answers.
     pub(super) fn new(models: Vec<Model>, effort: Effort, approval: ApprovalMode) -> Self {
         let model = models.first().map(|model| model.id.clone()).unwrap_or_default();
-        Self { models, model, effort, approval }
+        let chosen = Selected { model, effort };
+        Self { models, confirmed: chosen.clone(), chosen, approval }
     }
 
     pub(super) fn approval(&self) -> ApprovalMode {
@@ -85,8 +103,8 @@ impl Options {
             profile => it.choice.profile == profile,
         };
         if let Some(found) = self.models.iter().find(is_it) {
-            self.model.clone_from(&found.id);
-            return;
+            let id = found.id.clone();
+            return self.goes_on_with(id);
         }
         // One that this list did not have, as it was chosen elsewhere.
         let choice = ModelChoice {
@@ -96,19 +114,46 @@ impl Options {
             settings: Map::new(),
         };
         let (engine, model) = (to.engine.clone(), to.model.clone());
-        self.model = format!("{engine}/{model}");
-        let (id, name) = (self.model.clone(), model_name(&engine, &model));
+        let (id, name) = (format!("{engine}/{model}"), model_name(&engine, &model));
         let is_like = |it: &&Model| it.choice.profile == to.profile && it.engine == to.engine;
         let effort = self.models.iter().find(is_like).and_then(|it| it.effort.clone());
-        self.models.push(Model { id, name, choice, engine, model, effort });
+        self.models.push(Model { id: id.clone(), name, choice, engine, model, effort });
+        self.goes_on_with(id);
+    }
+
+    fn goes_on_with(&mut self, model: String) {
+        self.confirmed.model.clone_from(&model);
+        self.chosen.model = model;
+    }
+
+    /// The conversation has made the choice. Which model that is, [`Self::switched`] knows.
+    pub(super) fn made(&mut self, chosen: Chosen) {
+        if let Chosen::Effort(effort) = chosen {
+            self.confirmed.effort = effort;
+        }
+    }
+
+    /// The conversation has refused the choice: what is shown is what it goes on with, unless the person has made
+    /// another choice since.
+    pub(super) fn refused(&mut self, refused: &Chosen) {
+        let Self { chosen, confirmed, .. } = self;
+        match refused {
+            Chosen::Model(model) if *model == chosen.model => {
+                chosen.model.clone_from(&confirmed.model)
+            }
+            Chosen::Effort(effort) if *effort == chosen.effort => {
+                chosen.effort.clone_from(&confirmed.effort)
+            }
+            Chosen::Model(_) | Chosen::Effort(_) => {}
+        }
     }
 
     /// How much the model that is shown reasons.
     fn effort(&self) -> Option<&str> {
-        match &self.effort {
+        match &self.chosen.effort {
             Effort::Chosen(effort) => effort.as_deref(),
             Effort::Configured => {
-                let model = self.models.iter().find(|it| it.id == self.model)?;
+                let model = self.models.iter().find(|it| it.id == self.chosen.model)?;
                 model.effort.as_deref()
             }
         }
@@ -124,12 +169,12 @@ impl Options {
             MODEL => {
                 let model = self.models.iter().find(|model| model.id == value);
                 let model = model.ok_or_else(|| format!("there is no model {value:?}"))?;
-                self.model = value.to_owned();
-                let mut choice = model.choice.clone();
-                if let Effort::Chosen(effort) = &self.effort {
+                let (mut choice, id) = (model.choice.clone(), model.id.clone());
+                if let Effort::Chosen(effort) = &self.chosen.effort {
                     choice.settings.insert(EFFORT_SETTING.to_owned(), json!(effort));
                 }
-                Ok(Change::Model(choice))
+                self.chosen.model.clone_from(&id);
+                Ok(Change::Model(choice, Chosen::Model(id)))
             }
             EFFORT => {
                 if value != DEFAULT_EFFORT && !self.efforts().contains(&value) {
@@ -137,8 +182,9 @@ impl Options {
                 }
                 let effort = (value != DEFAULT_EFFORT).then(|| value.to_owned());
                 let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), json!(effort))]);
-                self.effort = Effort::Chosen(effort);
-                Ok(Change::Model(ModelChoice { settings, ..ModelChoice::default() }))
+                let choice = ModelChoice { settings, ..ModelChoice::default() };
+                self.chosen.effort = Effort::Chosen(effort);
+                Ok(Change::Model(choice, Chosen::Effort(self.chosen.effort.clone())))
             }
             _ => Err(format!("there is no option {id:?}")),
         }
@@ -175,7 +221,7 @@ impl Options {
                 "name": "Model",
                 "category": "model",
                 "type": "select",
-                "currentValue": self.model,
+                "currentValue": self.chosen.model,
                 "options": self.models.iter().map(model).collect::<Vec<_>>(),
             }));
             options.push(self.effort_option());
@@ -261,42 +307,68 @@ mod tests {
         option["currentValue"].clone()
     }
 
+    /// What the conversation is asked for.
+    fn asked_for(set: Result<Change, String>) -> ModelChoice {
+        match set {
+            Ok(Change::Model(choice, _)) => choice,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_not_shown_any_more() {
+        let mut options = options();
+        let set = |options: &mut Options, id: &str, value: &str| match options.set(id, value) {
+            Ok(Change::Model(_, chosen)) => chosen,
+            other => panic!("{other:?}"),
+        };
+        let made = set(&mut options, EFFORT, "high");
+        options.made(made);
+        let (model, effort) = (set(&mut options, MODEL, "b"), set(&mut options, EFFORT, "low"));
+        assert_eq!((chosen(&options, MODEL), chosen(&options, EFFORT)), (json!("b"), json!("low")));
+        options.refused(&model);
+        assert_eq!((chosen(&options, MODEL), chosen(&options, EFFORT)), (json!("a"), json!("low")));
+        // One that is made later stands.
+        let later = set(&mut options, EFFORT, "medium");
+        options.refused(&effort);
+        assert_eq!(chosen(&options, EFFORT), "medium");
+        options.refused(&later);
+        assert_eq!(chosen(&options, EFFORT), "high");
+    }
+
     #[test]
     fn a_model_takes_the_effort_with_it() {
         let mut options = options();
-        let set = options.set(EFFORT, "high");
+        let set = asked_for(options.set(EFFORT, "high"));
         let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), json!("high"))]);
-        assert_eq!(
-            set,
-            Ok(Change::Model(ModelChoice { settings: settings.clone(), ..Default::default() }))
-        );
-        let set = options.set(MODEL, "b");
+        assert_eq!(set, ModelChoice { settings: settings.clone(), ..Default::default() });
+        let set = asked_for(options.set(MODEL, "b"));
         let expected = ModelChoice { profile: "fast".to_owned(), settings, ..Default::default() };
-        assert_eq!(set, Ok(Change::Model(expected)));
+        assert_eq!(set, expected);
         assert_eq!(
             (chosen(&options, MODEL), chosen(&options, EFFORT)),
             (json!("b"), json!("high"))
         );
-        let set = options.set(EFFORT, DEFAULT_EFFORT);
+        let set = asked_for(options.set(EFFORT, DEFAULT_EFFORT));
         let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), Value::Null)]);
-        assert_eq!(set, Ok(Change::Model(ModelChoice { settings, ..Default::default() })));
+        assert_eq!(set, ModelChoice { settings, ..Default::default() });
     }
 
     #[test]
     fn an_effort_that_nobody_has_chosen_is_that_of_the_model() {
         let mut options = options();
         assert_eq!(chosen(&options, EFFORT), DEFAULT_EFFORT);
-        let set = options.set(MODEL, "b");
+        let set = asked_for(options.set(MODEL, "b"));
         let expected = ModelChoice { profile: "fast".to_owned(), ..Default::default() };
-        assert_eq!(set, Ok(Change::Model(expected)));
+        assert_eq!(set, expected);
         assert_eq!(chosen(&options, EFFORT), "minimal");
         // That it is left to the provider can be chosen, too, and goes along.
         options.set(EFFORT, DEFAULT_EFFORT).expect("it can be chosen");
         assert_eq!(chosen(&options, EFFORT), DEFAULT_EFFORT);
-        let set = options.set(MODEL, "b");
+        let set = asked_for(options.set(MODEL, "b"));
         let settings = Map::from_iter([(EFFORT_SETTING.to_owned(), Value::Null)]);
         let expected = ModelChoice { profile: "fast".to_owned(), settings, ..Default::default() };
-        assert_eq!(set, Ok(Change::Model(expected)));
+        assert_eq!(set, expected);
     }
 
     #[test]

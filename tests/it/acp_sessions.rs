@@ -262,6 +262,30 @@ fn a_choice_during_a_run_is_for_the_next_one() {
     client.finish();
 }
 
+/// What answers is what is shown.
+#[test]
+fn a_model_that_can_not_be_used_any_more_is_not_shown_as_chosen() {
+    let folder = Folder::new();
+    let profiles = "profiles:\n  other: {engine: echo}\n";
+    fs::write(folder.path("profiles.yaml"), profiles).expect("a file");
+    let registries = folder.name("profiles.yaml");
+    let command = command(&folder, &["--profile-registries", &registries]);
+    let mut client = Client::start_with(command, json!({ "session": { "notices": {} } }));
+    let open = json!({ "cwd": folder.path(""), "mcpServers": [] });
+    let opened = client.call("session/new", open);
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
+    fs::write(folder.path("profiles.yaml"), "profiles: {}\n").expect("a file");
+    let params = json!({ "sessionId": session, "configId": "model", "value": "profile:other" });
+    client.call("session/set_config_option", params);
+    let changed = client.update(&session, "config_option_update");
+    assert_eq!(changed["configOptions"], opened["configOptions"]);
+    assert_eq!(client.turn(&session, "hi").1, "Turn 1. You said: hi");
+    let seen = client.finish().seen;
+    let titles = updates(&seen, &session, "notice").into_iter().map(|it| it["title"].to_string());
+    let titles: Vec<_> = titles.collect();
+    assert!(titles.iter().any(|it| it.contains("there is no profile")), "{titles:?}");
+}
+
 #[test]
 fn each_end_of_the_process_is_in_order() {
     let folder = Folder::new();

@@ -2,6 +2,7 @@
 
 use super::{Dialog, How, Stage};
 use crate::acp::jsonrpc::RpcError;
+use crate::acp::options::Chosen;
 use crate::acp::queue::{Chunk, ChunkKind, Item};
 use crate::acp::schema::{ContentBlock, StopReason, Update};
 use crate::acp::updates::missing_server;
@@ -158,9 +159,7 @@ impl Dialog {
     }
 
     fn error(&mut self, request: String, error: ErrorFrame) {
-        let is_told = request.is_empty() && !error.terminal && self.opening.is_none();
-        if is_told || self.switches.iter().any(|it| it.as_str() == request && is_of_choice(&error))
-        {
+        if request.is_empty() && !error.terminal && self.opening.is_none() {
             self.notices.push(escape_control(&error.message));
         }
         self.errors.insert(request, error);
@@ -169,7 +168,10 @@ impl Dialog {
     fn done(&mut self, request: &str, status: &str) {
         // Why the conversation has ended is said at its end.
         let error = if request.is_empty() { None } else { self.errors.remove(request) };
-        self.switches.retain(|switch| switch.as_str() != request);
+        if let Some(at) = self.switches.iter().position(|(switch, _)| switch.as_str() == request) {
+            let (_, chosen) = self.switches.remove(at);
+            self.decided(chosen, error.as_ref());
+        }
         if let Some(at) = self.replays.iter().position(|(replay, _)| replay.as_str() == request) {
             let (_, id) = self.replays.remove(at);
             let (modes, options) = (self.options.modes(), self.options.config());
@@ -184,6 +186,24 @@ impl Dialog {
                 _ => of_failed(error),
             };
             self.answer_prompt(outcome);
+        }
+    }
+
+    /// The conversation has made a choice of the person, or has refused it with an error.
+    fn decided(&mut self, chosen: Chosen, error: Option<&ErrorFrame>) {
+        let Some(ErrorFrame { code, message, detail, .. }) = error else {
+            return self.options.made(chosen);
+        };
+        // At the end of the session it does not matter any more.
+        if code != code::SHUTTING_DOWN {
+            let why = if detail.is_empty() { message } else { detail };
+            let text = format!("what was chosen can't be used, so nothing has changed: {why}");
+            self.notices.push(escape_control(&text));
+        }
+        let before = self.options.config();
+        self.options.refused(&chosen);
+        if before != self.options.config() {
+            self.config_changed();
         }
     }
 
@@ -226,11 +246,6 @@ impl Dialog {
             });
         }
     }
-}
-
-/// Whether it is about a choice that can't be made, and not about a request that came too late to matter.
-fn is_of_choice(error: &ErrorFrame) -> bool {
-    [code::INVALID_SETTINGS, code::SESSION_BUSY].contains(&error.code.as_str())
 }
 
 /// How a prompt ends whose run has failed with this error.

@@ -18,8 +18,8 @@ impl Dialog {
             return;
         }
         while self.active.is_none() {
-            for choice in std::mem::take(&mut self.changes) {
-                self.order(Command::SwitchModel(choice), Purpose::Change);
+            for (choice, chosen) in std::mem::take(&mut self.changes) {
+                self.order(Command::SwitchModel(choice), Purpose::Choice(chosen));
             }
             let Some(Waiting { id, draft }) = self.waiting.pop_front() else { return };
             let stage = PromptStage::Preparing;
@@ -124,7 +124,8 @@ impl Dialog {
                 self.enter(PromptStage::Running(Some(request)));
             }
             Purpose::Replay(id) => self.replays.push((request, id)),
-            Purpose::Change => self.switches.push(request),
+            Purpose::Choice(chosen) => self.switches.push((request, chosen)),
+            Purpose::Notice => {}
         }
     }
 
@@ -154,7 +155,7 @@ impl Dialog {
         active.is_cancelled = true;
         match active.stage {
             PromptStage::Running(_) => {
-                self.order(Command::Cancel(Cancel::default()), Purpose::Change);
+                self.order(Command::Cancel(Cancel::default()), Purpose::Notice);
                 self.withdraw_questions();
             }
             PromptStage::Fetching(_) | PromptStage::Preparing => {

@@ -161,7 +161,7 @@ impl Dialog {
     }
 
     fn decide(&mut self, call: ToolCallId, decision: Decision) {
-        self.order(Command::Approve(Approve { call, decision }), Purpose::Change);
+        self.order(Command::Approve(Approve { call, decision }), Purpose::Notice);
     }
 }
 

@@ -125,7 +125,8 @@ fn a_choice_is_made_between_two_prompts() {
     ask(&mut dialog, 1);
     ask(&mut dialog, 2);
     perform(&mut dialog, &mut ids);
-    dialog.changes.push(ModelChoice::default());
+    let choice = (ModelChoice::default(), Chosen::Effort(Effort::Configured));
+    dialog.changes.push(choice);
     dialog.proceed();
     assert_eq!(perform(&mut dialog, &mut ids), []);
     done(&mut dialog, "1", Done::Ok);
