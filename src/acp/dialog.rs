@@ -132,6 +132,8 @@ enum Asked {
     Buffer(usize),
     /// What a server wants to know, by its number.
     Question(u64),
+    /// Whether the conversation is compacted.
+    Compaction,
 }
 
 /// A tool of a server, by their names.
@@ -181,6 +183,12 @@ pub(super) struct Dialog {
     waits_for: Option<WaitingFor>,
     /// How many compactions have begun.
     compactions: usize,
+    /// Whether the last one has not ended yet.
+    is_compacting: bool,
+    /// How many the person was asked about.
+    compactions_asked: usize,
+    /// The tool call that stands for the one that was asked about, while that has not ended.
+    compaction_call: Option<String>,
     closers: Vec<Id>,
     is_over: bool,
 }
@@ -233,6 +241,9 @@ impl Dialog {
             with_images: BTreeMap::new(),
             waits_for: None,
             compactions: 0,
+            is_compacting: false,
+            compactions_asked: 0,
+            compaction_call: None,
             closers: Vec::new(),
             is_over: false,
         }

@@ -10,15 +10,24 @@ const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ONCE: &str = "reject_once";
 const REJECT_ALWAYS: &str = "reject_always";
 
-/// The answers to choose from. Ids and kinds are the same words.
+/// The answers to choose from, about a tool call.
 pub(super) fn options() -> Vec<PermissionOption> {
-    let option = |kind, name| PermissionOption { option_id: kind, name, kind };
     vec![
         option(ALLOW_ONCE, "Allow"),
         option(ALLOW_ALWAYS, "Always allow this tool in this session"),
         option(REJECT_ONCE, "Reject"),
         option(REJECT_ALWAYS, "Always reject this tool in this session"),
     ]
+}
+
+/// Those about a compaction.
+pub(super) fn options_of_compaction() -> Vec<PermissionOption> {
+    vec![option(ALLOW_ONCE, "Summarize"), option(REJECT_ONCE, "Not now")]
+}
+
+/// Ids and kinds are the same words.
+fn option(kind: &'static str, name: &'static str) -> PermissionOption {
+    PermissionOption { option_id: kind, name, kind }
 }
 
 /// What the person, or the client, has answered.

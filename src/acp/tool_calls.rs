@@ -1,7 +1,8 @@
 //! What people see of a tool call: a title, its kind, the files it is about, its arguments and its result.
 //! Pure.
 
-use super::schema::{Location, ToolCall, ToolContent, ToolKind};
+use super::schema::{Location, ToolCall, ToolContent, ToolKind, ToolStatus};
+use crate::protocol::proto::session::{CompactionCause, CompactionProposed};
 use crate::support::terminal::escape_control;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -99,6 +100,35 @@ pub(super) fn asked(id: &str, name: &str, server: &str, input: &str, folder: &Pa
         kind: Some(kind(name)),
         content: vec![ToolContent::text(text.trim_start())],
         ..call
+    }
+}
+
+/// A compaction as a question to the person has it: clients ask about tool calls alone.
+pub(super) fn asked_compaction(id: &str, proposed: &CompactionProposed) -> ToolCall {
+    let what = match proposed.cause() {
+        CompactionCause::Overflow => {
+            "The conversation is too long for the model, which has refused it"
+        }
+        CompactionCause::Limit | CompactionCause::Request | CompactionCause::Unspecified => {
+            "The conversation will soon be too long for the model"
+        }
+    };
+    let tokens = match (proposed.tokens, proposed.context_tokens) {
+        (0, _) => String::new(),
+        (tokens, 0) => format!(" (about {tokens} tokens)"),
+        (tokens, most) => format!(" (about {tokens} of {most} tokens)"),
+    };
+    let text = format!(
+        "{what}{tokens}. A summary can stand for the earlier turns in what the model is sent; you see all \
+         of them as before. Without one, the prompt is sent as it is, which the provider may refuse."
+    );
+    ToolCall {
+        tool_call_id: id.to_owned(),
+        title: Some("Summarize the earlier turns for the model?".to_owned()),
+        kind: Some(ToolKind::Think),
+        status: Some(ToolStatus::Pending),
+        content: vec![ToolContent::text(text)],
+        ..ToolCall::default()
     }
 }
 

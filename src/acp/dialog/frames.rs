@@ -4,7 +4,7 @@ use super::{Dialog, How, Stage};
 use crate::acp::jsonrpc::RpcError;
 use crate::acp::options::Chosen;
 use crate::acp::queue::{Chunk, ChunkKind, Item};
-use crate::acp::schema::{ContentBlock, StopReason, Update};
+use crate::acp::schema::{ContentBlock, StopReason, ToolStatus, Update};
 use crate::acp::updates::missing_server;
 use crate::conversation::event::ToolResult;
 use crate::host::{CodedWarning, Effect, Effects};
@@ -98,20 +98,11 @@ impl Dialog {
             self.waits_for = None;
         }
         let Some(payload) = self.updates.event(payload, &mut self.queue) else { return };
+        let Some(payload) = self.compaction_event(payload) else { return };
         if let Any::ToolApprovalRequested(requested) = payload {
             self.approval_requested(*requested);
         } else if let Any::ToolApprovalResolved(resolved) = payload {
             self.approval_resolved(&resolved.tool_call_id);
-        } else if let Any::CompactionStarted(_) = payload {
-            self.compactions += 1;
-            self.compaction("in_progress", None, None);
-        } else if let Any::Compacted(compacted) = payload {
-            let summary = Some(compacted.summary).filter(|summary| !summary.is_empty());
-            self.compaction("completed", summary, None);
-            let used = self.updates.in_use(compacted.tokens_after);
-            self.queue.push_some(used);
-        } else if let Any::CompactionFailed(failed) = payload {
-            self.compaction("failed", None, Some(failed.reason));
         } else if let Any::BudgetNearlySpent(it) = payload {
             let text =
                 format!("{} {} of the budget of {} are spent", it.cost, it.currency, it.budget);
@@ -127,6 +118,34 @@ impl Dialog {
                 self.config_changed();
             }
         }
+    }
+
+    /// Shows what an event says of a compaction; returns any other payload.
+    fn compaction_event(&mut self, payload: Any) -> Option<Any> {
+        if let Any::CompactionProposed(proposed) = payload {
+            self.compaction_proposed(&proposed);
+        } else if let Any::CompactionStarted(_) = payload {
+            self.compactions += 1;
+            self.is_compacting = true;
+            self.asked_compaction(ToolStatus::InProgress);
+            self.compaction("in_progress", None, None);
+        } else if let Any::Compacted(compacted) = payload {
+            self.is_compacting = false;
+            self.asked_compaction(ToolStatus::Completed);
+            let summary = Some(compacted.summary).filter(|summary| !summary.is_empty());
+            self.compaction("completed", summary, None);
+            let used = self.updates.in_use(compacted.tokens_after);
+            self.queue.push_some(used);
+        } else if let Any::CompactionFailed(failed) = payload {
+            self.asked_compaction(ToolStatus::Failed);
+            // One that the person does not want has never begun.
+            if std::mem::take(&mut self.is_compacting) {
+                self.compaction("failed", None, Some(failed.reason));
+            }
+        } else {
+            return Some(payload);
+        }
+        None
     }
 
     /// What becomes of the compaction that began last.

@@ -4,10 +4,11 @@ use super::{Asked, Dialog, Order, Purpose, REQUESTS_MAX, Tool};
 use crate::acp::jsonrpc::RpcError;
 use crate::acp::permissions::{self, Answer};
 use crate::acp::queue::Item;
-use crate::acp::schema::{PermissionRequest, ToolCall, ToolStatus};
+use crate::acp::schema::{PermissionOption, PermissionRequest, ToolCall, ToolStatus, Update};
 use crate::acp::tool_calls;
-use crate::protocol::command::{Approve, Command, Decision};
+use crate::protocol::command::{Approve, Command, Compact, Decision};
 use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::session::CompactionProposed;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::session::approval::ApprovalMode;
 use crate::support::terminal::escape_control;
@@ -41,6 +42,15 @@ impl Dialog {
                 let answer = response.ok().filter(|it| it["action"].is_string());
                 self.orders.push_back(Order::Answer(number, answer.unwrap_or_else(cancelled)));
             }
+            Some(Asked::Compaction) => match permissions::answer(response) {
+                Answer::Decided(Decision::AllowOnce | Decision::AllowSession) => {
+                    self.decide_compaction(false);
+                }
+                Answer::Decided(Decision::Deny { .. }) | Answer::RejectAlways => {
+                    self.decide_compaction(true);
+                }
+                Answer::Cancelled => self.cancel_turn(),
+            },
             None => {}
         }
     }
@@ -70,7 +80,10 @@ impl Dialog {
     fn decide_all(&mut self, is_of: impl Fn(&Tool) -> bool, decision: &Decision) {
         let call_of = |asked: &Asked| match asked {
             Asked::Permission { call, tool } if is_of(tool) => Some(call.clone()),
-            Asked::Permission { .. } | Asked::Buffer(_) | Asked::Question(_) => None,
+            Asked::Permission { .. }
+            | Asked::Buffer(_)
+            | Asked::Question(_)
+            | Asked::Compaction => None,
         };
         let open = self.asked.iter().filter_map(|(id, asked)| Some((*id, call_of(asked)?)));
         for (id, call) in open.collect::<Vec<_>>() {
@@ -130,13 +143,9 @@ impl Dialog {
             None if self.rejected.contains(&tool) => self.decide(call, rejected()),
             None => {
                 let tool_call = tool_calls::asked(&call.0, &tool.1, &tool.0, &input, &self.folder);
-                let params = PermissionRequest {
-                    session_id: &self.session,
-                    tool_call: ToolCall { status: Some(ToolStatus::Pending), ..tool_call },
-                    options: permissions::options(),
-                };
-                let params = serde_json::to_value(&params).unwrap_or_default();
-                self.ask("session/request_permission", params, Asked::Permission { call, tool });
+                let tool_call = ToolCall { status: Some(ToolStatus::Pending), ..tool_call };
+                let asked = Asked::Permission { call, tool };
+                self.ask_permission(tool_call, permissions::options(), asked);
             }
         }
     }
@@ -145,10 +154,53 @@ impl Dialog {
     pub(super) fn approval_resolved(&mut self, call: &str) {
         let is_it = |asked: &Asked| match asked {
             Asked::Permission { call: of, .. } => of.0 == call,
-            Asked::Buffer(_) | Asked::Question(_) => false,
+            Asked::Buffer(_) | Asked::Question(_) | Asked::Compaction => false,
         };
         let found = self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id);
         found.into_iter().for_each(|id| self.withdraw(id));
+    }
+
+    /// The person decides whether the conversation is compacted.
+    pub(super) fn compaction_proposed(&mut self, proposed: &CompactionProposed) {
+        self.compactions_asked += 1;
+        let id = format!("compaction-question-{}", self.compactions_asked);
+        let call = tool_calls::asked_compaction(&id, proposed);
+        self.queue.update(Update::ToolCall(call.clone()));
+        self.compaction_call = Some(id);
+        let options = permissions::options_of_compaction();
+        self.ask_permission(call, options, Asked::Compaction);
+    }
+
+    /// What becomes of a compaction that the person was asked about. It may have been decided otherwise: the time for
+    /// an answer is over, or the run has ended.
+    pub(super) fn asked_compaction(&mut self, status: ToolStatus) {
+        let asked = self.asked.iter().find(|(_, it)| matches!(it, Asked::Compaction));
+        if let Some(id) = asked.map(|(id, _)| *id) {
+            self.withdraw(id);
+        }
+        let Some(tool_call_id) = self.compaction_call.clone() else { return };
+        if status != ToolStatus::InProgress {
+            self.compaction_call = None;
+        }
+        let status = Some(status);
+        let call = ToolCall { tool_call_id, status, ..ToolCall::default() };
+        self.queue.update(Update::ToolCallChanged(call));
+    }
+
+    fn decide_compaction(&mut self, decline: bool) {
+        let compact = Compact { decline, ..Compact::default() };
+        self.order(Command::Compact(compact), Purpose::Notice);
+    }
+
+    fn ask_permission(
+        &mut self,
+        tool_call: ToolCall,
+        options: Vec<PermissionOption>,
+        asked: Asked,
+    ) {
+        let params = PermissionRequest { session_id: &self.session, tool_call, options };
+        let params = serde_json::to_value(&params).unwrap_or_default();
+        self.ask("session/request_permission", params, asked);
     }
 
     /// Takes a request to the client back.
