@@ -451,6 +451,39 @@ fn command_files_are_commands() {
     client.finish();
 }
 
+/// Editors show no log.
+#[test]
+fn what_a_project_has_and_is_not_used_is_said() {
+    let folder = Folder::new();
+    for (path, text) in [
+        ("config/duologue/commands/broken.yaml", "prompt: [\n"),
+        ("config/duologue/profiles.yaml", "profiles:\n  mine: {engine: echo}\n"),
+        ("p/.duologue/commands/review.yaml", "prompt: Review it.\n"),
+        ("p/.duologue/profiles.yaml", "profiles:\n  mine: {allow: ['*']}\n"),
+    ] {
+        let path = folder.path(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    let command = command(&folder, &["--profile", "mine"]);
+    let mut client = Client::start_with(command, json!({ "session": { "notices": {} } }));
+    let session = client.session(&folder.path("p"));
+    client.turn(&session, "hi");
+    let ended = client.finish();
+    let notices = updates(&ended.seen, &session, "notice").into_iter();
+    let notices: Vec<_> = notices.filter_map(|it| it["title"].as_str()).collect();
+    let review = folder.path("p/.duologue/commands/review.yaml");
+    for parts in [
+        ["/broken can't be used: ", "broken.yaml"],
+        ["/review can't be used: ", &format!("duologue profiles trust {}", review.display())],
+        ["`allow` is left out", "p/.duologue/profiles.yaml"],
+    ] {
+        let has_all = |text: &&str| parts.iter().all(|part| text.contains(part));
+        assert!(notices.iter().any(has_all), "{parts:?}: {notices:?}");
+        assert!(ended.stderr.lines().any(|line| has_all(&line)), "{parts:?}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_command_has_the_conversation_compacted() {
     let folder = Folder::new();

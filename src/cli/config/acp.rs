@@ -7,7 +7,7 @@ use super::profile::{self, ProfileValues};
 use super::resume;
 use super::store::store;
 use crate::acp::{CommandFile, Effort, Model, Opened, Opening, Services, model_name};
-use crate::cli::prompts::{self, expand};
+use crate::cli::prompts::{self, Listed, expand};
 use crate::cli::{AcpArgs, EngineName, SessionArgs};
 use crate::conversation::transcript::Preamble;
 use crate::engine::{CallSettings, Engine, EngineRef};
@@ -16,6 +16,7 @@ use crate::protocol::command::{Extension, ModelChoice};
 use crate::session::approval::ApprovalMode;
 use crate::store::stored_choices;
 use crate::support::files::WorkFolder;
+use crate::support::terminal::escape_control;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use serde_json::{Map, Value};
@@ -37,6 +38,9 @@ const EXTENSIONS: [Extension; 10] = [
 
 /// The option of the effort, which a person chooses for each session.
 const EFFORT: &str = "reasoning_effort";
+
+/// Command files of which the person is told one by one why they can't be used.
+const UNUSABLE_TOLD_MAX: usize = 5;
 
 /// What the front end needs. Reads nothing.
 ///
@@ -79,19 +83,24 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     let (places, named) = store(&session)?;
     resume::go_on(&mut session, places.as_ref(), named.as_ref())?;
     session.tools.approval = session.tools.approval.or(approval);
+    let may_be_default = profile::may_be_default(&session.provider) && !session.provider.has_stored;
     profile::choose_default(&mut session.provider)?;
+    let left_out = profile::left_out(&session.provider, may_be_default);
     let places = places.filter(|_| goes_on).map(|it| it.places).unwrap_or_default();
     let chosen = places.iter().find_map(|place| stored_choices(place, &id)?.model);
     let settings = of_person("acp", &session, Preamble::default(), false, EXTENSIONS.to_vec())?;
     let mut host = settings.host;
     // The front end decides in its place, as the person can choose another mode at any time.
     let approval = std::mem::replace(&mut host.rules.tools.approval.mode, ApprovalMode::Ask);
+    let (commands, unusable) = commands(&folder);
+    let notices = settings.notices.into_iter().map(str::to_owned);
+    let notices = notices.chain(left_out.into_iter().chain(unusable).map(|it| escape_control(&it)));
     Ok(Opened {
         models: models(&session, &host),
         effort: chosen.map(|it| chosen_effort(&it.settings)).unwrap_or_default(),
         approval,
-        commands: commands(&folder),
-        notices: settings.notices.into_iter().map(str::to_owned).collect(),
+        commands,
+        notices: notices.collect(),
         host,
     })
 }
@@ -175,11 +184,29 @@ fn of_profile(
     })
 }
 
-/// The command files that can be used in the folder.
-fn commands(folder: &WorkFolder) -> Vec<CommandFile> {
-    let usable = prompts::list(folder).into_iter().filter_map(|it| Some((it.about.ok()?, it.name)));
-    let usable = usable.filter(|(_, name)| !name.contains(char::is_control));
-    usable.map(|(about, name)| CommandFile { takes: takes(&name, folder), about, name }).collect()
+/// The command files that can be used in the folder, and what the person is told of the others.
+fn commands(folder: &WorkFolder) -> (Vec<CommandFile>, Vec<String>) {
+    let (mut usable, mut unusable) = (Vec::new(), Vec::new());
+    for Listed { name, about, .. } in prompts::list(folder) {
+        match about {
+            Ok(about) if !name.contains(char::is_control) => {
+                usable.push(CommandFile { takes: takes(&name, folder), about, name });
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let why = format!("/{name} can't be used: {why}");
+                tracing::warn!("{}", escape_control(&why));
+                unusable.push(why);
+            }
+        }
+    }
+    let others = unusable.len().saturating_sub(UNUSABLE_TOLD_MAX);
+    unusable.truncate(UNUSABLE_TOLD_MAX);
+    if others > 0 {
+        unusable
+            .push(format!("{others} more command files can't be used: `duologue run` lists them"));
+    }
+    (usable, unusable)
 }
 
 /// The flags and arguments of a command file, for the person who types it.

@@ -85,6 +85,16 @@ pub(crate) fn choose_default(args: &mut ProviderArgs) -> Result<()> {
     Ok(())
 }
 
+/// What files of a project have and is left out, as they are not trusted: of the chosen profile, and of the default if
+/// that may be used. For a person who sees no log.
+pub(super) fn left_out(args: &ProviderArgs, may_be_default: bool) -> Vec<String> {
+    let Ok(profiles) = read(&args.registries) else { return Vec::new() };
+    let default = profiles.ignored_default().filter(|_| may_be_default);
+    let resolved = name(args).and_then(|name| profiles.resolve(name).ok());
+    let of_profile = resolved.iter().flat_map(Resolved::warnings);
+    default.into_iter().chain(of_profile).collect()
+}
+
 /// Whether the default profile may be used: no option and no variable chooses a provider.
 pub(crate) fn may_be_default(args: &ProviderArgs) -> bool {
     let has_address = args.base_url.as_ref().is_some_and(|url| !url.trim().is_empty());
