@@ -7,6 +7,7 @@ use crate::store::{Library, Summary};
 use crate::support::terminal::escape_control;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
 use uuid::Uuid;
 
@@ -28,12 +29,19 @@ pub(super) fn list(library: &Library, params: &ListParams) -> Result<Value, RpcE
     for loss in &listing.losses {
         tracing::warn!("not all sessions can be listed: {}", escape_control(loss));
     }
-    page(listing.sessions, params)
+    // A session is stored with the folder that the links of its path lead to, as a shell has it.
+    let resolved = params.cwd.as_ref().and_then(|cwd| fs::canonicalize(cwd).ok());
+    page(listing.sessions, params, resolved.as_deref())
 }
 
-fn page(mut sessions: Vec<Summary>, params: &ListParams) -> Result<Value, RpcError> {
+/// A page of `sessions`; `resolved` is the folder of `params` without links.
+fn page(
+    mut sessions: Vec<Summary>,
+    params: &ListParams,
+    resolved: Option<&Path>,
+) -> Result<Value, RpcError> {
     let is_in_folder = |it: &Summary| match &params.cwd {
-        Some(cwd) => Path::new(&it.folder) == Path::new(cwd),
+        Some(cwd) => [Some(Path::new(cwd)), resolved].contains(&Some(Path::new(&it.folder))),
         // The protocol has no session without a folder.
         None => Path::new(&it.folder).is_absolute(),
     };
@@ -48,7 +56,10 @@ fn page(mut sessions: Vec<Summary>, params: &ListParams) -> Result<Value, RpcErr
     let is_more = sessions.len() > PAGE_MAX;
     sessions.truncate(PAGE_MAX);
     let next = sessions.last().filter(|_| is_more).map(|it| format!("{}:{}", it.updated_ms, it.id));
-    let sessions: Vec<_> = sessions.into_iter().map(info).collect();
+    // Clients know the folder by the path that they asked for.
+    let folder = |it: &Summary| params.cwd.clone().unwrap_or_else(|| it.folder.clone());
+    let named = sessions.into_iter().map(|it| Summary { folder: folder(&it), ..it });
+    let sessions: Vec<_> = named.map(info).collect();
     let mut result = json!({ "sessions": sessions });
     if let Some(next) = next {
         result["nextCursor"] = json!(next);
@@ -100,12 +111,13 @@ mod tests {
         let all = || vec![summary("a", "/p", 1), summary("b", "/q", 2), summary("c", "", 3)];
         let of = |cwd: Option<&str>| {
             let cwd = cwd.map(str::to_owned);
-            page(all(), &ListParams { cwd, cursor: None }).expect("a page")
+            page(all(), &ListParams { cwd, cursor: None }, Some(Path::new("/q"))).expect("a page")
         };
         assert_eq!(ids(&of(None)), ["b", "a"]);
-        assert_eq!(ids(&of(Some("/p/"))), ["a"]);
-        assert_eq!(ids(&of(Some("/x"))), [""; 0]);
-        assert_eq!(of(Some("/p"))["sessions"][0]["updatedAt"], "1970-01-01T00:00:00.001Z");
+        assert_eq!(ids(&of(Some("/p/"))), ["b", "a"]);
+        assert_eq!(ids(&of(Some("/link"))), ["b"]);
+        assert_eq!(of(Some("/link"))["sessions"][0]["cwd"], "/link");
+        assert_eq!(of(Some("/p"))["sessions"][1]["updatedAt"], "1970-01-01T00:00:00.001Z");
     }
 
     #[test]
@@ -113,7 +125,7 @@ mod tests {
         let all = || (0..250).map(|n| summary(&format!("s{n}"), "/p", n / 7)).collect::<Vec<_>>();
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {
-            let page = page(all(), &ListParams { cwd: None, cursor }).expect("a page");
+            let page = page(all(), &ListParams { cwd: None, cursor }, None).expect("a page");
             found.extend(ids(&page).into_iter().map(str::to_owned));
             cursor = page["nextCursor"].as_str().map(str::to_owned);
             if cursor.is_none() {
@@ -125,6 +137,6 @@ mod tests {
         unique.dedup();
         assert_eq!((found.len(), unique.len()), (250, 250));
         let wrong = ListParams { cwd: None, cursor: Some("x".to_owned()) };
-        assert!(page(all(), &wrong).is_err());
+        assert!(page(all(), &wrong, None).is_err());
     }
 }

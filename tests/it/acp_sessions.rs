@@ -5,7 +5,9 @@ use crate::server::Folder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Command;
 
 fn open(session: &str, cwd: &PathBuf) -> Value {
     json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] })
@@ -68,6 +70,40 @@ fn a_session_is_loaded_whole_with_the_ids_that_it_had() {
         Vec::<&Value>::new()
     );
     client.finish();
+}
+
+/// An editor has the path that was opened, and a shell the folder itself.
+#[test]
+fn the_terminal_and_the_editor_see_each_others_sessions_through_a_link() {
+    let folder = Folder::new();
+    let project = folder.path("").canonicalize().expect("a folder").join("project");
+    fs::create_dir(&project).expect("a folder");
+    symlink(&project, folder.path("link")).expect("a link");
+    let in_terminal = |args: &[&str]| {
+        let mut terminal = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        let editor = command(&folder, &[]);
+        let variables = editor.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let output = terminal
+            .env_clear()
+            .envs(variables)
+            .arg("exec")
+            .args(args)
+            .current_dir(&project)
+            .output();
+        String::from_utf8(output.expect("it runs").stdout).expect("UTF-8")
+    };
+    assert_eq!(in_terminal(&["--session", "mine", "one"]).trim_end(), "Turn 1. You said: one");
+    let mut client = Client::start(&folder, &[]);
+    let link = folder.path("link");
+    let listed = client.call("session/list", json!({ "cwd": link }))["sessions"].clone();
+    assert_eq!((&listed[0]["sessionId"], &listed[0]["cwd"]), (&json!("mine"), &json!(link)));
+    let session = client.session(&link);
+    client.turn(&session, "two");
+    let listed = client.call("session/list", json!({ "cwd": link }))["sessions"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    client.finish();
+    let text = in_terminal(&["--continue", "three"]);
+    assert!(text.starts_with("Turn 2. You said: three\nBefore that you said: two"), "{text}");
 }
 
 #[test]

@@ -177,6 +177,10 @@ pub(super) fn goes_on(store: Option<&StoreSettings>, session: Option<&SessionId>
 
 fn folder(args: &SessionArgs) -> Result<String> {
     let folder = args.folder.path().context("the current folder can't be found")?;
+    // The folder of a process is one without links: an editor's is the same one under another name.
+    let is_named = args.folder.other().is_some();
+    let resolved = is_named.then(|| folder.canonicalize().ok()).flatten();
+    let folder = resolved.unwrap_or(folder);
     Ok(folder.display().to_string())
 }
 
