@@ -49,10 +49,26 @@ pub(super) struct Connection {
     pub(super) client: ClientCapabilities,
     has_store: bool,
     /// The open sessions, by their ids.
-    sessions: BTreeMap<String, i64>,
+    sessions: BTreeMap<String, OpenSession>,
     numbers: i64,
     /// Requests that a session has to answer.
     owed: BTreeSet<(i64, Id)>,
+}
+
+#[derive(Debug)]
+struct OpenSession {
+    number: i64,
+    folder: PathBuf,
+    servers: Vec<ServerConfig>,
+}
+
+/// Where a session is to be held.
+struct Place {
+    folder: PathBuf,
+    /// `None` if the client names none, as some do where the session has them.
+    servers: Option<Vec<ServerConfig>>,
+    /// What could not be used of them.
+    notices: Vec<String>,
 }
 
 impl Connection {
@@ -94,7 +110,7 @@ impl Connection {
             }
             // Keys are configured where models are.
             "authenticate" | "logout" => Action::Respond(id, Ok(json!({}))),
-            "session/new" => self.open(id, How::New, fresh(), jsonrpc::params(params)?)?,
+            "session/new" => self.open(id, How::New, fresh(), Place::of(params)?)?,
             "session/load" | "session/resume" => {
                 let how = if method == "session/load" { How::Load } else { How::Resume };
                 self.go_on(id, how, method, params)?
@@ -119,12 +135,20 @@ impl Connection {
     }
 
     fn pass(&mut self, number: i64, id: Id, method: &str, params: Value) -> Action {
+        let request = self.owed_request(number, id, method, params);
+        Action::Pass(number, Mail::Request(request))
+    }
+
+    fn owed_request(&mut self, number: i64, id: Id, method: &str, params: Value) -> Request {
         self.owed.insert((number, id.clone()));
-        Action::Pass(number, Mail::Request(Request { id, method: method.to_owned(), params }))
+        Request { id, method: method.to_owned(), params }
     }
 
     fn number(&self, session: &str) -> Result<i64, RpcError> {
-        self.sessions.get(session).copied().ok_or_else(|| RpcError::not_found(session))
+        self.sessions
+            .get(session)
+            .map(|open| open.number)
+            .ok_or_else(|| RpcError::not_found(session))
     }
 
     fn initialized(&self) -> Value {
@@ -150,16 +174,22 @@ impl Connection {
     }
 
     fn go_on(&mut self, id: Id, how: How, method: &str, params: Value) -> Result<Action, RpcError> {
-        let session_id = session_in(&params)?;
-        // The client has it in another place, or has forgotten it.
-        if let Some(number) = self.sessions.get(session_id) {
-            return Ok(self.pass(*number, id, method, params));
-        }
-        if !self.has_store {
+        let session_id = session_in(&params)?.to_owned();
+        let open = self.sessions.get(&session_id);
+        if open.is_none() && !self.has_store {
             return Err(RpcError::method_not_found(method));
         }
-        let session = SessionId::new(session_id).ok_or_else(|| RpcError::not_found(session_id))?;
-        self.open(id, how, session, jsonrpc::params(params)?)
+        let place = Place::of(params.clone())?;
+        // The client has it in another place, or has forgotten it.
+        if let Some(open) = open {
+            let (number, is_there) = (open.number, open.is_at(&place));
+            let request = self.owed_request(number, id, method, params);
+            let mail = if is_there { Mail::Request(request) } else { Mail::Reopen(request) };
+            return Ok(Action::Pass(number, mail));
+        }
+        let session =
+            SessionId::new(&session_id).ok_or_else(|| RpcError::not_found(&session_id))?;
+        self.open(id, how, session, place)
     }
 
     fn open(
@@ -167,29 +197,19 @@ impl Connection {
         request: Id,
         how: How,
         session: SessionId,
-        params: OpenParams,
+        place: Place,
     ) -> Result<Action, RpcError> {
-        let folder = PathBuf::from(&params.cwd);
-        if !folder.is_absolute() {
-            let why = format!("cwd must be an absolute path, and {:?} is none", params.cwd);
-            return Err(RpcError::invalid_params(why));
-        }
         if self.sessions.len() >= SESSIONS_MAX {
             let why = format!("{SESSIONS_MAX} sessions are open, and no more can be; close some");
             return Err(RpcError::failed(why));
         }
-        let mut notices = Vec::new();
-        let mut servers = BTreeMap::new();
-        for server in params.mcp_servers.unwrap_or_default() {
-            if let Some(config) = config(server, &mut notices)? {
-                servers.insert(config.name.clone(), config);
-            }
-        }
+        let Place { folder, servers, notices } = place;
+        let servers = servers.unwrap_or_default();
         self.numbers += 1;
         let number = self.numbers;
-        self.sessions.insert(session.as_str().to_owned(), number);
+        let open = OpenSession { number, folder: folder.clone(), servers: servers.clone() };
+        self.sessions.insert(session.as_str().to_owned(), open);
         self.owed.insert((number, request.clone()));
-        let servers = servers.into_values().collect();
         let to_open = ToOpen { request, how, number, session, folder, servers, notices };
         Ok(Action::Open(Box::new(to_open)))
     }
@@ -212,7 +232,7 @@ impl Connection {
 
     /// The number of an open session.
     pub(super) fn open_session(&self, session: &SessionId) -> Option<i64> {
-        self.sessions.get(session.as_str()).copied()
+        self.sessions.get(session.as_str()).map(|open| open.number)
     }
 
     /// A session has answered these requests.
@@ -224,10 +244,62 @@ impl Connection {
 
     /// A session has ended; returns the requests that it has not answered.
     pub(super) fn ended(&mut self, number: i64) -> Vec<Id> {
-        self.sessions.retain(|_, open| *open != number);
+        self.sessions.retain(|_, open| open.number != number);
         let owed = self.owed.extract_if((number, Id::Null)..(number + 1, Id::Null), |_| true);
         owed.map(|(_, id)| id).collect()
     }
+}
+
+impl Place {
+    /// The place in the parameters of a request.
+    ///
+    /// # Errors
+    /// If it can't be one.
+    fn of(params: Value) -> Result<Self, RpcError> {
+        let OpenParams { cwd, mcp_servers } = jsonrpc::params(params)?;
+        let folder = PathBuf::from(&cwd);
+        if !folder.is_absolute() {
+            let why = format!("cwd must be an absolute path, and {cwd:?} is none");
+            return Err(RpcError::invalid_params(why));
+        }
+        let mut notices = Vec::new();
+        let Some(named) = mcp_servers else { return Ok(Self { folder, servers: None, notices }) };
+        let mut servers = BTreeMap::new();
+        for server in named {
+            if let Some(config) = config(server, &mut notices)? {
+                servers.insert(config.name.clone(), config);
+            }
+        }
+        Ok(Self { folder, servers: Some(servers.into_values().collect()), notices })
+    }
+}
+
+impl OpenSession {
+    /// Whether it has the folder and the servers that are wanted.
+    fn is_at(&self, place: &Place) -> bool {
+        let has = |wanted: &Vec<ServerConfig>| {
+            let mut pairs = self.servers.iter().zip(wanted);
+            self.servers.len() == wanted.len() && pairs.all(|(own, wanted)| is_same(own, wanted))
+        };
+        self.folder == place.folder && place.servers.as_ref().is_none_or(has)
+    }
+}
+
+/// Whether both are the same server of a client.
+fn is_same(one: &ServerConfig, other: &ServerConfig) -> bool {
+    let is_same_transport = match (&one.transport, &other.transport) {
+        (
+            Transport::Stdio { command, args, env, .. },
+            Transport::Stdio { command: other, args: with, env: and, .. },
+        ) => (command, args, env) == (other, with, and),
+        (
+            Transport::Http { url, headers, .. },
+            Transport::Http { url: other, headers: with, .. },
+        ) => (url, headers) == (other, with),
+        (Transport::Stdio { .. }, Transport::Http { .. })
+        | (Transport::Http { .. }, Transport::Stdio { .. }) => false,
+    };
+    one.name == other.name && is_same_transport
 }
 
 /// The session that parameters name.
@@ -323,6 +395,28 @@ mod tests {
         assert_eq!(connection.ended(1), [Id::Number(2)]);
         let refused = answer(&mut connection, "session/prompt", params);
         assert!(refused.expect_err("it has ended").to_string().contains("no session \"fresh\""));
+    }
+
+    #[test]
+    fn a_session_that_is_open_is_asked_for_another_place() {
+        let mut connection = Connection::new(true);
+        let server = |value: &str| json!({ "name": "x", "command": "x", "env": { "KEY": value } });
+        let of = |cwd: &str, servers: Value| json!({ "sessionId": "fresh", "cwd": cwd, "mcpServers": servers });
+        handled(&mut connection, request(1, "session/new", of("/p", json!([server("a")]))));
+        for (params, is_there) in [
+            (of("/p/", json!([server("a")])), true),
+            (of("/p", Value::Null), true),
+            (of("/q", json!([server("a")])), false),
+            (of("/p", json!([server("b")])), false),
+            (of("/p", json!([])), false),
+        ] {
+            let passed = handled(&mut connection, request(2, "session/load", params.clone()));
+            let [Action::Pass(1, mail)] = &passed[..] else { panic!("{passed:?}") };
+            assert_eq!(matches!(mail, Mail::Request(_)), is_there, "{params}");
+            assert_eq!(matches!(mail, Mail::Reopen(_)), !is_there, "{params}");
+        }
+        let refused = answer(&mut connection, "session/resume", of("p", json!([])));
+        assert!(refused.expect_err("relative").to_string().contains("absolute"));
     }
 
     #[test]

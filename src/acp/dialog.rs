@@ -151,6 +151,8 @@ pub(super) struct Dialog {
     /// The request that opens it, until it is answered.
     opening: Option<(Id, How)>,
     stage: Stage,
+    /// What was said can be loaded again.
+    is_stored: bool,
     /// Why there is no conversation, though the request that was to open it has been answered.
     broken: Option<String>,
     waiting: VecDeque<Waiting>,
@@ -222,6 +224,7 @@ impl Dialog {
             orders: VecDeque::new(),
             opening: Some((request, how)),
             stage: Stage::Preparing,
+            is_stored: false,
             broken: None,
             waiting: VecDeque::new(),
             active: None,

@@ -42,6 +42,8 @@ const BUFFERS_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(super) enum Mail {
     Request(Request),
+    /// A request to open the session in another folder than it has, or with other servers.
+    Reopen(Request),
     /// The response to a request to the client.
     Response(i64, Result<Value, RpcError>),
     Cancel,
@@ -283,6 +285,15 @@ impl Session {
                 self.late.push(request);
             }
             Mail::Request(Request { id, method, params }) => {
+                self.dialog.request(id, &method, params);
+            }
+            Mail::Reopen(request) if self.dialog.is_ending() => self.late.push(request),
+            Mail::Reopen(request) if self.dialog.can_be_opened_anew() => {
+                self.dialog.end();
+                self.late.push(request);
+            }
+            Mail::Reopen(Request { id, method, params }) => {
+                self.dialog.stays_in_place();
                 self.dialog.request(id, &method, params);
             }
             Mail::Response(id, response) => self.dialog.response(id, response),

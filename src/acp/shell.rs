@@ -232,7 +232,8 @@ impl Shell<'_> {
 
     fn pass(&mut self, number: i64, mail: Mail) {
         let Some(mailbox) = self.mailboxes.get(&number) else { return };
-        if let Err(SendError(Mail::Request(request))) = mailbox.send(mail) {
+        let sent = mailbox.send(mail);
+        if let Err(SendError(Mail::Request(request) | Mail::Reopen(request))) = sent {
             self.late.entry(number).or_default().push(request);
         }
     }

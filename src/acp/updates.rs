@@ -59,6 +59,11 @@ impl Updates {
         self.images = images;
     }
 
+    /// Whether something was said, now or in an earlier process.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_title
+    }
+
     /// Whether the last answer ended at a limit on its tokens.
     pub(super) fn is_cut_off(&self) -> bool {
         self.is_cut_off

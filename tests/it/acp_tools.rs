@@ -8,6 +8,7 @@ use crate::server::Folder;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 
 /// A server as a client configures it.
 fn server(name: &str, fault: &str) -> Value {
@@ -219,6 +220,41 @@ fn the_mode_decides_whether_the_person_is_asked() {
     client.turn(&session, "go");
     let seen = client.finish().seen;
     assert!(!seen.iter().any(|it| it["method"] == "session/request_permission"));
+}
+
+/// The folder and the servers are those of the request, also if the session is open.
+#[test]
+fn an_open_session_is_opened_anew_for_another_folder() {
+    let folder = Folder::new();
+    let other = folder.path("other");
+    fs::create_dir(&other).expect("a folder");
+    let (mut client, session) = asked(&folder, "folder", &["--approval", "auto"]);
+    let open = |cwd: &Path| json!({ "sessionId": session, "cwd": cwd, "mcpServers": [server("fixture", "none")] });
+    // Nothing is stored of it yet, so it stays as it is.
+    client.call("session/resume", open(&other));
+    for (place, turn) in [(folder.path(""), "one"), (other.clone(), "two")] {
+        let from = client.seen.len();
+        client.turn(&session, turn);
+        let results = updates(&client.seen[from..], &session, "tool_call_update");
+        let shown = &results.last().expect("a result")["content"][0]["content"]["text"];
+        assert_eq!(*shown, json!(place.canonicalize().expect("a path")), "{turn}");
+        let before = client.seen.len();
+        client.call("session/load", open(&other));
+        let prompts = said(&client.seen[before..], &session, "user_message_chunk");
+        assert!(prompts.ends_with(turn), "{prompts}");
+    }
+    // It waits for a decision, and goes on.
+    client.call("session/set_mode", json!({ "sessionId": session, "modeId": "ask" }));
+    let id = client.prompt(&session, "three");
+    let question = client.permission();
+    client.call("session/resume", open(&folder.path("")));
+    client.choose(&question, "reject_once");
+    assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+    let thoughts = said(&client.seen, &session, "agent_thought_chunk");
+    assert_eq!(thoughts.matches("the session is open already").count(), 2, "{thoughts}");
+    let refused = client.refused("session/load", open(&folder.path("none")));
+    assert!(refused.to_string().contains("can't be used: there is none"), "{refused}");
+    client.finish();
 }
 
 /// By the mode or by its option.

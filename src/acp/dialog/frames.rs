@@ -181,6 +181,7 @@ impl Dialog {
         if request.is_empty() && !error.terminal && self.opening.is_none() {
             self.notices.push(escape_control(&error.message));
         }
+        self.is_stored &= error.code != code::STORE_FAILED;
         self.errors.insert(request, error);
     }
 

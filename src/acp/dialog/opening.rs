@@ -23,6 +23,7 @@ impl Dialog {
                 return None;
             }
         };
+        self.is_stored = host.store.is_some();
         let shown = self.options.mode();
         self.options = Options::new(models, effort, approval);
         self.commands = commands;
@@ -114,6 +115,19 @@ impl Dialog {
         let (modes, options) = (self.options.modes(), self.options.config());
         self.queue.respond(id.clone(), Ok(json!({ "modes": modes, "configOptions": options })));
         Ok(())
+    }
+
+    /// Whether the session can be ended and loaded again without any loss.
+    pub(in crate::acp) fn can_be_opened_anew(&self) -> bool {
+        let is_idle = self.active.is_none() && self.waiting.is_empty();
+        self.stage == Stage::Open && is_idle && self.is_stored && self.updates.has_begun()
+    }
+
+    /// Tells the person that the session is not opened anew.
+    pub(in crate::acp) fn stays_in_place(&mut self) {
+        let text = "the session is open already, so it keeps the folder and the MCP servers that it has; close it \
+                    and load it again to change them";
+        self.notices.push(text.to_owned());
     }
 
     fn refuse_unless_open(&self) -> Result<(), RpcError> {
