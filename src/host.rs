@@ -310,6 +310,11 @@ impl Host {
         self.supervisor.session()
     }
 
+    /// The last message of a run that has finished, where the rules keep it.
+    pub(crate) fn last_message(&self) -> Option<String> {
+        self.supervisor.session()?.last_message().map(str::to_owned)
+    }
+
     /// The tool servers, for what a person takes from them.
     pub(crate) fn servers(&self) -> &ToolServers {
         &self.servers

@@ -3,7 +3,6 @@
 
 mod digits;
 mod envelope;
-mod last_message;
 mod lines;
 mod objects;
 mod stream;
@@ -14,7 +13,6 @@ mod view;
 mod tests;
 
 pub(crate) use envelope::{Envelope, EnvelopeData, Layout};
-pub(crate) use last_message::LastMessage;
 pub(crate) use lines::Lines;
 pub(crate) use objects::Objects;
 pub(crate) use stream::{Beginning, JsonStream};

@@ -14,7 +14,7 @@
 //! | `io`, `exit`, `client_error`, `hints` | what goes in and out; where an error can name an option of the front end |
 //! | `requests`, `file_reads`, `turns`, `edit` | what each request means, once its files have been read; how a prompt becomes a turn; turns that are dropped or asked again |
 //! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
-//! | `recorder` | what every step writes to: the projections, `answer_extraction`, and the outputs |
+//! | `recorder` | what every step writes to: the projections, `answer_extraction`, `last_message`, and the outputs |
 //! | `log`, `resume` | what a store appends to the log; a session that is resumed from its log |
 //! | `model`, `calls` | which engine, model and settings a turn has; what a provider call is sent, by its purpose |
 //! | `budget` | how much the session may cost |
@@ -37,6 +37,8 @@ mod exit;
 mod client_error;
 
 mod answer_extraction;
+
+mod last_message;
 
 mod model;
 
@@ -312,6 +314,11 @@ impl Session {
     /// What the provider call that ended last has used.
     pub(crate) fn call_counts(&self) -> TokenCounts {
         self.recorder.projections.usage.counts().call
+    }
+
+    /// The last message of a run that has finished, where [`Rules::keeps_last_message`] is on.
+    pub(crate) fn last_message(&self) -> Option<&str> {
+        self.recorder.last_message()
     }
 
     /// Bytes of the attachments that the conversation holds: those of prompts that wait, too.

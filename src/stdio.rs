@@ -2,7 +2,8 @@
 //! reader to the host, and writes its frames, over `transport`. One loop owns everything.
 //!
 //! `settings` is how it runs, and `printed` what the reader gets. `observers` get the same frames: the
-//! debug file, `diagnostics`, `progress`, `saved`. `asking` has a person decide about tool calls.
+//! debug file, `diagnostics`, `progress`. `saved` is a file for the last message, and `asking` has a person decide
+//! about tool calls.
 
 mod asking;
 mod diagnostics;
@@ -59,6 +60,8 @@ struct FrontEnd<'a> {
     prompt: Option<AwaitedPrompt>,
     outgoing: Outgoing<Printed>,
     observers: Observers,
+    /// The file for the last message.
+    saved: Option<SavedMessage>,
     /// The person who decides about tool calls.
     asking: Option<Asking>,
     notices: Notices,
@@ -73,7 +76,6 @@ impl<'a> FrontEnd<'a> {
         let Settings { debug_file, progress, notices, unread, .. } = *settings;
         observers.debug_file = debug_file;
         observers.progress = progress;
-        observers.saved = saved;
         let Stdio { input, output } = stdio;
         let faults = host.faults.clone();
         let (host, greeting) = Host::new(host);
@@ -97,6 +99,7 @@ impl<'a> FrontEnd<'a> {
             prompt: None,
             outgoing,
             observers,
+            saved,
             asking,
             notices: Notices::new(notices, unread),
             ending: Ending::NotYet,
@@ -323,13 +326,14 @@ impl<'a> FrontEnd<'a> {
 
     async fn exit(mut self: Box<Self>, mut code: ExitCode) -> Finish {
         // First: a signal while the servers end must not take the answer away.
-        if let Some(saved) = self.observers.saved.take() {
+        if let Some(saved) = self.saved.take() {
+            let message = self.host.last_message();
             tokio::select! {
                 biased;
                 signal = self.signals.next() => {
                     code = status_after(code, signal, self.reports_status());
                 }
-                written = saved.write(code) => {
+                written = saved.write(code, message) => {
                     if let Err(complaint) = written {
                         stderr::message(&format!("duologue: {}\n", escape_control(&complaint)));
                         code = ExitCode::OutputFailed;

@@ -6,10 +6,9 @@ use crate::engine::ResponseSchema;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
 use crate::session::prices::PriceList;
 use crate::support::files::read_named;
-use crate::yaml::YamlError;
-use anyhow::{Context, Result, anyhow};
+use crate::yaml;
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueHint};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +18,11 @@ const PRICES_BYTES_MAX: usize = 1024 * 1024;
 
 /// Most repairs that can be asked for: each is another call of the provider.
 const REPAIRS_MAX: u64 = 10;
+
+/// One of these is in every schema that says anything of a value. (`type` is also in a response format of OpenAI, where
+/// it is `json_schema`.)
+const KEYWORDS: [&str; 9] =
+    ["$ref", "$defs", "allOf", "anyOf", "const", "enum", "items", "oneOf", "properties"];
 
 /// Longest name of a schema that providers take, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -54,8 +58,11 @@ impl AnswerOptions {
     /// If the file can't be used.
     pub(crate) fn prices(&self) -> Result<PriceList> {
         let Some(path) = &self.prices else { return Ok(PriceList::BuiltIn) };
-        let prices = document(path, PRICES_BYTES_MAX);
-        let prices = prices.with_context(|| format!("--prices: {}", path.display()))?;
+        let load = || {
+            let text = text(path, PRICES_BYTES_MAX)?;
+            yaml::deserialize(&text).map_err(|error| anyhow!("{error}"))
+        };
+        let prices = load().with_context(|| format!("--prices: {}", path.display()))?;
         Ok(PriceList::Own(Arc::new(prices)))
     }
 }
@@ -75,6 +82,12 @@ impl AnswerSchema {
     /// # Errors
     /// If it is no schema.
     pub(crate) fn new(name: &str, schema: &Value) -> Result<Self> {
+        // Every answer would match it.
+        if let Some(member) = wrapping(schema) {
+            bail!(
+                "it is a format for the answers of a provider, which has the schema under `{member}`; give that alone"
+            );
+        }
         let compiled = Schema::compile(schema)?;
         let members = schema.as_object().cloned();
         let for_provider =
@@ -88,7 +101,7 @@ impl AnswerSchema {
     /// If the file can't be read, or holds no schema.
     pub(crate) fn load(path: &Path) -> Result<Self> {
         let load = || {
-            let schema: Value = document(path, SCHEMA_BYTES_MAX)?;
+            let schema = schema(&text(path, SCHEMA_BYTES_MAX)?)?;
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             Self::new(&name, &schema)
         };
@@ -106,11 +119,24 @@ fn wire_name(name: &str) -> String {
     }
 }
 
-/// Reads a file, or a pipe, as YAML or JSON.
-fn document<T: DeserializeOwned>(path: &Path, bytes_max: usize) -> Result<T> {
+/// The text of a file, or of a pipe.
+fn text(path: &Path, bytes_max: usize) -> Result<String> {
     let (text, _) = read_named(path, bytes_max)
         .map_err(|error| anyhow!("it can't be read: {error}; name a file of YAML or JSON"))?;
-    serde_saphyr::from_str(&text).map_err(|error| anyhow!("{}", YamlError::of(&error)))
+    Ok(text)
+}
+
+/// A schema as JSON, or else as YAML, whose limits are not those of a schema.
+fn schema(text: &str) -> Result<Value> {
+    let json = serde_json::from_str(yaml::without_mark(text));
+    json.or_else(|_| yaml::deserialize(text).map_err(|error| anyhow!("{error}")))
+}
+
+/// The member that has the schema in what programs write around it for a provider.
+fn wrapping(schema: &Value) -> Option<&'static str> {
+    let has = |name: &str| schema.get(name).is_some_and(Value::is_object);
+    let is_schema = KEYWORDS.iter().any(|keyword| schema.get(keyword).is_some());
+    ["schema", "json_schema"].into_iter().find(|name| has(name)).filter(|_| !is_schema)
 }
 
 #[cfg(test)]

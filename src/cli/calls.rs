@@ -104,12 +104,18 @@ impl CallArgs {
             settings = settings.overlay(&of_file);
         }
         self.add_options(&mut settings, |id| self.is_typed(id))?;
+        let mut stops = Vec::new();
         for pair in &self.option {
             let (name, text) = pair
                 .split_once('=')
                 .ok_or_else(|| anyhow!("-O is written as NAME=VALUE, as in -O top_p=0.5"))?;
             let mut typed = CallSettings::default();
             set(&mut typed, name.trim(), text).map_err(|why| anyhow!("-O {name}: {why}"))?;
+            // As with --stop, each adds one.
+            if let Some(more) = typed.stop.take() {
+                stops.extend(more);
+                typed.stop = Some(stops.clone());
+            }
             settings = settings.overlay(&typed);
         }
         Ok(settings)
@@ -281,6 +287,8 @@ mod tests {
         let wrong = args(&["--max-tokens", "010000000000"]).settings().expect_err("too many");
         assert!(wrong.to_string().contains("max_tokens must be"), "{wrong}");
         // A text is what was typed.
+        let settings = args(&["-O", "stop=a", "-O", "stop=[b, c]"]).settings().expect("texts");
+        assert_eq!(settings.stop.expect("texts"), ["a", "b", "c"]);
         let settings = args(&["-O", "stop=0100", "--reasoning-effort", "010"]).settings();
         let settings = settings.expect("settings");
         assert_eq!(settings.stop, Some(vec!["0100".to_owned()]));

@@ -25,7 +25,7 @@ use crate::engine::ErrorClass;
 use crate::engine::echo::Echo;
 use crate::extract::ResponseType;
 use crate::host::HostSettings;
-use crate::output::{LastMessage, Shown};
+use crate::output::Shown;
 use crate::protocol::command::{Extension, Prompt, Submit};
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{Rules, SessionMode};
@@ -105,14 +105,13 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     }
     own_extensions.extend(asking.is_some().then_some(Extension::Approvals));
     let has_client = mode.reads_stdin() && mode.is_protocol();
-    let response = request.response;
     let plan = Plan { command, mode, is_attended, has_client, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.asking = asking;
     settings.drawing = drawing;
-    let message = LastMessage::new(response == ResponseType::Json);
-    settings.saved = saved.map(|path| SavedMessage::new(path, message));
+    settings.host.rules.keeps_last_message = saved.is_some();
+    settings.saved = saved.map(SavedMessage::new);
     settings.progress = progress;
     Ok(settings)
 }

@@ -3,6 +3,7 @@
 use super::DOCUMENT_BYTES_MAX;
 use super::fence::{self, FENCE};
 use super::lines::{trimmed_end, trimmed_start};
+use serde::de::IgnoredAny;
 use std::ops::Range;
 
 /// The answer so far.
@@ -46,8 +47,8 @@ pub(super) struct Place<'a> {
 }
 
 /// Finds the document: in the first fenced block that is marked as JSON, else it is the only object or array
-/// outside of the blocks, else the first block that is JSON, else the first block, else the whole text. A block
-/// that never ends goes to the end of the text.
+/// outside of the blocks, else the first block that is JSON, else the only object or array among lines of other
+/// text, else the first block, else the whole text. A block that never ends goes to the end of the text.
 ///
 /// In a JSON text no line can begin or end with a fence, so a fence is never part of the document.
 pub(super) fn place(answer: &str) -> Place<'_> {
@@ -68,18 +69,23 @@ pub(super) fn place(answer: &str) -> Place<'_> {
 
 /// The part of the answer that holds the document; `None` if that is the whole text.
 fn document(answer: &str, blocks: &[Block]) -> Option<Block> {
-    let first = blocks.first().filter(|_| !is_closed_only(answer, blocks))?;
-    if let Some(marked) = blocks.iter().find(|block| block.is_json) {
-        return Some(marked.clone());
+    let Some(first) = blocks.first() else {
+        return among_lines(answer, blocks).filter(|_| !fence::is_value(trimmed_start(answer)));
+    };
+    if is_closed_only(answer, blocks) {
+        return None;
     }
-    let is_json = |block: &&Block| fence::is_value(block.text(answer));
-    let unmarked = || blocks.iter().find(is_json).unwrap_or(first).clone();
-    Some(outside(answer, blocks).unwrap_or_else(unmarked))
+    let marked = || blocks.iter().find(|block| block.is_json).cloned();
+    let unmarked = || blocks.iter().find(|block| fence::is_value(block.text(answer))).cloned();
+    let found = marked().or_else(|| outside(answer, blocks)).or_else(unmarked);
+    Some(found.or_else(|| among_lines(answer, blocks)).unwrap_or_else(|| first.clone()))
 }
 
 /// A fenced block: byte ranges.
 #[derive(Clone, Debug)]
 struct Block {
+    /// What ends it, at the beginning of a line.
+    fence: &'static str,
     /// Its content.
     start: usize,
     end: usize,
@@ -116,10 +122,9 @@ fn blocks(answer: &str) -> Vec<Block> {
         let start = next;
         next += line.len();
         let text = trimmed_start(line);
-        let fenced = text.strip_prefix(FENCE);
         match blocks.last_mut().filter(|block| block.is_open) {
             Some(block) => {
-                if fenced.is_some() {
+                if text.starts_with(block.fence) {
                     (block.end, block.is_open) = (start, false);
                 } else {
                     block.end_in_line(text, next - text.len());
@@ -127,8 +132,9 @@ fn blocks(answer: &str) -> Vec<Block> {
                 block.lines.end = next;
             }
             None => {
-                let info = fenced.or_else(|| fence_after_prose(text));
-                blocks.extend(info.map(|info| opened(info, start..next, answer.len())));
+                let after_prose = || Some((FENCE, fence_after_prose(text)?));
+                let opening = fence::at_start(text).or_else(after_prose);
+                blocks.extend(opening.map(|opening| opened(opening, start..next, answer.len())));
             }
         }
     }
@@ -136,10 +142,11 @@ fn blocks(answer: &str) -> Vec<Block> {
 }
 
 /// The block that a fence opens before `info`, the rest of this line.
-fn opened(info: &str, line: Range<usize>, end: usize) -> Block {
+fn opened((fence, info): (&'static str, &str), line: Range<usize>, end: usize) -> Block {
     let json = fence::json_at(info).map(|at| &info[at..]);
     let start = line.end - json.unwrap_or_default().len();
     let mut block = Block {
+        fence,
         start,
         end,
         lines: line.start..end,
@@ -167,21 +174,67 @@ fn fence_after_prose(line: &str) -> Option<&str> {
 /// The text between blocks, before the first or after the last, that is an object or an array, if it is the
 /// only one; other values are more likely the output of a program.
 fn outside(answer: &str, blocks: &[Block]) -> Option<Block> {
-    let starts = [0].into_iter().chain(blocks.iter().map(|block| block.lines.end));
-    let ends = blocks.iter().map(|block| block.lines.start).chain([answer.len()]);
-    let between = starts.zip(ends).map(|(start, end)| Block {
-        start,
-        end,
-        lines: start..end,
-        is_json: false,
-        is_open: end == answer.len(),
-        ends_in_line: false,
+    let between = between(blocks, answer.len()).map(|place| {
+        let is_open = place.end == answer.len();
+        unfenced(place, is_open)
     });
     let mut found = between.filter(|block| {
         let text = block.text(answer);
         text.starts_with(['{', '[']) && fence::is_value(text)
     });
     found.next().filter(|_| found.next().is_none())
+}
+
+/// The places before, between and after the blocks.
+fn between(blocks: &[Block], end: usize) -> impl Iterator<Item = Range<usize>> {
+    let starts = [0].into_iter().chain(blocks.iter().map(|block| block.lines.end));
+    let ends = blocks.iter().map(|block| block.lines.start).chain([end]);
+    starts.zip(ends).map(|(start, end)| start..end)
+}
+
+/// A document without fences.
+fn unfenced(place: Range<usize>, is_open: bool) -> Block {
+    Block {
+        fence: FENCE,
+        start: place.start,
+        end: place.end,
+        lines: place,
+        is_json: false,
+        is_open,
+        ends_in_line: false,
+    }
+}
+
+/// The object or array on lines of its own that lines of other text surround, if it is the only one. None if any
+/// other line begins like one: a part of a document that is not valid is no document.
+fn among_lines(answer: &str, blocks: &[Block]) -> Option<Block> {
+    let mut found = None;
+    for place in between(blocks, answer.len()) {
+        let mut next = place.start;
+        while let Some(line) = answer[next..place.end].split_inclusive('\n').next() {
+            let start = next;
+            next += line.len();
+            let text = trimmed_start(line);
+            if text.starts_with(['{', '[']) {
+                let value = start + (line.len() - text.len());
+                next = end_of_lines(&answer[value..place.end])? + value;
+                if found.replace(unfenced(start..next, false)).is_some() {
+                    return None;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The end of the lines that a JSON value at the beginning of `text` is on; `None` if there is no value, or more on
+/// its last line.
+fn end_of_lines(text: &str) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    let end = values.byte_offset();
+    let rest = text[end..].split_inclusive('\n').next().unwrap_or_default();
+    trimmed_end(rest).is_empty().then_some(end + rest.len())
 }
 
 /// Whether the only fence is one that closes what begins without: the program has written the opening one in the
@@ -199,7 +252,7 @@ fn prose(answer: &str, block: &Block) -> Option<u64> {
     for (number, line) in (1..).zip(answer.split_inclusive('\n')) {
         let is_outside = !(block.start..block.end).contains(&start);
         let text = trimmed_start(line);
-        if is_outside && !text.is_empty() && !text.starts_with(FENCE) {
+        if is_outside && !text.is_empty() && fence::at_start(text).is_none() {
             return Some(number);
         }
         start += line.len();

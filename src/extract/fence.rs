@@ -6,11 +6,19 @@ use serde::de::IgnoredAny;
 /// The beginning of a line that opens or closes a code block.
 pub(super) const FENCE: &str = "```";
 
+/// The other one that Markdown has. No JSON text has a line that begins with it.
+const TILDES: &str = "~~~";
+
+/// The fence at the beginning of a line, without the white space before it, and what follows it.
+pub(super) fn at_start(line: &str) -> Option<(&'static str, &str)> {
+    [FENCE, TILDES].into_iter().find_map(|fence| Some((fence, line.strip_prefix(fence)?)))
+}
+
 /// The JSON of a line; `None` if it is a fence without any, or blank.
 pub(super) fn json_of(line: &str) -> Option<&str> {
     let text = without_closing(line);
-    match text.strip_prefix(FENCE) {
-        Some(info) => json_at(info).map(|at| &info[at..]),
+    match at_start(text) {
+        Some((_, info)) => json_at(info).map(|at| &info[at..]),
         None => Some(text).filter(|text| !text.is_empty()),
     }
 }
@@ -40,7 +48,7 @@ pub(super) fn json_at(info: &str) -> Option<usize> {
 
 /// A fence may have more than three characters.
 fn unfenced(info: &str) -> &str {
-    trimmed_start(info.trim_start_matches('`'))
+    trimmed_start(info.trim_start_matches(['`', '~']))
 }
 
 /// Whether a text is a JSON value, or the first line of an object or an array.

@@ -165,6 +165,7 @@ impl JsonStream {
             },
             View::Error(error) => self.error(now, error, out),
             View::AnswerRejected(rejected) => {
+                self.breaks = CallBreaks::default();
                 let message = format!("The answer is asked for again: {}", rejected.reason);
                 self.status(now, ("repairing", &message), out)
             }

@@ -130,6 +130,18 @@ impl AnswerExtraction {
         Some(RejectedAnswer { reason, repairs_max: self.wanted.repairs })
     }
 
+    /// The document of the answer, if the answer ends here and is one.
+    pub(super) fn document(&self) -> Option<String> {
+        if self.wanted.response != ResponseType::Json {
+            return None;
+        }
+        let found = self.extractor.clone().finish(self.is_cut_off);
+        found.into_iter().find_map(|found| match found {
+            Found::Value { json, .. } => Some(json),
+            Found::Rejected { .. } | Found::Invalid { .. } => None,
+        })
+    }
+
     /// The error of the answer as a whole.
     pub(super) fn take_invalid(&mut self) -> Option<ClientError> {
         self.invalid.take()

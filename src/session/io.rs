@@ -181,6 +181,8 @@ pub struct Rules {
     pub preamble: Preamble,
     /// The extraction from answers.
     pub extraction: Option<Extraction>,
+    /// The last message of a run is kept for a file of its own.
+    pub keeps_last_message: bool,
     /// The treatment of a submit during a run.
     pub on_busy: OnBusy,
     /// How text is streamed.

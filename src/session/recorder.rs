@@ -8,6 +8,7 @@ pub use frames::FULL_SNAPSHOT_ENTITIES_MAX;
 use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
 use super::budget::Budget;
 use super::exit::Verdict;
+use super::last_message::LastMessage;
 use super::log::Log;
 use super::prices::PriceList;
 use super::{FinalSnapshot, Hints, Output, Retention, Rules, SessionMode};
@@ -40,6 +41,7 @@ pub(super) struct Recorder {
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
     answer_extraction: Option<AnswerExtraction>,
+    last_message: Option<LastMessage>,
     pub(super) projections: Projections,
     ui: Ui,
     pub(super) log: Log,
@@ -74,6 +76,7 @@ impl Recorder {
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
             answer_extraction: rules.extraction.clone().map(AnswerExtraction::new),
+            last_message: rules.keeps_last_message.then(LastMessage::default),
             projections: Projections {
                 timeline: Timeline::with_history(&rules.preamble.history, ids),
                 transcript: Transcript::new(rules.preamble.clone()),
@@ -140,6 +143,11 @@ impl Recorder {
         Some(invalid)
     }
 
+    /// The last message of a run that has finished, if that is kept.
+    pub(super) fn last_message(&self) -> Option<&str> {
+        self.last_message.as_ref()?.get()
+    }
+
     fn keeps(&self) -> bool {
         self.retention == Retention::Everything
     }
@@ -194,6 +202,10 @@ impl Recorder {
         let keeps = self.keeps();
         self.projections.apply(&recorded, keeps);
         self.weigh(&recorded.event);
+        if let Some(last_message) = &mut self.last_message {
+            let document = || self.answer_extraction.as_ref()?.document();
+            last_message.apply(&recorded.event, document);
+        }
         let found = self
             .answer_extraction
             .as_mut()

@@ -2,7 +2,7 @@
 //! the progress line.
 
 use super::diagnostics::Diagnostics;
-use super::{Progress, SavedMessage, Settings};
+use super::{Progress, Settings};
 use crate::protocol::wire::Frame;
 use crate::transport::DebugFile;
 use std::time::Instant;
@@ -12,14 +12,13 @@ pub(super) struct Observers {
     pub(super) debug_file: Option<DebugFile>,
     pub(super) diagnostics: Diagnostics,
     pub(super) progress: Option<Progress>,
-    pub(super) saved: Option<SavedMessage>,
 }
 
 impl Observers {
     /// Those of `settings` that collect; the debug file and the progress line are still to be set.
     pub(super) fn new(settings: &Settings) -> Self {
         let diagnostics = Diagnostics::new(settings);
-        Self { debug_file: None, diagnostics, progress: None, saved: None }
+        Self { debug_file: None, diagnostics, progress: None }
     }
 
     /// A run begins: the debug file's record of an earlier process is replaced now.
@@ -45,9 +44,6 @@ impl Observers {
     pub(super) fn observe(&mut self, frame: &Frame) {
         self.copy(frame);
         self.diagnostics.take(frame);
-        if let Some(saved) = &mut self.saved {
-            saved.take(frame);
-        }
         if let Some(progress) = &mut self.progress {
             progress.take(frame);
         }

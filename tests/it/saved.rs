@@ -5,6 +5,7 @@ use crate::process::eventually;
 use crate::server::Folder;
 use rustix::process::Signal;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -128,4 +129,43 @@ fn a_file_beside_the_saved_one_stays() {
     let left: Vec<_> = names.filter(|path| !path.ends_with("saved")).collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!(fs::read_to_string(&left[0]).expect("a file"), "other\n");
+}
+
+/// A run that is stopped has no message, although the process ends well, as others whose reader leaves.
+#[test]
+fn an_answer_whose_reader_leaves_replaces_nothing() {
+    let folder = Folder::new();
+    let long: String = (0..100_000).map(|number| format!("{number}\n")).collect();
+    fs::write(folder.path("long"), long).expect("a file");
+    fs::write(folder.path("saved"), "old").expect("a file");
+    let words = ["exec", "hi", "--engine", "echo", "--echo-answer", "long", "--save", "saved"];
+    let (once, mut stdout) = Once::start_unread(duologue(&folder, &words));
+    stdout.read_exact(&mut [0; 10]).expect("the beginning of the answer");
+    drop(stdout);
+    let ended = once.finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(fs::read_to_string(folder.path("saved")).expect("a file"), "old", "{ended:?}");
+}
+
+/// Which events are written, and in which form, is of no importance to the file.
+#[test]
+fn the_last_message_is_the_same_whatever_is_printed() {
+    let folder = Folder::new();
+    fs::write(folder.path("any.json"), "{}").expect("a file");
+    fs::write(folder.path("answer"), "Here:\n```json\n{\"a\": 1}\n```\n").expect("a file");
+    let saved = |options: &[&str]| {
+        let words =
+            ["exec", "hi", "--engine", "echo", "--echo-answer", "answer", "--save", "saved"];
+        let ended = run(&folder, &[&words[..], options].concat());
+        assert_eq!(ended.status, 0, "{options:?}: {ended:?}");
+        fs::read_to_string(folder.path("saved")).expect("a file")
+    };
+    let whole = fs::read_to_string(folder.path("answer")).expect("a file");
+    for events in ["!ChatTextPatch", "ChatRun*"] {
+        assert_eq!(saved(&["-o", "jsonl", "--events", events]), whole, "{events}");
+    }
+    for options in [&[][..], &["--extensions", "structured", "--events", "Chat*"]] {
+        let options = [&["-o", "jsonl", "--schema", "any.json"], options].concat();
+        assert_eq!(saved(&options), "{\"a\": 1}\n", "{options:?}");
+    }
 }

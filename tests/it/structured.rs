@@ -125,6 +125,11 @@ fn text_with_a_schema_is_the_document() {
         "Here it is:\n```json\n{\"n\": 1.0}\n```\nAnything else?",
         "Sure! Here: ```json\n{\"n\": 1.0}\n``` Anything else?",
         "{\"n\": 1.0}\n",
+        "Sure!\n{\"n\": 1.0}\nHope it helps",
+        "<think>\nhm\n</think>\n{\"n\": 1.0}",
+        "Sure:\n\n{\"n\": 1.0}\n\n```python\nprint(1)\n```",
+        "Text\n{\"n\": 1.0}\n```",
+        "~~~json\n{\"n\": 1.0}\n~~~",
     ] {
         let folder = folder(&[prose]);
         let ended = exec(&folder, &[]);
@@ -191,4 +196,43 @@ fn a_request_may_have_a_schema() {
     // The model reads why.
     let repair = provider.wait_request(2).body["messages"].to_string();
     assert!(repair.contains("can't be used: not JSON"), "{repair}");
+}
+
+/// What YAML 1.1 takes for a truth is a word in a schema, as in a command file; and JSON has its own limits.
+#[test]
+fn a_schema_is_read_as_it_is_written() {
+    let status = |name: &str, schema: &str, answer: &str| {
+        let folder = folder(&[answer]);
+        fs::write(folder.path(name), schema).expect("a file");
+        let words = ["exec", "hi", "--engine", "echo", "--echo-script", "script.jsonl"];
+        let words = [&words[..], &["--schema", name]].concat();
+        Once::start(duologue(&folder, &words)).finish()
+    };
+    let ended = status("s.yaml", "type: string\nenum: [yes, no]\n", "\"yes\"");
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "\"yes\"\n"), "{ended:?}");
+    let place = "type: object\nrequired: [x, y]\n---\nother: document\n";
+    let ended = status("s.yaml", place, "{\"x\":1,\"y\":2}");
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let deep = (0..40).fold(
+        json!({"type": "string"}),
+        |inner, _| json!({"type": "object", "properties": { "a": inner, "b".repeat(1100): true }}),
+    );
+    let ended = status("s.json", &deep.to_string(), "{}");
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let wrapped = json!({"name": "x", "strict": true, "schema": {"type": "object"}});
+    let ended = status("s.json", &wrapped.to_string(), "{}");
+    assert!(ended.status == 2 && ended.stderr.contains("under `schema`"), "{ended:?}");
+}
+
+/// Who drops the old pieces when the answer is asked for again has the new answer alone.
+#[test]
+fn a_repaired_answer_begins_with_itself() {
+    let folder = folder(&["none", "{\"n\":1}"]);
+    let ended = exec(&folder, &["--repair", "1", "--json-stream"]);
+    let (_, repaired) = ended.stdout.split_once("\"repairing\"").expect("a repair");
+    let events = repaired.lines().skip(1).map(|line| serde_json::from_str::<Value>(line));
+    let mut pieces =
+        events.map(|event| event.expect("JSON")).filter(|it| it["type"] == "text_delta");
+    let first = pieces.next().expect("a piece");
+    assert!(first.to_string().contains("{\\\"n"), "{first}");
 }

@@ -95,6 +95,33 @@ fn blocks_of_other_things_are_passed_over() {
 }
 
 #[test]
+fn lines_of_other_text_may_surround_it() {
+    const PROSE: &str = "ignored: text outside of the block that holds the document";
+    let first = format!("rejected @1: {PROSE}");
+    let last = format!("rejected @2: {PROSE}");
+    check_whole("Sure!\n{\"a\":\n1}\nEnjoy!", &[&first, "0 @2: {\"a\":1}"]);
+    check_whole("{\"a\":1}\nEnjoy!", &[&last, "0 @1: {\"a\":1}"]);
+    check_whole("Look:\n```py\nx\n```\nIt is\n[1]\n", &[&first, "0 @6: [1]"]);
+    // A block that is JSON is rather the document, and of two nobody knows which.
+    check_whole("It is\n[1]\n```\n2\n```", &[&first, "0 @4: 2"]);
+    let wrong =
+        "invalid @1: not JSON: a value is missing, or is text without double quotes (byte 1)";
+    check_whole("It is\n[1]\n[2]", &[wrong]);
+    // A part of a document that is not valid is no document.
+    let broken = "invalid @3: not JSON: expected `,` or `]` (byte 1)";
+    check_whole("[\n{\"a\":1}\noops\n]", &[broken]);
+    check_whole("It is\n{\"a\":1} or so", &[wrong]);
+}
+
+#[test]
+fn a_fence_may_be_of_tildes() {
+    check_whole("~~~json\n{\"a\":1}\n~~~", &["0 @2: {\"a\":1}"]);
+    check_whole("~~~~\n[]\n~~~~\n", &["0 @2: []"]);
+    let prose = "rejected @3: ignored: text outside of the block that holds the document";
+    check_whole("~~~\n```\nx\n~~~\n```json\n1\n```", &[prose, "0 @6: 1"]);
+}
+
+#[test]
 fn what_is_no_document() {
     check_whole("", &["invalid @1: the answer is empty, but a JSON document is required"]);
     check_whole("```\n```", &["invalid @2: the answer is empty, but a JSON document is required"]);
