@@ -75,6 +75,10 @@ impl Interface for ChatCompletions {
         request::body(model, spec, Server::at(host))
     }
 
+    fn with_reasoning_said(body: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> {
+        request::with_reasoning_said(body)
+    }
+
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
         request::ignored_settings(model, settings)
     }

@@ -206,18 +206,22 @@ pub(crate) fn is_passing(status: u16) -> bool {
 /// "Payment required" (RFC 9110, section 15.5.3).
 const PAYMENT_REQUIRED: u16 = 402;
 
-/// Words of providers for an account without credit: codes of OpenAI and those who have its interface,
-/// of Moonshot, and Anthropic's message, which has a code that stands for other errors too.
-const OUT_OF_CREDIT: [&str; 5] = [
+/// Words of providers for an account without credit, in lower case: codes of OpenAI and those who have its
+/// interface, of Moonshot and MiniMax, and the messages of Anthropic and of MiniMax, Zhipu and DeepSeek, which
+/// have codes that stand for other errors too.
+const OUT_OF_CREDIT: [&str; 7] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
     "exceeded_current_quota",
     "credit balance is too low",
+    "insufficient_balance",
+    "insufficient balance",
 ];
 
 /// Whether an error of this status with these words is about an empty account: it does not pass by
 /// waiting.
 pub(crate) fn is_out_of_credit(status: Option<u16>, words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
     status == Some(PAYMENT_REQUIRED) || OUT_OF_CREDIT.iter().any(|word| words.contains(word))
 }

@@ -104,6 +104,8 @@ struct State {
     /// The rules of real providers that requests have broken.
     broken: Vec<String>,
     takes_any: bool,
+    /// Answers in place of the script.
+    decides: Option<Decides>,
     connections: Vec<Connection>,
     open_gates: usize,
     hangups: usize,
@@ -113,6 +115,17 @@ struct State {
     /// The last answer waits at a gate or a stall, or has ended.
     quiet: bool,
     closing: bool,
+}
+
+type Decide = dyn Fn(&Request) -> Vec<Step> + Send + Sync;
+
+#[derive(Clone)]
+struct Decides(Arc<Decide>);
+
+impl std::fmt::Debug for Decides {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decides")
+    }
 }
 
 #[derive(Debug)]
@@ -150,6 +163,15 @@ impl Provider {
             move || accept(&listener, &shared)
         });
         Self { address, shared, accepting: Some(accepting) }
+    }
+
+    /// One that answers each request as `decides` says.
+    pub(crate) fn deciding(
+        decides: impl Fn(&Request) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
+        let provider = Self::start(Vec::new());
+        provider.shared.change(|state| state.decides = Some(Decides(Arc::new(decides))));
+        provider
     }
 
     /// Takes requests that break rules of other providers: with messages that a person wrote, or longer ids of its own.
@@ -328,10 +350,11 @@ fn serve(stream: TcpStream, connection: usize, shared: &Arc<Shared>) {
         let broken = broken_rules(&request.path, host, &request.body);
         let steps = shared.change(|state| {
             state.broken.extend(broken);
+            let decided = state.decides.as_ref().map(|Decides(decides)| decides(&request));
             state.requests.push(request);
             state.connections[connection].answering = true;
             state.quiet = false;
-            state.script.pop_front()
+            decided.or_else(|| state.script.pop_front())
         });
         let beyond = || vec![Step::Status(500, Vec::new(), "the script has ended".into())];
         if requests.send(steps.unwrap_or_else(beyond)).is_err() {

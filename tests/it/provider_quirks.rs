@@ -139,6 +139,21 @@ fn a_refusal_has_the_class_that_its_words_mean() {
             "Incorrect API key provided.",
         ),
         ("openai", 429, json!({ "error": routed }), "rate_limited", raw),
+        // Gateways have a headline in `error`, and MiniMax an error in an answer.
+        (
+            "openai",
+            429,
+            json!({ "statusCode": 429, "error": "Too Many Requests", "message": "Team budget used up" }),
+            "rate_limited",
+            "Too Many Requests: Team budget used up",
+        ),
+        (
+            "openai",
+            200,
+            json!({ "choices": null, "base_resp": { "status_code": 1004, "status_msg": "login fail" } }),
+            "auth",
+            "login fail",
+        ),
     ];
     for (engine, status, body, class, said) in refusals {
         let refusal = vec![Step::Status(status, Vec::new(), body.to_string())];
@@ -148,6 +163,38 @@ fn a_refusal_has_the_class_that_its_words_mean() {
         let error = &output["error"];
         assert_eq!(error["class"], class, "{ended:?}");
         assert!(error["message"].as_str().is_some_and(|it| it.contains(said)), "{ended:?}");
+    }
+}
+
+/// Token counts, wherever the provider has them.
+#[test]
+fn token_counts_are_read_where_a_provider_has_them() {
+    let usage = json!({ "prompt_tokens": 3, "completion_tokens": 9 });
+    let end = json!({ "delta": {}, "finish_reason": "stop", "usage": usage });
+    let stop = json!({ "delta": {}, "finish_reason": "stop" });
+    let in_extension = json!({ "choices": [stop], "x_groq": { "id": "req_1", "usage": usage } });
+    for last in [choice(end), Step::Event(in_extension.to_string())] {
+        let script = vec![Step::Text("a".to_owned()), last, Step::Done];
+        let output: Value =
+            serde_json::from_str(&exec(script, &["--output", "json"]).stdout).expect("JSON");
+        let usage = &output["meta"]["usage"];
+        let counts = (&usage["inputTokens"], &usage["outputTokens"]);
+        assert_eq!(counts, (&json!(3), &json!(9)), "{output}");
+    }
+}
+
+/// Such an answer is no success, although it has a finish reason.
+#[test]
+fn an_answer_that_its_server_broke_off_is_tried_again_if_nothing_of_it_was_shown() {
+    const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+    let broken = |said: Vec<Step>, reason| [said, vec![Step::Finish(reason, None)]].concat();
+    OPENAI.check_retries(vec![broken(Vec::new(), "network_error")]);
+    for reason in ["network_error", "insufficient_system_resource", "abort"] {
+        let ended =
+            exec(broken(vec![Step::Text("a pa".to_owned())], reason), &["--output", "json"]);
+        let output: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!((&output["ok"], ended.status), (&json!(false), 1), "{reason}: {ended:?}");
+        assert_eq!(output["error"]["class"], "provider", "{reason}: {ended:?}");
     }
 }
 

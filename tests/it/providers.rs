@@ -184,9 +184,17 @@ fn a_rate_limit_is_waited_for_and_tried_again() {
 fn an_empty_account_is_not_tried_again_and_a_status_of_a_proxy_is() {
     let quota = r#"{"error":{"message":"no","code":"insufficient_quota"}}"#;
     let refused = |status, body: &str| vec![Step::Status(status, Vec::new(), body.to_owned())];
-    for (status, body, expected, requests) in
-        [(429, quota, "failed", 1), (402, "{}", "failed", 1), (522, "", "ok", 2)]
-    {
+    // MiniMax's forms.
+    let balance = r#"{"error":{"message":"no (1008)","type":"insufficient_balance_error"}}"#;
+    let failed =
+        r#"{"type":"error","error":{"type":"api_error","message":"Insufficient balance (1008)"}}"#;
+    for (status, body, expected, requests) in [
+        (429, quota, "failed", 1),
+        (402, "{}", "failed", 1),
+        (429, balance, "failed", 1),
+        (500, failed, "failed", 1),
+        (522, "", "ok", 2),
+    ] {
         let provider = Provider::start(vec![refused(status, body), says("now I can")]);
         let mut server = openai(&provider, &[]).start();
         assert_eq!(server.turn("r1", "hello"), expected, "{status}");

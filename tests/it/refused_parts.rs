@@ -1,7 +1,7 @@
 //! Servers that refuse a part of a request that a call can do without: the request is sent once more.
 
-use crate::frames::{errors, finished_text};
-use crate::interface::Interface;
+use crate::frames::{errors, finished_text, submit};
+use crate::interface::{Interface, declare_get_time, return_results};
 use crate::once::run;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, openai};
@@ -101,4 +101,62 @@ fn reasoning_that_a_server_refuses_is_left_out() {
     let script = vec![Step::Reasoning("hm".to_owned()), Step::Text("one".to_owned()), Step::Done];
     let words = "messages[1]: unknown field `reasoning_content`";
     OPENAI.check_refused_reasoning(script, words, r#""reasoning_content":"hm""#);
+}
+
+/// An answer of a model that does not think, which calls a tool.
+fn calls_tool() -> Vec<Step> {
+    let call = json!({ "index": 0, "id": "call_a",
+                       "function": { "name": "get_time", "arguments": "{}" } });
+    let choices = json!([{ "delta": { "tool_calls": [call] } }]);
+    let called = Step::Event(json!({ "choices": choices }).to_string());
+    vec![called, Step::Finish("tool_calls", None)]
+}
+
+/// A refusal in the form of DeepSeek's server.
+fn wants_reasoning() -> Vec<Step> {
+    let why = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+    let error = json!({ "error": { "message": why, "type": "invalid_request_error" } });
+    vec![Step::Status(400, Vec::new(), error.to_string())]
+}
+
+/// As after a switch to a model that thinks, and once for it.
+#[test]
+fn answers_without_the_reasoning_that_a_model_requires_say_that_there_is_none() {
+    let scripts = vec![calls_tool(), wants_reasoning(), says("done"), says("bye")];
+    let provider = Provider::start(scripts);
+    let mut server = openai(&provider, &[]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "hi"));
+    return_results(&mut server, &["call_a"]);
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    let transcript = server.finish();
+    assert_eq!(provider.requests(), 4);
+    let said = |number: usize| {
+        let body = provider.wait_request(number).body;
+        let messages = body["messages"].as_array().expect("messages").clone();
+        messages.iter().map(|it| it.get("reasoning_content").cloned()).collect::<Vec<_>>()
+    };
+    let empty = Some(json!(""));
+    assert_eq!(said(2), [None, None, None]);
+    assert_eq!(said(3), [None, empty.clone(), None]);
+    assert_eq!(said(4), [None, empty.clone(), None, empty, None]);
+    let line = "may refuse: answers without their reasoning";
+    assert_eq!(transcript.stderr.matches(line).count(), 1, "{}", transcript.stderr);
+}
+
+#[test]
+fn reasoning_that_is_required_and_unknown_is_an_error_that_says_what_to_do() {
+    let provider = Provider::start(vec![calls_tool(), wants_reasoning(), wants_reasoning()]);
+    let mut server = openai(&provider, &[]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "hi"));
+    return_results(&mut server, &["call_a"]);
+    assert_eq!(server.wait_done("r1"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(provider.requests(), 3);
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    let message = error.text("/error/message");
+    let advice = r#"-O 'extra_body={"thinking":{"type":"disabled"}}'"#;
+    assert!(message.contains("must be passed back") && message.contains(advice), "{message}");
 }

@@ -100,7 +100,10 @@ impl Calls {
             let has_index = |call: &OpenCall| call.index == Some(index);
             let own = self.last(|call| has_index(call) && call.id.as_deref() == delta.id());
             let own = own.filter(|_| delta.id().is_some());
-            let last = self.last(has_index).filter(|at| !self.0[*at].is_ended_by(delta));
+            let last = match self.last(has_index) {
+                Some(at) => Some(at).filter(|at| !self.0[*at].is_ended_by(delta)),
+                None => new.checked_sub(1).filter(|at| self.0[*at].goes_on_with(delta)),
+            };
             return own.or(last).unwrap_or(new);
         }
         match (delta.id(), delta.name()) {
@@ -171,6 +174,15 @@ impl OpenCall {
             (None, None) if name != tool.name => true,
             (None, None) => self.extent.is_whole && !delta.arguments().is_empty(),
         }
+    }
+
+    /// Some servers number the last piece of a call as if it were another call: one without an id and a name
+    /// belongs to a call that has begun and whose arguments are not whole. One that holds nothing at all does
+    /// no harm there, either.
+    fn goes_on_with(&self, delta: &ToolDelta) -> bool {
+        let is_begun = matches!(self.stage, CallStage::Started(_));
+        let is_nameless = delta.id().is_none() && delta.name().is_none();
+        is_begun && is_nameless && (!self.extent.is_whole || delta.arguments().is_empty())
     }
 
     /// Appends the next piece; `id` is the call's if it begins here.
@@ -341,6 +353,23 @@ mod tests {
         // An id that comes late is that of the call that has none.
         let late = r#"{"index":0,"id":"a","function":{"name":"g","arguments":"{}"}}"#;
         check(&[&call("f", ""), late], "+call_0:f call_0<{} !call_0");
+    }
+
+    /// As Nebius and Cerebras number the last piece.
+    #[test]
+    fn a_piece_under_a_wrong_index_belongs_to_the_call_that_is_not_whole() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}"#;
+        let rest = r#"{"index":1,"function":{"arguments":"\"a\":1}"}}"#;
+        let nothing = r#"{"index":2,"function":{"arguments":""}}"#;
+        check(&[first, rest], "+a:f a<{ a<\"a\":1} !a");
+        check(&[first, rest, nothing], "+a:f a<{ a<\"a\":1} !a");
+        let second = r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}"#;
+        let last = r#"{"index":2,"function":{"arguments":"}"}}"#;
+        let both = "+a:f a<{ a<\"a\":1} +b:g b<{ b<} !a !b";
+        check(&[first, rest, second, last], both);
+        // After whole arguments it is a call of its own, whose name is missing.
+        let whole = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#;
+        assert_eq!(run(&[whole, rest]).1, Err(AnswerError::NamelessCall));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) struct Chunk {
     /// Null unless something went wrong.
     pub(super) error: Value,
     usage: Value,
+    /// As Groq has it: token counts are in its last one.
+    x_groq: Option<Box<Value>>,
 }
 
 /// A piece of the answer.
@@ -40,6 +42,8 @@ pub(super) struct Choice {
     /// As the older "completions" have it.
     text: Text,
     finish_reason: Value,
+    /// Token counts, where Moonshot has them.
+    usage: Option<Box<Value>>,
     /// Null unless something went wrong.
     pub(super) error: Value,
 }
@@ -124,10 +128,21 @@ fn write_arguments(function: &mut Value) {
 }
 
 impl Chunk {
+    /// The object with the token counts: at the top, or else where Moonshot or Groq has it.
+    fn counts(&self) -> Option<&Value> {
+        let in_choice = || self.choice.as_ref()?.usage.as_deref();
+        let in_extension = || self.x_groq.as_ref()?.get("usage");
+        let is_object = |usage: &&Value| usage.is_object();
+        let at_top = Some(&self.usage).filter(is_object);
+        at_top
+            .or_else(|| in_choice().filter(is_object))
+            .or_else(|| in_extension().filter(is_object))
+    }
+
     /// The token counts, if there are any. Each is read where OpenAI has it, or else where DeepSeek,
     /// Anthropic or a proxy before them has it.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let usage = Some(&self.usage).filter(|usage| usage.is_object())?;
+        let usage = self.counts()?;
         let count = |places: &[&str]| places.iter().find_map(|it| json::token_count(usage, it));
         let input = count(&["/prompt_tokens"]);
         let output = count(&["/completion_tokens"]);

@@ -65,6 +65,14 @@ pub(super) fn is_reasoning_deployment(name: &str) -> bool {
     is_o_series || name.contains("codex") || (is_gpt_5 && !name.contains("chat"))
 }
 
+/// Whether `model` has the name of one of OpenAI's that takes its limit of tokens as `max_completion_tokens`
+/// alone. Models of others have such words elsewhere in their names, and their servers may know only `max_tokens`.
+pub(super) fn refuses_max_tokens(model: &str) -> bool {
+    let name = own_name(model);
+    let is_o_series = ["o1", "o3", "o4"].iter().any(|family| is_family(&name, family));
+    (is_o_series || name.starts_with("gpt-5")) && is_reasoning_deployment(&name)
+}
+
 /// The name without the provider that a router has before it, and without the mark of a model made
 /// from another.
 fn own_name(model: &str) -> String {
@@ -101,6 +109,18 @@ mod tests {
         }
         for other in ["gpt-4o", "gpt-35-turbo", "gpt-5-chat", "Mistral-large", "prod", "pro1"] {
             assert!(!is_reasoning_deployment(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_model_with_the_limit_of_openai_is_known_by_its_whole_name() {
+        for own in
+            ["o3-mini", "openai/o1", "gpt-5.1", "openai/gpt-5-mini", "ft:gpt-5:mine", "GPT-5"]
+        {
+            assert!(refuses_max_tokens(own), "{own}");
+        }
+        for other in ["gpt-4o", "gpt-5-chat", "marco-o1", "my-gpt-5", "gpt-oss-20b", "o300", "m"] {
+            assert!(!refuses_max_tokens(other), "{other}");
         }
     }
 

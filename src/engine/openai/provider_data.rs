@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 /// Fields of a reasoning detail that come in pieces.
 const TEXTS: [&str; 2] = ["text", "summary"];
 
+/// The field of a reasoning detail that only its provider can read.
+const ENCRYPTED: &str = "data";
+
 /// Fields of a reasoning detail by which the pieces of one are recognized.
 const MARKS: [&str; 2] = ["type", "index"];
 
@@ -100,17 +103,34 @@ impl ProviderDataBuilder {
 }
 
 impl ReasoningData {
-    /// Adds a detail, or a piece of the last one.
+    /// Adds a detail, or a piece of an earlier one.
     fn push_detail(&mut self, detail: Map<String, Value>) {
-        let is_piece = |last: &Map<String, Value>| {
-            MARKS.iter().all(|name| last.get(*name) == detail.get(*name))
-                && TEXTS.iter().any(|name| last.contains_key(*name) && detail.contains_key(*name))
+        let whole = match is_bare(&detail) {
+            // A signature may come by itself, and after the beginning of the next detail.
+            true => self.reasoning_details.iter_mut().rfind(|whole| have_marks(whole, &detail)),
+            false => self.reasoning_details.last_mut().filter(|last| is_piece(last, &detail)),
         };
-        match self.reasoning_details.last_mut().filter(|last| is_piece(last)) {
+        match whole {
             Some(last) => detail.into_iter().for_each(|field| add(last, field)),
             None => self.reasoning_details.push(detail),
         }
     }
+}
+
+fn have_marks(whole: &Map<String, Value>, detail: &Map<String, Value>) -> bool {
+    MARKS.iter().all(|name| whole.get(*name) == detail.get(*name))
+}
+
+/// Whether `detail` is the next piece of `last`.
+fn is_piece(last: &Map<String, Value>, detail: &Map<String, Value>) -> bool {
+    have_marks(last, detail)
+        && TEXTS.iter().any(|name| last.contains_key(*name) && detail.contains_key(*name))
+}
+
+/// Whether `detail` holds no reasoning, only what is said about some.
+fn is_bare(detail: &Map<String, Value>) -> bool {
+    let is_empty = |value: &Value| value.is_null() || value.as_str().is_some_and(str::is_empty);
+    TEXTS.iter().chain(&[ENCRYPTED]).all(|name| detail.get(*name).is_none_or(is_empty))
 }
 
 /// Adds a field of the next piece to a detail.
@@ -162,6 +182,29 @@ mod tests {
             encrypted("y"),
             text("c"),
         ]);
+        assert_eq!(built(builder), Some(json!({ "reasoning_details": whole })));
+    }
+
+    /// As OpenRouter sends Claude's.
+    #[test]
+    fn a_signature_without_a_text_belongs_to_the_detail_with_its_marks() {
+        let detail = |index: u8, name: &str, value: &str| {
+            json!({ "type": "reasoning.text", "format": "anthropic-claude-v1", "index": index,
+                    name: value })
+        };
+        let signed = |index: u8, text: &str, signature: &str| {
+            json!({ "type": "reasoning.text", "format": "anthropic-claude-v1", "index": index,
+                    "text": text, "signature": signature })
+        };
+        let mut builder = ProviderDataBuilder::default();
+        for text in ["a", "b"] {
+            builder.push_details(vec![detail(0, "text", text)]);
+        }
+        builder.push_details(vec![detail(1, "text", "c")]);
+        builder.push_details(vec![detail(0, "signature", "s"), detail(1, "signature", "t")]);
+        // What belongs to no other detail stays one.
+        builder.push_details(vec![detail(2, "signature", "u")]);
+        let whole = json!([signed(0, "ab", "s"), signed(1, "c", "t"), detail(2, "signature", "u")]);
         assert_eq!(built(builder), Some(json!({ "reasoning_details": whole })));
     }
 

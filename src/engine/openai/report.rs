@@ -1,8 +1,8 @@
 //! Error reports inside an answer. OpenAI has them in `error`; vLLM and SGLang send the error object
-//! itself, and FastAPI servers an object with nothing but `detail`.
+//! itself, FastAPI servers an object with nothing but `detail`, and MiniMax has them in `base_resp`.
 
 use crate::engine::provider::json;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The meaning of a JSON object of an answer that holds no choice.
 #[derive(Debug, PartialEq)]
@@ -18,6 +18,9 @@ pub(super) enum WithoutChoice {
 /// Classifies `json`, whose `error` field holds no error.
 pub(super) fn without_choice(json: &[u8]) -> WithoutChoice {
     let Ok(value) = json::read::<Value>(json) else { return WithoutChoice::Unknown };
+    if let Some(error) = in_base_resp(&value) {
+        return WithoutChoice::Error(error);
+    }
     if is_error_object(&value) {
         return WithoutChoice::Error(value);
     }
@@ -43,6 +46,29 @@ pub(super) fn in_list(data: &[u8]) -> Option<Value> {
     let mut list = json::read::<Value>(data).ok()?;
     let error = list.get_mut(0)?.get_mut("error")?.take();
     is_error(&error).then_some(error)
+}
+
+/// The error in the `base_resp` of MiniMax's servers, which stands in an answer with the status 200, in the form of
+/// OpenAI's errors.
+fn in_base_resp(value: &Value) -> Option<Value> {
+    let report = value.get("base_resp")?;
+    let code = report["status_code"].as_u64().filter(|code| *code != 0)?;
+    Some(
+        json!({ "code": code, "status": status_of_minimax(code), "message": report["status_msg"] }),
+    )
+}
+
+/// The HTTP status that a code of MiniMax stands for
+/// (<https://platform.minimax.io/docs/api-reference/errorcode>).
+fn status_of_minimax(code: u64) -> Option<u16> {
+    match code {
+        1000 | 1001 | 1013 | 1024 | 1033 => Some(500),
+        1002 | 1041 => Some(429),
+        1004 | 2049 => Some(401),
+        1008 => Some(402),
+        1026 | 1027 | 1039 | 1042 | 2013 => Some(400),
+        _ => None,
+    }
 }
 
 fn is_error_object(value: &Value) -> bool {
@@ -73,6 +99,18 @@ mod tests {
         assert!(!is_error(json!({ "message": "x" })));
         assert!(!is_error(json!({ "message": "x", "code": null })));
         assert!(!is_error(json!({ "object": "error", "usage": { "prompt_tokens": 1 } })));
+    }
+
+    #[test]
+    fn an_error_of_minimax_has_the_form_of_others() {
+        let read = |code: u64| {
+            let report = json!({ "status_code": code, "status_msg": "insufficient balance" });
+            let value = json!({ "id": "1", "choices": null, "usage": null, "base_resp": report });
+            without_choice(value.to_string().as_bytes())
+        };
+        let error = json!({ "code": 1008, "status": 402, "message": "insufficient balance" });
+        assert_eq!(read(1_008), WithoutChoice::Error(error));
+        assert_eq!(read(0), WithoutChoice::Known);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Members that change from turn to turn come last: the bodies of two turns then share a prefix, which
 //! providers cache.
 
-use super::model::{is_reasoning_deployment, taken, takes_schemas};
+use super::model::{is_reasoning_deployment, refuses_max_tokens, taken, takes_schemas};
 use super::provider_data::{self, CallData};
 use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireFile,
@@ -22,7 +22,7 @@ use crate::engine::provider::tool::{
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::ToolCallId;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) enum Server {
     OpenAi,
     /// Microsoft's, with OpenAI's models among others.
     Azure,
-    /// Refuses a member that it doesn't know, and reports token counts unasked.
+    /// Refuses a member that it doesn't know, has another name for the seed, and reports token counts unasked.
     Mistral,
     /// Refuses calls of newer models without their signatures.
     Google,
@@ -52,6 +52,9 @@ const MISTRAL_ID_CHARS: usize = 9;
 /// run comes before it.
 const BRIDGE: &str = "I have the results.";
 
+/// OpenAI's own domain; those of its regions (`eu.`, `us.`) are below it.
+const OPENAI_DOMAIN: &str = "api.openai.com";
+
 /// Domains of Azure's servers with models.
 const AZURE_DOMAINS: [&str; 3] =
     ["openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
@@ -63,13 +66,15 @@ const MISTRAL_DOMAIN: &str = "mistral.ai";
 const GOOGLE_DOMAIN: &str = "googleapis.com";
 
 impl Server {
-    /// The server at `host`, which may have a port, and is not OpenAI's own.
+    /// The server at `host`, which may have a port.
     pub(super) fn at(host: &str) -> Self {
         let name = host.split(':').next().unwrap_or_default();
         let is_of = |domain: &str| {
             name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
-        if is_of(MISTRAL_DOMAIN) {
+        if is_of(OPENAI_DOMAIN) {
+            Self::OpenAi
+        } else if is_of(MISTRAL_DOMAIN) {
             Self::Mistral
         } else if AZURE_DOMAINS.into_iter().any(is_of) {
             Self::Azure
@@ -85,7 +90,9 @@ impl Server {
         match self {
             Self::OpenAi => true,
             Self::Azure => is_reasoning_deployment(model),
-            Self::Mistral | Self::Google | Self::Other => false,
+            // Many gateways pass on what they are sent, and those that don't know both names.
+            Self::Other => refuses_max_tokens(model),
+            Self::Mistral | Self::Google => false,
         }
     }
 
@@ -143,6 +150,24 @@ fn body_of(
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
 }
 
+/// `body` with an empty `reasoning_content` in each answer that has none: DeepSeek and Moonshot require the member
+/// while their models think.
+///
+/// # Errors
+/// If it is no object.
+pub(super) fn with_reasoning_said(body: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> {
+    let mut members: Map<String, Value> = serde_json::from_slice(&body)?;
+    let messages = members.get_mut("messages").and_then(Value::as_array_mut);
+    let messages = messages.into_iter().flatten().filter_map(Value::as_object_mut);
+    for message in messages {
+        let is_answer = message.get("role").is_some_and(|role| role == "assistant");
+        if is_answer && !message.contains_key("reasoning_details") {
+            message.entry("reasoning_content").or_insert_with(|| "".into());
+        }
+    }
+    serde_json::to_vec(&members)
+}
+
 /// Names of the settings that are set and that the interface, or the model, doesn't take.
 pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
     let (settings, refused) = taken(model, settings);
@@ -154,13 +179,15 @@ pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'st
 fn wire_settings<'a>(model: &str, settings: &'a CallSettings, server: Server) -> WireSettings<'a> {
     let is_completion_limit = server.has_completion_limit(model);
     let max_tokens_as = |named| settings.max_tokens.filter(|_| is_completion_limit == named);
+    let seed_as = |named| settings.seed.filter(|_| (server == Server::Mistral) == named);
     WireSettings {
         temperature: settings.temperature,
         top_p: settings.top_p,
         max_completion_tokens: max_tokens_as(true),
         max_tokens: max_tokens_as(false),
         stop: settings.stop.as_deref(),
-        seed: settings.seed,
+        seed: seed_as(false),
+        random_seed: seed_as(true),
         reasoning_effort: settings.reasoning_effort.as_deref(),
         response_format: None,
     }

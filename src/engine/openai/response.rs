@@ -28,6 +28,17 @@ mod tests;
 /// The field of reasoning that servers want back.
 const RETURNED_FIELD: &str = "reasoning_content";
 
+/// Finish reasons of an answer that the server broke off, as OpenRouter, Zhipu, DeepSeek, vLLM and others have
+/// them.
+const BROKEN_OFF: [&str; 6] = [
+    "error",
+    "network_error",
+    "network-error",
+    "insufficient_system_resource",
+    "abort",
+    "error_finish",
+];
+
 /// The mark after the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
@@ -101,7 +112,8 @@ impl<'a> OpenAiReader<'a> {
     fn reported_event(&self, data: &[u8]) -> Failure {
         match json::read::<Value>(data) {
             Ok(value) => match value.get("error") {
-                Some(error) if !error.is_null() => self.reported(error),
+                // A text there may be the headline of more.
+                Some(error) if !error.is_null() && !error.is_string() => self.reported(error),
                 Some(_) | None => self.reported(&value),
             },
             Err(_) => self.response.failures.reported_text(&self.quotable(data)),
@@ -146,6 +158,7 @@ impl<'a> OpenAiReader<'a> {
             }
         }
         match is_error(&error) {
+            true if error.is_string() => Err(self.reported_event(json)),
             true => Err(self.reported(&error)),
             false => Ok(()),
         }
@@ -273,8 +286,9 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let has_output = self.has_answer() || self.response.has_reasoning();
         let reason = match self.finish_reason.take() {
-            Some(reason) if reason == "error" => {
-                return Err(self.response.failures.gave_up("finish reason \"error\""));
+            Some(reason) if BROKEN_OFF.contains(&reason.as_str()) => {
+                let detail = format!("finish reason {reason:?}");
+                return Err(self.response.failures.gave_up(&detail));
             }
             Some(reason) if self.means_no_end(&reason) => {
                 return Err(self.response.at_end(self.response.cut_off("[DONE]")));

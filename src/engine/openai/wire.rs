@@ -27,16 +27,19 @@ pub(super) struct WireSettings<'a> {
     pub(super) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) top_p: Option<f64>,
-    /// As OpenAI has it; its reasoning models refuse the other name.
+    /// As OpenAI has it; its reasoning models refuse the other name, also behind a gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_completion_tokens: Option<u32>,
-    /// As every other server has it.
+    /// As other servers have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<i64>,
+    /// As Mistral has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) random_seed: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -65,6 +65,14 @@ pub(in crate::engine) trait Interface {
         Self::body(model, spec)
     }
 
+    /// `body` in which each answer without reasoning says that it has none, if the interface has a member for it.
+    ///
+    /// # Errors
+    /// If it is no object.
+    fn with_reasoning_said(body: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> {
+        Ok(body)
+    }
+
     /// Names of the settings that are set and that this interface, or the model, doesn't take.
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 

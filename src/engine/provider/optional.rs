@@ -21,6 +21,9 @@ pub(in crate::engine) struct OptionalParts {
     pub(in crate::engine) schema: bool,
     /// Images in the results of tools. The results have notes on them then.
     pub(in crate::engine) tool_images: bool,
+    /// Answers that say nothing of their reasoning, as those of another model do. They say then that there is
+    /// none.
+    pub(in crate::engine) unsaid_reasoning: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +32,7 @@ enum Part {
     ProviderData,
     Schema,
     ToolImages,
+    UnsaidReasoning,
 }
 
 /// A part that the server at a host refused for a model.
@@ -53,6 +57,7 @@ impl OptionalParts {
             provider_data: is_refused(Part::ProviderData),
             schema: is_refused(Part::Schema),
             tool_images: is_refused(Part::ToolImages),
+            unsaid_reasoning: is_refused(Part::UnsaidReasoning),
         }
     }
 
@@ -73,6 +78,7 @@ impl OptionalParts {
             provider_data: self.provider_data || other.provider_data,
             schema: self.schema || other.schema,
             tool_images: self.tool_images || other.tool_images,
+            unsaid_reasoning: self.unsaid_reasoning || other.unsaid_reasoning,
         }
     }
 
@@ -127,6 +133,9 @@ impl OptionalParts {
             Part::ProviderData => "the reasoning of earlier answers".to_owned(),
             Part::Schema => "the schema of the answer, which the prompt has instead".to_owned(),
             Part::ToolImages => "the images in the results of tools".to_owned(),
+            Part::UnsaidReasoning => {
+                "answers without their reasoning, which is sent empty instead".to_owned()
+            }
         });
         let words = words.filter(|words| !words.is_empty());
         words.collect::<Vec<_>>().join("; ")
@@ -138,6 +147,7 @@ impl OptionalParts {
             (Part::ProviderData, self.provider_data),
             (Part::Schema, self.schema),
             (Part::ToolImages, self.tool_images),
+            (Part::UnsaidReasoning, self.unsaid_reasoning),
         ];
         all.into_iter().filter_map(|(part, is_in)| is_in.then_some(part))
     }
@@ -148,7 +158,7 @@ impl Refusal {
         // Models of a router have rules of their own, but all requests are parsed by the router.
         let model = match part {
             Part::Members => "",
-            Part::ProviderData | Part::Schema | Part::ToolImages => model,
+            Part::ProviderData | Part::Schema | Part::ToolImages | Part::UnsaidReasoning => model,
         };
         Self { host: host.to_owned(), model: model.to_owned(), part }
     }
@@ -160,8 +170,13 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_remembered_for_its_server() {
-        let all =
-            OptionalParts { members: true, provider_data: true, schema: true, tool_images: true };
+        let all = OptionalParts {
+            members: true,
+            provider_data: true,
+            schema: true,
+            tool_images: true,
+            unsaid_reasoning: true,
+        };
         let none = OptionalParts::default();
         assert_eq!(OptionalParts::refused_by("h.example", "m"), none);
         all.remember("h.example", "m");

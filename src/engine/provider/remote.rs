@@ -315,6 +315,10 @@ impl<I: Interface> Remote<I> {
                 I::body_for_others(model, spec, &host)?
             }
         };
+        let body = match without.unsaid_reasoning {
+            true => I::with_reasoning_said(body).map_err(Refused::Unwritable)?,
+            false => body,
+        };
         let body = self.with_extra(body, spec)?;
         without.left_out_of_body(body, I::OPTIONAL_MEMBERS).map_err(Refused::Unwritable)
     }

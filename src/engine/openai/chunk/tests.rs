@@ -98,6 +98,13 @@ fn the_end_tells_reason_and_usage() {
     check(&format!(r#"{{"choices":[],"usage":{usage}}}"#), "3/2/0");
     check(&format!(r#"{{"choices":null,"usage":{usage}}}"#), "3/2/0");
     check(&format!(r#"{{"usage":{usage}}}"#), "3/2/0");
+    // Where Moonshot and Groq have them, if there are none at the top.
+    let end = format!(r#"{{"delta":{{}},"finish_reason":"stop","usage":{usage}}}"#);
+    check(&format!(r#"{{"choices":[{end}]}}"#), "!stop, 3/2/0");
+    check(&format!(r#"{{"choices":[],"usage":null,"x_groq":{{"usage":{usage}}}}}"#), "3/2/0");
+    let other = r#"{"prompt_tokens":8,"completion_tokens":1}"#;
+    check(&format!(r#"{{"choices":[{end}],"usage":{other}}}"#), "!stop, 8/1/0");
+    check(r#"{"choices":[{"delta":{},"usage":"x"}],"x_groq":[1]}"#, "");
     let details = r#"{"prompt_tokens":99999999999,"prompt_tokens_details":{"cached_tokens":1}}"#;
     check(&format!(r#"{{"usage":{details}}}"#), "2147483647/0/1");
     check(r#"{"usage":null}"#, "");

@@ -291,6 +291,11 @@ fn a_turn_begins_with_every_byte_of_the_turn_before() {
 #[test]
 fn a_server_is_known_by_its_host() {
     for (host, server) in [
+        ("api.openai.com", Server::OpenAi),
+        ("eu.api.openai.com", Server::OpenAi),
+        ("us.api.openai.com:443", Server::OpenAi),
+        ("api.openai.com.example", Server::Other),
+        ("myapi.openai.com", Server::Other),
         ("api.mistral.ai", Server::Mistral),
         ("mistral.ai:8443", Server::Mistral),
         ("mine.openai.azure.com", Server::Azure),
@@ -304,6 +309,20 @@ fn a_server_is_known_by_its_host() {
     ] {
         assert_eq!(Server::at(host), server, "{host}");
     }
+}
+
+/// It refuses any other name for the seed.
+#[test]
+fn mistral_gets_the_seed_under_its_own_name() {
+    let spec = spec(&json!({ "seed": 7 }), None);
+    let seeds = |server: Server| {
+        let body = text_of(&[user("hi")], &spec, server);
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        json!([body["seed"], body["random_seed"]])
+    };
+    assert_eq!(seeds(Server::Mistral), json!([null, 7]));
+    assert_eq!(seeds(Server::OpenAi), json!([7, null]));
+    assert_eq!(seeds(Server::Other), json!([7, null]));
 }
 
 /// "Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9", and "Unexpected role 'user'
@@ -331,7 +350,7 @@ fn mistral_gets_ids_of_nine_characters_and_an_answer_after_results() {
 }
 
 #[test]
-fn mistral_gets_no_stream_options_and_azures_reasoning_models_their_limit() {
+fn mistral_gets_no_stream_options_and_reasoning_models_of_openai_get_their_limit() {
     let spec = spec(&json!({ "max_tokens": 9 }), None);
     let sent = |model: &str, server: Server| -> Value {
         let body = body_of(&[user("hi")], model, &spec, server).expect("serializes");
@@ -342,6 +361,8 @@ fn mistral_gets_no_stream_options_and_azures_reasoning_models_their_limit() {
     assert_eq!(sent("mistral-small-latest", Server::Mistral), json!([null, 9, null]));
     assert_eq!(sent("o3-mini", Server::Azure), json!([options, null, 9]));
     assert_eq!(sent("gpt-4o", Server::Azure), json!([options, 9, null]));
-    assert_eq!(sent("o3-mini", Server::Other), json!([options, 9, null]));
+    assert_eq!(sent("openai/o3-mini", Server::Other), json!([options, null, 9]));
+    assert_eq!(sent("marco-o1", Server::Other), json!([options, 9, null]));
+    assert_eq!(sent("gpt-4o", Server::Other), json!([options, 9, null]));
     assert_eq!(sent("gpt-4o", Server::OpenAi), json!([options, null, 9]));
 }

@@ -174,7 +174,14 @@ fn an_error_in_the_stream_ends_it() {
     check("event: error\ndata: text\n\n", "FAILED provider");
     let inside = r#"{"choices":[{"delta":{},"error":{"code":401}}]}"#;
     check(&event(inside), "FAILED auth");
-    check(&(text("a") + &stop("error") + END), "<text>a FAILED provider");
+    for reason in BROKEN_OFF {
+        check(&(text("a") + &stop(reason) + END), "<text>a FAILED provider");
+    }
+    let headline = r#"{"error":"Too Many Requests","message":"used up","statusCode":429}"#;
+    check(&event(headline), "FAILED rate_limited");
+    let minimax =
+        r#"{"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#;
+    check(&event(minimax), "FAILED rate_limited");
     check(&(event(r#"{"error":null}"#) + &text("a") + END), r#"<text>a END "" completed"#);
 }
 

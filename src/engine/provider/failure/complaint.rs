@@ -50,14 +50,15 @@ impl ErrorNumber {
 
 impl Complaint {
     /// In the body of an error answer: a JSON object with the complaint in `error`, the complaint
-    /// itself, a list of them, or plain text.
+    /// itself, which may have a headline in `error`, a list of them, or plain text.
     pub(super) fn from_body(body: &[u8]) -> Self {
         let Ok(value) = json::read::<Value>(body) else {
             let message = String::from_utf8_lossy(body).trim().to_owned();
             return Self { message, ..Self::default() };
         };
         let value = value.get(0).unwrap_or(&value);
-        Self::from_value(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
+        let is_complaint = |error: &&Value| !error.is_null() && !error.is_string();
+        Self::from_value(value.get("error").filter(is_complaint).unwrap_or(value))
     }
 
     pub(super) fn from_value(error: &Value) -> Self {
@@ -66,23 +67,26 @@ impl Complaint {
             Value::Number(number) => Some(number.to_string()),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
+        let faults = faults(error);
         let text = error.as_str().map(str::to_owned);
         let message = text.or_else(|| word("message")).or_else(|| word("detail"));
+        let message = message.or_else(|| faults_text(faults)).or_else(|| inner_message(error));
         let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
         let reasons = details.iter().filter_map(|detail| detail["reason"].as_str());
+        let kinds = faults.iter().filter_map(|fault| fault["type"].as_str());
         let codes = [word("code"), word("type")].into_iter().flatten();
-        let codes = codes.chain(reasons.map(str::to_owned)).collect();
-        let number = |name: &str| {
-            let number = &error[name];
-            number.as_u64().or_else(|| number.as_str()?.trim().parse().ok())
+        let codes = codes.chain(reasons.chain(kinds).map(str::to_owned)).collect();
+        let headline = error["error"].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let message = match (headline, message) {
+            (Some(headline), Some(message)) => with_headline(headline, message),
+            (Some(only), None) => only.to_owned(),
+            (None, Some(message)) => message,
+            (None, None) => error.to_string(),
         };
-        let status = number("code").or_else(|| number("status"));
-        let status = status.filter(|status| (400..600).contains(status));
-        let message = message.unwrap_or_else(|| error.to_string());
         Self {
             message: with_cause(message, &error["metadata"]["raw"]),
             codes,
-            status: status.and_then(|status| u16::try_from(status).ok()),
+            status: ["code", "status", "statusCode"].iter().find_map(|name| status(&error[name])),
             field: word("param"),
             after: details.iter().find_map(retry_delay),
         }
@@ -203,6 +207,44 @@ const OVERFLOW_WORDS: &[&str] = &[
     "reduce the length of the messages",
     "range of input length should be",
 ];
+
+/// The faults that a server found in a request, as FastAPI lists them: in `detail`, or within the `message` as at
+/// Mistral.
+fn faults(error: &Value) -> &[Value] {
+    let places = [&error["detail"], &error["message"]["detail"]];
+    places.into_iter().find_map(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The words of the first fault with some: where it is, and what it is.
+fn faults_text(faults: &[Value]) -> Option<String> {
+    faults.iter().find_map(|fault| {
+        let place = fault["loc"].as_array().map_or(&[][..], Vec::as_slice);
+        let place = place.iter().map(|step| step.as_str().map_or(step.to_string(), str::to_owned));
+        let place = place.collect::<Vec<_>>().join(".");
+        let words = [place.as_str(), fault["msg"].as_str().unwrap_or_default()];
+        let words = words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
+        (!words.is_empty()).then(|| words.join(": "))
+    })
+}
+
+/// The message of an error that a gateway passes on in its `details`.
+fn inner_message(error: &Value) -> Option<String> {
+    error.pointer("/details/error/message")?.as_str().map(str::to_owned)
+}
+
+/// `message` after the headline that a gateway has for it, unless it says that itself.
+fn with_headline(headline: &str, message: String) -> String {
+    match message.contains(headline) {
+        true => message,
+        false => format!("{headline}: {message}"),
+    }
+}
+
+/// The HTTP status in `field`, if it is one of an error.
+fn status(field: &Value) -> Option<u16> {
+    let number = field.as_u64().or_else(|| field.as_str()?.trim().parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+}
 
 /// `message` with the error of the upstream provider, which OpenRouter passes on in `metadata.raw`: a
 /// text, or an error in the form of that provider.

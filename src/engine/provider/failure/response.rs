@@ -173,10 +173,11 @@ impl Failures {
         self.malformed(&what, "a tool call has no name")
     }
 
-    /// The provider stopped in the middle of its answer, without a reason.
+    /// The provider stopped in the middle of its answer, for a reason that may have passed by the next
+    /// request.
     pub(in crate::engine) fn gave_up(&self, detail: &str) -> Failure {
         let message =
             format!("{} stopped in the middle of its answer: send the prompt again", self.base());
-        Failure::new(ErrorClass::Provider, message, detail)
+        Failure::new(ErrorClass::Provider, message, detail).or(Retry::Backoff)
     }
 }

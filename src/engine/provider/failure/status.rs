@@ -13,6 +13,10 @@ use std::time::Duration;
 const SCHEMA_HINT: &str =
     "; if it can't take the schema of the answer, `-O structured=prompt` puts it into the prompt";
 
+/// The advice if a model requires reasoning that the conversation doesn't have, and an empty one did not help.
+const THINKING_HINT: &str = "; the reasoning of these answers is not known, as another model gave them: have the model \
+    answer without thinking, with `-O 'extra_body={\"thinking\":{\"type\":\"disabled\"}}'`, or begin a new session";
+
 /// The status of a request with a key that is not, or no longer, valid.
 const KEY_REFUSED: u16 = 401;
 
@@ -122,6 +126,9 @@ impl Failures {
         }
         if number.status() == Some(400) && complaint.is_about_schemas() {
             message += SCHEMA_HINT;
+        }
+        if number.status() == Some(400) && complaint.wants_reasoning() {
+            message += THINKING_HINT;
         }
         let status = number.status().map(|status| status.to_string());
         let codes = complaint.codes.iter().filter(|code| Some(*code) != status.as_ref());

@@ -8,11 +8,23 @@ const STATUSES: [u16; 2] = [400, 422];
 
 /// Words for members that ask for more than the answer.
 const MEMBERS: &[&str] =
-    &["stream_options", "include_usage", "'include'", "\"include\"", "include["];
+    &["stream_options", "include_usage", "'include'", "\"include\"", "include[", "body.include"];
 
-/// Words for provider data of an earlier answer.
-const PROVIDER_DATA: &[&str] =
-    &["thinking", "thought", "signature", "reasoning", "encrypted_content", "phase"];
+/// Words for provider data of an earlier answer. Azure, for one, says "encrypted content".
+const PROVIDER_DATA: &[&str] = &[
+    "thinking",
+    "thought",
+    "signature",
+    "reasoning",
+    "encrypted_content",
+    "encrypted content",
+    "phase",
+];
+
+/// The member that answers with calls need with a model that thinks, and the words of DeepSeek and Moonshot where one
+/// has none, as another model's has.
+const REASONING_MEMBER: &str = "reasoning_content";
+const UNSAID: &[&str] = &["be passed back", "is missing"];
 
 /// Words for images.
 const IMAGES: &[&str] = &["image", "vision", "multimodal", "multi-modal"];
@@ -52,10 +64,12 @@ const STRUCTURE: &[&str] = &[
     "invalid type",
     "messages[",
     "messages.",
+    "body.messages",
     "'messages'",
     "\"messages\"",
     "input[",
     "input.",
+    "body.input",
     "'input'",
     "\"input\"",
     "contents[",
@@ -97,23 +111,29 @@ impl Complaint {
         if !STATUSES.contains(&status) || has(POLICY) || has(SETTINGS) {
             return none;
         }
+        if self.wants_reasoning() {
+            return OptionalParts { unsaid_reasoning: true, ..none };
+        }
         let named = OptionalParts {
             members: has(MEMBERS),
             provider_data: has(PROVIDER_DATA),
             schema: self.is_about_schemas() || has(&["json_schema"]),
             tool_images: has(IMAGES),
+            unsaid_reasoning: false,
         };
         match has(STRUCTURE) {
             _ if !named.is_empty() => named,
             _ if self.is_about_model() => none,
-            true => OptionalParts {
-                members: true,
-                provider_data: true,
-                schema: false,
-                tool_images: true,
-            },
+            true => OptionalParts { members: true, provider_data: true, tool_images: true, ..none },
             false => none,
         }
+    }
+
+    /// Whether an answer was sent without its reasoning, which the model requires: it helps nothing to leave out
+    /// more of it.
+    pub(super) fn wants_reasoning(&self) -> bool {
+        let message = self.message.to_lowercase();
+        message.contains(REASONING_MEMBER) && UNSAID.iter().any(|words| message.contains(words))
     }
 }
 
@@ -122,8 +142,13 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    const NONE: OptionalParts =
-        OptionalParts { members: false, provider_data: false, schema: false, tool_images: false };
+    const NONE: OptionalParts = OptionalParts {
+        members: false,
+        provider_data: false,
+        schema: false,
+        tool_images: false,
+        unsaid_reasoning: false,
+    };
 
     fn suspects(status: u16, body: &Value) -> OptionalParts {
         Complaint::from_body(body.to_string().as_bytes()).suspects(status)
@@ -136,6 +161,7 @@ mod tests {
         let schema = OptionalParts { schema: true, ..NONE };
         let both = OptionalParts { members: true, provider_data: true, tool_images: true, ..NONE };
         let images = OptionalParts { tool_images: true, ..NONE };
+        let unsaid = OptionalParts { unsaid_reasoning: true, ..NONE };
         let says = |message: &str| json!({ "error": { "message": message } });
         // Mistral's form.
         let detail = json!([{ "type": "extra_forbidden",
@@ -148,6 +174,17 @@ mod tests {
                 provider_data,
             ),
             ("Invalid `signature` in `thinking` block", provider_data),
+            ("The encrypted content for item rs_1 could not be verified.", provider_data),
+            ("The encrypted content gAAA...wXBV could not be verified.", provider_data),
+            (
+                "The `reasoning_content` in the thinking mode must be passed back to the API.",
+                unsaid,
+            ),
+            (
+                "thinking is enabled but reasoning_content is missing in assistant tool call message \
+                 at index 2",
+                unsaid,
+            ),
             ("This model does not support response_format json_schema", schema),
             ("2 validation errors: input[1].content", both),
             ("Please ensure that multiturn requests end with a user role", both),

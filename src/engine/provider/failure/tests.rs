@@ -52,6 +52,34 @@ fn a_status_has_its_class_and_says_what_to_do() {
     check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
 }
 
+/// Gateways have a headline in `error`, and the words that matter beside it.
+#[test]
+fn the_words_beside_a_headline_are_in_the_message() {
+    use ErrorClass as E;
+    let budget =
+        r#"{"statusCode":429,"error":"Too Many Requests","message":"Budget of 50 USD used up"}"#;
+    check(429, budget, E::RateLimited, &["says: Too Many Requests: Budget of 50 USD used up"]);
+    let field = r#"{"status":400,"error":"Bad Request","message":"field temperature not allowed"}"#;
+    check(400, field, E::Provider, &["says: Bad Request: field temperature not allowed"]);
+    let inner =
+        r#"{"error":"403 Forbidden","status":403,"details":{"error":{"message":"no seat"}}}"#;
+    check(403, inner, E::Auth, &["says: 403 Forbidden: no seat"]);
+    let coded = r#"{"code":"invalid-argument","error":"odd"}"#;
+    check(400, coded, E::Provider, &["says: odd"]);
+    let error = failures(None).status(400, coded.as_bytes(), None).into_error();
+    assert_eq!(error.detail, "status 400: invalid-argument: odd");
+}
+
+/// As Mistral and FastAPI list them.
+#[test]
+fn the_faults_of_a_request_are_said_with_their_places() {
+    let faults = r#"[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":7}]"#;
+    let words = &["says: body.seed: Extra inputs are not permitted"];
+    let mistral = format!(r#"{{"object":"error","message":{{"detail":{faults}}}}}"#);
+    check(422, &mistral, ErrorClass::Provider, words);
+    check(422, &format!(r#"{{"detail":{faults}}}"#), ErrorClass::Provider, words);
+}
+
 #[test]
 fn a_wrong_key_under_status_400_is_recognized() {
     let said = r#"{"code":"invalid-argument","error":"Incorrect API key provided. Get one."}"#;
