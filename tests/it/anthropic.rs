@@ -166,7 +166,8 @@ fn signed_reasoning_is_left_out_with_its_turn() {
     let blocks = vec![thinking(0, "Two cities.", "c2ln"), tool(1, "toolu_a", &["{}"])];
     let script = vec![answer(blocks, "tool_use"), says("Noon."), says("SUMMARY"), says("Bye.")];
     let provider = Provider::start(script);
-    let mut server = anthropic(&provider, &["--context-tokens", "140", "--retries", "0"]).start();
+    let options = ["--context-tokens", "150", "--compact-prompt", "Sum up.", "--retries", "0"];
+    let mut server = anthropic(&provider, &options).start();
     declare_get_time(&mut server);
     server.send(submit("r1", "what time is it?"));
     return_results(&mut server, &["toolu_a"]);
@@ -377,6 +378,21 @@ fn reasoning_that_anthropic_refuses_is_left_out() {
     let script = answer(vec![thinking(0, "hm", "c2ln"), text(1, "one")], "end_turn");
     let words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     ANTHROPIC.check_refused_reasoning(script, words, r#""signature":"c2ln""#);
+}
+
+/// DeepSeek and others sign nothing, and want the reasoning back all the same.
+#[test]
+fn unsigned_reasoning_goes_back_to_another_server_unless_it_refuses_it() {
+    let begin = json!({ "type": "thinking", "thinking": "" });
+    let piece = json!({ "type": "thinking_delta", "thinking": "hm" });
+    let unsigned = || block(0, begin.clone(), std::slice::from_ref(&piece));
+    let script = answer(vec![unsigned(), tool(1, "toolu_a", &[])], "tool_use");
+    let body = ANTHROPIC.with_results(script, &["toolu_a"]);
+    let sent = json!({ "type": "thinking", "thinking": "hm", "signature": "" });
+    assert_eq!(body["messages"][1]["content"][0], sent, "{body}");
+    let script = answer(vec![unsigned(), text(1, "one")], "end_turn");
+    let words = "messages.1.content.0.thinking.signature: Field required";
+    ANTHROPIC.check_refused_reasoning(script, words, r#""thinking":"hm""#);
 }
 
 #[test]

@@ -165,6 +165,7 @@ fn messages_with_a_fault_are_found() {
     let thinking = json!({ "type": "thinking", "thinking": "", "signature": "s" });
     let message = |role: &str, content: Value| json!({ "role": role, "content": content });
     let good = json!({
+        "model": "claude-opus-4-6",
         "max_tokens": 2_000,
         "thinking": { "type": "enabled", "budget_tokens": 1_024 },
         "tools": [{ "name": "look" }],

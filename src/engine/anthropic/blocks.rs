@@ -20,13 +20,41 @@ const WRONG_KIND: &str = "a piece that does not belong to its content block";
 const REASONING_FIELD: &str = "thinking";
 
 /// The blocks of one answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Blocks {
+    unsigned: Unsigned,
     open: BTreeMap<u64, OpenBlock>,
     calls: CallIds,
     data: Vec<DataBlock>,
     begun: usize,
     data_bytes: usize,
+}
+
+/// What becomes of reasoning without a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsigned {
+    /// It is sent back like signed reasoning: DeepSeek, for one, has none that is signed, and refuses a result
+    /// without the reasoning before its call.
+    SentBack,
+    /// It is shown and not sent back: Anthropic would refuse it.
+    Dropped,
+}
+
+/// Anthropic's own domain.
+const ANTHROPIC_DOMAIN: &str = "anthropic.com";
+
+impl Unsigned {
+    /// For `model` of the server at `host`. Claude's reasoning is signed everywhere.
+    pub(super) fn of(host: &str, model: &str) -> Self {
+        let name = host.split(':').next().unwrap_or_default();
+        let is_own = name
+            .strip_suffix(ANTHROPIC_DOMAIN)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        match is_own || model.to_ascii_lowercase().contains("claude") {
+            true => Self::Dropped,
+            false => Self::SentBack,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -52,6 +80,17 @@ enum OpenBlock {
 }
 
 impl Blocks {
+    pub(super) fn new(unsigned: Unsigned) -> Self {
+        Self {
+            unsigned,
+            open: BTreeMap::new(),
+            calls: CallIds::default(),
+            data: Vec::new(),
+            begun: 0,
+            data_bytes: 0,
+        }
+    }
+
     /// A block begins; adds what happened to `events`.
     pub(super) fn begin(
         &mut self,
@@ -171,11 +210,9 @@ impl Blocks {
         let data = match open {
             OpenBlock::Text { bytes: 0 } | OpenBlock::Unknown => None,
             OpenBlock::Text { bytes } => Some(DataBlock::Text { bytes }),
-            // Without a signature the provider would refuse it.
-            OpenBlock::Thinking { signature, .. } if signature.is_empty() => None,
-            OpenBlock::Thinking { thinking, signature } => {
-                Some(DataBlock::Thinking { thinking, signature })
-            }
+            OpenBlock::Thinking { thinking, signature } => self
+                .is_sent_back(&thinking, &signature)
+                .then_some(DataBlock::Thinking { thinking, signature }),
             OpenBlock::RedactedThinking { data } => Some(DataBlock::RedactedThinking { data }),
             OpenBlock::ToolUse { id, input, has_pieces } => {
                 if !has_pieces {
@@ -187,6 +224,11 @@ impl Blocks {
             }
         };
         self.data.extend(data);
+    }
+
+    fn is_sent_back(&self, thinking: &str, signature: &str) -> bool {
+        let is_signed = !signature.is_empty();
+        is_signed || (self.unsigned == Unsigned::SentBack && !thinking.is_empty())
     }
 
     /// Every block is whole; adds what happened to `events`.
@@ -211,7 +253,7 @@ impl Blocks {
     fn count_data(&mut self, bytes: usize) -> Result<(), AnswerError> {
         self.data_bytes += bytes;
         if self.data_bytes > DATA_BYTES_MAX {
-            let what = format!("more than {DATA_BYTES_MAX} bytes of signed reasoning");
+            let what = format!("more than {DATA_BYTES_MAX} bytes of reasoning");
             return Err(AnswerError::TooMuch(what));
         }
         Ok(())
@@ -225,4 +267,23 @@ fn whole_arguments(input: &Value) -> String {
 
 fn reasoning(text: String) -> EngineEvent {
     EngineEvent::Reasoning { source: REASONING_FIELD, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsigned_reasoning_goes_back_to_servers_that_sign_none() {
+        for (host, model, expected) in [
+            ("api.deepseek.com", "deepseek-v4-pro", Unsigned::SentBack),
+            ("127.0.0.1:4000", "MiniMax-M2", Unsigned::SentBack),
+            ("notanthropic.com", "m", Unsigned::SentBack),
+            ("api.anthropic.com", "m", Unsigned::Dropped),
+            ("api.anthropic.com:443", "m", Unsigned::Dropped),
+            ("router.example", "anthropic/Claude-Opus-4.6", Unsigned::Dropped),
+        ] {
+            assert_eq!(Unsigned::of(host, model), expected, "{host} {model}");
+        }
+    }
 }

@@ -168,9 +168,7 @@ fn takes_budget(model: &str) -> bool {
     const ADAPTIVE: [&str; 2] = ["opus-4-7", "opus-4-8"];
     let model = model.to_ascii_lowercase().replace('.', "-");
     let Some((_, name)) = model.rsplit_once("claude-") else { return true };
-    // A number of one digit is a version; others are dates.
-    let version = name.split('-').find_map(|word| word.parse::<u8>().ok().filter(|n| *n < 10));
-    let is_old = version.is_none_or(|version| version < 5);
+    let is_old = version(&model).is_none_or(|version| version < (5, 0));
     is_old && !ADAPTIVE.iter().any(|name_part| name.starts_with(name_part))
 }
 
@@ -255,14 +253,22 @@ mod tests {
             "claude-opus-4-5-20251101",
             "claude-3-7-sonnet-20250219",
             "anthropic/claude-opus-4.6",
+            "claude-opus-4@20250514",
+            "claude-3-7-sonnet:thinking",
             "scripted",
         ] {
             assert!(takes_budget(old), "{old}");
         }
         let budget = |budget| CallSettings { reasoning_budget: Some(budget), ..Default::default() };
-        for new in
-            ["claude-sonnet-5", "claude-opus-4-8", "anthropic/claude-opus-4.7", "claude-fable-5"]
-        {
+        for new in [
+            "claude-sonnet-5",
+            "claude-opus-4-8",
+            "anthropic/claude-opus-4.7",
+            "claude-fable-5",
+            "claude-opus-5@20261001",
+            "claude-sonnet-5:thinking",
+            "claude-opus-4-7@20260416",
+        ] {
             assert!(!takes_budget(new), "{new}");
             assert_eq!(ignored_settings(new, &budget(2_048)), ["reasoning_budget"]);
             assert!(ignored_settings(new, &budget(0)).is_empty());

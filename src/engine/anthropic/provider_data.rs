@@ -1,4 +1,4 @@
-//! Provider data: the reasoning, unchanged and in its place among text and tool calls, because it is signed.
+//! Provider data: the reasoning, unchanged and in its place among text and tool calls, because it mostly is signed.
 
 use super::NAME;
 use crate::engine::provider::provider_data::DataPart;
@@ -11,7 +11,7 @@ pub(super) enum DataBlock {
     /// Reasoning; its text may be empty where the provider shows none.
     Thinking {
         thinking: String,
-        /// Never empty.
+        /// Empty only where a server of another provider signs nothing; it is sent as it is.
         signature: String,
     },
     /// Reasoning that only the provider can read.

@@ -1,6 +1,6 @@
 //! Decodes a response into engine events. Pure.
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Unsigned};
 use super::event::{Block, End, Event, decode};
 use super::usage::Counts;
 use crate::conversation::event::{FinishClass, Usage};
@@ -30,7 +30,8 @@ impl<'a> AnthropicReader<'a> {
     /// A reader of a response in a body that ends with `body_end`.
     pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         let response = ResponseState::new(failures, body_end);
-        Self { response, blocks: Blocks::default(), counts: Counts::default(), stop_reason: None }
+        let blocks = Blocks::new(Unsigned::of(failures.host(), failures.model()));
+        Self { response, blocks, counts: Counts::default(), stop_reason: None }
     }
 
     fn sse_event(

@@ -126,18 +126,20 @@ fn text_and_reasoning_under_one_index_and_nulls_are_read() {
     let think = |text: &str| delta(0, json!({ "type": "thinking_delta", "thinking": text }));
     let begin = |block: Value| start() + &open(0, block);
     let rest = close(0) + &ending("end_turn") + &stop();
+    // Servers that sign nothing may want it back.
+    let expected = r#"<thinking>hm <text>a 113/9 END "end_turn" completed [{"type":"thinking","thinking":"hm","signature":""},{"type":"text","bytes":1}]"#;
     let body = begin(json!({ "type": "text", "text": "" }))
         + &think("h")
         + &think("m")
         + &say("a")
         + &rest;
-    check(&body, r#"<thinking>hm <text>a 113/9 END "end_turn" completed"#);
+    check(&body, expected);
     let body = begin(json!({ "type": "thinking", "thinking": null, "signature": null }))
         + &think("hm")
         + &delta(0, json!({ "type": "signature_delta", "signature": null }))
         + &say("a")
         + &rest;
-    check(&body, r#"<thinking>hm <text>a 113/9 END "end_turn" completed"#);
+    check(&body, expected);
     let body = begin(json!({ "type": "text", "text": null })) + &say("a") + &rest;
     check(&body, r#"<text>a 113/9 END "end_turn" completed"#);
 }
@@ -163,7 +165,10 @@ fn every_stop_reason_has_its_class() {
         r#"113/9 END "end_turn" completed FAILED provider"#,
     );
     let reasoned = start() + &thinking(0, "hm", "") + &ending("end_turn") + &stop();
-    check(&reasoned, r#"<thinking>hm 113/9 END "end_turn" completed FAILED provider"#);
+    check(
+        &reasoned,
+        r#"<thinking>hm 113/9 END "end_turn" completed [{"type":"thinking","thinking":"hm","signature":""}] FAILED provider"#,
+    );
 }
 
 #[test]
