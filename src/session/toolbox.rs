@@ -156,9 +156,14 @@ impl Toolbox {
         self.states.iter().map(|(server, state)| (server, state, self.names_of(server)))
     }
 
-    /// Whether the tool that was called as `name` still has this definition.
-    pub(super) fn is_current(&self, name: &str, definition: u64) -> bool {
-        self.called(name).is_some_and(|entry| entry.definition == definition)
+    /// Why the tool that was called as `name` is not the one with this definition any more, for people; `None` if it
+    /// is.
+    pub(super) fn changed(&self, name: &str, definition: u64) -> Option<&'static str> {
+        match self.called(name) {
+            Some(entry) if entry.definition == definition => None,
+            Some(_) => Some("the tool has changed meanwhile"),
+            None => Some("there is no such tool any more"),
+        }
     }
 
     /// The tool that an answer calls `name`. One of the client is that which the provider call was offered, as a
@@ -202,15 +207,26 @@ impl Toolbox {
                 self.starting.remove(&change.server);
             }
         }
-        self.servers.insert(change.server.clone(), change.tools.to_vec());
+        match &change.state {
+            // It is started again as soon as one of its tools is called, which the model must know of for that.
+            ServerState::Starting | ServerState::Gone { .. } => {
+                self.servers.entry(change.server.clone()).or_default();
+            }
+            ServerState::Ready | ServerState::Failed { .. } => {
+                self.servers.insert(change.server.clone(), change.tools.to_vec());
+            }
+        }
         let all: BTreeSet<_> = self.rules.servers.iter().chain(self.servers.keys()).collect();
         self.names = ServerNames::new(all);
         self.states.insert(change.server.clone(), change.state.clone());
         self.rebuild();
     }
 
-    /// The tools of a server, as the model knows them.
+    /// The tools of a server that is ready, as the model knows them.
     pub(super) fn names_of(&self, server: &ServerName) -> Vec<String> {
+        if !matches!(self.states.get(server), Some(ServerState::Ready)) {
+            return Vec::new();
+        }
         let is_its = |entry: &&Entry| match &entry.source {
             Source::Server { server: of, .. } => of == server,
             Source::Client { .. } => false,

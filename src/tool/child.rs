@@ -209,18 +209,24 @@ struct StderrLines {
 
 impl StderrLines {
     async fn read(self, stderr: ChildStderr) {
-        let mut lines = LogLines { input: BufReader::new(stderr), line: Vec::new() };
+        let mut lines = LogLines { input: BufReader::new(stderr), line: LogLine::default() };
         while let Some(line) = lines.next().await {
             self.log(&line);
         }
     }
 
-    fn log(&self, line: &[u8]) {
-        let mut line = String::from_utf8_lossy(line).into_owned();
-        for secret in &self.secrets {
-            line = secret.redact(&line);
-        }
-        let line = escape_control(line.trim_end());
+    /// A line without the secrets, also without the beginning of one where it was cut.
+    fn shown(&self, line: &LogLine) -> String {
+        let redacted = |text: String, secret: &Secret| match line.is_cut {
+            true => secret.redact_cut(&text),
+            false => secret.redact(&text),
+        };
+        let text = String::from_utf8_lossy(&line.bytes).into_owned();
+        escape_control(self.secrets.iter().fold(text, redacted).trim_end())
+    }
+
+    fn log(&self, line: &LogLine) {
+        let line = self.shown(line);
         if line.is_empty() {
             return;
         }
@@ -233,28 +239,63 @@ impl StderrLines {
     }
 }
 
+/// The beginning of a line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct LogLine {
+    bytes: Vec<u8>,
+    /// It goes on.
+    is_cut: bool,
+}
+
 /// Lines, each cut to a limit.
 struct LogLines<R> {
     input: BufReader<R>,
-    line: Vec<u8>,
+    line: LogLine,
 }
 
 impl<R: AsyncRead + Unpin> LogLines<R> {
-    async fn next(&mut self) -> Option<Vec<u8>> {
+    async fn next(&mut self) -> Option<LogLine> {
         loop {
             let available = self.input.fill_buf().await.ok()?;
             if available.is_empty() {
-                return (!self.line.is_empty()).then(|| std::mem::take(&mut self.line));
+                return (!self.line.bytes.is_empty()).then(|| std::mem::take(&mut self.line));
             }
             let end = memchr::memchr(b'\n', available);
             let piece = &available[..end.unwrap_or(available.len())];
-            let room = LOG_LINE_BYTES_MAX - self.line.len();
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            let room = LOG_LINE_BYTES_MAX - self.line.bytes.len();
+            self.line.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+            self.line.is_cut |= piece.len() > room;
             let used = end.map_or(available.len(), |end| end + 1);
             self.input.consume(used);
             if end.is_some() {
                 return Some(std::mem::take(&mut self.line));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_part_of_a_secret_is_at_the_end_of_a_line_that_is_cut() {
+        let token = "tok-5f3c9a-that-nobody-may-see";
+        let lines = StderrLines {
+            server: ServerName::new("files").expect("a name"),
+            secrets: Secret::new(token).into_iter().collect(),
+            last: Arc::default(),
+        };
+        for before in LOG_LINE_BYTES_MAX - token.len() - 2..LOG_LINE_BYTES_MAX {
+            let before = "x".repeat(before);
+            let written = format!("{before}{token} is wrong\nx tok\n");
+            let input = BufReader::new(written.as_bytes());
+            let mut read = LogLines { input, line: LogLine::default() };
+            let shown = lines.shown(&read.next().await.expect("a line"));
+            let rest = shown.strip_prefix(&before).expect("what is before it");
+            assert!(rest.is_empty() || rest.starts_with("[redacted]"), "{rest}");
+            // Of a whole line nothing is missing.
+            assert_eq!(lines.shown(&read.next().await.expect("a line")), "x tok");
         }
     }
 }

@@ -5,11 +5,12 @@ mod asking;
 
 use crate::tool::asking::{Askable, Asker};
 use crate::tool::http::SESSION_ENDED;
+use crate::tool::incoming;
 use crate::tool::progress::{Newest, Reports};
 use crate::tool::server_requests::AnsweringTransport;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability,
+    ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability, ErrorCode,
     FormElicitationCapability, Implementation, ProtocolVersion, ServerResult,
     UrlElicitationCapability,
 };
@@ -186,10 +187,37 @@ impl Connection {
     }
 }
 
+/// Why a request has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unanswered {
+    /// The server does not know its method.
+    UnknownMethod(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for Unanswered {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<Unanswered> for String {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::UnknownMethod(why) | Unanswered::Failed(why) => why,
+        }
+    }
+}
+
 impl Link {
     /// Sends a request and waits for the answer or the end of the connection. A future that is
     /// dropped meanwhile cancels the request at the server.
-    async fn ask(&self, request: ClientRequest, newest: Option<Newest>) -> Result<Value, String> {
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        newest: Option<Newest>,
+    ) -> Result<Value, Unanswered> {
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options).await;
         let answer = match sent {
@@ -201,14 +229,18 @@ impl Link {
             Err(error) => Err(error),
         };
         match answer {
-            Ok(answer) => serde_json::to_value(answer).map_err(|error| error.to_string()),
+            Ok(answer) => Ok(serde_json::to_value(answer).map_err(|error| error.to_string())?),
             Err(error) if is_closed(&error) => {
                 // The reason is known a moment after the pipe is closed, when the process has ended.
                 let mut ended = self.ended.clone();
                 timeout(REASON_MAX, ended.wait_for(Option::is_some)).await.ok();
-                Err(self.failed(&error))
+                Err(self.failed(&error).into())
             }
-            Err(error) => Err(self.failed(&error)),
+            Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                let why = self.failed(&ServiceError::McpError(error));
+                Err(Unanswered::UnknownMethod(why))
+            }
+            Err(error) => Err(self.failed(&error).into()),
         }
     }
 
@@ -291,6 +323,9 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
         }
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused to initialize: {}", error.message)
+        }
+        ClientInitializeError::ExpectedInitResult(Some(ServerResult::CustomResult(result))) => {
+            incoming::fault(&result.0)
         }
         ClientInitializeError::ExpectedInitResult(_)
         | ClientInitializeError::ExpectedInitResponse(_)

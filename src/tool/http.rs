@@ -27,9 +27,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Why a connection is closed whose session is unknown to the server.
+/// Why a connection is closed whose session is unknown to the server, as after a restart of its own.
 pub(super) const SESSION_ENDED: &str =
-    "it answered with status 404: it no longer knows the session";
+    "it answered with status 404, or with an error that says so: it no longer knows the session";
 
 /// A connection over HTTP.
 pub(super) struct HttpTransport {

@@ -1,13 +1,14 @@
-//! How often streams of events are opened. The SDK opens a stream that has ended again, after the time
-//! that the server names, which may be none, and without a limit if opening succeeds.
+//! How often streams of events are opened, and what they bring. The SDK opens a stream that has ended again, after the
+//! time that the server names, which may be none, and without a limit if opening succeeds.
 
-use crate::protocol::json;
-use crate::tool::line_transport::{self, MESSAGE_BYTES_MAX};
+use crate::tool::http_answers::{NoAnswer, Posted, unanswered};
+use crate::tool::http_listening::{Listeners, Listening};
+use crate::tool::incoming;
+use crate::tool::line_transport::MESSAGE_BYTES_MAX;
 use futures_util::StreamExt;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ClientJsonRpcMessage;
-use rmcp::service::{RoleClient, RxJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -40,6 +41,7 @@ const STREAM_BURST: u32 = 16;
 pub(super) struct PacedClient {
     client: Client,
     pace: Arc<Mutex<Pace>>,
+    listeners: Listeners,
 }
 
 /// A rate limit for streams, by when they were opened and whether they received events.
@@ -84,39 +86,77 @@ impl Pace {
 
 impl PacedClient {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, pace: Arc::default() }
+        Self { client, pace: Arc::default(), listeners: Listeners::default() }
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `stream` with an error in place of an answer that can't be read. Its end is noted.
-    fn observed(&self, stream: BoxedSseResponse) -> BoxedSseResponse {
+    /// `stream`, which answers what was `posted`, with an error in place of an answer that can't be read. Its end is
+    /// noted.
+    fn observed(
+        &self,
+        stream: BoxedSseResponse,
+        posted: Posted,
+        listening: Option<Listening>,
+    ) -> BoxedSseResponse {
         let pace = Arc::clone(&self.pace);
-        let mut open = OpenStream { pace, opened: Instant::now(), brought_event: false };
+        let mut open = OpenStream {
+            pace,
+            opened: Instant::now(),
+            brought_event: false,
+            _listening: listening,
+        };
         let events = stream.map(move |event| {
             let mut event = event?;
             // The time after which the stream is to be opened again is no event.
             if event.data.is_some() || event.id.is_some() {
                 open.note_event();
             }
-            event.data = event.data.map(readable);
+            event.data = event.data.map(|data| readable(data, &posted));
             Ok(event)
         });
         events.boxed()
     }
+
+    /// The answer to what was `posted`, if it is one.
+    async fn answer(
+        &self,
+        answer: StreamableHttpPostResponse,
+        posted: Posted,
+        in_session: bool,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>> {
+        if let StreamableHttpPostResponse::Sse(stream, session_id) = answer {
+            let stream = self.observed(stream, posted, None);
+            Ok(StreamableHttpPostResponse::Sse(stream, session_id))
+        } else if let StreamableHttpPostResponse::Json(message, session_id) = answer {
+            let message = posted.answered(message, in_session).map_err(no_answer)?;
+            Ok(StreamableHttpPostResponse::Json(message, session_id))
+        } else if posted.id().is_some() && !self.listeners.are_there().await {
+            // Some servers send the answer over the stream of notifications.
+            Err(no_answer(NoAnswer::Wrong(unanswered("a response without an answer"))))
+        } else {
+            Ok(answer)
+        }
+    }
 }
 
-/// A message, or an error for the call whose answer it is: the SDK skips what it can't read, and the
-/// call would wait for its time limit.
-fn readable(data: String) -> String {
-    let fits = json::fits(data.as_bytes()).is_ok();
-    if fits && serde_json::from_str::<RxJsonRpcMessage<RoleClient>>(&data).is_ok() {
-        return data;
+fn no_answer(why: NoAnswer) -> StreamableHttpError<reqwest::Error> {
+    match why {
+        NoAnswer::SessionEnded => StreamableHttpError::SessionExpired,
+        NoAnswer::Wrong(what) => StreamableHttpError::UnexpectedServerResponse(what.into()),
     }
-    let error = line_transport::unread(data.as_bytes());
-    error.and_then(|error| serde_json::to_string(&error).ok()).unwrap_or(data)
+}
+
+/// A message as the SDK can read it, or an error for the call whose answer it is: the SDK skips what it can't read, and
+/// the call would wait for its time limit.
+fn readable(data: String, posted: &Posted) -> String {
+    let Some(mut message) = incoming::read(data.as_bytes(), posted.answer()) else { return data };
+    if let (JsonRpcMessage::Error(error), Some(id)) = (&mut message, posted.id()) {
+        error.id.get_or_insert_with(|| id.clone());
+    }
+    serde_json::to_string(&message).unwrap_or(data)
 }
 
 /// Notes the end of a stream when it is dropped.
@@ -124,6 +164,7 @@ struct OpenStream {
     pace: Arc<Mutex<Pace>>,
     opened: Instant,
     brought_event: bool,
+    _listening: Option<Listening>,
 }
 
 impl OpenStream {
@@ -171,6 +212,7 @@ impl StreamableHttpClient for PacedClient {
         headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
+        let (sent, in_session) = (Posted::new(&message), session_id.is_some());
         let posted = self.client.post_message_with_max_sse_event_size(
             uri,
             message,
@@ -179,9 +221,7 @@ impl StreamableHttpClient for PacedClient {
             headers,
             max_sse_event_size,
         );
-        let answer = posted.await?;
-        let StreamableHttpPostResponse::Sse(stream, session_id) = answer else { return Ok(answer) };
-        Ok(StreamableHttpPostResponse::Sse(self.observed(stream), session_id))
+        self.answer(posted.await?, sent, in_session).await
     }
 
     async fn delete_session(
@@ -223,6 +263,7 @@ impl StreamableHttpClient for PacedClient {
         headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxedSseResponse, StreamableHttpError<Self::Error>> {
+        let mut listening = last_event_id.is_none().then(|| self.listeners.opening());
         let Some(at) = self.pace().open(Instant::now(), last_event_id.is_some()) else {
             tracing::debug!("a stream of notifications is not opened again: it brought nothing");
             // The one error after which the SDK does not try again, and which it does not log.
@@ -237,13 +278,16 @@ impl StreamableHttpClient for PacedClient {
             headers,
             max_sse_event_size,
         );
-        Ok(self.observed(opened.await?))
+        let stream = opened.await?;
+        listening.iter_mut().for_each(Listening::opened);
+        Ok(self.observed(stream, Posted::Other, listening))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmcp::model::RequestId;
 
     /// Opens streams one after the other, as soon as they may be opened, each of which ends after
     /// `lifetime`. Returns the seconds after which each was opened.
@@ -287,11 +331,19 @@ mod tests {
 
     #[test]
     fn an_answer_that_can_not_be_read_is_an_error_for_its_call() {
+        let read = |data: &str| readable(data.to_owned(), &Posted::Request(RequestId::Number(7)));
         let answer = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
         let deep = answer(&("[".repeat(200) + &"]".repeat(200)));
-        assert!(readable(deep).starts_with(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000"#));
-        for other in [answer(r#"{"odd":[1]}"#), "no JSON".to_owned()] {
-            assert_eq!(readable(other.clone()), other);
+        assert!(read(&deep).starts_with(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000"#));
+        for other in [&answer(r#"{"odd":[1]}"#), "no JSON"] {
+            assert_eq!(read(other), other);
+        }
+        assert_eq!(read(&answer(r#""cut \ud83d""#)), answer("\"cut \u{fffd}\""));
+        let error = r#"{"code":-32000,"message":"no"}"#;
+        let expected = format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#);
+        for id in [r#""id":null,"#, "", r#""result":null,"id":7,"#] {
+            let given = format!(r#"{{"jsonrpc":"2.0",{id}"error":{error}}}"#);
+            assert_eq!(read(&given), expected, "{given}");
         }
     }
 }

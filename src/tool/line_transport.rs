@@ -1,13 +1,12 @@
 //! MCP messages over the standard input and output of a process: one JSON object per line. The SDK's
 //! own transport drops a line over its limit, and the call that waits for it is never answered.
 
-use crate::protocol::json;
 use crate::tool::connection::{Closed, Closing};
+use crate::tool::incoming::{self, Answer, Message};
 use crate::tool::scan::IdScanner;
-use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerResult};
-use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::model::JsonRpcMessage;
+use rmcp::service::{RoleClient, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -18,9 +17,6 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A line that is still not at its end after this many bytes ends the connection.
 const SKIPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
-
-/// Error code for an answer that can't be read: the first of JSON-RPC's "server error".
-const UNREADABLE: i32 = -32000;
 
 /// A connection to a process.
 #[derive(Debug)]
@@ -107,14 +103,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
         self.writer.clone()
     }
 
-    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+    async fn next(&mut self) -> Option<Message> {
         loop {
             let message = match self.lines.next().await {
                 Line::Whole(line) => self.message(&line),
                 Line::TooLong(id) => {
                     tracing::warn!("a message longer than {MESSAGE_BYTES_MAX} bytes was ignored");
                     let what = format!("the answer is longer than {MESSAGE_BYTES_MAX} bytes");
-                    id.map(|id| failed(id, what))
+                    id.map(|id| incoming::failed(id, what))
                 }
                 Line::End(why) => {
                     self.closed.send_replace(Some(why));
@@ -127,57 +123,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
         }
     }
 
-    /// The message in `line`; `None` if it is none, or none for us.
-    fn message(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
-        if line.trim_ascii().is_empty() {
-            return None;
-        }
-        if json::fits(line).is_err() {
-            return unread(line);
-        }
-        let Ok(mut value) = serde_json::from_slice::<Value>(line) else { return unread(line) };
-        if value.get("method").is_none()
-            && self.is_initialized
-            && let Some(answer) = answer(&mut value)
-        {
-            return Some(answer);
-        }
-        let message = serde_json::from_value::<RxJsonRpcMessage<RoleClient>>(value);
-        match message {
-            Ok(message) => {
-                self.is_initialized |= matches!(message, JsonRpcMessage::Response(_));
-                Some(message)
-            }
-            Err(_) => unread(line),
-        }
+    fn message(&mut self, line: &[u8]) -> Option<Message> {
+        let answer = if self.is_initialized { Answer::Any } else { Answer::Handshake };
+        let message = incoming::read(line, answer)?;
+        self.is_initialized |= matches!(message, JsonRpcMessage::Response(_));
+        Some(message)
     }
-}
-
-/// The answer in `value`, with its result as it is. The SDK would look for the first of its types
-/// that it fits; what fits none, as a list with one odd schema, would be lost.
-fn answer(value: &mut Value) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let id = value.get("id").cloned()?;
-    let id = serde_json::from_value::<RequestId>(id).ok()?;
-    let result = value.get_mut("result")?.take();
-    Some(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult::new(result)), id))
-}
-
-/// Handles a line that is no message: an error for the call whose reply it is, if it is one.
-/// Programs that print to their standard output are common, also JSON, so other lines are only logged.
-pub(super) fn unread(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let mut scanner = IdScanner::default();
-    if memchr::memmem::find(line, b"\"jsonrpc\"").is_some() {
-        scanner.feed(line);
-    }
-    tracing::debug!(bytes = line.len(), "a line that is no MCP message was ignored");
-    let what = "the answer is no valid MCP message, is nested too deep, or holds too many values"
-        .to_owned();
-    scanner.id().map(|id| failed(id, what))
-}
-
-fn failed(id: i64, what: String) -> RxJsonRpcMessage<RoleClient> {
-    let error = ErrorData::new(rmcp::model::ErrorCode(UNREADABLE), what, None);
-    JsonRpcMessage::error(error, Some(RequestId::Number(id)))
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -185,12 +136,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     async fn next(&mut self) -> Line {
         loop {
             let available = match self.input.fill_buf().await {
-                Ok([]) => return Line::End(Closing::Remote),
                 Ok(available) => available,
                 Err(error) => {
                     return Line::End(Closing::Fault(format!("its output can't be read: {error}")));
                 }
             };
+            let is_end_of_input = available.is_empty();
+            // The last line may have no line feed.
+            if is_end_of_input && self.skipped.is_none() && self.line.is_empty() {
+                return Line::End(Closing::Remote);
+            }
             let end = memchr::memchr(b'\n', available);
             let piece = &available[..end.unwrap_or(available.len())];
             let used = end.map_or(available.len(), |end| end + 1);
@@ -204,7 +159,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None => self.line.extend_from_slice(piece),
             }
             self.input.consume(used);
-            if let Some(line) = self.ended(end.is_some()) {
+            if let Some(line) = self.ended(end.is_some() || is_end_of_input) {
                 return line;
             }
         }
@@ -219,7 +174,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             Some(_) | None if !is_at_end => None,
             Some(skipped) => {
-                let line = Line::TooLong(skipped.scanner.id());
+                let line = Line::TooLong(skipped.scanner.answered());
                 self.skipped = None;
                 Some(line)
             }
@@ -254,7 +209,7 @@ where
         }
     }
 
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+    async fn receive(&mut self) -> Option<Message> {
         self.next().await
     }
 

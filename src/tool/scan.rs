@@ -14,6 +14,8 @@ pub(super) struct IdScanner {
     /// The next token of the outermost object is a key.
     expects_key: bool,
     is_under_id: bool,
+    /// It is a request, whose id is none of ours, or a notification.
+    has_method: bool,
     /// The beginning of the current token of the outermost object.
     token: Vec<u8>,
     id: Option<i64>,
@@ -37,9 +39,9 @@ impl IdScanner {
         }
     }
 
-    /// The id, if it has been found.
-    pub(super) fn id(&self) -> Option<i64> {
-        self.id
+    /// The id of the request that it answers, if it is an answer and the id has been found.
+    pub(super) fn answered(&self) -> Option<i64> {
+        self.id.filter(|_| !self.has_method)
     }
 
     fn in_string(&mut self, byte: u8) {
@@ -50,6 +52,7 @@ impl IdScanner {
                 self.is_in_string = false;
                 if self.depth == 1 && self.expects_key {
                     self.is_under_id = self.token == b"id";
+                    self.has_method |= self.token == b"method";
                 }
                 return;
             }
@@ -113,7 +116,7 @@ mod tests {
     fn id(text: &str) -> Option<i64> {
         let mut scanner = IdScanner::default();
         scanner.feed(text.as_bytes());
-        scanner.id()
+        scanner.answered()
     }
 
     #[test]
@@ -126,6 +129,8 @@ mod tests {
             (r#"{"a":"\\","id":7}"#, Some(7)),
             (r#"{"result":{"id":8}}"#, None),
             (r#"{"method":"id","params":{}}"#, None),
+            (r#"{"id":7,"method":"ping"}"#, None),
+            (r#"{"id":7,"result":{"method":"ping"}}"#, Some(7)),
             (r#"{"id":null,"a":1}"#, None),
             (r#"{"id":-3}"#, Some(-3)),
             (r#"[{"id":1}]"#, None),
@@ -149,7 +154,7 @@ mod tests {
             let mut scanner = IdScanner::default();
             scanner.feed(left);
             scanner.feed(right);
-            prop_assert_eq!(scanner.id(), id(&text));
+            prop_assert_eq!(scanner.answered(), id(&text));
         }
     }
 }

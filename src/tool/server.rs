@@ -39,6 +39,10 @@ const LIST_DELAY_MAX: Duration = Duration::from_secs(30);
 /// How long the status of a process is waited for after it has closed its output.
 const STATUS_MAX: Duration = Duration::from_secs(2);
 
+/// How long the output of a process is read after its end, for an answer that is still in the pipe: others may hold
+/// it open.
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
+
 /// The reason with which the calls of a server that is ended fail.
 const CLOSED: &str = "this program is ending";
 
@@ -210,6 +214,9 @@ impl Supervisor {
             () = self.follow_list(&connection, &link) => Left::Closed,
         };
         let lifetime = begun.elapsed();
+        if let Left::Ended(_) = left {
+            timeout(OUTPUT_GRACE, connection.closed()).await.ok();
+        }
         let end = match left {
             Left::Closed => End::Closing,
             Left::Restarted => End::Restarted,

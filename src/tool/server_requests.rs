@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -31,6 +31,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// What an address was opened for is done (MCP 2025-11-25, elicitation).
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
+/// What servers ask a person with.
+const ELICITATION: &str = "elicitation/create";
 
 /// Longest id of a request that is answered, in bytes: replies repeat it.
 const ID_BYTES_MAX: usize = 256;
@@ -76,10 +79,8 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
             tracing::debug!("a request of an MCP server was left unanswered");
             return Some(());
         }
-        if let (Some(asker), ServerRequest::ElicitRequest(question)) =
-            (&self.asker, &request.request)
+        if let (Some(asker), Some(params)) = (&self.asker, question(&request.request))
             && self.asked.len() < QUESTIONS_MAX
-            && let Ok(params) = serde_json::to_value(&question.params)
         {
             let (asker, id) = (asker.clone(), request.id.clone());
             let question = self.asked.spawn(async move {
@@ -194,13 +195,26 @@ fn id_bytes(id: &RequestId) -> usize {
     }
 }
 
+/// The parameters of a question for the person. The SDK takes one whose schema is none of those that it knows for a
+/// request of another kind.
+#[expect(clippy::wildcard_enum_match_arm, reason = "servers may request anything")]
+fn question(request: &ServerRequest) -> Option<Value> {
+    match request {
+        ServerRequest::ElicitRequest(question) => serde_json::to_value(&question.params).ok(),
+        ServerRequest::CustomRequest(other) if other.method == ELICITATION => {
+            Some(other.params.clone().unwrap_or_default())
+        }
+        _ => None,
+    }
+}
+
 /// The reply of a client without capabilities: no person to ask, and no model to sample.
 #[expect(clippy::wildcard_enum_match_arm, reason = "servers may request anything")]
 fn reply(request: JsonRpcRequest<ServerRequest>) -> TxJsonRpcMessage<RoleClient> {
     let result = match request.request {
         ServerRequest::PingRequest(_) => ClientResult::empty(()),
         ServerRequest::ListRootsRequest(_) => custom(json!({ "roots": [] })),
-        ServerRequest::ElicitRequest(_) => custom(json!({ "action": "decline" })),
+        other if question(&other).is_some() => custom(json!({ "action": "decline" })),
         _ => {
             let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", None);
             return JsonRpcMessage::error(error, Some(request.id));
@@ -209,7 +223,7 @@ fn reply(request: JsonRpcRequest<ServerRequest>) -> TxJsonRpcMessage<RoleClient>
     JsonRpcMessage::response(result, request.id)
 }
 
-fn custom(result: serde_json::Value) -> ClientResult {
+fn custom(result: Value) -> ClientResult {
     ClientResult::CustomResult(CustomResult::new(result))
 }
 
@@ -218,7 +232,6 @@ mod tests {
     use super::*;
     use crate::task::server::ServerName;
     use crate::tool::asking::{Askable, Asking, Questions};
-    use serde_json::Value;
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
     use tokio::sync::watch;
@@ -314,6 +327,47 @@ mod tests {
             json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params});
         let (_, sent, _) = handled(vec![asked], true).await;
         assert_eq!(sent, [json!({"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}})]);
+    }
+
+    /// Each of these is of a kind that the SDK does not know.
+    fn odd_schemas() -> [Value; 6] {
+        let of = |property: Value| json!({"type": "object", "properties": {"x": property}});
+        [
+            of(json!({"anyOf": [{"type": "string"}, {"type": "null"}]})),
+            of(json!({"type": "string", "format": "password"})),
+            of(json!({"type": "integer", "minimum": 0.0, "default": 3.0})),
+            of(json!({"type": "array", "items": {"type": "string"}})),
+            of(json!({"$ref": "#/$defs/Name"})),
+            json!({"type": "object"}),
+        ]
+    }
+
+    fn question_with(id: usize, schema: &Value) -> Value {
+        let params = json!({"message": "Your name?", "requestedSchema": schema});
+        json!({"jsonrpc": "2.0", "id": id, "method": ELICITATION, "params": params})
+    }
+
+    #[tokio::test]
+    async fn a_question_with_any_schema_is_asked_as_it_is() {
+        let schemas = odd_schemas();
+        let received: Vec<_> =
+            schemas.iter().enumerate().map(|(id, schema)| question_with(id, schema)).collect();
+        let (_, sent, _) = handled(received.clone(), true).await;
+        assert_eq!(sent.len(), schemas.len());
+        assert!(sent.iter().all(|it| it["result"]["action"] == "decline"), "{sent:?}");
+        let (questions, mut asked) = Questions::new(Askable { forms: true, urls: false });
+        let server = ServerName::new("files").expect("a name");
+        let asker = Some(Asker { questions, server });
+        let (sent, closed) = (Arc::default(), watch::Sender::new(None));
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        let received: Vec<_> = received.into_iter().chain([changed]).collect();
+        let scripted = Scripted { received: received.into_iter(), sent, is_read: true };
+        let mut transport = AnsweringTransport::new(scripted, closed, Reports::default(), asker);
+        transport.receive().await.expect("the tools have changed");
+        for schema in &schemas {
+            let Some(Asking::Question(question)) = asked.recv().await else { panic!("{schema}") };
+            assert_eq!(question.params["requestedSchema"], *schema);
+        }
     }
 
     #[tokio::test]

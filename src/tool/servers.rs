@@ -33,6 +33,10 @@ const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// Time between two reports on the progress of a call; of those between, the newest counts.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Why a call is not made whose tool is another one once its server is ready again.
+const CHANGED: &str = "the call was not made: its server was started again, and the tool has changed \
+                       meanwhile";
+
 /// A step of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallStep {
@@ -161,6 +165,7 @@ impl ToolServers {
         #[cfg(test)]
         let scripted = self.scripted(server, tool, &arguments);
         let table = self.table.subscribe();
+        let listed = table.borrow().tool(server, tool);
         let known = self.servers.get(server);
         let known = known.map(|known| (Arc::clone(&known.config), Arc::clone(&known.wanted)));
         let (server, tool) = (server.clone(), tool.to_owned());
@@ -170,7 +175,11 @@ impl ToolServers {
             let Some((config, wanted)) = known else {
                 return ToolResult::Error(format!("there is no MCP server `{server}`"));
             };
-            let called = match ready(table, &server, &wanted).await {
+            let called = match ready(table.clone(), &server, &wanted).await {
+                // The call was allowed for the tool as it was before its server was started again.
+                Ok(_) if listed.is_some() && table.borrow().tool(&server, &tool) != listed => {
+                    Err(CHANGED.to_owned())
+                }
                 Ok(link) => link.call(tool, arguments, newest).await,
                 Err(why) => Err(why),
             };

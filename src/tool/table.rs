@@ -16,6 +16,8 @@ struct Row<L> {
     revision: u64,
     phase: Phase<L>,
     tools: Arc<[ServerTool]>,
+    /// Its tools when it was ready last, until it has failed.
+    listed: Arc<[ServerTool]>,
 }
 
 /// The state of a server, with what it takes to call its tools.
@@ -36,7 +38,12 @@ impl<L> Default for Table<L> {
 impl<L: Clone> Table<L> {
     /// A table in which all `servers` are to be started.
     pub(super) fn new<'a>(servers: impl Iterator<Item = &'a ServerName>) -> Self {
-        let row = || Row { revision: 0, phase: Phase::Starting, tools: Arc::new([]) };
+        let row = || Row {
+            revision: 0,
+            phase: Phase::Starting,
+            tools: Arc::new([]),
+            listed: Arc::new([]),
+        };
         Self(servers.map(|server| (server.clone(), row())).collect())
     }
 
@@ -47,6 +54,9 @@ impl<L: Clone> Table<L> {
             let is_same = matches!((&row.phase, &phase), (Phase::Ready(_), Phase::Ready(_)))
                 && row.tools == tools;
             row.revision += u64::from(!is_same);
+            if let Phase::Ready(_) | Phase::Failed { .. } = &phase {
+                row.listed = Arc::clone(&tools);
+            }
             row.phase = phase;
             row.tools = tools;
         }
@@ -63,6 +73,12 @@ impl<L: Clone> Table<L> {
     /// The state of a server, if it is one of ours.
     pub(super) fn phase(&self, server: &ServerName) -> Option<Phase<L>> {
         self.0.get(server).map(|row| row.phase.clone())
+    }
+
+    /// A tool of a server, as the server listed it last.
+    pub(super) fn tool(&self, server: &ServerName, tool: &str) -> Option<ServerTool> {
+        let row = self.0.get(server)?;
+        row.listed.iter().find(|listed| listed.name == tool).cloned()
     }
 
     /// The state of the first server that has changed since its revision in `reported`, which is set
@@ -125,5 +141,25 @@ mod tests {
         check(failed(), &[], true);
         check(Phase::Ready(3), &["read"], true);
         check(Phase::Ready(3), &["read"], false);
+    }
+
+    /// What a call waits for must be the tool that was decided about.
+    #[test]
+    fn a_tool_is_known_until_its_server_lists_others_or_has_failed() {
+        let server = ServerName::new("fs").expect("a name");
+        let mut table = Table::<u32>::new([&server].into_iter());
+        let reason = || "it ended".to_owned();
+        for (phase, names, is_known) in [
+            (Phase::Starting, [].as_slice(), false),
+            (Phase::Ready(1), &["read"], true),
+            (Phase::Gone { reason: reason() }, &[], true),
+            (Phase::Starting, &[], true),
+            (Phase::Ready(2), &["write"], false),
+            (Phase::Ready(2), &["read"], true),
+            (Phase::Failed { reason: reason() }, &[], false),
+        ] {
+            table.set(&server, phase.clone(), tools(names));
+            assert_eq!(table.tool(&server, "read").is_some(), is_known, "{phase:?} {names:?}");
+        }
     }
 }

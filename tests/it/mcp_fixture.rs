@@ -4,6 +4,7 @@
 
 use crate::attachments::PNG;
 use crate::mcp_fixture_docs as docs;
+use crate::mcp_fixture_odd as odd;
 use data_encoding::BASE64;
 use rustix::process::{Signal, WaitOptions};
 use serde_json::{Value, json};
@@ -106,6 +107,13 @@ impl Fixture {
             let message: Value = serde_json::from_str(&line).expect("JSON");
             if let Some(error) = docs::error(&message) {
                 send(&error);
+                continue;
+            }
+            if let Some(answer) = odd::answer(&self.fault, &message) {
+                print(&answer.bytes);
+                if answer.is_last {
+                    exit(0);
+                }
                 continue;
             }
             if self.fault == "junk" {

@@ -157,6 +157,7 @@ fn answer(request: &Request) -> Option<String> {
             let event = format!("data: {message}\n\n");
             Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
         }
+        Some("tools/call") if odd(request).is_some() => odd(request),
         Some("tools/call") if params["name"] == "lost" => Some(response("404 Not Found", "", "")),
         Some("tools/call") => {
             let content = json!([{"type": "text", "text": "found"}, {"type": "hologram"}]);
@@ -166,6 +167,35 @@ fn answer(request: &Request) -> Option<String> {
             Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
         }
         _ => Some(response("202 Accepted", "", "")),
+    }
+}
+
+/// The answer to a call that has not its id.
+fn odd(request: &Request) -> Option<String> {
+    let error = |message: &str| {
+        let error = json!({"code": -32000, "message": message});
+        json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string()
+    };
+    let json = "Content-Type: application/json\r\n";
+    match request.message["params"]["name"].as_str()? {
+        // As the servers of the TypeScript SDK answer after a restart.
+        "gone" => {
+            let body = error("Bad Request: No valid session ID provided");
+            Some(response("400 Bad Request", json, &body))
+        }
+        "broken" => Some(response("500 Internal Server Error", json, &error("no disk"))),
+        "null id" => Some(response("200 OK", json, &error("no disk"))),
+        "null id in a stream" => {
+            let event = format!("data: {}\n\n", error("no disk"));
+            Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
+        }
+        "other id" => {
+            let result = json!({"content": [{"type": "text", "text": "of another"}]});
+            let answer = json!({"jsonrpc": "2.0", "id": 4711, "result": result});
+            Some(response("200 OK", json, &answer.to_string()))
+        }
+        "accepted" => Some(response("202 Accepted", "", "")),
+        _ => None,
     }
 }
 
@@ -234,6 +264,39 @@ async fn a_call_whose_session_is_unknown_is_not_sent_again() {
     let ToolResult::Error(lost) = call(&servers, "lost").await else { panic!("a success") };
     assert!(lost.contains("404") && lost.contains("may or may not have been done"), "{lost}");
     // The server is connected to anew, and the next call has that session.
+    while first_state(&mut servers).await.0 != ServerState::Ready {}
+    assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
+    assert_eq!((server.count("initialize"), server.count("tools/call")), (2, 2));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_without_the_id_of_its_call_is_that_of_the_call() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    for (tool, expected) in [
+        ("broken", "error -32000: no disk"),
+        ("null id", "error -32000: no disk"),
+        ("null id in a stream", "error -32000: no disk"),
+        ("other id", "it sent an answer with the id of another request"),
+        ("accepted", "it sent a response without an answer"),
+    ] {
+        let ToolResult::Error(why) = call(&servers, tool).await else { panic!("{tool}") };
+        assert!(why.contains(expected), "{tool}: {why}");
+    }
+    assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
+    assert_eq!(server.count("initialize"), 1);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_says_that_it_has_no_such_session_is_connected_to_anew() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    let ToolResult::Error(lost) = call(&servers, "gone").await else { panic!("a success") };
+    assert!(lost.contains("no longer knows the session"), "{lost}");
     while first_state(&mut servers).await.0 != ServerState::Ready {}
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
     assert_eq!((server.count("initialize"), server.count("tools/call")), (2, 2));

@@ -84,7 +84,7 @@ impl Held {
     }
 
     /// Calls the fixture's tool `act`.
-    async fn act(&self, fault: &str, text: &str) -> ToolResult {
+    pub(crate) async fn act(&self, fault: &str, text: &str) -> ToolResult {
         timeout(DEADLINE, self.call(fault, "act", text)).await.expect("a result")
     }
 
@@ -125,7 +125,7 @@ pub(crate) fn assert_gone(mark: &str) {
     assert_eq!(left, []);
 }
 
-fn error(result: ToolResult) -> String {
+pub(crate) fn error(result: ToolResult) -> String {
     match result {
         ToolResult::Error(text) => text,
         ToolResult::Success(text) | ToolResult::WithImages { text, .. } => {
@@ -134,7 +134,7 @@ fn error(result: ToolResult) -> String {
     }
 }
 
-fn success(result: ToolResult) -> String {
+pub(crate) fn success(result: ToolResult) -> String {
     match result {
         ToolResult::Success(text) | ToolResult::WithImages { text, .. } => text,
         ToolResult::Error(text) => panic!("an error: {text}"),

@@ -230,7 +230,7 @@ fn a_repaired_answer_begins_with_itself() {
     let folder = folder(&["none", "{\"n\":1}"]);
     let ended = exec(&folder, &["--repair", "1", "--json-stream"]);
     let (_, repaired) = ended.stdout.split_once("\"repairing\"").expect("a repair");
-    let events = repaired.lines().skip(1).map(|line| serde_json::from_str::<Value>(line));
+    let events = repaired.lines().skip(1).map(serde_json::from_str::<Value>);
     let mut pieces =
         events.map(|event| event.expect("JSON")).filter(|it| it["type"] == "text_delta");
     let first = pieces.next().expect("a piece");

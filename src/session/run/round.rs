@@ -252,10 +252,10 @@ impl Run {
         let decision = match decision {
             Decision::Deny { .. } => decision,
             Decision::AllowOnce | Decision::AllowSession => {
-                match context.tools.is_current(&tool.name, call.definition) {
-                    true => decision,
+                match context.tools.changed(&tool.name, call.definition) {
+                    None => decision,
                     // The approval was for another definition of the tool.
-                    false => Decision::Deny { reason: "the tool has changed meanwhile".to_owned() },
+                    Some(why) => Decision::Deny { reason: why.to_owned() },
                 }
             }
         };

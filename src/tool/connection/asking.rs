@@ -1,6 +1,6 @@
 //! What a server is asked for: its lists, a call, a resource, a prompt.
 
-use super::Link;
+use super::{Link, Unanswered};
 use crate::task::server::{ServerPrompt, ServerResource, ServerTool};
 use crate::tool::listing::{Listed, Listing, Next, URI_BYTES_MAX};
 use crate::tool::progress::Newest;
@@ -16,12 +16,22 @@ use std::sync::Arc;
 pub(in crate::tool) type Listings<T> = (Arc<[T]>, Vec<String>);
 
 impl Link {
-    /// All tools of the server, and a warning about those that were left out.
+    /// All tools of the server, and a warning about those that were left out. It is asked also if it has no such
+    /// capability: some servers have tools and do not say so. One that has only resources or prompts need not know
+    /// the method.
     ///
     /// # Errors
     /// If the server does not list them.
     pub(in crate::tool) async fn tools(&self) -> Result<Listings<ServerTool>, String> {
-        self.list(|page| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page))).await
+        let request = |page| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+        match self.list(request).await {
+            Err(Unanswered::UnknownMethod(_))
+                if !self.offers(|offered| offered.tools.is_some()) =>
+            {
+                Ok((Arc::new([]), Vec::new()))
+            }
+            listed => Ok(listed?),
+        }
     }
 
     /// Its resources, as [`Self::tools`] lists its tools; none if it has no such capability.
@@ -34,7 +44,7 @@ impl Link {
         }
         let request =
             |page| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page));
-        self.list(request).await
+        Ok(self.list(request).await?)
     }
 
     /// Its prompts, as [`Self::resources`] lists its resources.
@@ -47,13 +57,13 @@ impl Link {
         }
         let request =
             |page| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page));
-        self.list(request).await
+        Ok(self.list(request).await?)
     }
 
     async fn list<T: Listed>(
         &self,
         request: impl Fn(PaginatedRequestParams) -> ClientRequest,
-    ) -> Result<Listings<T>, String> {
+    ) -> Result<Listings<T>, Unanswered> {
         let mut listing = Listing::default();
         let mut cursor = None;
         loop {
@@ -79,7 +89,7 @@ impl Link {
             return Err(format!("an address of a resource has at most {URI_BYTES_MAX} bytes"));
         }
         let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
-        self.ask(ClientRequest::ReadResourceRequest(request), None).await
+        Ok(self.ask(ClientRequest::ReadResourceRequest(request), None).await?)
     }
 
     /// A prompt made of `arguments`, as the server wrote it.
@@ -95,7 +105,8 @@ impl Link {
             return Err("it has no prompts".to_owned());
         }
         let params = GetPromptRequestParams::new(name).with_arguments(arguments);
-        self.ask(ClientRequest::GetPromptRequest(GetPromptRequest::new(params)), None).await
+        let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
+        Ok(self.ask(request, None).await?)
     }
 
     /// Whether the server has said that it has a capability.
@@ -116,6 +127,6 @@ impl Link {
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let request = CallToolRequest::new(params);
         let called = self.ask(ClientRequest::CallToolRequest(request), Some(newest)).await;
-        called.map_err(|why| format!("the call failed: {why}"))
+        called.map_err(|why| format!("the call failed: {}", String::from(why)))
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What a client gets to see of `output`, the text that a server wrote, after its handshake.
 async fn received(output: &[u8]) -> (Vec<Value>, Option<Closing>) {
@@ -62,6 +62,25 @@ async fn an_answer_that_is_too_long_or_too_deep_is_an_error_for_its_call() {
         error(1),
         "the answer is no valid MCP message, is nested too deep, or holds too many values"
     );
+}
+
+#[tokio::test]
+async fn the_last_answer_may_have_no_line_feed() {
+    let last = json!({"jsonrpc": "2.0", "id": 4, "result": {"x": 1}});
+    for before in ["", "\n", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n"] {
+        let (messages, ended) = received(format!("{before}{last}").as_bytes()).await;
+        assert_eq!((messages.last(), ended), (Some(&last), Some(Closing::Remote)));
+    }
+    let long = format!("{{\"id\":5,\"result\":\"{}\"}}", "x".repeat(MESSAGE_BYTES_MAX));
+    let (messages, _) = received(long.as_bytes()).await;
+    assert_eq!(messages[0]["error"]["message"], "the answer is longer than 16777216 bytes");
+}
+
+#[tokio::test]
+async fn a_request_of_the_server_that_is_too_long_fails_no_call() {
+    let long = "x".repeat(MESSAGE_BYTES_MAX);
+    let asked = format!("{{\"id\":5,\"method\":\"ping\",\"params\":{{\"x\":\"{long}\"}}}}\n");
+    assert_eq!(received(asked.as_bytes()).await.0, [Value::Null; 0]);
 }
 
 #[tokio::test]

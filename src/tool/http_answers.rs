@@ -1,0 +1,173 @@
+//! The answers to what is posted over HTTP (pure). The SDK finds the call that an answer is for by its id, and a call
+//! whose answer has none, or another one, would wait for its time limit: the answer to a POST is for what was posted.
+
+use crate::tool::incoming::{self, Answer};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcResponse,
+    RequestId, ServerJsonRpcMessage, ServerResult,
+};
+
+/// Says in the error of a server that it does not know the session, in whatever other words.
+const SESSION_WORD: &str = "session";
+
+/// What was posted, as far as its answer depends on that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Posted {
+    /// The request that begins a session.
+    Handshake(RequestId),
+    /// Another request.
+    Request(RequestId),
+    /// What has no answer.
+    Other,
+}
+
+/// Why an answer is none to what was posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// The server does not know the session.
+    SessionEnded,
+    /// What is wrong with it, for people.
+    Wrong(String),
+}
+
+impl Posted {
+    pub(super) fn new(message: &ClientJsonRpcMessage) -> Self {
+        match message {
+            JsonRpcMessage::Request(it) => {
+                let id = it.id.clone();
+                let is_handshake = matches!(it.request, ClientRequest::InitializeRequest(_));
+                if is_handshake { Self::Handshake(id) } else { Self::Request(id) }
+            }
+            JsonRpcMessage::Response(_)
+            | JsonRpcMessage::Notification(_)
+            | JsonRpcMessage::Error(_) => Self::Other,
+        }
+    }
+
+    /// What the messages of the answer are read as.
+    pub(super) fn answer(&self) -> Answer {
+        match self {
+            Self::Handshake(_) => Answer::Handshake,
+            Self::Request(_) | Self::Other => Answer::Any,
+        }
+    }
+
+    /// The id of a request.
+    pub(super) fn id(&self) -> Option<&RequestId> {
+        match self {
+            Self::Handshake(id) | Self::Request(id) => Some(id),
+            Self::Other => None,
+        }
+    }
+
+    /// The message that is the whole answer, with the id of the request. `in_session`: it was posted with the id of
+    /// a session.
+    ///
+    /// # Errors
+    /// If it is no answer.
+    pub(super) fn answered(
+        &self,
+        message: ServerJsonRpcMessage,
+        in_session: bool,
+    ) -> Result<ServerJsonRpcMessage, NoAnswer> {
+        match (message, self.id()) {
+            (JsonRpcMessage::Error(error), id) => self.failed(error, id, in_session),
+            (message, None) => Ok(message),
+            (JsonRpcMessage::Response(response), Some(id)) => self.succeeded(response, id),
+            (JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_), Some(_)) => {
+                Err(NoAnswer::Wrong(unanswered("another message in the place of the answer")))
+            }
+        }
+    }
+
+    fn failed(
+        &self,
+        error: JsonRpcError,
+        id: Option<&RequestId>,
+        in_session: bool,
+    ) -> Result<ServerJsonRpcMessage, NoAnswer> {
+        let is_own = matches!((&error.id, id), (Some(of), Some(id)) if is_same(of, id));
+        // An error of its own for the call may be about any session.
+        if in_session && !is_own && is_of_session(&error.error) {
+            return Err(NoAnswer::SessionEnded);
+        }
+        let id = id.cloned().or(error.id);
+        Ok(JsonRpcMessage::error(error.error, id))
+    }
+
+    fn succeeded(
+        &self,
+        response: JsonRpcResponse<ServerResult>,
+        id: &RequestId,
+    ) -> Result<ServerJsonRpcMessage, NoAnswer> {
+        if !is_same(&response.id, id) {
+            return Err(NoAnswer::Wrong(unanswered("an answer with the id of another request")));
+        }
+        let result = match (self.answer(), response.result) {
+            // The form that the SDK gives to what it can't read.
+            (Answer::Handshake, ServerResult::CustomResult(result)) => {
+                incoming::initialize_result(result.0)
+            }
+            (Answer::Handshake | Answer::Any, result) => result,
+        };
+        Ok(JsonRpcMessage::response(result, response.id))
+    }
+}
+
+/// That a server has answered a request with `what`, for people.
+pub(super) fn unanswered(what: &str) -> String {
+    format!("it sent {what}, so whatever was asked for may or may not have been done")
+}
+
+/// Servers return the id as the number that it was, or as a string of its digits.
+pub(super) fn is_same(one: &RequestId, other: &RequestId) -> bool {
+    one.to_string() == other.to_string()
+}
+
+fn is_of_session(error: &ErrorData) -> bool {
+    error.message.to_lowercase().contains(SESSION_WORD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn answered(message: Value, in_session: bool) -> Result<Value, NoAnswer> {
+        let posted = Posted::Request(RequestId::Number(7));
+        let message = serde_json::from_value(message).expect("a message");
+        let answered = posted.answered(message, in_session)?;
+        Ok(serde_json::to_value(answered).expect("JSON"))
+    }
+
+    #[test]
+    fn the_error_in_an_answer_is_that_of_the_call_whatever_its_id() {
+        let error = json!({"code": -32600, "message": "not now"});
+        let expected = json!({"jsonrpc": "2.0", "id": 7, "error": error});
+        for id in [json!(null), json!("server-error"), json!(3), json!("7"), json!(7)] {
+            let message = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            assert_eq!(answered(message, true), Ok(expected.clone()), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_error_without_the_id_that_names_the_session_ends_it() {
+        let error = json!({"code": -32000, "message": "No valid Session ID provided"});
+        let message = |id: Value| json!({"jsonrpc": "2.0", "id": id, "error": error});
+        assert_eq!(answered(message(json!(null)), true), Err(NoAnswer::SessionEnded));
+        // That of a tool, and of a server without sessions.
+        assert_eq!(answered(message(json!(7)), true), Ok(message(json!(7))));
+        assert_eq!(answered(message(json!(null)), false), Ok(message(json!(7))));
+    }
+
+    #[test]
+    fn an_answer_to_something_else_is_an_error() {
+        let result = |id: Value| json!({"jsonrpc": "2.0", "id": id, "result": {"x": 1}});
+        assert_eq!(answered(result(json!(7)), true), Ok(result(json!(7))));
+        assert_eq!(answered(result(json!("7")), true), Ok(result(json!("7"))));
+        let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+        for other in [result(json!(8)), ping] {
+            assert!(matches!(answered(other, true), Err(NoAnswer::Wrong(_))));
+        }
+    }
+}
