@@ -4,7 +4,7 @@
 use super::attached;
 use super::choices::Choices;
 use super::entities::{End, Shown};
-use super::event::{Event, ImportedTurn, Recorded, Scope};
+use super::event::{Event, ImportedTurn, Recorded, Scope, SessionEvent};
 use super::log::{Record, SessionStart};
 use super::transcript::{HistoryMessage, Preamble};
 use crate::protocol::any::Any;
@@ -34,6 +34,8 @@ pub(crate) struct CopiedTurns {
     pub(crate) turns: Vec<CopiedTurn>,
     /// The client's choices.
     pub(crate) choices: Choices,
+    /// The title that a person has given it.
+    pub(crate) title: Option<String>,
     /// How many images and files of prompts the model is not sent, because frames have no bytes of them.
     pub(crate) lost_attachments: usize,
 }
@@ -75,6 +77,9 @@ impl CopiedTurns {
             let number = scope.turn;
             if let Some(chosen) = event.choices() {
                 copy.choices = (**chosen).clone();
+            }
+            if let Event::Session(SessionEvent::Renamed(title)) = event {
+                copy.title = Some(std::mem::take(title));
             }
             if let Event::TurnDropped { .. } = event {
                 copy.turns.retain(|turn| turn.number < number);
@@ -149,7 +154,7 @@ impl CopiedTurns {
 
     /// The log with which `session` begins.
     pub(crate) fn records(self, session: &SessionId, ids: &mut Ids) -> Vec<Record> {
-        let Self { preamble, history, turns, choices, .. } = self;
+        let Self { preamble, history, turns, choices, title, .. } = self;
         let history = history.into_iter().map(|entity| renamed(entity, session, None)).collect();
         let session_start = SessionStart { session: session.clone(), preamble, history, choices };
         let mut records = vec![Record::Start(Box::new(session_start))];
@@ -168,6 +173,11 @@ impl CopiedTurns {
                 last = recorded.ordinal.0;
                 records.push(Record::Event(recorded));
             }
+        }
+        if let Some(title) = title {
+            let event = Event::Session(SessionEvent::Renamed(title));
+            let (ordinal, scope) = (Ordinal(last + 1), Scope::OUTSIDE);
+            records.push(Record::Event(Recorded { ordinal, scope, event }));
         }
         records
     }

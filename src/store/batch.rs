@@ -34,6 +34,8 @@ pub(super) struct Tail {
     open_first: i64,
     /// Number of the last turn.
     turns: u32,
+    /// A person has given the session its title.
+    is_renamed: bool,
     /// Texts that are not followed by the whole yet: a segment (`None`) and arguments of tool calls.
     unfinished: BTreeSet<Option<ToolCallId>>,
 }
@@ -61,6 +63,13 @@ impl Tail {
     /// Number and hash of the last sealed row.
     pub(super) fn sealed(&self) -> (i64, Hash) {
         (self.sealed_rows, self.sealed_head)
+    }
+
+    /// Notes an event of the log that changes what later ones mean for the session's row.
+    pub(super) fn note(&mut self, event: &Event) {
+        if let Event::Session(SessionEvent::Renamed(title)) = event {
+            self.is_renamed = !title.is_empty();
+        }
     }
 
     /// Notes an event after the last sealed row.
@@ -125,6 +134,8 @@ pub(super) struct Batch {
     pub(super) turns: u32,
     /// The title of the session, if a turn begins here.
     pub(super) title: String,
+    /// A person has given the session its title, which no prompt changes.
+    pub(super) keeps_title: bool,
     /// The title that the person has given the session, if that is new.
     pub(super) renamed: Option<String>,
     /// How many turns are dropped.
@@ -150,6 +161,7 @@ impl Batch {
                 Record::Event(recorded) => {
                     batch.note(&recorded);
                     batch.dropped_turns += tail.skipped(&recorded);
+                    tail.note(&recorded.event);
                     tail.open(&recorded);
                     if tail.is_due(&recorded) {
                         batch.seal(tail);
@@ -166,6 +178,7 @@ impl Batch {
             batch.append(tail, (first, false), row.finish());
         }
         (batch.row_count, batch.head) = (tail.rows, tail.head);
+        batch.keeps_title = tail.is_renamed;
         batch
     }
 

@@ -71,6 +71,8 @@ pub(super) enum StoreError {
     Older { path: PathBuf, found: i64, known: i64 },
     #[error("{} is a database of another program; name another file", .0.display())]
     NotAStore(PathBuf),
+    #[error("{} is no store, and no database of any program; name another file", .0.display())]
+    NotADatabase(PathBuf),
     #[error("{0}")]
     Failed(String),
     #[error("the store met a defect of this program; please report it")]
@@ -121,6 +123,12 @@ impl StoreError {
     /// The database is damaged: what can be read of it is read, and nothing is written.
     pub(super) fn is_damage(&self) -> bool {
         self.of_sqlite().is_some_and(is_damage)
+    }
+
+    /// SQLite finds no database in the file.
+    pub(super) fn is_no_database(&self) -> bool {
+        let code = self.of_sqlite().and_then(rusqlite::Error::sqlite_error_code);
+        code == Some(ErrorCode::NotADatabase)
     }
 
     /// A change of the file was cut off, and a connection that only reads can't take it back.

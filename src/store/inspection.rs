@@ -23,6 +23,8 @@ pub(crate) struct Inspection {
     pub(crate) tables: Option<Tables>,
     /// The store is made so that writes are slower and locks may be lost.
     pub(crate) is_remote: bool,
+    /// Its log ends within a page: changes are missing if that was so in another file of which it is a copy.
+    pub(crate) is_log_torn: bool,
 }
 
 /// The tables of a store.
@@ -35,13 +37,23 @@ pub(crate) struct Tables {
     pub(crate) held: u64,
     /// Some of these processes.
     pub(crate) holders: Vec<String>,
+    /// What was found in the logs of sessions.
+    pub(crate) checked: Checked,
+}
+
+/// The sessions of a file whose logs were read, those that were written last first, as long as there was time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Checked {
+    pub(crate) sessions: u64,
+    /// The ids of those of which something is missing, or was changed.
+    pub(crate) damaged: Vec<String>,
 }
 
 /// Looks whether a session could begin in the store at `place`, and changes nothing there. A store on
-/// a server is looked at only if `connects`.
-pub(super) fn inspect(place: &StorePlace, connects: bool) -> Inspected {
+/// a server is looked at only if `connects`; the sessions in a file are read if `reads`, for some seconds.
+pub(super) fn inspect(place: &StorePlace, connects: bool, reads: bool) -> Inspected {
     let found = match place {
-        StorePlace::Sqlite(path) => Some(sqlite::inspect(path)),
+        StorePlace::Sqlite(path) => Some(sqlite::inspect(path, reads)),
         StorePlace::Postgres(dsn) if connects => {
             Some(postgres::inspect(dsn).map_err(StoreError::from))
         }

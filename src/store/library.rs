@@ -153,7 +153,12 @@ impl Library {
 
     /// Looks at each store, without changing it; at one on a server only if `connects`.
     pub(crate) fn inspect(&self, connects: bool) -> Vec<Inspected> {
-        self.places.iter().map(|place| inspect(place, connects)).collect()
+        self.places.iter().map(|place| inspect(place, connects, false)).collect()
+    }
+
+    /// The same, and reads the sessions in files, for some seconds.
+    pub(crate) fn inspect_sessions(&self, connects: bool) -> Vec<Inspected> {
+        self.places.iter().map(|place| inspect(place, connects, true)).collect()
     }
 
     /// All sessions that can be read, the one that was written last first.

@@ -215,6 +215,7 @@ impl Reading {
             }
             Sink::Search(search) => search.row(events, ends_turn),
         }
+        events.iter().for_each(|recorded| self.tail.note(&recorded.event));
         if !is_sealed {
             events.iter().for_each(|recorded| self.tail.open(recorded));
         }

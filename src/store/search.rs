@@ -73,7 +73,7 @@ impl Search {
         }
         let payload = entity.payload.clone().map(Any::into_whole);
         let Some(Said { by, text, ids }) = payload.as_ref().and_then(said) else { return };
-        let Some(snippet) = self.phrases.find(text) else { return };
+        let Some(snippet) = self.phrases.find(&text) else { return };
         let turn = ids.and_then(|ids| turn_number(&ids.turn_id)).unwrap_or_default();
         self.hits.push(Hit { turn, by: by.to_owned(), snippet });
     }

@@ -103,6 +103,9 @@ impl Sqlite {
         };
         let (connection, damage) = match opened {
             Ok(connection) => (connection, None),
+            Err(error) if error.is_no_database() && !file_path::was_store(path) => {
+                return Err(StoreError::NotADatabase(path.to_owned()));
+            }
             Err(error) if error.is_damage() => (salvage(path)?, Some(error.to_string())),
             Err(error) => return Err(error),
         };

@@ -308,4 +308,21 @@ fn a_title_is_shown_where_conversations_are_listed() {
     assert!(ended.stdout.contains("this is the conversation that goes on"), "{}", ended.stdout);
     let shown = duologue(&folder, &["sessions", "show", "s", "--store", "chat.db"]).output();
     assert!(shown.expect("it runs").status.success(), "the log is whole");
+    // It stays when all turns are dropped, in this process or the next, and in a fork.
+    let title = || {
+        let list = duologue(&folder, &["sessions", "list", "--store", "chat.db"]).output();
+        let list = String::from_utf8(list.expect("it runs").stdout).expect("text");
+        list.matches("Ports of the mail server").count()
+    };
+    let resumed = [&options[..], &["--resume"]].concat();
+    piped(&folder, &resumed, "/undo\n/undo\nother\n");
+    assert_eq!(title(), 1);
+    piped(&folder, &resumed, "/retry\n");
+    assert_eq!(title(), 1);
+    let fork = ["sessions", "fork", "s", "--as", "copy", "--store", "chat.db"];
+    let forked = duologue(&folder, &fork).output().expect("it runs");
+    assert!(forked.status.success(), "{forked:?}");
+    assert_eq!(title(), 2);
+    piped(&folder, &["--store", "chat.db", "--session-id", "copy", "--resume"], "/retry\n");
+    assert_eq!(title(), 2);
 }

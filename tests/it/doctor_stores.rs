@@ -5,7 +5,7 @@ use crate::once::{Ended, Once, duologue, run};
 use crate::oracle::Answers;
 use crate::postgres_server::{Database, PASSWORD, USER};
 use crate::server::{Folder, echo};
-use crate::store::stored;
+use crate::store::{kill, stored};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -71,6 +71,55 @@ fn a_store_that_can_be_used_is_described() {
 }
 
 #[test]
+fn a_conversation_that_is_damaged_is_named() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    for session in ["a", "b"] {
+        let args = ["--store", &store, "--session-id", session];
+        let mut server = echo(&args).start();
+        assert_eq!(server.turn("r", "one"), "ok");
+        server.finish();
+    }
+    let whole = line(&folder, &store);
+    assert!(
+        whole.starts_with("ok ") && whole.ends_with("; all that is stored is whole"),
+        "{whole}"
+    );
+    let database = Connection::open(&store).expect("a store");
+    let sql = "UPDATE log SET events = X'FFFF' WHERE session = \
+               (SELECT key FROM sessions WHERE id = 'b')";
+    assert_eq!(database.execute(sql, []).expect("a row"), 1);
+    drop(database);
+    let damaged = line(&folder, &store);
+    let why = "of 2 sessions that were read 1 can't be read as a whole: b; ";
+    assert!(damaged.starts_with("wrong ") && damaged.contains(why), "{damaged}");
+}
+
+/// A full disk leaves a part of a page of a change that was never made.
+#[test]
+fn a_log_with_a_torn_page_is_noted() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &[]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    kill(server);
+    let log = folder.path("store-wal");
+    let mut bytes = fs::read(&log).expect("a log");
+    // The salts of the log, a page that ends nothing, and not all of that.
+    let salts = bytes[16..24].to_vec();
+    bytes.extend([&[0, 0, 0, 2, 0, 0, 0, 0][..], &salts, &[0; 100]].concat());
+    fs::write(&log, &bytes).expect("a file");
+    for (of, copy) in [("store", "copy"), ("store-wal", "copy-wal")] {
+        fs::copy(folder.path(of), folder.path(copy)).expect("a copy");
+    }
+    let noted = line(&folder, &folder.name("copy"));
+    assert!(noted.starts_with("note ") && noted.contains("as after a full disk"), "{noted}");
+    let mut server = stored(&folder, &["--resume", "--extensions", "store"]).start();
+    assert_eq!(server.turn("r2", "two"), "ok");
+    let ended = server.finish();
+    assert!(!ended.stderr.contains("missing"), "{}", ended.stderr);
+}
+
+#[test]
 fn both_stores_of_a_conversation_are_checked() {
     let folder = Folder::new();
     let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
@@ -124,7 +173,7 @@ fn a_store_that_can_not_be_used_is_wrong() {
     for (place, why) in [
         (&*dir, "it is a folder"),
         (&pipe, "not a regular file"),
-        (&notes, "not a database"),
+        (&notes, "is no store, and no database"),
         (&foreign, "a database of another program"),
         (&newer, "use a newer version"),
         (&linked, "it is a symbolic link"),

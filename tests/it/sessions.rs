@@ -1,5 +1,6 @@
 //! `duologue sessions`: what is listed, shown, exported, found and deleted of a store.
 
+use crate::frames::submit;
 use crate::once::{Ended, Once, duologue, run};
 use crate::server::{Folder, echo};
 use crate::store::stored;
@@ -376,6 +377,33 @@ pub(crate) const WRITTEN: [(&str, &[&str]); 6] = [
     ("Donau\u{ad}dampf\u{200b}schiff", &["donaudampfschiff", "DONAU\u{ad}DAMPFSCHIFF"]),
     ("ΣΊΣΥΦΟΣ и Ёлка", &["σισυφος", "елка"]),
 ];
+
+/// Words in JSON are found by what they are without its escapes.
+#[test]
+fn words_in_arguments_and_results_are_found() {
+    let folder = Folder::new();
+    let arguments = json!({ "path": "first\nzebra", "caf\u{e9}": ["tab\there"] });
+    let call = json!({ "tools": [{ "name": "look", "arguments": arguments }] });
+    let answer = json!({ "text": "Done." });
+    fs::write(folder.path("script"), format!("{call}\n{answer}\n")).expect("a file");
+    let script = folder.name("script");
+    let mut server = stored(&folder, &["--echo-script", &script]).start();
+    server.send(r#"{"requestId":"d","declareTools":{"tools":[{"name":"look"}]}}"#);
+    assert_eq!(server.wait_done("d"), "ok");
+    server.send(submit("r", "go"));
+    let asked = server.wait_event("FrontendToolCallRequested");
+    let found = json!({ "lines": "x\u{e9}\nokapi\t1" });
+    let answer = json!({ "toolCallId": asked.payload("toolCallId"), "result": found });
+    server.send(json!({ "requestId": "t", "toolResult": answer }).to_string());
+    assert_eq!(server.wait_done("r"), "ok");
+    server.finish();
+    for word in ["zebra", "cafe", "here", "okapi"] {
+        let (found, status) = envelope(&folder, &["search", word]);
+        assert_eq!((status, &found["meta"]["total"]), (0, &json!(1)), "{word}: {found}");
+        let snippet = found["data"][0]["snippet"].as_str().expect("a text");
+        assert!(!snippet.contains('\\'), "{snippet}");
+    }
+}
 
 #[test]
 fn a_word_is_found_however_it_is_written() {

@@ -82,6 +82,31 @@ fn a_database_that_is_cut_gives_what_can_be_read() {
     assert!(best > 0, "nothing could be read of any cut");
 }
 
+/// Nothing is made beside a file that is another's.
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let folder = Folder::new();
+    let bytes = "# A page\n".repeat(200);
+    for (length, name) in [(20, "short"), (bytes.len(), "page.md")] {
+        let text = &bytes[..length];
+        fs::write(folder.path(name), text).expect("a file");
+        let place = folder.name(name);
+        let why = format!("{place} is no store, and no database of any program; name another file");
+        let mut server = echo(&["--store", &place, "--session", "s"]).start();
+        server.wait_hello();
+        let error = server.wait("the error", |it| it.error().is_some());
+        assert_eq!(error.text("/error/message"), why);
+        server.finish_with(2, Answers::AllAndFarewell);
+        for words in [&["show", "x"][..], &["list"], &["search", "x"]] {
+            let ended = run(&folder, &[&["sessions"], words, &["--store", &place]].concat());
+            assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+            assert!(ended.stderr.contains(&why), "{words:?}: {ended:?}");
+        }
+        assert_eq!(fs::read_to_string(folder.path(name)).expect("a file"), text);
+        assert!(!folder.path(&format!("{name}.locks")).exists());
+    }
+}
+
 #[test]
 fn a_log_that_is_cut_gives_whole_turns() {
     let folder = Folder::new();

@@ -104,7 +104,7 @@ fn what_can_not_be_a_store_is_an_error_before_anything_is_asked() {
     let [dir, notes, foreign] = ["folder", "notes", "foreign"].map(|name| folder.name(name));
     for (place, why) in [
         (&dir, "it is a folder"),
-        (&notes, "not a database"),
+        (&notes, "is no store"),
         (&foreign, "another program"),
         (&pipe, "not a regular file"),
     ] {

@@ -19,7 +19,7 @@ use crate::cli::{LogLevel, log};
 use crate::engine::ErrorClass;
 use crate::protocol::constants::command_code;
 use crate::session::SessionMode;
-use crate::store::{Inspected, Inspection, Library, Tables};
+use crate::store::{Checked, Inspected, Inspection, Library, Tables, shown_ids};
 use crate::support::terminal::escape_control;
 use profiles::Chosen;
 use serde_json::{Value, json};
@@ -149,7 +149,8 @@ fn checks(args: &DoctorArgs) -> Vec<Check> {
 
 /// Checks each store that is named, or the default one; none is changed.
 fn check_store(args: &DoctorArgs, checks: &mut Vec<Check>) {
-    let inspect = |places| Library::new(places).inspect(!args.offline).into_iter().map(of_place);
+    let inspect =
+        |places| Library::new(places).inspect_sessions(!args.offline).into_iter().map(of_place);
     match args.places.all().map(|named| (named, default_place())) {
         Err(why) => checks.push(Check::wrong("store", why)),
         Ok((named, None)) if named.is_empty() => checks.push(Check::note(
@@ -177,12 +178,20 @@ fn of_place(Inspected { place, found }: Inspected) -> Check {
     match found {
         None => Check::note("store", format!("{place}: not connected to (--offline)")),
         Some(Err(why)) => Check::wrong("store", format!("{place}: {why}")),
-        Some(Ok(Inspection { tables, is_remote })) => {
+        Some(Ok(Inspection { tables, is_remote, is_log_torn })) => {
+            if let Some(why) = tables.as_ref().and_then(|tables| damage(&tables.checked)) {
+                return Check::wrong("store", format!("{place}: {why}"));
+            }
             let tables = match tables {
                 None => "can be made; no conversation is stored there yet".to_owned(),
                 Some(tables) => shown(&tables),
             };
             let found = format!("{place}: {tables}");
+            if is_log_torn {
+                let why = "its log ends in the middle of a page, as after a full disk; if it is a copy, \
+                           changes may be missing";
+                return Check::note("store", format!("{found}; {why}"));
+            }
             match is_remote {
                 true => Check::note(
                     "store",
@@ -197,7 +206,24 @@ fn of_place(Inspected { place, found }: Inspected) -> Check {
     }
 }
 
-fn shown(Tables { format, sessions, held, holders }: &Tables) -> String {
+/// What is wrong with conversations that were checked.
+fn damage(Checked { sessions, damaged }: &Checked) -> Option<String> {
+    (!damaged.is_empty()).then(|| {
+        format!(
+            "of {sessions} sessions that were read {} can't be read as a whole: {}; `duologue sessions show ID` \
+             prints the rest of one and says what is missing",
+            damaged.len(),
+            shown_ids(damaged)
+        )
+    })
+}
+
+fn shown(Tables { format, sessions, held, holders, checked }: &Tables) -> String {
+    let checked = match checked.sessions {
+        0 => String::new(),
+        read if read == *sessions => "; all that is stored is whole".to_owned(),
+        read => format!("; the {read} sessions that were written last are whole"),
+    };
     let sessions = match sessions {
         1 => "1 session".to_owned(),
         count => format!("{count} sessions"),
@@ -206,7 +232,7 @@ fn shown(Tables { format, sessions, held, holders }: &Tables) -> String {
         0 => "none of them is in use".to_owned(),
         held => format!("{held} of them in use by {}", holders.join("; ")),
     };
-    format!("can be read and written; {sessions}, {held}; format {format}")
+    format!("can be read and written; {sessions}, {held}; format {format}{checked}")
 }
 
 /// Checks the servers: starts them, asks for their tools, and ends them.

@@ -58,8 +58,9 @@ pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> 
             sessions: sessions.map_or(0, |row| count(row.get(0))),
             held: holders.first().map_or(0, |row| count(row.get(0))),
             holders: holders.iter().map(|row| row.get(1)).collect(),
+            ..Tables::default()
         };
-        Ok(Inspection { tables: Some(tables), is_remote: false })
+        Ok(Inspection { tables: Some(tables), ..Inspection::default() })
     })
 }
 

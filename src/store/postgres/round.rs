@@ -20,7 +20,8 @@ const CHANGED: &str = "UPDATE duologue.sessions s SET updated_ms = greatest(s.up
      changed = CASE WHEN it.is_marked THEN nextval('duologue.fences') ELSE s.changed END, \
      last = greatest(s.last, it.last), \
      turns = greatest(s.turns, it.turns), \
-     title = CASE WHEN s.title = '' OR s.turns <= s.dropped_turns + it.dropped_turns \
+     title = CASE WHEN it.title IS NOT NULL \
+             AND (s.title = '' OR s.turns <= s.dropped_turns + it.dropped_turns) \
          THEN it.title ELSE s.title END, \
      dropped_turns = s.dropped_turns + it.dropped_turns, \
      choices = coalesce(it.choices, s.choices), \
@@ -74,7 +75,7 @@ struct Changes<'a> {
     lasts: Vec<i64>,
     turns: Vec<i64>,
     dropped_turns: Vec<i64>,
-    titles: Vec<&'a str>,
+    titles: Vec<Option<&'a str>>,
     choices: Vec<Option<&'a [u8]>>,
     rows: Vec<i64>,
     heads: Vec<&'a [u8]>,
@@ -164,7 +165,7 @@ impl<'a> Changes<'a> {
         self.lasts.push(pending.last);
         self.turns.push(pending.turns);
         self.dropped_turns.push(pending.dropped_turns);
-        self.titles.push(&pending.title);
+        self.titles.push(pending.title.as_deref());
         self.choices.push(pending.choices.as_deref());
         self.rows.push(pending.row_count);
         self.heads.push(&pending.head);

@@ -1,8 +1,8 @@
 //! Whether a session could begin in a file: looks, and changes nothing in it.
 
-use super::{lock, network, path as file_path, schema, wal};
+use super::{lock, network, path as file_path, schema, sessions, wal};
 use crate::store::error::StoreError;
-use crate::store::inspection::{HOLDERS_MAX, Inspection, Tables};
+use crate::store::inspection::{Checked, HOLDERS_MAX, Inspection, Tables};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, access};
 use std::io::{self, ErrorKind};
@@ -14,8 +14,9 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
 
 const SESSIONS: &str = "SELECT count(*) FROM sessions";
 
-/// Looks whether a session could begin in the file at `path`, which need not be there.
-pub(in crate::store) fn inspect(path: &Path) -> Result<Inspection, StoreError> {
+/// Looks whether a session could begin in the file at `path`, which need not be there; `reads`: and whether those that
+/// are there are whole.
+pub(in crate::store) fn inspect(path: &Path, reads: bool) -> Result<Inspection, StoreError> {
     let path = &*file_path::resolve(path)?;
     let failed = |action| {
         let path = path.to_owned();
@@ -26,7 +27,7 @@ pub(in crate::store) fn inspect(path: &Path) -> Result<Inspection, StoreError> {
         Ok(about) => about,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             check_makeable(path).map_err(failed("made"))?;
-            return Ok(Inspection { tables: None, is_remote });
+            return Ok(Inspection { is_remote, ..Inspection::default() });
         }
         Err(error) => return Err(failed("opened")(error)),
     };
@@ -39,15 +40,21 @@ pub(in crate::store) fn inspect(path: &Path) -> Result<Inspection, StoreError> {
     }
     let held = lock::held(path, HOLDERS_MAX).map_err(failed("locked"))?;
     // A connection that may write would take what is left of a damaged log into the database.
-    if let Some(loss) = wal::loss(path) {
+    let loss = wal::loss(path);
+    let is_log_torn = loss == Some(wal::LogLoss::Torn);
+    if let Some(loss) = loss.filter(|_| !is_log_torn) {
         let why = io::Error::other(format!("its log {loss}, so that changes are missing"));
         return Err(failed("used")(why));
     }
-    let tables = tables(path)?;
-    Ok(Inspection {
-        tables: tables.map(|tables| Tables { held: held.count, holders: held.names, ..tables }),
-        is_remote,
-    })
+    let tables = tables(path).map_err(|error| match error.is_no_database() {
+        true if !file_path::was_store(path) => StoreError::NotADatabase(path.to_owned()),
+        _ => error,
+    })?;
+    let tables = tables.map(|tables| {
+        let checked = if reads { sessions::check(path) } else { Checked::default() };
+        Tables { held: held.count, holders: held.names, checked, ..tables }
+    });
+    Ok(Inspection { tables, is_remote, is_log_torn })
 }
 
 /// Checks that a file can be made: its folder, or the nearest above it that is there, can be written.

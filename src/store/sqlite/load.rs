@@ -1,6 +1,6 @@
 //! Loads the log of a session from a file of SQLite: what can be read of it, in order, without what can't.
 
-use super::Sqlite;
+use super::{LogLoss, Sqlite};
 use crate::conversation::choices::Choices;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::StoredChoices;
@@ -27,7 +27,8 @@ impl Sqlite {
         if let Some(damage) = &self.damage {
             reading.lost(self.damaged(damage), true);
         }
-        if let Some(loss) = self.log_loss {
+        // Of a torn page it is not known that anything is missing.
+        if let Some(loss) = self.log_loss.filter(|loss| *loss != LogLoss::Torn) {
             let path = self.path.display();
             let reason =
                 format!("the log of the store {path} {loss}: what was written last is missing");

@@ -2,10 +2,16 @@
 //! sessions keep files beside it, which must be the same for all processes.
 
 use crate::store::error::StoreError;
-use std::fs::Metadata;
-use std::io::{self, ErrorKind};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{self, Path, PathBuf};
+
+/// Bytes of the header of a database, what it begins with, and three numbers in it that are the same in each
+/// (<https://www.sqlite.org/fileformat2.html#the_database_header>).
+const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const FRACTIONS: [u8; 3] = [64, 32, 32];
 
 /// Symbolic links that are followed one after the other, as many as Linux follows.
 const LINKS_MAX: u32 = 40;
@@ -66,6 +72,22 @@ pub(super) fn check_names(path: &Path, about: &Metadata) -> Result<(), StoreErro
          under the others; keep one name, or copy the file"
     );
     Err(unusable(path, io::Error::other(what)))
+}
+
+/// Whether the file at `path`, in which SQLite finds no database, may be a store that is damaged. Only for such a
+/// file: to close it frees the locks that this process has on it (fcntl(2)).
+pub(super) fn was_store(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut beginning));
+    if read.is_err() {
+        return true;
+    }
+    // Where a disk has lost the beginning, there are zeros.
+    let is_lost = beginning.iter().all(|byte| *byte == 0);
+    let has_fractions = beginning.get(21..24) == Some(&FRACTIONS[..]);
+    let has_locks = path.with_added_extension("locks").is_dir();
+    is_lost || has_fractions || beginning.starts_with(MAGIC) || has_locks
 }
 
 /// What makes the file at `path` another one than one that had its name before: its device and its

@@ -3,19 +3,29 @@
 use super::{Sqlite, find, path as file_path, schema, wal};
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
+use crate::store::inspection::Checked;
 use crate::store::library::Summary;
-use crate::store::reading::Unread;
+use crate::store::reading::{Sink, Unread};
+use crate::store::search::Search;
+use crate::store::words::Phrases;
 use crate::support::fail_point::FailPoint;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long another process that changes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How long the logs of sessions are read to check them.
+const CHECK_MAX: Duration = Duration::from_secs(2);
+
+/// Bytes of a session that is not read for that: the time is looked at after each.
+const CHECKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What is written as `%XX` in the URI of a file.
 const IN_URI: &AsciiSet =
@@ -51,6 +61,31 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
         Err(error) if error.is_unwritable() => Ok(unlocked(path)?),
         Err(error) => Err(error),
     }
+}
+
+/// Reads the logs of sessions, for at most about [`CHECK_MAX`], and compares them with their sums.
+pub(super) fn check(path: &Path) -> Checked {
+    let mut checked = Checked::default();
+    let until = Instant::now() + CHECK_MAX;
+    let Ok(mut store) = open(path) else { return checked };
+    let mut all = summaries(&store).map(|(all, _)| all).unwrap_or_default();
+    all.sort_by_key(|summary| Reverse(summary.changed));
+    for Summary { id, bytes, .. } in all {
+        if Instant::now() >= until {
+            break;
+        }
+        let Some(session) = SessionId::new(&id).filter(|_| bytes <= CHECKED_BYTES_MAX) else {
+            continue;
+        };
+        // Nothing is searched: the log alone is read.
+        let search = Search::new(&session, &Phrases::default(), 0);
+        let read = store.load(&session, Sink::Search(search));
+        checked.sessions += 1;
+        if read.map_or(true, |reading| reading.loss.is_some()) {
+            checked.damaged.push(id);
+        }
+    }
+    checked
 }
 
 /// Takes back a change of the file that was cut off, which the first connection does that may write.

@@ -25,8 +25,11 @@ const READS_MAX: u32 = 5;
 /// What is missing in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum LogLoss {
-    /// It ends within a page.
+    /// It ends within the page that ends a transaction.
     Cut,
+    /// It ends within another page: of a change that was never made, as after a full disk, or of a log that was not
+    /// copied as a whole.
+    Torn,
     /// After a page that is damaged there are so many ends of transactions.
     Transactions(u64),
 }
@@ -34,7 +37,7 @@ pub(in crate::store) enum LogLoss {
 impl fmt::Display for LogLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut => f.write_str("ends in the middle of a page"),
+            Self::Cut | Self::Torn => f.write_str("ends in the middle of a page"),
             Self::Transactions(1) => f.write_str("is damaged before its last change"),
             Self::Transactions(number) => write!(f, "is damaged before its last {number} changes"),
         }
@@ -91,7 +94,7 @@ fn scan(mut log: impl Read) -> io::Result<Option<LogLoss>> {
     match fill(&mut log, &mut header)? {
         0 => return Ok(None),
         HEADER_BYTES => {}
-        _ => return Ok(Some(LogLoss::Cut)),
+        _ => return Ok(Some(LogLoss::Torn)),
     }
     let page_bytes = usize::try_from(number(&header, 8)).unwrap_or(usize::MAX);
     let is_big_endian = number(&header, 0) & 1 == 1;
@@ -109,9 +112,9 @@ fn scan(mut log: impl Read) -> io::Result<Option<LogLoss>> {
         // An older log had the rest of the file.
         let is_own = length >= 16 && frame[8..16] == header[16..24];
         if length < frame.len() {
-            let is_cut = is_own && is_whole;
+            let ends = if number(&frame, 4) == 0 { LogLoss::Torn } else { LogLoss::Cut };
             return Ok(match lost {
-                0 => is_cut.then_some(LogLoss::Cut),
+                0 => (is_own && is_whole).then_some(ends),
                 lost => Some(LogLoss::Transactions(lost)),
             });
         }
@@ -213,10 +216,16 @@ mod tests {
     #[test]
     fn a_log_that_is_cut_within_a_page_is_known_by_the_beginning_of_that_page() {
         let (log, page) = log();
-        for length in [HEADER_BYTES + page + 16, HEADER_BYTES + 2 * page - 1, log.len() - 1, 31] {
-            let found = scan(&log[..length]).expect("it is read");
-            assert_eq!(found, Some(LogLoss::Cut), "{length}");
+        for length in [HEADER_BYTES + page + 16, HEADER_BYTES + 2 * page - 1, log.len() - 1] {
+            let frame = HEADER_BYTES + (length - HEADER_BYTES) / page * page;
+            let mut cut = log[..length].to_vec();
+            cut[frame + 7] = 1;
+            assert_eq!(scan(&*cut).expect("it is read"), Some(LogLoss::Cut), "{length}");
+            // A page without the size of the database ends no transaction: what it is of was perhaps never made.
+            cut[frame + 4..frame + 8].fill(0);
+            assert_eq!(scan(&*cut).expect("it is read"), Some(LogLoss::Torn), "{length}");
         }
+        assert_eq!(scan(&log[..31]).expect("it is read"), Some(LogLoss::Torn));
         // Between two pages nothing can be proved, and the rest of an older log proves nothing.
         for length in [0, HEADER_BYTES, HEADER_BYTES + 3 * page] {
             assert_eq!(scan(&log[..length]).expect("it is read"), None, "{length}");

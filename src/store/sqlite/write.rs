@@ -26,7 +26,7 @@ const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
      changed = CASE WHEN changed < (SELECT max(changed) FROM sessions) \
      THEN (SELECT max(changed) + 1 FROM sessions) ELSE changed END, \
      last = max(last, ?3), turns = max(turns, ?4), title = CASE \
-     WHEN title = '' OR turns <= dropped_turns + ?5 THEN ?6 ELSE title END, \
+     WHEN ?6 IS NOT NULL AND (title = '' OR turns <= dropped_turns + ?5) THEN ?6 ELSE title END, \
      dropped_turns = dropped_turns + ?5, bytes = bytes + ?7, choices = coalesce(?8, choices), \
      rows = ?9, head = ?10 WHERE key = ?1";
 
@@ -172,7 +172,8 @@ impl Writing<'_> {
         if let Some(title) = &batch.renamed {
             self.run(RENAMED, (self.session, title))?;
         }
-        let Batch { last, turns, title, dropped_turns, choices, row_count, head, .. } = batch;
+        let Batch { last, turns, dropped_turns, choices, row_count, head, .. } = batch;
+        let title = (!batch.keeps_title).then_some(&batch.title);
         let (session, at_ms, bytes) = (self.session, self.at_ms, self.bytes);
         let (removed, head) = (dropped_turns, head.as_bytes());
         let values =

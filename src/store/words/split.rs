@@ -60,12 +60,34 @@ pub(super) fn split(text: &str) -> Vec<Word> {
     words
 }
 
-/// A character without case, accents and style; nothing if it is no part of a word.
+/// A character without case, accents, strokes and style; nothing if it is no part of a word.
 fn folded(char: char) -> String {
     let plain = char.nfkd().filter(|char| !is_accent(*char));
     let upper: String = plain.flat_map(char::to_uppercase).collect();
-    let letters = upper.chars().flat_map(char::to_lowercase);
+    let lower: String = upper.chars().flat_map(char::to_lowercase).collect();
+    let mut letters = String::with_capacity(lower.len());
+    for char in lower.chars() {
+        match unstroked(char) {
+            "" => letters.push(char),
+            plain => letters.push_str(plain),
+        }
+    }
+    let letters = letters.chars();
     letters.filter(|char| char.is_alphanumeric() || is_combining_mark(*char)).nfc().collect()
+}
+
+/// The letters without a stroke, or apart, of a letter that Unicode does not decompose; nothing for others.
+fn unstroked(lower: char) -> &'static str {
+    match lower {
+        'đ' => "d",
+        'ħ' => "h",
+        'ł' => "l",
+        'ø' => "o",
+        'ŧ' => "t",
+        'æ' => "ae",
+        'œ' => "oe",
+        _ => "",
+    }
 }
 
 /// A mark that changes how a letter is spoken, and not which one it is: those of Unicode's combining
@@ -121,6 +143,12 @@ mod tests {
             ("café", "cafe\u{301}"),
             ("CAFÉ", "cafe"),
             ("ậ", "a"),
+            ("Đặng", "dang"),
+            ("ŁÓDŹ", "lodz"),
+            ("Ǿresund", "oresund"),
+            ("Ħal", "hal"),
+            ("Ærø", "aero"),
+            ("cœur", "COEUR"),
             ("ΣΊΣΥΦΟΣ", "σισυφος"),
             ("Ёлка", "елка"),
             ("ｄｕｏｌｏｇｕｅ", "duologue"),
