@@ -2,8 +2,8 @@
 //! provider has counted, with an estimate for what came after. Pure.
 
 use super::event::{Recorded, ToolResult};
-use super::transcript::{HistoryMessage, Transcript, Turn, TurnItem};
-use crate::protocol::attachment::Attachment;
+use super::transcript::{CLEARED_RESULT, HistoryMessage, Transcript, Turn, TurnItem};
+use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::session::{CompactionProposed, CompactionStarted};
 use crate::support::text::Text;
@@ -16,8 +16,14 @@ const BYTES_PER_TOKEN: u64 = 3;
 /// Tokens of a message besides its text, about.
 const TOKENS_PER_MESSAGE: u64 = 5;
 
-/// Tokens of an image or a file, about: providers count them by their size in pixels or pages.
+/// Tokens of an image, or of a page of a document, about: providers count them by their size in pixels or pages.
 const TOKENS_PER_ATTACHMENT: u64 = 1_600;
+
+/// Bytes of a page in a document, about.
+const BYTES_PER_PAGE: u64 = 64 * 1024;
+
+/// A result of fewer tokens is not left out: the note in its place has as many.
+const CLEARED_TOKENS_MIN: u64 = 100;
 
 /// What becomes of a compaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +39,16 @@ pub(crate) enum CompactionEvent {
         /// Why, for people.
         reason: String,
     },
+}
+
+impl CompactionEvent {
+    /// Whether another event must follow of what becomes of it.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Proposed(_) | Self::Started(_) => true,
+            Self::Done(_) | Self::Failed { .. } => false,
+        }
+    }
 }
 
 /// What the model is sent in place of earlier turns and results.
@@ -93,6 +109,14 @@ impl Compactions {
             counted: self.counted,
             is_open: self.is_open,
         }
+    }
+
+    /// Puts another text in the place of the newest summary.
+    pub(super) fn change_summary(&mut self, change: impl FnOnce(&str) -> Text) {
+        let Some(at) = self.last_summary() else { return };
+        let (_, made) = &mut self.made[at];
+        let summary = change(&made.summary);
+        *made = Arc::new(Compaction { summary, ..Compaction::clone(made) });
     }
 
     /// Drops those that were made in the turns from `first` on, and a count that is of one of them.
@@ -187,22 +211,42 @@ impl Transcript {
         earlier.map(|it| text_tokens(it.text().len())).sum()
     }
 
+    /// The calls of a turn whose results are sent and are worth to be left out, each with the tokens that this saves.
+    pub(crate) fn clearable<'a>(
+        &'a self,
+        turn: &'a Turn,
+    ) -> impl Iterator<Item = (&'a ToolCallId, u64)> {
+        let note = text_tokens(CLEARED_RESULT.len());
+        turn.items.iter().filter_map(move |item| {
+            let TurnItem::Called { tool, result: Some(result), .. } = item else { return None };
+            let tokens = result_tokens(result);
+            let is_sent = tokens >= CLEARED_TOKENS_MIN && !self.is_cleared(&tool.id);
+            is_sent.then(|| (&tool.id, tokens.saturating_sub(note)))
+        })
+    }
+
     /// An estimate of the tokens of a turn, as the model is sent it.
     pub(crate) fn turn_tokens(&self, turn: &Turn) -> u64 {
         let prompt = prompt_tokens(turn.prompt.len(), &turn.attachments);
-        let items = turn.items.iter().map(|item| match item {
+        prompt + turn.items.iter().map(|item| self.item_tokens(item)).sum::<u64>()
+    }
+
+    /// An estimate of the tokens of a part of a turn.
+    pub(super) fn item_tokens(&self, item: &TurnItem) -> u64 {
+        match item {
             TurnItem::Text { text, .. } => text_tokens(text.len()),
             TurnItem::Prompt(text, attachments) => prompt_tokens(text.len(), attachments),
             // Signed reasoning, most of all.
             TurnItem::ProviderData(data) => text_tokens(data.json.len()),
             TurnItem::Called { tool, input, result, .. } => {
-                let is_cleared = self.compactions.cleared.contains(&tool.id);
-                let result = result.as_ref().filter(|_| !is_cleared);
-                text_tokens(tool.name.len() + input.len())
-                    + result.map_or(TOKENS_PER_MESSAGE, |result| result_tokens(result))
+                let result = match result {
+                    None => TOKENS_PER_MESSAGE,
+                    Some(_) if self.is_cleared(&tool.id) => text_tokens(CLEARED_RESULT.len()),
+                    Some(result) => result_tokens(result),
+                };
+                text_tokens(tool.name.len() + input.len()) + result
             }
-        });
-        prompt + items.sum::<u64>()
+        }
     }
 }
 
@@ -221,13 +265,25 @@ pub(crate) fn prompt_tokens(bytes: usize, attachments: &[Attachment]) -> u64 {
     text_tokens(bytes) + attachment_tokens(attachments)
 }
 
-fn attachment_tokens(attachments: &[Attachment]) -> u64 {
-    attachments.len() as u64 * TOKENS_PER_ATTACHMENT
+/// An estimate of the tokens of what goes with a prompt, or is in a result.
+pub(crate) fn attachment_tokens(attachments: &[Attachment]) -> u64 {
+    let tokens = attachments.iter().map(|attachment| {
+        let bytes = attachment.len_bytes();
+        match attachment.kind() {
+            // Nothing is known of a text that the provider reads from an address.
+            Kind::Text if bytes > 0 => bytes.div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE,
+            Kind::Pdf => bytes.div_ceil(BYTES_PER_PAGE).max(1) * TOKENS_PER_ATTACHMENT,
+            Kind::Text | Kind::Image | Kind::Other => TOKENS_PER_ATTACHMENT,
+        }
+    });
+    tokens.sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::attachment::Content;
+    use crate::protocol::proto::chat::ChatAttachment;
 
     fn made(through: u32, cleared: &[String]) -> Arc<Compaction> {
         let cleared = cleared.iter().cloned().map(ToolCallId).collect();
@@ -257,6 +313,19 @@ mod tests {
             assert!((turns - 2..turns).all(left_out), "{:?}", few.cleared);
             assert!(few.cleared.len() <= 3, "{:?}", few.cleared);
         }
+    }
+
+    #[test]
+    fn what_goes_with_a_prompt_counts_by_its_kind_and_size() {
+        let tokens = |name: &str, data: Vec<u8>| {
+            let shown = ChatAttachment { filename: name.to_owned(), ..ChatAttachment::default() };
+            let attachment = Attachment { shown, content: Content::Data(data.into()) };
+            attachment_tokens(&[attachment.described().expect("it is known")])
+        };
+        assert_eq!(tokens("a.txt", b"thirteen byte".to_vec()), 10);
+        assert_eq!(tokens("a.txt", b"word ".repeat(16_000)), 26_672);
+        let pdf = |pages: usize| [&b"%PDF-1.7\n"[..], &vec![b'x'; pages * 65_536 - 9]].concat();
+        assert_eq!((tokens("a.pdf", pdf(1)), tokens("a.pdf", pdf(3))), (1_600, 4_800));
     }
 
     #[test]

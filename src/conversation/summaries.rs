@@ -2,7 +2,7 @@
 
 use super::event::{Answerer, Event, Recorded, Scope};
 use super::timeline::turn_id;
-use super::usage::UsageTotals;
+use super::usage::{Totals, UsageTotals};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::session::{TokenCounts, TurnSummary};
@@ -24,6 +24,8 @@ pub(crate) struct Summarized {
     /// Ordinal of its last event.
     pub(crate) ordinal: Ordinal,
     pub(crate) summary: TurnSummary,
+    /// The counts of its calls, those of compactions after it included.
+    counted: Totals,
 }
 
 impl Summaries {
@@ -36,7 +38,8 @@ impl Summaries {
         let Recorded { ordinal, scope, event } = recorded;
         if let Event::RunStarted { answerer, .. } = event {
             let summary = self.begun(*scope, answerer);
-            self.turns.push(Summarized { turn: scope.turn, ordinal: *ordinal, summary });
+            let (turn, ordinal, counted) = (scope.turn, *ordinal, Totals::default());
+            self.turns.push(Summarized { turn, ordinal, summary, counted });
         } else if let Event::TurnDropped { turns, .. } = event {
             self.turns.retain(|it| !turns.contains(&it.turn));
         }
@@ -47,13 +50,15 @@ impl Summaries {
             |last: &&mut Summarized| scope.of_run().is_some_and(|it| it.turn == last.turn);
         let Some(last) = self.turns.last_mut().filter(of_turn) else { return };
         last.ordinal = *ordinal;
-        if let Event::CallFinished { duration_ms, .. } = event {
+        if let Event::CallFinished { duration_ms, usage, spent, .. } = event {
             let before = last.summary.duration_ms.unwrap_or_default();
             // That of a call which the end of its process cut off is not known.
             if *duration_ms > 0 {
                 last.summary.duration_ms = Some(before.saturating_add(signed(*duration_ms)));
             }
-            last.summary.usage = Some(usage.counts().run);
+            // Not those of the run: it may be of a turn that was dropped since.
+            last.counted.add(&Totals::of_call(usage.as_ref(), spent));
+            last.summary.usage = Some(last.counted.on_wire());
         } else if let Event::RunFinished { duration_ms, .. } = event {
             last.summary.duration_ms = Some(signed(*duration_ms));
         }

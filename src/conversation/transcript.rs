@@ -1,13 +1,15 @@
 //! The conversation as the model sees it: the turns so far, projected from the events.
 
+mod asking;
 mod messages;
 
+pub(super) use messages::CLEARED_RESULT;
 #[cfg(test)]
 pub(super) use messages::INTERRUPTED_MARK;
 pub use messages::Message;
 #[cfg(test)]
 pub(crate) use messages::NO_TEXT;
-pub(crate) use messages::{CLEARED_RESULT, INTERRUPTED_TOOL, LOST_ATTACHMENTS};
+pub(crate) use messages::{INTERRUPTED_TOOL, LOST_ATTACHMENTS};
 
 use super::compaction::{Compaction, Compactions};
 use super::event::{
@@ -186,20 +188,6 @@ impl Transcript {
     /// Whether a message from before the session is sent: a summary stands for all but instructions.
     pub(super) fn sends(&self, message: &HistoryMessage) -> bool {
         self.summary().is_none() || matches!(message, HistoryMessage::BySystem(_))
-    }
-
-    /// The conversation up to the turn `through`, with this prompt after it.
-    pub(crate) fn asking(&self, prompt: &str, through: u32) -> Self {
-        let mut asking = self.sent();
-        asking.turns.truncate(asking.end_of(through));
-        asking.turns.push(Arc::new(Turn {
-            number: through.saturating_add(1),
-            prompt: prompt.into(),
-            attachments: Attachments::default(),
-            items: Vec::new(),
-            state: TurnState::Open,
-        }));
-        asking
     }
 
     /// The turn of that number, if it is known: also one that failed, if it was the last.

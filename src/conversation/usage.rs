@@ -58,7 +58,7 @@ impl UsageTotals {
 
 /// Counts that add up.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Totals {
+pub(super) struct Totals {
     /// Without a cost.
     counts: TokenCounts,
     cost: Cost,
@@ -71,7 +71,7 @@ struct Totals {
 impl Totals {
     /// The counts of one call. One that was not counted, as it was cancelled, is not among the provider
     /// calls.
-    fn of_call(usage: Option<&Usage>, spent: &Spent) -> Self {
+    pub(super) fn of_call(usage: Option<&Usage>, spent: &Spent) -> Self {
         if usage.is_none() && !spent.is_free {
             let counts = TokenCounts { uncounted_calls: 1, ..TokenCounts::default() };
             return Self { counts, ..Self::default() };
@@ -91,7 +91,7 @@ impl Totals {
         Self { counts, has_unknown: cost.is_none(), cost: cost.unwrap_or_default(), currency }
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         let is_same = |own: &Arc<str>| other.currency.as_ref().is_none_or(|other| other == own);
         self.has_unknown |= other.has_unknown || !self.currency.as_ref().is_none_or(is_same);
         self.currency = self.currency.take().or_else(|| other.currency.clone());
@@ -109,7 +109,7 @@ impl Totals {
 
     /// The counts as an event has them; the cost only if that of every counted call is known, in one
     /// currency. The cost of uncounted calls is not included.
-    fn on_wire(&self) -> TokenCounts {
+    pub(super) fn on_wire(&self) -> TokenCounts {
         let is_known = self.counts.provider_calls > 0 && !self.has_unknown;
         let currency = self.currency.as_ref().filter(|_| is_known);
         TokenCounts {

@@ -27,6 +27,9 @@ pub(super) struct SummaryWanted {
     pub(super) through: u32,
     /// The prompt that asks for it.
     pub(super) prompt: String,
+    /// Tokens that its call may be sent, by the estimate: of what has no room, results of tools are left out, and
+    /// then texts are shortened. `None`: nothing is.
+    pub(super) room: Option<u64>,
 }
 
 /// What answers in a run.
@@ -67,8 +70,8 @@ pub(super) fn spec(purpose: Purpose, available: Available<'_>, selection: &Selec
         // The turns that the summary stands for, as the calls before have sent them, which a provider's cache
         // has; and with the tools, which some providers require where calls of them are in it.
         Purpose::Summary => {
-            let wanted = summary.cloned().unwrap_or_default();
-            (transcript.asking(&wanted.prompt, wanted.through), tools, None)
+            let SummaryWanted { through, prompt, room } = summary.cloned().unwrap_or_default();
+            (transcript.asking(&prompt, through, room), tools, None)
         }
     };
     let Selection { engine, model, settings } = selection.clone();

@@ -8,11 +8,11 @@
 use super::calls::SummaryWanted;
 use super::client_error::{nothing_to_compact, run_failed, shutting_down};
 use super::model::Selection;
+use super::recorder::Recorder;
 use super::run::Run;
 use super::waiting::ActiveRun;
-use super::{Phase, Session, Uptime};
-use crate::conversation::compaction::{result_tokens, text_tokens};
-use crate::conversation::transcript::{CLEARED_RESULT, Transcript, Turn, TurnItem, TurnState};
+use super::{Output, Phase, Session, Uptime};
+use crate::conversation::transcript::{Transcript, Turn, TurnItem, TurnState};
 use crate::protocol::command::{Compact, Extension};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::session::CompactionCause;
@@ -31,11 +31,18 @@ const TARGET_PERCENT: u64 = 50;
 /// How many of the last turns are sent as they are, if there is room.
 const KEPT_TURNS: usize = 2;
 
-/// Tokens of a summary, about.
+/// Tokens of a summary, about; fewer where the model can be sent few.
 const SUMMARY_TOKENS: u64 = 1_500;
 
-/// A result of fewer tokens is not left out: the note in its place has as many.
-const CLEARED_TOKENS_MIN: u64 = 100;
+/// The part of what the model can be sent that a summary takes at most, in percent.
+const SUMMARY_PERCENT: u64 = 10;
+
+/// What is made room for before a call must be so much of what the model can be sent, in percent: else each turn
+/// would begin with a summary that changes nothing.
+const USEFUL_PERCENT: u64 = 10;
+
+/// A summary that is asked for after a call was refused is sent less than that call, so much of it in percent.
+const BELOW_REFUSED_PERCENT: u64 = 90;
 
 /// Asks for a summary, unless the person has another prompt for it.
 pub const SUMMARY_PROMPT: &str = "\
@@ -90,9 +97,10 @@ pub(super) struct Plan {
     pub(super) cleared: Vec<ToolCallId>,
     /// Number of the last turn that the summary stands for; 0 if none is needed.
     pub(super) through: u32,
-    /// Tokens that the model would be sent now, and with the plan, without the summary.
+    /// Tokens that the model would be sent now.
     pub(super) before: u64,
-    pub(super) after: u64,
+    /// Tokens that the summary's call may be sent, by the estimate; `None` if it is not known.
+    pub(super) room: Option<u64>,
 }
 
 /// How much is to be left out.
@@ -104,6 +112,12 @@ struct Wanted {
     keep: Option<usize>,
     /// There is a summary in any case.
     summarizes: bool,
+    /// Tokens that must be saved, the summary not counted.
+    useful: u64,
+    /// Tokens of a summary, about.
+    summary: u64,
+    /// Tokens that the call which makes the summary may be sent, if that is known.
+    room: Option<u64>,
 }
 
 impl CompactionRules {
@@ -147,47 +161,91 @@ impl CallCompaction {
 
     /// What is to be left out of the next call; `None` if nothing needs or can be.
     pub(super) fn plan(&self, transcript: &Transcript, cause: CompactionCause) -> Option<Plan> {
+        if self.mode() == CompactMode::Off {
+            return None;
+        }
         let tokens = transcript.tokens();
-        let target = |context: u64| context.saturating_mul(TARGET_PERCENT) / 100;
-        let target = match (self.mode(), cause, self.context_tokens) {
-            (CompactMode::Off, _, _) => return None,
-            (_, CompactionCause::Overflow, known) => target(known.unwrap_or(tokens).min(tokens)),
-            (_, _, None) => return None,
-            (_, _, Some(context)) => {
-                let limit = context.saturating_mul(LIMIT_PERCENT) / 100;
-                if tokens <= limit {
+        let summary = self.summary_tokens();
+        let wanted = match (cause, self.context_tokens) {
+            (CompactionCause::Overflow, known) => {
+                let target = percent(known.unwrap_or(tokens).min(tokens), TARGET_PERCENT);
+                // It must be smaller than the call that was refused.
+                let below = percent(tokens, BELOW_REFUSED_PERCENT);
+                let room = self.room().map_or(below, |room| room.min(below));
+                let room = Some(room);
+                Wanted { target, keep: None, summarizes: false, useful: 0, summary, room }
+            }
+            (_, None) => return None,
+            (_, Some(context)) => {
+                if tokens <= percent(context, LIMIT_PERCENT) {
                     return None;
                 }
-                target(context)
+                let target = percent(context, TARGET_PERCENT);
+                let (useful, room) = (percent(context, USEFUL_PERCENT).max(1), self.room());
+                Wanted { target, keep: None, summarizes: false, useful, summary, room }
             }
         };
-        plan(transcript, Wanted { target, keep: None, summarizes: false })
+        plan(transcript, wanted)
     }
 
     /// What is to be left out because the client has asked for that.
     pub(super) fn plan_asked(&self, transcript: &Transcript, keep_turns: u32) -> Option<Plan> {
         let keep = usize::try_from(keep_turns).ok().filter(|keep| *keep > 0);
-        plan(transcript, Wanted { target: u64::MAX, keep, summarizes: true })
+        let (target, summarizes, useful) = (u64::MAX, true, 0);
+        let (summary, room) = (self.summary_tokens(), self.room());
+        plan(transcript, Wanted { target, keep, summarizes, useful, summary, room })
     }
 
-    /// The summary of a plan.
-    pub(super) fn wanted(&self, plan: &Plan, instructions: &str) -> SummaryWanted {
+    /// The summary of the turns up to `through`, or of as many of them as have room in its call.
+    pub(super) fn wanted(
+        &self,
+        transcript: &Transcript,
+        (through, room): (u32, Option<u64>),
+        instructions: &str,
+    ) -> SummaryWanted {
         let mut prompt = self.prompt.clone();
         if !instructions.trim().is_empty() {
             prompt.push_str("\n\n");
             prompt.push_str(instructions.trim());
         }
-        SummaryWanted { through: plan.through, prompt }
+        let through = room.map_or(through, |room| transcript.askable(&prompt, through, room));
+        SummaryWanted { through, prompt, room }
     }
+
+    /// Tokens that the model is sent besides the conversation, of system prompt and tools, if they alone are so many
+    /// that it is always too long.
+    pub(super) fn filled_by(&self, transcript: &Transcript) -> Option<u64> {
+        let limit = percent(self.context_tokens?, LIMIT_PERCENT);
+        let said: u64 = transcript.sent_turns().map(|turn| transcript.turn_tokens(turn)).sum();
+        let scale = Scale::of_transcript(transcript);
+        let said = said.saturating_add(transcript.replaced_tokens());
+        let fixed = scale.of(scale.estimate.saturating_sub(said));
+        (self.mode() != CompactMode::Off && fixed > limit).then_some(fixed)
+    }
+
+    fn summary_tokens(&self) -> u64 {
+        let part = self.context_tokens.map(|context| percent(context, SUMMARY_PERCENT));
+        part.map_or(SUMMARY_TOKENS, |part| part.min(SUMMARY_TOKENS))
+    }
+
+    /// Tokens that a call which makes a summary can be sent.
+    fn room(&self) -> Option<u64> {
+        Some(self.context_tokens?.saturating_sub(self.summary_tokens()))
+    }
+}
+
+fn percent(of: u64, percent: u64) -> u64 {
+    of.saturating_mul(percent) / 100
 }
 
 fn plan(transcript: &Transcript, wanted: Wanted) -> Option<Plan> {
     let before = transcript.tokens();
-    let scale = Scale { counted: before, estimate: transcript.estimate().max(1) };
+    let scale = Scale::of_transcript(transcript);
     let ended: Vec<_> = transcript.sent_turns().filter(|it| it.state != TurnState::Open).collect();
-    let mut estimate = scale.estimate;
+    let room = wanted.room.map(|room| scale.estimate_of(room));
     let mut cleared = Vec::new();
     if !wanted.summarizes {
+        let mut estimate = scale.estimate;
         for (id, saved) in ended.iter().flat_map(|turn| results(transcript, turn)) {
             if scale.of(estimate) <= wanted.target {
                 break;
@@ -196,24 +254,33 @@ fn plan(transcript: &Transcript, wanted: Wanted) -> Option<Plan> {
             cleared.push(id);
         }
     }
-    let mut through = 0;
-    if (wanted.summarizes || scale.of(estimate) > wanted.target)
-        && let Some(last) = last_summarized(transcript, &ended, wanted, scale)
-    {
-        let left_out = ended.iter().take_while(|turn| turn.number <= last);
-        let saved: u64 = left_out.map(|turn| transcript.turn_tokens(turn)).sum();
-        through = last;
-        let kept: Vec<_> = ended.iter().filter(|turn| turn.number > last).collect();
-        let is_kept = |id: &ToolCallId| kept.iter().any(|turn| has_call(turn, id));
-        cleared.retain(is_kept);
-        let results = kept.iter().flat_map(|turn| results(transcript, turn));
-        let cleared_tokens: u64 =
-            results.filter(|(id, _)| cleared.contains(id)).map(|(_, saved)| saved).sum();
-        let replaced = transcript.replaced_tokens();
-        estimate = scale.estimate.saturating_sub(saved + replaced + cleared_tokens);
+    let without = left(transcript, 0, &cleared);
+    let makes_room = |before: u64, after: u64| before.saturating_sub(after) >= wanted.useful;
+    let is_short = !wanted.summarizes && without <= wanted.target;
+    if !is_short && let Some(through) = last_summarized(transcript, &ended, wanted, scale) {
+        let is_kept =
+            |id: &&ToolCallId| ended.iter().any(|turn| turn.number > through && has_call(turn, id));
+        let kept: Vec<_> = cleared.iter().filter(is_kept).cloned().collect();
+        let after = left(transcript, through, &kept).saturating_add(wanted.summary);
+        if makes_room(without, after) {
+            return Some(Plan { cleared: kept, through, before, room });
+        }
     }
-    let plan = Plan { cleared, through, before, after: scale.of(estimate) };
-    (plan.through > 0 || !plan.cleared.is_empty()).then_some(plan)
+    let is_useful = !cleared.is_empty() && makes_room(before, without);
+    is_useful.then_some(Plan { cleared, through: 0, before, room })
+}
+
+/// Tokens that the model would be sent if these results were left out, and the turns up to `through` were, for which
+/// a summary stands that is not counted.
+pub(super) fn left(transcript: &Transcript, through: u32, cleared: &[ToolCallId]) -> u64 {
+    let scale = Scale::of_transcript(transcript);
+    let (out, kept): (Vec<_>, Vec<_>) =
+        transcript.sent_turns().partition(|turn| turn.number <= through);
+    let summarized: u64 = out.into_iter().map(|turn| transcript.turn_tokens(turn)).sum();
+    let results = kept.into_iter().flat_map(|turn| results(transcript, turn));
+    let cleared: u64 = results.filter(|(id, _)| cleared.contains(id)).map(|(_, saved)| saved).sum();
+    let replaced = if through > 0 { transcript.replaced_tokens() } else { 0 };
+    scale.of(scale.estimate.saturating_sub(summarized + replaced + cleared))
 }
 
 /// The last turn that the summary is to stand for, if there is one.
@@ -233,7 +300,7 @@ fn last_summarized(
             let has_room = |keep: &usize| {
                 let saved: u64 = left_out(*keep).map(|turn| transcript.turn_tokens(turn)).sum();
                 let left = scale.of(scale.estimate.saturating_sub(saved + replaced));
-                left.saturating_add(SUMMARY_TOKENS) <= wanted.target
+                left.saturating_add(wanted.summary) <= wanted.target
             };
             (0..=KEPT_TURNS.min(at_most)).rev().find(has_room).unwrap_or(0)
         }
@@ -243,21 +310,15 @@ fn last_summarized(
 
 /// The results of a turn's tools that are sent and are worth to be left out, with the tokens that this saves.
 fn results(transcript: &Transcript, turn: &Turn) -> Vec<(ToolCallId, u64)> {
-    let note = text_tokens(CLEARED_RESULT.len());
-    let of = |item: &TurnItem| {
-        let TurnItem::Called { tool, result: Some(result), .. } = item else { return None };
-        let tokens = result_tokens(result);
-        let is_sent = tokens >= CLEARED_TOKENS_MIN && !transcript.is_cleared(&tool.id);
-        is_sent.then(|| (tool.id.clone(), tokens.saturating_sub(note)))
-    };
-    turn.items.iter().filter_map(of).collect()
+    transcript.clearable(turn).map(|(id, saved)| (id.clone(), saved)).collect()
 }
 
 fn has_call(turn: &Turn, id: &ToolCallId) -> bool {
     turn.items.iter().any(|item| matches!(item, TurnItem::Called { tool, .. } if tool.id == *id))
 }
 
-/// From an estimate to what the provider has counted.
+/// From an estimate to what the provider has counted. What it counts beside the conversation, as the tools, stays
+/// the same whatever is left out; where it counts less than the estimate, it counts less of all.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     counted: u64,
@@ -265,9 +326,44 @@ struct Scale {
 }
 
 impl Scale {
+    fn of_transcript(transcript: &Transcript) -> Self {
+        Self { counted: transcript.tokens(), estimate: transcript.estimate().max(1) }
+    }
+
     fn of(self, estimate: u64) -> u64 {
-        let scaled = u128::from(estimate) * u128::from(self.counted) / u128::from(self.estimate);
-        u64::try_from(scaled).unwrap_or(u64::MAX)
+        match self.counted.checked_sub(self.estimate) {
+            Some(fixed) => estimate.saturating_add(fixed),
+            None => times(estimate, self.counted, self.estimate),
+        }
+    }
+
+    /// The estimate of what the provider counts so.
+    fn estimate_of(self, counted: u64) -> u64 {
+        match self.counted.checked_sub(self.estimate) {
+            Some(fixed) => counted.saturating_sub(fixed),
+            None => times(counted, self.estimate, self.counted.max(1)),
+        }
+    }
+}
+
+fn times(number: u64, numerator: u64, denominator: u64) -> u64 {
+    let scaled = u128::from(number) * u128::from(numerator) / u128::from(denominator);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+impl Recorder {
+    /// Warns, once, that system prompt and tools take `filled` tokens of what the model can be sent.
+    pub(super) fn warn_of_filled_context(&mut self, filled: u64, context: Option<u64>) {
+        if std::mem::replace(&mut self.has_warned_of_filled_context, true) {
+            return;
+        }
+        let context = context.unwrap_or_default();
+        let text = format!(
+            "system prompt and tools take about {filled} of the {context} tokens that the model can be sent, so \
+             that a summary of the conversation makes no room; offer fewer tools, or use a model that can be sent \
+             more"
+        );
+        self.push(Output::Warning(text.into()));
     }
 }
 

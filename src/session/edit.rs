@@ -9,7 +9,7 @@ use super::waiting::{Submit, TurnChoice};
 use super::{Session, Uptime};
 use crate::conversation::event::{Attachments, Event, Scope};
 use crate::conversation::timeline::LastTurns;
-use crate::conversation::transcript::Transcript;
+use crate::conversation::transcript::{Transcript, TurnItem};
 use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment};
 use crate::protocol::command::{Edit, Extension, Prompt, Replacement};
 use crate::protocol::id::{RequestId, RunId};
@@ -61,7 +61,7 @@ impl Recorder {
             Edit::DropLastTurn => (last()?, None),
             Edit::Regenerate => {
                 let first = last()?;
-                (first, Some(self.asked(first)?))
+                (first, Some(self.asked_with_joined(first)?))
             }
             Edit::Replace(Replacement { message_id, prompt, attachments, removed }) => {
                 let first = self.projections.timeline.turn_of_prompt(&message_id);
@@ -101,6 +101,28 @@ impl Recorder {
                 Ok(Asked { prompt: prompt(&shown.text), attachments })
             }
         }
+    }
+
+    /// What that turn was asked, with the prompts that joined it as paragraphs.
+    ///
+    /// # Errors
+    /// If it can't be asked again.
+    fn asked_with_joined(&self, turn: u32) -> Result<Asked, ClientError> {
+        let Asked { prompt, mut attachments } = self.asked(turn)?;
+        let mut texts = vec![prompt.into_string()];
+        // The model's side of the turn has prompts that nobody wrote, too, for answers of the right form.
+        texts.extend(self.projections.timeline.joined_prompts(turn).map(|text| text.to_string()));
+        let items = self.projections.transcript.turn(turn).into_iter().flat_map(|it| &it.items);
+        for item in items {
+            if let TurnItem::Prompt(_, joined) = item
+                && !joined.is_empty()
+            {
+                attachments = changed(&attachments, joined.to_vec(), &[])?;
+            }
+        }
+        texts.retain(|text| !text.trim().is_empty());
+        let prompt = Prompt::new(texts.join("\n\n")).unwrap_or_else(Prompt::nothing);
+        Ok(Asked { prompt, attachments })
     }
 
     /// Drops the turns from that number on. `spare` is the run of the event if people see none of them.

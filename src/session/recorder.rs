@@ -61,6 +61,8 @@ pub(super) struct Recorder {
     hides_calls: bool,
     /// The extraction from answers, unless a submit requests another.
     own_extraction: Option<Extraction>,
+    /// The person knows that system prompt and tools leave no room for a conversation.
+    pub(super) has_warned_of_filled_context: bool,
 }
 
 impl Recorder {
@@ -93,6 +95,7 @@ impl Recorder {
             is_unseen: false,
             hides_calls: false,
             own_extraction: rules.extraction.clone(),
+            has_warned_of_filled_context: false,
         }
     }
 

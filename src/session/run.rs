@@ -95,6 +95,8 @@ pub(super) struct Run {
     cut_off: Option<String>,
     /// The compaction that is being made, or decided about.
     compacting: Option<Compacting>,
+    /// A compaction was proposed or begun, and nothing has become of it: also in a run that was cut off.
+    is_compacting: bool,
     /// What was compacted for, so that it is not tried again.
     has_compacted_for: BTreeSet<i32>,
     /// It is no turn: it compacts the conversation, and ends.
@@ -140,6 +142,7 @@ impl Run {
             repairs: 0,
             cut_off: None,
             compacting: None,
+            is_compacting: false,
             has_compacted_for: BTreeSet::new(),
             is_compaction: false,
         }

@@ -36,11 +36,11 @@ fn a_compaction_after_an_answer_that_was_cut_off_is_whole() {
 
 /// A client that shows compactions, with a session that has become too long for its model.
 fn too_long(folder: &Folder, provider: &Provider, args: &[&str]) -> (Client, String) {
-    let ask = ["--compact", "ask", "--context-tokens", "140"];
+    let ask = ["--compact", "ask", "--context-tokens", "150", "--compact-prompt", "Summarize it."];
     let command = with_provider(folder, provider, &[&ask, args].concat());
     let mut client = Client::start_with(command, json!({ "session": { "compaction": {} } }));
     let session = client.session(&folder.path(""));
-    assert_eq!(client.turn(&session, "first prompt").0, "end_turn");
+    assert_eq!(client.turn(&session, &format!("first prompt{}", " word".repeat(48))).0, "end_turn");
     (client, session)
 }
 
@@ -67,7 +67,7 @@ fn the_person_decides_about_a_compaction() {
     assert_eq!(params["toolCall"]["toolCallId"], shown["toolCallId"]);
     assert_eq!(params["toolCall"]["title"], "Summarize the earlier turns for the model?");
     let text = params["toolCall"]["content"][0]["content"]["text"].as_str().expect("a text");
-    assert!(text.contains(" of 140 tokens)"), "{text}");
+    assert!(text.contains(" of 150 tokens)"), "{text}");
     let options = params["options"].as_array().expect("options").iter();
     let options: Vec<_> = options.map(|it| (it["name"].as_str(), it["kind"].as_str())).collect();
     let (yes, no) =

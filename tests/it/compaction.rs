@@ -8,10 +8,12 @@ use crate::interface::Interface;
 use crate::provider::{Provider, Request, Step};
 use crate::server::{Folder, Server, openai};
 use crate::sessions::sessions;
+use crate::store::{events, kill};
 use serde_json::{Value, json};
 
-/// Every answer is counted as 122 tokens, with its request: more than 85 % of these.
-const TOO_LONG: [&str; 4] = ["--context-tokens", "140", "--retries", "0"];
+/// Every answer is counted as 122 tokens, with its request: with the next prompt more than 85 % of these.
+const TOO_LONG: [&str; 6] =
+    ["--context-tokens", "150", "--retries", "0", "--compact-prompt", "Summarize it."];
 
 const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
 
@@ -28,6 +30,11 @@ fn too_long() -> Vec<Step> {
 /// The provider is asked how much the model can be sent, and does not say.
 fn no_list() -> Vec<Step> {
     vec![Step::Status(404, Vec::new(), String::new())]
+}
+
+/// A prompt that is worth to be summarized, and ends so.
+fn long(prompt: &str) -> String {
+    format!("{}{prompt}", "more and ".repeat(10))
 }
 
 fn compact(id: &str, members: Value) -> String {
@@ -69,20 +76,24 @@ fn a_call_that_would_be_too_long_is_sent_a_summary_in_place_of_earlier_turns() {
         let script = ["one", "THE SUMMARY", "two"].map(says).to_vec();
         let provider = Provider::start(script);
         let mut server = launch(&provider, &TOO_LONG).start();
-        assert_eq!(server.turn("r1", "first prompt"), "ok");
-        assert_eq!(server.turn("r2", "second prompt"), "ok", "{engine}");
+        assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+        assert_eq!(server.turn("r2", &long("second prompt")), "ok", "{engine}");
         let frames = server.finish().frames;
         assert_eq!(finished_text(&frames, "r2"), "two");
         // A client that has not asked sees a provider call more, and all that was said.
         assert_eq!(compactions(&frames), [], "{engine}");
         let last = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
         let said: Vec<_> = last.messages().into_iter().map(|(_, text)| text.to_owned()).collect();
-        assert_eq!(said, ["first prompt", "one", "second prompt", "two"], "{engine}");
+        assert_eq!(
+            said,
+            [&*long("first prompt"), "one", &long("second prompt"), "two"],
+            "{engine}"
+        );
         let summary = provider.wait_request(2);
         let [first, one, wanted] = &texts(&summary)[..] else { panic!("{summary:?}") };
         assert_eq!(
             (first.as_str(), one.as_str()),
-            ("first prompt", "one"),
+            (&*long("first prompt"), "one"),
             "as it was sent before"
         );
         assert!(wanted.contains("Summarize it"), "{wanted}");
@@ -103,7 +114,7 @@ fn after_it_requests_stay_prefixes_of_the_next_ones() {
     let provider = Provider::start(script);
     let mut server = openai(&provider, &TOO_LONG).start();
     for turn in 1..=4 {
-        assert_eq!(server.turn(&format!("r{turn}"), &format!("prompt {turn}")), "ok");
+        assert_eq!(server.turn(&format!("r{turn}"), &long(&turn.to_string())), "ok");
     }
     server.finish();
     let sent: Vec<_> = (3..=5).map(|number| texts(&provider.wait_request(number))).collect();
@@ -162,7 +173,7 @@ fn what_the_provider_lists_is_a_known_limit() {
     let mut server = openai(&provider, &["--retries", "0"]).start();
     enable(&mut server, "compaction");
     for (turn, prompt) in [("r1", "first"), ("r2", "second"), ("r3", "third")] {
-        assert_eq!(server.turn(turn, prompt), "ok", "{turn}");
+        assert_eq!(server.turn(turn, &long(prompt)), "ok", "{turn}");
     }
     let frames = server.finish().frames;
     assert_eq!(finished_text(&frames, "r3"), "three");
@@ -211,19 +222,22 @@ fn a_failing_summary_leaves_the_conversation_as_it_was() {
     for Interface { engine, launch, says } in [OPENAI, ANTHROPIC] {
         let provider = Provider::start(vec![says("one"), broken(), says("two")]);
         let mut server = launch(&provider, &TOO_LONG).start();
-        assert_eq!(server.turn("r1", "first prompt"), "ok");
-        assert_eq!(server.turn("r2", "second prompt"), "ok", "{engine}");
+        assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+        assert_eq!(server.turn("r2", &long("second prompt")), "ok", "{engine}");
         let ended = server.finish();
         assert!(ended.stderr.contains("could not be compacted"), "{}", ended.stderr);
-        assert_eq!(texts(&provider.wait_request(3)), ["first prompt", "one", "second prompt"]);
+        assert_eq!(
+            texts(&provider.wait_request(3)),
+            [long("first prompt"), "one".to_owned(), long("second prompt")]
+        );
     }
     // After one that was too long, the run fails as it would have without.
     let empty = vec![Step::Finish("stop", Some((9, 0))), Step::Done];
     for summary in [broken(), empty] {
         let provider = Provider::start(vec![says("one"), too_long(), no_list(), summary]);
         let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
-        assert_eq!(server.turn("r1", "first prompt"), "ok");
-        assert_eq!(server.turn("r2", "second prompt"), "failed");
+        assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+        assert_eq!(server.turn("r2", &long("second prompt")), "failed");
         let frames = server.finish().frames;
         let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
         assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
@@ -242,16 +256,19 @@ fn a_summary_that_is_not_whole_is_none() {
         let provider = Provider::start(vec![says("one"), flawed.clone(), flawed, says("two")]);
         let own = ["--max-tokens", "20", "--extensions", "compaction,retries"];
         let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
-        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r1", &long("first prompt")), "ok");
         server.send(compact("c", json!({})));
         assert_eq!(server.wait_done("c"), "failed");
-        assert_eq!(server.turn("r2", "second prompt"), "ok");
+        assert_eq!(server.turn("r2", &long("second prompt")), "ok");
         let frames = server.finish().frames;
         assert_eq!(errors(&frames, "c"), ["compaction_failed"]);
         assert!(!frames.iter().any(|frame| frame.is_event("AnswerTruncated")), "no answer was cut");
         let expected = ["c", "r2"].map(|id| [(id, "CompactionStarted"), (id, "CompactionFailed")]);
         assert_eq!(compactions(&frames), expected.concat());
-        assert_eq!(texts(&provider.wait_request(4)), ["first prompt", "one", "second prompt"]);
+        assert_eq!(
+            texts(&provider.wait_request(4)),
+            [long("first prompt"), "one".to_owned(), long("second prompt")]
+        );
         // The limit is one of answers.
         let limit = |number| {
             let body = provider.wait_request(number).body;
@@ -371,10 +388,10 @@ fn a_request_for_it_can_be_cancelled_and_fails_without_a_summary() {
 fn a_client_that_is_asked_decides() {
     let script = vec![says("one"), says("two"), says("SUMMARY"), says("three")];
     let provider = Provider::start(script);
-    let ask = ["--compact", "ask", "--context-tokens", "140", "--extensions", "compaction"];
+    let ask = [&["--compact", "ask"][..], &TOO_LONG, &["--extensions", "compaction"]].concat();
     let mut server = openai(&provider, &ask).start();
-    assert_eq!(server.turn("r1", "first prompt"), "ok");
-    server.send(submit("r2", "second prompt"));
+    assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+    server.send(submit("r2", &long("second prompt")));
     server.wait_event("CompactionProposed");
     server.send(compact("no", json!({ "decline": true })));
     assert_eq!(server.wait_done("no"), "ok");
@@ -391,14 +408,17 @@ fn a_client_that_is_asked_decides() {
     };
     assert_eq!(of("r2"), ["CompactionProposed", "CompactionFailed"]);
     assert_eq!(of("r3"), ["CompactionProposed", "CompactionStarted", "Compacted"]);
-    assert_eq!(texts(&provider.wait_request(2)), ["first prompt", "one", "second prompt"]);
+    assert_eq!(
+        texts(&provider.wait_request(2)),
+        [long("first prompt"), "one".to_owned(), long("second prompt")]
+    );
     let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
     assert!(sent.contains("SUMMARY") && sent.ends_with("third prompt"), "{sent}");
     // Nobody can be asked: it is as if it were off.
     let provider = Provider::start(vec![says("one"), says("two")]);
-    let mut server = openai(&provider, &ask[..4]).start();
-    assert_eq!(server.turn("r1", "first prompt"), "ok");
-    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    let mut server = openai(&provider, &ask[..8]).start();
+    assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+    assert_eq!(server.turn("r2", &long("second prompt")), "ok");
     server.finish();
 }
 
@@ -441,15 +461,227 @@ fn old_results_of_tools_are_left_out_before_turns_are() {
     assert!(first.contains("left out") && second.contains("result result"), "{first} {second}");
 }
 
+/// A provider that counts as the program does, after so many tokens for tools and the like, and refuses what is more
+/// than it takes. It answers what it is asked for a summary with `SUMMARY`, and everything else with `answer`.
+fn counting(fixed: usize, takes: usize) -> Provider {
+    Provider::deciding(move |request| {
+        if request.method == "GET" {
+            return vec![Step::Status(404, Vec::new(), String::new())];
+        }
+        let tokens = counted(request, fixed);
+        if tokens > takes {
+            return too_long();
+        }
+        let is_summary = texts(request).last().is_some_and(|it| it.contains("Summarize it"));
+        let text = if is_summary { "SUMMARY" } else { "answer" };
+        let counts = Some((u32::try_from(tokens).expect("few"), 3));
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", counts), Step::Done]
+    })
+}
+
+fn counted(request: &Request, fixed: usize) -> usize {
+    let messages = request.body["messages"].as_array().expect("messages");
+    let calls = messages.iter().flat_map(|it| it["tool_calls"].as_array().into_iter().flatten());
+    let calls = calls.filter_map(|call| call["function"]["arguments"].as_str().map(str::len));
+    let texts = texts(request).into_iter().map(|text| text.len());
+    fixed + calls.chain(texts).map(|bytes| bytes / 3 + 5).sum::<usize>()
+}
+
+/// Goes on with a session of `folder` whose model takes 3000 tokens, and is told so or not.
+#[track_caller]
+fn go_on_with_less(folder: &Folder, session: &str, known: bool) {
+    let place = folder.name("store");
+    let provider = counting(0, 3_000);
+    let told: &[&str] = if known { &["--context-tokens", "3000"] } else { &["--compact", "auto"] };
+    let own = ["--store", &place, "--session", session, "--extensions", "compaction"];
+    let mut server = openai(&provider, &[&own[..], &["--retries", "0"], told].concat()).start();
+    assert_eq!(server.turn("next", "next prompt"), "ok", "{session} {known}");
+    assert_eq!(server.turn("last", "last prompt"), "ok", "{session} {known}");
+    let frames = server.finish().frames;
+    let made = compactions(&frames);
+    let (begun, done): (Vec<_>, Vec<_>) =
+        made.iter().copied().partition(|it| it.1 == "CompactionStarted");
+    assert!(!done.is_empty() && begun.len() == done.len(), "{session} {known}: {made:?}");
+    assert!(done.iter().all(|it| *it == ("next", "Compacted")), "{session} {known}: {made:?}");
+    let last = texts(&provider.wait_request(provider.requests()));
+    assert_eq!(last.last().map(|it| &**it), Some("last prompt"), "{session} {known}");
+    if known {
+        // No call is made that the model does not take.
+        for number in 1..=provider.requests() {
+            let tokens = counted(&provider.wait_request(number), 0);
+            assert!(tokens <= 3_000, "{session}: {tokens}");
+        }
+    }
+}
+
+/// A session of turns with these prompts, with a model that takes more than all of them.
+fn talked(folder: &Folder, session: &str, prompts: &[String]) {
+    let place = folder.name("store");
+    let provider = counting(0, 1_000_000);
+    let mut server = openai(&provider, &["--store", &place, "--session", session]).start();
+    for (number, prompt) in prompts.iter().enumerate() {
+        assert_eq!(server.turn(&format!("r{number}"), prompt), "ok");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_conversation_past_the_limit_of_another_model_is_summarized_in_parts() {
+    let folder = Folder::new();
+    let prompts: Vec<_> = (0..14).map(|turn| format!("{turn} {}", "word ".repeat(200))).collect();
+    talked(&folder, "turns", &prompts);
+    for (known, session) in [(true, "known"), (false, "unknown")] {
+        assert_eq!(sessions(&folder, &["fork", "turns", "--as", session]).status, 0);
+        go_on_with_less(&folder, session, known);
+    }
+    // A copy of what was shown, as of a session that was compacted, has no compactions.
+    let lines = sessions(&folder, &["export", "turns", "--format", "jsonl"]).stdout;
+    std::fs::write(folder.path("lines"), lines).expect("a file");
+    let lines = folder.name("lines");
+    assert_eq!(sessions(&folder, &["import", &lines, "--as", "imported"]).status, 0);
+    go_on_with_less(&folder, "imported", true);
+}
+
+#[test]
+fn a_turn_that_is_past_the_limit_by_itself_is_summarized() {
+    let folder = Folder::new();
+    talked(&folder, "large", &["small".to_owned(), "word ".repeat(4_000)]);
+    for (known, session) in [(true, "known"), (false, "unknown")] {
+        assert_eq!(sessions(&folder, &["fork", "large", "--as", session]).status, 0);
+        go_on_with_less(&folder, session, known);
+    }
+}
+
+#[test]
+fn a_turn_with_many_calls_of_tools_is_summarized() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    // As much in the arguments as in the results, which can be left out.
+    let arguments = json!({ "text": "word ".repeat(200) }).to_string();
+    let ids: Vec<_> = (0..12).map(|number| format!("call-{number}")).collect();
+    let script = ids.iter().map(|id| calls(&[(id, "get_time", &arguments)]));
+    let counts = Some((8_600, 3));
+    let done = vec![Step::Text("done".to_owned()), Step::Finish("stop", counts), Step::Done];
+    let provider = Provider::start(script.chain([done]).collect());
+    let mut server = openai(&provider, &["--store", &place, "--session", "agent"]).start();
+    server.send(r#"{"requestId":"d","declareTools":{"tools":[{"name":"get_time"}]}}"#);
+    assert_eq!(server.wait_done("d"), "ok");
+    server.send(submit("r", "go"));
+    for id in &ids {
+        server.wait("a call", |it| {
+            it.is_event("FrontendToolCallRequested") && it.payload("toolCallId") == *id
+        });
+        let answer = json!({ "toolCallId": id, "result": { "text": "result ".repeat(150) } });
+        server.send(json!({ "requestId": format!("t-{id}"), "toolResult": answer }).to_string());
+    }
+    assert_eq!(server.wait_done("r"), "ok");
+    server.finish();
+    for (known, session) in [(true, "known"), (false, "unknown")] {
+        assert_eq!(sessions(&folder, &["fork", "agent", "--as", session]).status, 0);
+        go_on_with_less(&folder, session, known);
+    }
+}
+
+/// What providers count beside the conversation stays the same whatever is left out of it.
+#[test]
+fn nothing_is_summarized_where_that_makes_no_room() {
+    let provider = counting(7_000, 100_000);
+    let options = ["--context-tokens", "8000", "--extensions", "compaction"];
+    let mut server = openai(&provider, &options).start();
+    for turn in 1..=4 {
+        assert_eq!(server.turn(&format!("r{turn}"), "a prompt"), "ok");
+    }
+    let ended = server.finish();
+    assert_eq!(compactions(&ended.frames), []);
+    assert_eq!(provider.requests(), 4);
+    let warned = ended.stderr.matches("system prompt and tools take about ").count();
+    assert_eq!(warned, 1, "{}", ended.stderr);
+}
+
+#[test]
+fn a_text_that_goes_with_a_prompt_counts_by_its_size() {
+    for (repeats, begins) in [(16_000, true), (1, false)] {
+        let provider = Provider::start(["one", "SUMMARY", "two"].map(says).to_vec());
+        let folder = Folder::new();
+        std::fs::write(folder.path("a.txt"), "word ".repeat(repeats)).expect("a file");
+        let options = ["--context-tokens", "20000", "--extensions", "compaction,attachments"];
+        let mut server = openai(&provider, &options).start();
+        assert_eq!(server.turn("r1", &"word ".repeat(4_000)), "ok");
+        let attachments = json!([{ "url": folder.name("a.txt") }]);
+        let submit = json!({ "prompt": "read it", "attachments": attachments });
+        server.send(json!({ "requestId": "r2", "submit": submit }).to_string());
+        assert_eq!(server.wait_done("r2"), "ok");
+        let frames = server.finish().frames;
+        assert_eq!(!compactions(&frames).is_empty(), begins, "{repeats}");
+    }
+}
+
+/// The call of a compaction after a dropped turn belongs to the turn before that.
+#[test]
+fn a_turn_has_the_usage_of_its_own_calls() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let counted = |counts| {
+        vec![Step::Text("text".to_owned()), Step::Finish("stop", Some(counts)), Step::Done]
+    };
+    let provider = Provider::start([(100, 1), (2_000, 20), (50, 5)].map(counted).to_vec());
+    let mut server = openai(&provider, &["--store", &place, "--session", "s"]).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    server.send(r#"{"requestId":"x","edit":{"dropLastTurn":{}}}"#);
+    assert_eq!(server.wait_done("x"), "ok");
+    server.send(compact("c", json!({})));
+    assert_eq!(server.wait_done("c"), "ok");
+    server.finish();
+    assert_eq!(sessions(&folder, &["fork", "s", "--as", "copy"]).status, 0);
+    for session in ["s", "copy"] {
+        let exported = sessions(&folder, &["export", session, "--format", "json"]);
+        let exported: Value = serde_json::from_str(&exported.stdout).expect("JSON");
+        let usage = &exported["turns"][0]["usage"];
+        let counts = (&usage["inputTokens"], &usage["outputTokens"]);
+        assert_eq!(counts, (&json!("150"), &json!("6")), "{session}: {exported}");
+    }
+}
+
+/// A process that is killed while it compacts leaves a call, which the next one closes and counts once.
+#[test]
+fn a_compaction_that_a_kill_cuts_off_is_closed() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let store = ["--store", &place, "--session", "s", "--extensions", "compaction,usage"];
+    let provider = Provider::start(vec![says("one"), vec![Step::Text("half".into()), Step::Stall]]);
+    let mut server = openai(&provider, &store).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.send(compact("c", json!({})));
+    server.wait_event("CompactionStarted");
+    provider.wait_request(2);
+    kill(server);
+    // Twice: what the first process closes is closed for the second one.
+    for (number, id) in ["r2", "r3"].into_iter().enumerate() {
+        let provider = Provider::start(vec![says("next")]);
+        let mut server = openai(&provider, &store).start();
+        assert_eq!(server.turn(id, "next prompt"), "ok");
+        let frames = server.finish().frames;
+        let totals = frames.iter().rfind(|it| it.is_event("UsageTotals")).expect("counts");
+        let session = &totals.0["uiEvent"]["payload"]["session"];
+        assert_eq!(session["uncountedCalls"], 1, "{totals:?}");
+        assert_eq!(session["providerCalls"], number + 2, "{totals:?}");
+    }
+    let log: Vec<_> =
+        events(&folder.path("store")).into_iter().map(|it| it.2.to_string()).collect();
+    let failed = log.iter().filter(|it| it.contains("the run has ended")).count();
+    assert_eq!(failed, 1, "{log:?}");
+}
+
 /// The turns that have room are sent as they are.
 #[test]
 fn the_last_turns_are_kept_if_there_is_room() {
     let counted = |text: &str| {
-        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((89_000, 10))), Step::Done]
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((34_000, 10))), Step::Done]
     };
     let provider =
         Provider::start(vec![says("one"), counted("two"), says("SUMMARY"), says("three")]);
-    let mut server = openai(&provider, &["--context-tokens", "100000"]).start();
+    let mut server = openai(&provider, &["--context-tokens", "38000"]).start();
     assert_eq!(server.turn("r1", &"long ".repeat(20_000)), "ok");
     assert_eq!(server.turn("r2", "second prompt"), "ok");
     assert_eq!(server.turn("r3", "third prompt"), "ok");
@@ -471,8 +703,8 @@ fn resume_forks_exports_and_edits_have_it() {
     };
     let provider = Provider::start(vec![says("one"), says("SUMMARY"), says("two")]);
     let mut server = talk(&provider, &TOO_LONG);
-    assert_eq!(server.turn("r1", "first prompt"), "ok");
-    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+    assert_eq!(server.turn("r2", &long("second prompt")), "ok");
     server.finish();
     let has = |request: &Request, summary: &str| texts(request)[0].contains(summary);
     // In the next process, which makes another one between two turns.
@@ -624,7 +856,7 @@ fn a_budget_counts_the_summary() {
         let own = ["--prices", &prices, "--budget", budget, "--compact-model", model];
         let args = [&TOO_LONG[..], &own, &["--extensions", "usage"]].concat();
         let mut server = openai(&provider, &args).start();
-        assert_eq!(server.turn("r1", "first prompt"), "ok");
+        assert_eq!(server.turn("r1", &long("first prompt")), "ok");
         assert_eq!(server.turn("r2", &"second prompt ".repeat(30)), done, "{model}");
         let frames = server.finish().frames;
         match done {

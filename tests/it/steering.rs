@@ -61,6 +61,26 @@ fn a_prompt_joins_the_run_after_its_answer() {
 }
 
 #[test]
+fn prompts_that_joined_are_asked_again_with_the_first() {
+    let provider = Provider::start(vec![gated("One."), says("Two."), says("Again.")]);
+    let mut server = running(&provider, &["--extensions", "edit,attachments"]);
+    let attachments = json!([{ "url": "data:text/plain,what%20goes%20with%20it" }]);
+    let submit =
+        json!({ "prompt": "second", "targetRequestId": "run", "attachments": attachments });
+    server.send(json!({ "requestId": "more", "submit": submit }).to_string());
+    server.send(snapshot("look"));
+    assert_eq!(server.wait_done("look"), "ok");
+    provider.open_gate();
+    assert_eq!(server.wait_done("run"), "ok");
+    server.send(r#"{"requestId":"e","edit":{"regenerate":{}}}"#);
+    assert_eq!(server.wait_done("e"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "e"), [""; 0]);
+    let sent = provider.wait_request(3).body["messages"].to_string();
+    assert!(sent.contains("first\\n\\nsecond") && sent.contains("what goes with it"), "{sent}");
+}
+
+#[test]
 fn a_prompt_that_comes_too_late_is_the_next_turn() {
     let provider = Provider::start(vec![says("One."), says("Two.")]);
     let mut server = openai(&provider, &[]).start();

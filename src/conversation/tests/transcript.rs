@@ -64,10 +64,39 @@ fn a_call_is_given_the_turns_that_it_is_sent_and_no_others() {
     let sent = transcript.sent();
     assert_eq!(messages(&sent), messages(&transcript));
     assert_eq!((sent.turns().len(), sent.turn_count()), (1, 3));
-    let asking = transcript.asking("Sum it up.", 3);
+    let asking = transcript.asking("Sum it up.", 3, None);
     assert_eq!((asking.turns().len(), asking.turn_count()), (2, 4));
     assert_eq!(transcript.numbers_from(3).collect::<Vec<_>>(), [3]);
     assert_eq!(transcript.last_number(), Some(3));
+}
+
+/// Whatever the turns have in them, the call for a summary has room, and each call in it a result.
+#[test]
+fn what_a_summary_is_asked_of_is_reduced_until_it_has_room() {
+    let mut recorder = Recorder::new();
+    let long: &str = "word ".repeat(2_000).leak();
+    recorder.turn(long, &[ModelStep::Text(vec![long].leak())]);
+    recorder.end(Ending::Finished);
+    let ids = (0..200).map(|number| &*format!("call-{number}").leak());
+    let steps = ids.flat_map(|id| [ModelStep::Call(id), ModelStep::Result(id, long)]);
+    recorder.turn("hi", &steps.collect::<Vec<_>>());
+    recorder.end(Ending::Finished);
+    let transcript = transcript(&recorder, None);
+    assert_eq!(transcript.asking("Sum it up.", 2, None).messages().len(), 2 + 2 + 200 + 1);
+    for room in [700_000, 100_000, 10_000, 2_000, 500] {
+        let asking = transcript.asking("Sum it up.", 2, Some(room));
+        assert!(asking.estimate() <= room, "{room}: {}", asking.estimate());
+        let messages = messages(&asking);
+        let models = messages.iter().filter(|line| line.starts_with("model"));
+        let called: usize = models.map(|line| line.matches(" call-").count()).sum();
+        let returned = messages.iter().filter(|line| line.starts_with("tool call-")).count();
+        assert_eq!(called, returned, "{room}");
+        assert_eq!(messages.last().map(|line| &**line), Some("user: Sum it up."), "{room}");
+    }
+    let (all, first, none) = (1_000_000, 10_000, 10);
+    let prompt = "Sum it up.";
+    let askable = [all, first, none].map(|room| transcript.askable(prompt, 2, room));
+    assert_eq!(askable, [2, 1, 1]);
 }
 
 #[test]

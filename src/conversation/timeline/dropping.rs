@@ -56,6 +56,21 @@ impl Timeline {
         if let Body::Imported(it) = body { shown_prompt(it) } else { None }
     }
 
+    /// The texts of the prompts that joined a turn, oldest first.
+    pub(crate) fn joined_prompts(&self, turn: u32) -> impl Iterator<Item = &Text> {
+        let entities = self.entities[self.start_of(turn)..].iter();
+        let of_turn = entities.take_while(move |entity| entity.scope.turn == turn);
+        of_turn.filter_map(|entity| match &entity.body {
+            Body::Prompt { text, .. } if !entity.is_first_prompt() => Some(text),
+            Body::Prompt { .. }
+            | Body::Segment { .. }
+            | Body::Failure { .. }
+            | Body::Tool { .. }
+            | Body::ToolResult { .. }
+            | Body::Imported(_) => None,
+        })
+    }
+
     /// The turns from that number on.
     pub(crate) fn turns_from(&self, first: u32) -> LastTurns {
         let mut last = LastTurns::default();

@@ -12,7 +12,7 @@ use crate::protocol::wire::Done;
 use crate::session::Output;
 use crate::session::calls::SummaryWanted;
 use crate::session::client_error::compaction_failed;
-use crate::session::compaction::{CompactMode, Plan};
+use crate::session::compaction::{CompactMode, Plan, left};
 use crate::session::recorder::Recorder;
 use crate::task::call::Purpose;
 use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError};
@@ -20,6 +20,12 @@ use std::sync::Arc;
 
 /// Bytes of a summary; the rest is cut.
 const SUMMARY_BYTES_MAX: usize = 256 * 1024;
+
+/// Summaries of one compaction, each of as many turns as its call has room for.
+const PARTS_MAX: u32 = 32;
+
+/// Calls of one compaction that may be refused because they are too long: each is sent half as much as the one before.
+const REFUSALS_MAX: u32 = 6;
 
 /// Why there is no summary: its text may be no more than an introduction of the call.
 const CALLED_A_TOOL: &str = "the model called a tool in place of a summary";
@@ -29,6 +35,9 @@ const CALLED_A_TOOL: &str = "the model called a tool in place of a summary";
 pub(super) struct Compacting {
     cause: CompactionCause,
     plan: Plan,
+    /// What the client has asked for besides.
+    instructions: String,
+    /// What the summary's call is sent.
     pub(super) wanted: SummaryWanted,
     /// The summary so far.
     summary: String,
@@ -37,6 +46,10 @@ pub(super) struct Compacting {
     /// The error of the call for which it is made, if that was too long.
     overflow: Option<RunError>,
     has_begun: bool,
+    /// Summaries that were made of a part of the turns.
+    parts: u32,
+    /// Calls that were refused because they were too long.
+    refusals: u32,
 }
 
 impl Run {
@@ -80,20 +93,20 @@ impl Run {
             return false;
         }
         let Some(plan) = rules.plan(&context.recorder.projections.transcript, cause) else {
+            if let Some(filled) = rules.filled_by(&context.recorder.projections.transcript) {
+                context.recorder.warn_of_filled_context(filled, rules.context_tokens);
+            }
             return false;
         };
         let summary_model = self.model.priced_for(Purpose::Summary);
         if plan.through > 0 && context.recorder.over_budget(summary_model).is_some() {
             return false;
         }
-        let (wanted, summary) = (rules.wanted(&plan, ""), String::new());
         self.has_compacted_for.insert(cause.into());
         if overflow.is_some() {
             self.close_failed_call(context, class::CONTEXT_OVERFLOW, true);
         }
-        let (flaw, has_begun) = (None, false);
-        self.compacting =
-            Some(Compacting { cause, plan, wanted, summary, flaw, overflow, has_begun });
+        self.compacting = Some(Compacting { overflow, ..Compacting::new(cause, plan, "") });
         match is_asked {
             true => self.propose(context),
             false => self.start_compaction(context),
@@ -110,11 +123,7 @@ impl Run {
     ) {
         self.is_compaction = true;
         context.recorder.hide_calls(true);
-        let wanted = self.model.compaction.wanted(&plan, instructions);
-        let (cause, summary) = (CompactionCause::Request, String::new());
-        let (flaw, overflow, has_begun) = (None, None, false);
-        self.compacting =
-            Some(Compacting { cause, plan, wanted, summary, flaw, overflow, has_begun });
+        self.compacting = Some(Compacting::new(CompactionCause::Request, plan, instructions));
         self.start_compaction(context);
     }
 
@@ -130,7 +139,7 @@ impl Run {
         instructions: &str,
     ) -> Option<Outcome> {
         if let Some(compacting) = &mut self.compacting {
-            compacting.wanted = self.model.compaction.wanted(&compacting.plan, instructions);
+            instructions.clone_into(&mut compacting.instructions);
         }
         self.start_compaction(context);
         None
@@ -178,12 +187,23 @@ impl Run {
         let started = CompactionEvent::Started(started.into());
         self.record(context.recorder, Event::Compaction(started));
         match needs_summary {
-            true => self.start_call(context, Purpose::Summary),
+            true => self.summarize(context),
             false => {
                 self.compacted(context);
                 self.start_call(context, Purpose::Answer);
             }
         }
+    }
+
+    /// Has the model summarize the turns of the plan, or as many of them as have room.
+    fn summarize(&mut self, context: &mut Context<'_>) {
+        let transcript = &context.recorder.projections.transcript;
+        if let Some(it) = &mut self.compacting {
+            let of = (it.plan.through, it.plan.room);
+            it.wanted = self.model.compaction.wanted(transcript, of, &it.instructions);
+            (it.summary, it.flaw) = (String::new(), None);
+        }
+        self.start_call(context, Purpose::Summary);
     }
 
     /// An event of the call that makes the summary. Its text is no part of the conversation.
@@ -233,6 +253,11 @@ impl Run {
                 self.close_call(context.recorder, context.now, finish);
                 self.compacting.as_ref().and_then(Compacting::flaw).map(str::to_owned)
             }
+            CallEnd::Failed(error) if self.can_ask_for_less(context, &error) => {
+                self.close_failed_call(context, class::CONTEXT_OVERFLOW, true);
+                self.summarize(context);
+                return None;
+            }
             CallEnd::Failed(error) => {
                 self.close_failed_call(context, REASON_OF_FAILED, false);
                 Some(error.message)
@@ -244,10 +269,33 @@ impl Run {
             return self.not_compacted(context, reason);
         }
         self.compacted(context);
+        if self.compacting.is_some() {
+            // The next part of the turns.
+            self.start_compaction(context);
+            return None;
+        }
         if self.is_compaction {
             return Some(Outcome::Finished);
         }
         self.answer_after_compaction(context)
+    }
+
+    /// Whether the call that makes the summary failed because it was too long, and can be sent less.
+    fn can_ask_for_less(&mut self, context: &Context<'_>, error: &RunError) -> bool {
+        let Some(it) = &mut self.compacting else { return false };
+        it.refusals += 1;
+        let is_it = error.class == ErrorClass::ContextOverflow && it.summary.is_empty();
+        if !is_it || it.refusals > REFUSALS_MAX {
+            return false;
+        }
+        let transcript = &context.recorder.projections.transcript;
+        let tokens = |wanted: &SummaryWanted| {
+            transcript.asking(&wanted.prompt, wanted.through, wanted.room).estimate()
+        };
+        let refused = tokens(&it.wanted);
+        it.plan.room = Some(refused / 2);
+        let of = (it.plan.through, it.plan.room);
+        tokens(&self.model.compaction.wanted(transcript, of, &it.instructions)) < refused
     }
 
     /// Ends a call that has failed in a run that goes on.
@@ -258,25 +306,37 @@ impl Run {
         self.close_call(context.recorder, context.now, finish);
     }
 
-    /// What was planned is made.
+    /// What was planned is made, or a part of it: then the next one is to be made, as far as the budget allows it.
     fn compacted(&mut self, context: &mut Context<'_>) {
-        let Some(Compacting { plan, summary, .. }) = self.compacting.take() else { return };
-        let summary = if plan.through > 0 { summary.trim() } else { "" };
+        let Some(mut compacting) = self.compacting.take() else { return };
+        let Compacting { plan, wanted, summary, .. } = &mut compacting;
+        let transcript = &context.recorder.projections.transcript;
+        let (through, tokens_before) = (wanted.through, transcript.tokens());
+        let tokens_after = left(transcript, through, &plan.cleared);
+        let cleared = std::mem::take(&mut plan.cleared);
+        let summary = if through > 0 { summary.trim() } else { "" };
         let of_summary = if summary.is_empty() { 0 } else { text_tokens(summary.len()) };
-        let compaction = Compaction {
-            through: plan.through,
-            summary: summary.into(),
-            cleared: plan.cleared,
-            tokens_before: plan.before,
-            tokens_after: plan.after.saturating_add(of_summary),
-        };
-        let done = CompactionEvent::Done(Arc::new(compaction));
+        let tokens_after = tokens_after.saturating_add(of_summary);
+        let summary = summary.into();
+        let made = Compaction { through, summary, cleared, tokens_before, tokens_after };
+        let is_whole = through >= plan.through;
+        let done = CompactionEvent::Done(Arc::new(made));
         self.record(context.recorder, Event::Compaction(done));
+        compacting.parts += 1;
+        let summary_model = self.model.priced_for(Purpose::Summary);
+        if is_whole
+            || compacting.parts >= PARTS_MAX
+            || context.recorder.over_budget(summary_model).is_some()
+        {
+            return;
+        }
+        compacting.plan.before = context.recorder.projections.transcript.tokens();
+        self.compacting = Some(compacting);
     }
 
-    /// The conversation stays as it was.
+    /// The conversation stays as it was, or as the parts that were made have left it.
     fn not_compacted(&mut self, context: &mut Context<'_>, reason: String) -> Option<Outcome> {
-        let Compacting { overflow, has_begun, .. } = self.compacting.take()?;
+        let Compacting { overflow, has_begun, parts, .. } = self.compacting.take()?;
         if has_begun && !self.is_compaction {
             let text = format!("the conversation could not be compacted: {reason}");
             context.recorder.push(Output::Warning(text.into()));
@@ -288,7 +348,7 @@ impl Run {
             let error = RunError::of_answer(ErrorClass::Provider, reason, detail);
             return Some(Outcome::Failed(error));
         }
-        if let Some(error) = overflow {
+        if let Some(error) = overflow.filter(|_| parts == 0) {
             return Some(Outcome::Failed(error));
         }
         self.answer_after_compaction(context)
@@ -296,7 +356,8 @@ impl Run {
 
     /// A compaction that the end of its run cuts off is not made.
     pub(super) fn close_compaction(&mut self, recorder: &mut Recorder) {
-        if self.compacting.take().is_some() {
+        self.compacting = None;
+        if self.is_compacting {
             let reason = "the run has ended".to_owned();
             self.record(recorder, Event::Compaction(CompactionEvent::Failed { reason }));
         }
@@ -335,6 +396,24 @@ fn flaw_of(class: FinishClass) -> Option<&'static str> {
 }
 
 impl Compacting {
+    fn new(cause: CompactionCause, plan: Plan, instructions: &str) -> Self {
+        let (wanted, summary, flaw) = Default::default();
+        let (overflow, has_begun, parts, refusals) = Default::default();
+        let instructions = instructions.to_owned();
+        Self {
+            cause,
+            plan,
+            instructions,
+            wanted,
+            summary,
+            flaw,
+            overflow,
+            has_begun,
+            parts,
+            refusals,
+        }
+    }
+
     /// Why the text can't stand for the earlier turns.
     fn flaw(&self) -> Option<&'static str> {
         let is_empty = self.summary.trim().is_empty();

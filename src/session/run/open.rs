@@ -1,6 +1,7 @@
 //! The open parts of a run, to be closed before it ends: a provider call, a segment, tool calls.
 
 use super::Run;
+use crate::conversation::compaction::CompactionEvent;
 use crate::conversation::event::{
     Ending, Event, FinishClass, ProviderData, Recorded, Segment, ToolCall, Usage,
 };
@@ -84,13 +85,19 @@ impl Run {
                 let mut run = Self::new(scope.run, scope.turn, request.clone(), Uptime::default());
                 run.prompt = prompt.clone();
                 open = Some(run);
+            } else if let Event::Compaction(CompactionEvent::Started(_)) = event
+                && open.as_ref().is_none_or(|run| run.scope.run != scope.run)
+            {
+                // One between two turns, which is a run of its own.
+                let run = Self::new(scope.run, scope.turn, request.clone(), Uptime::default());
+                open = Some(Self { is_compaction: true, ..run });
             }
             let Some(run) = open.as_mut().filter(|run| run.scope.run == scope.run) else {
                 continue;
             };
             run.scope = *scope;
             run.apply(event);
-            open.take_if(|_| event.ends_run());
+            open.take_if(|run| event.ends_run() || run.is_compaction && !run.is_compacting);
         }
         open
     }
@@ -137,6 +144,7 @@ impl Run {
             Event::ToolCallFinished { tool, .. } => {
                 self.tools.retain(|open| open.tool.id != tool.id)
             }
+            Event::Compaction(event) => self.is_compacting = event.is_open(),
             Event::PromptAccepted { .. }
             | Event::RunStarted { .. }
             | Event::ClientCallRequested { .. }
@@ -149,7 +157,6 @@ impl Run {
             | Event::RunFailed { .. }
             | Event::TurnDropped { .. }
             | Event::TurnImported(_)
-            | Event::Compaction(_)
             | Event::Call(_)
             | Event::Session(_) => {}
         }
