@@ -54,6 +54,22 @@ fn the_earlier_turns_are_summarized() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// A chat has no question about it, and does not wait for an answer to none.
+#[test]
+fn a_conversation_that_is_too_long_is_summarized_also_if_that_is_to_be_asked() {
+    let folder = Folder::new();
+    let options = ["--compact", "ask", "--context-tokens", "150", "--compact-prompt", "Sum up."];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types(&format!("first{}\r", " word".repeat(60)));
+    person.answered("Turn 1. You said: first");
+    person.types("second\r");
+    person.sees("the model is sent a summary in place of all up to turn-1");
+    person.answered("You said: second");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 #[test]
 fn the_last_prompt_is_answered_again() {
     let folder = Folder::new();

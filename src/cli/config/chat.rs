@@ -9,6 +9,7 @@ use crate::conversation::transcript::Preamble;
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::QUEUE;
+use crate::session::compaction::CompactMode;
 use crate::stdio::Settings;
 use crate::store::{Library, OpenMode};
 use crate::support::shell_words;
@@ -47,6 +48,11 @@ pub(crate) fn chat(
     let queue = (session.on_busy != OnBusy::Queue).then_some(QUEUE);
     let mut settings = of_person("chat", session, preamble, is_attended, EXTENSIONS.to_vec())?;
     settings.debug_file = settings.debug_file.map(|file| file.hiding(queue));
+    // The chat shows a compaction and has no question about it: a run would wait for a decision that nobody makes.
+    let compaction = &mut settings.host.rules.compaction;
+    if compaction.mode == Some(CompactMode::Ask) {
+        compaction.mode = Some(CompactMode::Auto);
+    }
     Ok(settings)
 }
 
