@@ -222,6 +222,9 @@ const OUT_OF_CREDIT: [&str; 7] = [
 /// Whether an error of this status with these words is about an empty account: it does not pass by
 /// waiting.
 pub(crate) fn is_out_of_credit(status: Option<u16>, words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    status == Some(PAYMENT_REQUIRED) || OUT_OF_CREDIT.iter().any(|word| words.contains(word))
+    // An error may be as long as an answer, so it is not copied.
+    let has = |word: &&str| {
+        words.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    status == Some(PAYMENT_REQUIRED) || OUT_OF_CREDIT.iter().any(|word| has(word))
 }
