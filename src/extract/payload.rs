@@ -1,13 +1,9 @@
 //! Results of the extraction as payloads of the extension `duologue.extract.v1`.
 
 use super::{Found, Tally};
-use crate::protocol::any::{self, Any};
+use crate::protocol::any::{self, Any, SENT_LEVELS_MAX};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
-
-/// Deepest nesting of arrays and objects in `object`; each level is three messages deep,
-/// and protobuf readers accept a hundred.
-const OBJECT_DEPTH_MAX: usize = 30;
 
 impl Found {
     /// The payload that reports it, of the run with this root message id; `with_object` for readers
@@ -53,7 +49,7 @@ pub(crate) fn finished(
 
 /// The value for readers without a JSON parser; `None` if it is nested too deeply.
 fn object(json: &str) -> Option<any::Value> {
-    if depth(json) > OBJECT_DEPTH_MAX { None } else { serde_json::from_str(json).ok() }
+    if depth(json) > SENT_LEVELS_MAX { None } else { serde_json::from_str(json).ok() }
 }
 
 /// The nesting of arrays and objects. The text must be JSON.

@@ -9,7 +9,7 @@ pub use refusal::SchemaError;
 
 use super::read::clipped;
 use super::{Reason, TYPE};
-use crate::protocol::json::DEPTH_MAX;
+use crate::protocol::json::{self, DEPTH_MAX};
 use counted::{Counted, Looks, Part};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
@@ -73,7 +73,7 @@ impl Schema {
     /// Validates a value that has this many bytes.
     pub(super) fn check(&self, value: &Value, bytes: usize) -> Result<(), Reason> {
         let Compiled { validator, shape, .. } = &*self.0;
-        if shape.levels_max < DEPTH_MAX && depth(value) > shape.levels_max {
+        if shape.levels_max < DEPTH_MAX && json::depth(value) > shape.levels_max {
             let what = format!("too deep for this schema: more than {} levels", shape.levels_max);
             return Err(Reason::Schema { pointer: String::new(), what });
         }
@@ -87,7 +87,7 @@ impl Schema {
         if is_valid {
             return Ok(());
         }
-        if shape.looks(depth(value)).saturating_mul(bytes) > LOOKS_MAX {
+        if shape.looks(json::depth(value)).saturating_mul(bytes) > LOOKS_MAX {
             return Err(self.brief(value));
         }
         let looks = Looks::new(LOOKS_MAX);
@@ -177,15 +177,6 @@ fn listed(types: &[&str]) -> String {
 
 fn quoted(text: &str) -> String {
     clipped(format!("{text:?}"))
-}
-
-/// The nesting of arrays and objects of a value, which its reader limits.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-    }
 }
 
 /// Checks the limits without recursion: a schema may come from a caller without limits.

@@ -10,6 +10,7 @@ mod mapping;
 pub use read::read_message;
 pub(crate) use read::{message_from_value, read_written};
 pub use shared::Shared;
+pub(crate) use wkt::SENT_LEVELS_MAX;
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,

@@ -56,6 +56,16 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     Ok(serde_json::from_str(text)?)
 }
 
+/// The nesting of arrays and objects of a value, which its reader limits.
+pub(crate) fn depth(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+    }
+}
+
 /// Appends a message and a line feed; all of the line or, on an error, nothing of it.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use super::hints::{Hint, Hints};
 use super::io::{ToolRules, Uptime};
 use crate::conversation::event::ToolResult;
 use crate::conversation::tool::ToolSpec;
-use crate::protocol::any::Struct;
+use crate::protocol::any::{SENT_LEVELS_MAX, Struct};
 use crate::protocol::{command, json};
 use crate::session::approval::{DenyingRule, Ruling, ServerNames, ToolGlob};
 use crate::session::catalogue::{Catalogue, ClientTool, Entry, Source};
@@ -370,6 +370,13 @@ fn client_call(arguments: Value, is_human: bool) -> Verdict {
              tool, which would get it rounded. Write it as a string if the tool takes one there."
         ));
     }
+    if json::depth(&arguments) > SENT_LEVELS_MAX {
+        return Verdict::Refuse(format!(
+            "The call was not made: its arguments are more than {} arrays and objects deep, which its client \
+             can't read. Write the inner part as a string of JSON.",
+            SENT_LEVELS_MAX
+        ));
+    }
     match serde_json::from_value(arguments) {
         Ok(arguments) => Verdict::Client { arguments, is_human },
         Err(error) => Verdict::Refuse(format!(
@@ -430,6 +437,18 @@ mod tests {
             assert_eq!(arguments(written), Err(format!("The call was not made: {why}.")));
         }
     }
+
+    #[test]
+    fn a_client_gets_no_arguments_that_readers_of_protobuf_refuse() {
+        let call = |levels: usize| {
+            let written = format!("{}{}", "{\"a\":".repeat(levels - 1) + "{", "}".repeat(levels));
+            client_call(serde_json::from_str(&written).expect("JSON"), false)
+        };
+        assert!(matches!(call(30), Verdict::Client { .. }));
+        let Verdict::Refuse(why) = call(31) else { panic!("31 levels") };
+        assert!(why.contains("more than 30 arrays and objects deep"), "{why}");
+    }
+
     /// Every number of a client's tool is a float.
     #[test]
     fn a_client_gets_exactly_the_integers_that_were_written() {

@@ -105,6 +105,47 @@ fn a_provider_gets_the_tools_and_the_results_in_the_order_of_the_calls() {
     assert_eq!(*b, json!({ "role": "tool", "tool_call_id": "b", "content": r#"{"t":2}"# }));
 }
 
+/// An object with this many levels of arrays and objects.
+fn nested(levels: usize) -> Value {
+    (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }))
+}
+
+/// What was taken as JSON, and is stored in binary, is read again, however many messages each level is there.
+#[test]
+fn a_result_that_is_nested_as_deep_as_a_request_may_be_is_there_when_the_session_goes_on() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("script"), SCRIPT).expect("a file");
+    let (script, store) = (folder.name("script"), folder.name("store"));
+    let stored = ["--store", &store, "--session-id", "s"];
+    let mut server = echo(&[&stored[..], &["--echo-script", &script]].concat()).start();
+    asked(&mut server);
+    for (id, call, levels) in [("one", "call_1", 33), ("two", "call_2", 120)] {
+        server.send(result(id, call, nested(levels)));
+        assert_eq!(server.wait_done(id), "ok");
+    }
+    assert_eq!(server.wait_done("run"), "ok");
+    server.finish();
+    let mut server = echo(&[&stored[..], &["--resume"]].concat()).start();
+    assert_eq!(server.turn("next", "and now?"), "ok");
+    let frames = server.finish().frames;
+    assert!(errors(&frames, "").is_empty(), "{frames:?}");
+}
+
+/// A client may read frames with another implementation of protobuf.
+#[test]
+fn a_call_that_is_nested_too_deep_for_readers_of_protobuf_is_refused() {
+    let deep = nested(31).to_string();
+    let provider = Provider::start(vec![calls(&[("a", "get_time", &deep)]), says("Done.")]);
+    let mut server = openai(&provider, &["--tool-timeout-ms", "1000"]).start();
+    server.send(declare("tools"));
+    server.send(submit("run", "what time is it?"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    assert!(!frames.iter().any(|frame| frame.is_event("FrontendToolCallRequested")));
+    let [("a", "error", why)] = results(&frames)[..] else { panic!("{:?}", results(&frames)) };
+    assert!(why.contains("more than 30 arrays and objects deep"), "{why}");
+}
+
 /// The message to the client has floats alone.
 #[test]
 fn a_call_whose_integer_the_client_would_get_rounded_is_refused() {

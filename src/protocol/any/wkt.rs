@@ -13,6 +13,7 @@ mod wrappers;
 pub use field_mask::FieldMask;
 pub use pbjson_types::{BoolValue, Empty, StringValue};
 pub use time::{Duration, Timestamp};
+pub(crate) use value::SENT_LEVELS_MAX;
 pub use value::{Kind, ListValue, Struct, Value};
 pub use wrappers::{
     BytesValue, DoubleValue, FloatValue, Int32Value, Int64Value, UInt32Value, UInt64Value,

@@ -20,20 +20,99 @@ pub struct Struct {
     pub fields: Box<IndexMap<String, Value>>,
 }
 
+/// Deepest nesting of arrays and objects in a `Struct` or a `Value` that other readers of protobuf are sent: each level
+/// is three messages, and they accept a hundred.
+pub(crate) const SENT_LEVELS_MAX: usize = 30;
+
+/// Deepest nesting of arrays and objects that is read, which is that of the JSON of a request and its envelope.
+/// Counted here: each level is up to three messages, of which prost reads a hundred, and what was taken as JSON or
+/// was stored must be read again.
+const LEVELS_MAX: usize = 128;
+
+/// A message whose nesting is counted in levels of JSON.
+trait Nested: Sized {
+    /// Reads a field of it; `levels` is how many more may be in it.
+    fn merge_nested(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+        levels: usize,
+    ) -> Result<(), DecodeError>;
+
+    /// Reads it as a field of another message.
+    fn merge_delimited(
+        &mut self,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+        levels: usize,
+    ) -> Result<(), DecodeError> {
+        encoding::wire_type::check_wire_type(WireType::LengthDelimited, wire_type)?;
+        encoding::merge_loop(self, bytes, context, |message, bytes, context| {
+            let (tag, wire_type) = encoding::decode_key(bytes)?;
+            message.merge_nested(tag, wire_type, bytes, context, levels)
+        })
+    }
+}
+
+/// The levels that are left within one more.
+fn within(levels: usize) -> Result<usize, DecodeError> {
+    #[expect(deprecated, reason = "prost has no other way to make an error")]
+    let too_deep =
+        || DecodeError::new(format!("arrays and objects are nested more than {LEVELS_MAX} deep"));
+    levels.checked_sub(1).ok_or_else(too_deep)
+}
+
 /// The number of the field `fields`.
 const FIELDS: u32 = 1;
 
 /// A member in binary, as of any map.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 struct Member {
-    #[prost(string, tag = "1")]
     key: String,
-    #[prost(message, required, tag = "2")]
     value: Value,
+}
+
+impl Nested for Member {
+    fn merge_nested(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+        levels: usize,
+    ) -> Result<(), DecodeError> {
+        match tag {
+            1 => encoding::string::merge(wire_type, &mut self.key, bytes, context),
+            2 => self.value.merge_delimited(wire_type, bytes, context, levels),
+            _ => encoding::skip_field(wire_type, tag, bytes, context),
+        }
+    }
 }
 
 fn member_len(key: &String, value: &Value) -> usize {
     encoding::string::encoded_len(1, key) + encoding::message::encoded_len(2, value)
+}
+
+impl Nested for Struct {
+    fn merge_nested(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+        levels: usize,
+    ) -> Result<(), DecodeError> {
+        if tag != FIELDS {
+            return encoding::skip_field(wire_type, tag, bytes, context);
+        }
+        let mut member = Member::default();
+        member.merge_delimited(wire_type, bytes, context, levels)?;
+        self.fields.insert(member.key, member.value);
+        Ok(())
+    }
 }
 
 impl prost::Message for Struct {
@@ -53,13 +132,7 @@ impl prost::Message for Struct {
         bytes: &mut impl Buf,
         context: DecodeContext,
     ) -> Result<(), DecodeError> {
-        if tag != FIELDS {
-            return encoding::skip_field(wire_type, tag, bytes, context);
-        }
-        let mut member = Member::default();
-        encoding::message::merge(wire_type, &mut member, bytes, context)?;
-        self.fields.insert(member.key, member.value);
-        Ok(())
+        self.merge_nested(tag, wire_type, bytes, context, LEVELS_MAX - 1)
     }
 
     fn encoded_len(&self) -> usize {
@@ -85,20 +158,133 @@ impl Hash for Struct {
 }
 
 /// A JSON array.
-#[derive(Clone, PartialEq, Eq, Hash, prost::Message, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ListValue {
     /// Its elements.
-    #[prost(message, repeated, tag = "1")]
     pub values: Vec<Value>,
 }
 
+/// The number of the field `values`.
+const VALUES: u32 = 1;
+
+impl Nested for ListValue {
+    fn merge_nested(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+        levels: usize,
+    ) -> Result<(), DecodeError> {
+        if tag != VALUES {
+            return encoding::skip_field(wire_type, tag, bytes, context);
+        }
+        let mut value = Value::default();
+        value.merge_delimited(wire_type, bytes, context, levels)?;
+        self.values.push(value);
+        Ok(())
+    }
+}
+
+impl prost::Message for ListValue {
+    fn encode_raw(&self, bytes: &mut impl BufMut) {
+        encoding::message::encode_repeated(VALUES, &self.values, bytes);
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        self.merge_nested(tag, wire_type, bytes, context, LEVELS_MAX - 1)
+    }
+
+    fn encoded_len(&self) -> usize {
+        encoding::message::encoded_len_repeated(VALUES, &self.values)
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+    }
+}
+
 /// A JSON value.
-#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Value {
     /// The value; unset only in invalid bytes, and then read as `null`.
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6")]
     pub kind: Option<Kind>,
+}
+
+/// The number of the field `struct_value`.
+const STRUCT: u32 = 5;
+
+/// The number of the field `list_value`.
+const LIST: u32 = 6;
+
+impl Nested for Value {
+    fn merge_nested(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+        levels: usize,
+    ) -> Result<(), DecodeError> {
+        match (tag, self.kind.take()) {
+            (STRUCT, kind) => {
+                // An object in two parts is one.
+                let mut object =
+                    if let Some(Kind::Struct(object)) = kind { object } else { Struct::default() };
+                object.merge_delimited(wire_type, bytes, context, within(levels)?)?;
+                self.kind = Some(Kind::Struct(object));
+                Ok(())
+            }
+            (LIST, kind) => {
+                let mut list =
+                    if let Some(Kind::List(list)) = kind { list } else { ListValue::default() };
+                list.merge_delimited(wire_type, bytes, context, within(levels)?)?;
+                self.kind = Some(Kind::List(list));
+                Ok(())
+            }
+            (1..STRUCT, kind) => {
+                self.kind = kind;
+                Kind::merge(&mut self.kind, tag, wire_type, bytes, context)
+            }
+            (_, kind) => {
+                self.kind = kind;
+                encoding::skip_field(wire_type, tag, bytes, context)
+            }
+        }
+    }
+}
+
+impl prost::Message for Value {
+    fn encode_raw(&self, bytes: &mut impl BufMut) {
+        if let Some(kind) = &self.kind {
+            kind.encode(bytes);
+        }
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        self.merge_nested(tag, wire_type, bytes, context, LEVELS_MAX)
+    }
+
+    fn encoded_len(&self) -> usize {
+        self.kind.as_ref().map_or(0, Kind::encoded_len)
+    }
+
+    fn clear(&mut self) {
+        self.kind = None;
+    }
 }
 
 /// The kinds of [`Value`].
@@ -234,5 +420,54 @@ impl<'de> Visitor<'de> for KindVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Kind, A::Error> {
         Struct::deserialize(de::value::MapAccessDeserializer::new(entries)).map(Kind::Struct)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message;
+
+    /// A message in binary with this many levels, written from the inside, so that nothing recurses.
+    fn nested(levels: usize, is_list: bool) -> Vec<u8> {
+        let field = |number: u32, inner: &[u8]| {
+            let mut bytes = Vec::new();
+            encoding::encode_key(number, WireType::LengthDelimited, &mut bytes);
+            encoding::encode_varint(inner.len() as u64, &mut bytes);
+            [bytes.as_slice(), inner].concat()
+        };
+        (0..levels).fold(Vec::new(), |value, _| match is_list {
+            true => field(LIST, &field(VALUES, &value)),
+            false => field(STRUCT, &field(FIELDS, &field(2, &value))),
+        })
+    }
+
+    #[test]
+    fn what_is_nested_as_deep_as_a_request_may_be_is_read_from_bytes() {
+        // As deep as the reader of JSON goes.
+        for levels in [2, 34, 100, 126] {
+            let json = format!("{}1{}", "[{\"a\":".repeat(levels / 2), "}]".repeat(levels / 2));
+            let value: Value = serde_json::from_str(&json).expect(&json);
+            assert_eq!(Value::decode(&*value.encode_to_vec()).as_ref(), Ok(&value));
+        }
+        for levels in [1, 33, LEVELS_MAX] {
+            for is_list in [true, false] {
+                assert!(Value::decode(&*nested(levels, is_list)).is_ok(), "{levels}");
+            }
+        }
+        let object: Struct = serde_json::from_str("{\"a\":[[{}]]}").expect("an object");
+        assert_eq!(Struct::decode(&*object.encode_to_vec()).as_ref(), Ok(&object));
+        let list: ListValue = serde_json::from_str("[{\"a\":[]},1]").expect("a list");
+        assert_eq!(ListValue::decode(&*list.encode_to_vec()).as_ref(), Ok(&list));
+    }
+
+    #[test]
+    fn what_is_nested_deeper_is_an_error_and_uses_no_more_of_the_stack() {
+        for levels in [LEVELS_MAX + 1, 5_000] {
+            for is_list in [true, false] {
+                let error = Value::decode(&*nested(levels, is_list)).expect_err("too deep");
+                assert!(error.to_string().contains("more than 128 deep"), "{error}");
+            }
+        }
     }
 }
