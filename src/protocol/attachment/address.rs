@@ -75,9 +75,10 @@ fn is_url(scheme: &str, address: &str) -> bool {
 /// practice that does not mean text.
 fn data_of(url: &str) -> Option<(String, Vec<u8>)> {
     let (about, data) = url.get("data:".len()..)?.split_once(',')?;
-    let (about, is_base64) = match about.strip_suffix(";base64") {
-        Some(about) => (about, true),
-        None => (about, false),
+    // In any case, and with spaces, as browsers read it.
+    let (about, is_base64) = match about.rsplit_once(';') {
+        Some((rest, last)) if last.trim().eq_ignore_ascii_case("base64") => (rest, true),
+        Some(_) | None => (about, false),
     };
     let media_type = about.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let data = match is_base64 {
@@ -102,6 +103,9 @@ mod tests {
         read("HTTP://e.org", Content::Url("HTTP://e.org".into()), "");
         read("data:image/PNG;base64,YWJj", data("abc"), "image/png");
         read("data:;base64,YWJj", data("abc"), "");
+        read("data:;BASE64,YWJj", data("abc"), "");
+        read("data:image/png; base64,YWJj", data("abc"), "image/png");
+        read("DATA:x/y;charset=a;Base64 ,YWJj", data("abc"), "x/y");
         read("data:text/plain;charset=utf-8,a%20b", data("a b"), "text/plain");
         read("file:///tmp/a%20b", Content::File("/tmp/a b".into()), "");
         for path in ["C/a.png", "a:b", "1 of 2://x", "https"] {
