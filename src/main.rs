@@ -85,6 +85,6 @@ fn read(words: Vec<OsString>) -> u8 {
 
 /// Does `work`, whose output may be a file that may not grow without limit.
 fn tool(work: impl FnOnce() -> u8) -> u8 {
-    shell::take_file_size_signal();
+    shell::take_signals_of_system();
     work()
 }

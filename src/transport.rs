@@ -23,7 +23,7 @@ pub(crate) use framer::RawLine;
 pub(crate) use incoming::{Incoming, Received};
 pub(crate) use outbox::Outbox;
 pub(crate) use outgoing::Outgoing;
-pub(crate) use signals::{Signals, take_file_size_signal};
+pub(crate) use signals::{Signals, take_signals_of_system};
 pub(crate) use streams::{Stdio, reader_gone};
 
 use crate::protocol::wire::Frame;

@@ -55,12 +55,12 @@ pub fn run(job: Job) -> u8 {
     })
 }
 
-/// From here on a file that grows past the limit on its size is an error of the write, for commands
-/// that hold no conversation. They do without it if the system has no descriptor left for that.
-pub fn take_file_size_signal() {
+/// From here on a file that grows past the limit on its size is an error of the write, and a child's end has a
+/// status, for commands that hold no conversation. They do without it if the system has no descriptor left for that.
+pub fn take_signals_of_system() {
     let Ok(runtime) = runtime() else { return };
     let _inside = runtime.enter();
-    transport::take_file_size_signal().ok();
+    transport::take_signals_of_system().ok();
 }
 
 /// Prints clap's text for help or the version.

@@ -37,7 +37,7 @@ impl Signals {
         let (to, received) = mpsc::channel(WAITING_MAX);
         let signals = Self { received, to };
         let ignored = Ignored::now();
-        take_unless_ignored(ignored)?;
+        take_of_system(ignored)?;
         signals.listen_unless_ignored(&ENDING, ignored)?;
         Ok(signals)
     }
@@ -87,22 +87,27 @@ async fn pass_on(signal: Signal, mut arrives: unix::Signal, to: mpsc::Sender<Sig
     }
 }
 
-/// The part of [`Signals::listen`] that concerns the limit on the size of a file.
+/// The part of [`Signals::listen`] that concerns the signals of the system about what the process does.
 ///
 /// # Errors
 /// If a handler can't be installed.
-pub(crate) fn take_file_size_signal() -> io::Result<()> {
-    take_unless_ignored(Ignored::now())
+pub(crate) fn take_signals_of_system() -> io::Result<()> {
+    take_of_system(Ignored::now())
 }
 
 /// Handles the signal for a file that grows past the limit on its size (`ulimit -f`), so that only
-/// the write fails, as on a full disk, and the process goes on. The signal is handled, not ignored:
-/// a child process gets its default action back.
-fn take_unless_ignored(ignored: Ignored) -> io::Result<()> {
-    let number = rustix::process::Signal::XFSZ.as_raw();
-    if !u8::try_from(number).is_ok_and(|number| ignored.has(number)) {
-        // The stream is not needed: the write that caused the signal fails with EFBIG.
-        drop(unix::signal(SignalKind::from_raw(number))?);
+/// the write fails, as on a full disk, and the process goes on; and that for the end of a child if it is
+/// ignored, as some daemons leave it to the programs that they start: the system would then forget how the
+/// child ended. They are handled, not ignored: a child process gets their default action back.
+fn take_of_system(ignored: Ignored) -> io::Result<()> {
+    use rustix::process::Signal;
+    let is_ignored = |number: i32| u8::try_from(number).is_ok_and(|number| ignored.has(number));
+    let (size, child) = (Signal::XFSZ.as_raw(), Signal::CHILD.as_raw());
+    for (number, is_taken) in [(size, !is_ignored(size)), (child, is_ignored(child))] {
+        if is_taken {
+            // The stream is not needed: the write that caused the first fails with EFBIG, and a child is waited for.
+            drop(unix::signal(SignalKind::from_raw(number))?);
+        }
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 use crate::frames::{Frame, ends, shutdown, submit};
 use crate::oracle::Answers;
 use crate::process::settled;
-use crate::server::{Launch, Reading, Server, echo};
+use crate::server::{Folder, Launch, Reading, Server, echo};
 use rustix::process::Signal;
+use std::fs;
 use std::process::Command;
 
 /// Each signal that asks the process to end, with its exit status.
@@ -45,6 +46,21 @@ fn a_signal_counts_if_input_ends_right_after_it() {
         server.wait_end();
         check_farewell(&server.finish_with(status, Answers::AllAndFarewell).frames);
     }
+}
+
+/// As some daemons leave it to the programs that they start: the system then forgets how a child has ended.
+#[test]
+fn a_child_is_waited_for_where_the_parent_ignores_the_end_of_its_own() {
+    let folder = Folder::new();
+    let servers = r#"{"mcpServers":{"x":{"command":"sh","args":["-c","exit 3"]}}}"#;
+    fs::write(folder.path("servers.json"), servers).expect("a file");
+    // Not every shell ignores that signal when it is told to.
+    let script = r#"trap "" CHLD; exec "$0" tools --mcp-config "$1""#;
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_duologue"), &folder.name("servers.json")]);
+    let said = command.output().expect("it runs").stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("it ended with status 3"), "{said}");
 }
 
 #[test]
