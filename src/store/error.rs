@@ -139,8 +139,11 @@ impl StoreError {
 
     /// SQLite can't make a file that it needs beside the database.
     pub(super) fn is_unwritable(&self) -> bool {
-        let code = self.of_sqlite().and_then(rusqlite::Error::sqlite_error_code);
-        matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+        self.of_sqlite().is_some_and(|error| {
+            let code = error.sqlite_error_code();
+            matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+                || is_without_index(error)
+        })
     }
 
     /// There is no store yet at the place that is named.
@@ -153,6 +156,13 @@ impl StoreError {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// The index of the log can't be made: most often the disk is full.
+fn is_without_index(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
+    const OF_INDEX: [i32; 3] = [SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE];
+    error.sqlite_error().is_some_and(|error| OF_INDEX.contains(&error.extended_code))
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
@@ -180,10 +190,15 @@ fn is_wrong_value(error: &rusqlite::Error) -> bool {
 
 /// What SQLite reports, with the cause where it has another one than people expect.
 fn explained(error: &rusqlite::Error) -> String {
-    match is_busy(error) {
-        true => {
-            format!("another program keeps it locked ({error}); end what that program does with it")
-        }
-        false => error.to_string(),
+    if is_busy(error) {
+        return format!(
+            "another program keeps it locked ({error}); end what that program does with it"
+        );
     }
+    if is_without_index(error) || error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+        return format!(
+            "its disk is full, or a limit on the size of files is too low ({error}); make room there"
+        );
+    }
+    error.to_string()
 }

@@ -226,6 +226,28 @@ fn a_document_has_what_is_wrong_with_the_store_among_its_warnings() {
     assert_eq!(document["warnings"][0]["code"], "store_failed", "{}", document["warnings"]);
 }
 
+/// As on a full disk: SQLite can't make the index of the log.
+#[test]
+fn a_store_is_read_where_nothing_more_can_be_written() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    assert_eq!(exec(&folder, &["--store", &store, "--session-id", "s", "hello"]).status, 0);
+    for (words, status, shown) in [
+        (&["list"][..], 0, "hello"),
+        (&["export", "s"], 0, "You said: hello"),
+        (&["delete", "s"], 1, "make room there"),
+    ] {
+        let limit = "ulimit -f 8; exec \"$0\" sessions \"$@\"";
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", limit, env!("CARGO_BIN_EXE_duologue")]).args(words);
+        let output = command.args(["--store", &store]).output().expect("it runs");
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert!(said.contains(shown), "{words:?}: {said}");
+    }
+}
+
 /// What was made by somebody else, as `touch` does, has nothing in it.
 #[test]
 fn an_empty_file_is_a_store_without_sessions_and_becomes_private() {
