@@ -58,7 +58,9 @@ const CHAT: Facts = Facts {
         (134, "ended by SIGABRT; the terminal is restored"),
         (138, "ended by SIGUSR1; the terminal is restored"),
         (140, "ended by SIGUSR2; the terminal is restored"),
+        (142, "ended by SIGALRM; the terminal is restored"),
         (143, "ended by SIGTERM"),
+        (152, "ended by SIGXCPU; the terminal is restored"),
     ],
 };
 

@@ -15,6 +15,10 @@ pub enum Signal {
     Quit,
     /// SIGABRT of another process.
     Abort,
+    /// SIGALRM, which means nothing here.
+    Alarm,
+    /// SIGXCPU: the limit on processor time (`ulimit -t`) is reached.
+    ProcessorTime,
     /// SIGUSR1, which means nothing here.
     User1,
     /// SIGUSR2, which means nothing here.
@@ -87,7 +91,8 @@ impl From<Verdict> for ExitCode {
 
 impl Signal {
     /// The signals that end a chat as well as those that end every process: it has a terminal to restore.
-    pub(crate) const OF_CHATS: [Self; 4] = [Self::Quit, Self::Abort, Self::User1, Self::User2];
+    pub(crate) const OF_CHATS: [Self; 6] =
+        [Self::Quit, Self::Abort, Self::Alarm, Self::ProcessorTime, Self::User1, Self::User2];
 
     /// Its number, which for the signals of users depends on the system.
     pub fn number(self) -> u8 {
@@ -97,6 +102,8 @@ impl Signal {
             Self::Interrupt => 2,
             Self::Quit => 3,
             Self::Abort => 6,
+            Self::Alarm => 14,
+            Self::ProcessorTime => 24,
             Self::User1 => user1,
             Self::User2 => user2,
             Self::Terminate => 15,
@@ -112,6 +119,8 @@ impl fmt::Display for Signal {
             Self::Terminate => "SIGTERM",
             Self::Quit => "SIGQUIT",
             Self::Abort => "SIGABRT",
+            Self::Alarm => "SIGALRM",
+            Self::ProcessorTime => "SIGXCPU",
             Self::User1 => "SIGUSR1",
             Self::User2 => "SIGUSR2",
         })
