@@ -63,7 +63,8 @@ pub(crate) fn services(args: AcpArgs) -> Result<Services> {
 fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     let Opening { session: id, goes_on, folder, servers } = opening;
     let shown = folder.display();
-    ensure!(folder.is_dir(), "the folder {shown} can't be used: there is none; open another one");
+    let why = if folder.exists() { "it is no folder" } else { "there is none" };
+    ensure!(folder.is_dir(), "the folder {shown} can't be used: {why}; open another one");
     let folder = WorkFolder::at(folder);
     session.belong_to(&folder);
     session.tools.of_client = servers;
