@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"math/big"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -378,6 +381,65 @@ func TestATypeThatIsAPartOfItselfHasASchema(t *testing.T) {
 	text, _ := json.Marshal(schema)
 	want := `{"$defs":{"nested":{"items":{"$ref":"#/$defs/nested"},"type":"array"}},"items":{"$ref":"#/$defs/nested"},"type":"array"}`
 	equal(t, []any{string(text), err}, []any{want, nil})
+}
+
+func TestAnAnswerHasNothingOfAnEarlierOne(t *testing.T) {
+	var where place
+	for _, answer := range []m{{"name": "Köln", "twins": []string{"Cork"}}, {"name": "Bonn"}} {
+		text, _ := json.Marshal(answer)
+		run(t, start(t, args(script(t, m{"text": string(text)}))), "Where?", duologue.Into(&where))
+		equal(t, where.Name, answer["name"].(string))
+	}
+	equal(t, where, place{Name: "Bonn"})
+}
+
+// anyJSON reads JSON by its own method.
+type anyJSON struct{ raw string }
+
+func (a *anyJSON) UnmarshalJSON(raw []byte) error { a.raw = string(raw); return nil }
+
+func TestASchemaIsWhatIsRead(t *testing.T) {
+	type all struct {
+		Level    slog.Level         `json:"level"`
+		Address  netip.Addr         `json:"address"`
+		Pointer  *netip.Addr        `json:"pointer"`
+		By       map[netip.Addr]int `json:"by"`
+		Whatever anyJSON            `json:"whatever"`
+		Huge     big.Int            `json:"huge"`
+		When     time.Time          `json:"when"`
+		Number   int                `json:"number,string"`
+		Optional *float64           `json:"optional,string"`
+		Bytes    []byte             `json:"bytes"`
+		Colors   []string           `json:"colors" enum:"red,blue"`
+		Sizes    [][]int            `json:"sizes" enum:"1,2"`
+		Color    string             `json:"color" enum:"red,1"`
+	}
+	schema, err := duologue.SchemaOf(reflect.TypeFor[all]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"level": `{"type":"string"}`, "address": `{"type":"string"}`, "pointer": `{"type":"string"}`,
+		"by": `{"additionalProperties":{"type":"integer"},"type":"object"}`, "whatever": `{}`, "huge": `{}`,
+		"when": `{"format":"date-time","type":"string"}`, "number": `{"type":"string"}`, "optional": `{"type":"string"}`,
+		"bytes":  `{"contentEncoding":"base64","type":"string"}`,
+		"colors": `{"items":{"enum":["red","blue"],"type":"string"},"type":"array"}`,
+		"sizes":  `{"items":{"items":{"enum":[1,2],"type":"integer"},"type":"array"},"type":"array"}`,
+		"color":  `{"enum":["red","1"],"type":"string"}`,
+	}
+	properties := schema["properties"].(m)
+	for name, text := range want {
+		raw, _ := json.Marshal(properties[name])
+		equal(t, name+string(raw), name+text)
+	}
+	equal(t, len(properties), len(want))
+	answer := `{"level": "WARN", "address": "::1", "pointer": "::1", "by": {"::1": 1}, "whatever": [1], "huge": 1, "when": "2026-01-02T03:04:05Z",
+		"number": "7", "optional": "1.5", "bytes": "aGk=", "colors": ["red"], "sizes": [[2]], "color": "1"}`
+	chat := start(t, args(script(t, m{"text": strings.ReplaceAll(answer, "\n", "")})))
+	var got all
+	run(t, chat, "What?", duologue.Into(&got))
+	equal(t, []any{got.Level.String(), got.Address.String(), got.Whatever.raw, got.Number, string(got.Bytes), got.Sizes[0][0]},
+		[]any{"WARN", "::1", "[1]", 7, "hi", 2})
 }
 
 func TestAnotherAnswerIsAnError(t *testing.T) {

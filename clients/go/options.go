@@ -119,7 +119,7 @@ func Settings(settings map[string]any) PromptOption {
 	return func(submit map[string]any, _ *any) { submit["settings"] = settings }
 }
 
-// Into asks for an answer of the type that target points to, and stores the answer there. It panics if the type has no
+// Into asks for an answer of the type that target points to, and stores the answer there, in place of what is there. It panics if the type has no
 // JSON Schema.
 func Into(target any) PromptOption {
 	t := reflect.TypeOf(target)

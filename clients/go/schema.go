@@ -1,18 +1,20 @@
 package duologue
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 )
 
-// SchemaOf returns the JSON Schema of a type, as encoding/json writes it. A field without omitempty or omitzero is
-// required; a tag `description:"…"` describes a field, and `enum:"a,b"` names its values. A type that is a part of itself
-// is in $defs.
+// SchemaOf returns the JSON Schema of a type, as encoding/json reads it. A field without omitempty or omitzero is
+// required; a tag `description:"…"` describes a field, and `enum:"a,b"` names its values, or those of its items. A type
+// that is a part of itself is in $defs. One that reads text is a string, and one that reads JSON may be anything.
 func SchemaOf(t reflect.Type) (map[string]any, error) {
 	s := schemas{open: map[reflect.Type]bool{}, names: map[reflect.Type]string{}, definitions: map[string]any{}}
 	schema, err := s.of(t)
@@ -77,6 +79,12 @@ func (s *schemas) made(t reflect.Type) (map[string]any, error) {
 	case reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}, nil
 	}
+	switch {
+	case reads(t, reflect.TypeFor[json.Unmarshaler]()) && !isWrittenAsText(t):
+		return map[string]any{}, nil
+	case reads(t, reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return map[string]any{"type": "string"}, nil
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return s.of(t.Elem())
@@ -93,6 +101,9 @@ func (s *schemas) made(t reflect.Type) (map[string]any, error) {
 	case reflect.Interface:
 		return map[string]any{}, nil
 	case reflect.Slice, reflect.Array:
+		if t.Kind() == reflect.Slice && isByte(t.Elem()) {
+			return map[string]any{"type": "string", "contentEncoding": "base64"}, nil
+		}
 		items, err := s.of(t.Elem())
 		return map[string]any{"type": "array", "items": items}, err
 	case reflect.Map:
@@ -103,6 +114,25 @@ func (s *schemas) made(t reflect.Type) (map[string]any, error) {
 	default:
 		return nil, fmt.Errorf("a %s has no JSON Schema", t)
 	}
+}
+
+// reads reports whether a value of the type, wherever it is, is read by its own method.
+func reads(t, by reflect.Type) bool {
+	return t.Kind() != reflect.Interface && (t.Implements(by) || reflect.PointerTo(t).Implements(by))
+}
+
+// isWrittenAsText reports whether the zero value of a type is a string in JSON, as that of a slog.Level, which reads both
+// JSON and text.
+func isWrittenAsText(t reflect.Type) (is bool) {
+	defer func() { _ = recover() }() // Of a method of the type.
+	raw, err := json.Marshal(reflect.New(t).Interface())
+	return err == nil && raw[0] == '"'
+}
+
+// isByte reports whether a slice of the type is text in base64.
+func isByte(t reflect.Type) bool {
+	return t.Kind() == reflect.Uint8 && !reads(t, reflect.TypeFor[json.Unmarshaler]()) &&
+		!reads(t, reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 func (s *schemas) ofStruct(t reflect.Type) (map[string]any, error) {
@@ -119,11 +149,14 @@ func (s *schemas) ofStruct(t reflect.Type) (map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the field %s: %w", field.Name, err)
 		}
+		if isQuoted(field.Type, options) {
+			schema = map[string]any{"type": "string"}
+		}
 		if text := field.Tag.Get("description"); text != "" {
 			schema["description"] = text
 		}
 		if values := field.Tag.Get("enum"); values != "" {
-			schema["enum"] = strings.Split(values, ",")
+			limit(schema, strings.Split(values, ","))
 		}
 		properties[name] = schema
 		if !strings.Contains(options, "omit") {
@@ -133,6 +166,32 @@ func (s *schemas) ofStruct(t reflect.Type) (map[string]any, error) {
 	return map[string]any{
 		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
 	}, nil
+}
+
+// isQuoted reports whether the value of a field is in a string, as the option says; it is one for simple types alone.
+func isQuoted(t reflect.Type, options string) bool {
+	if t.Kind() == reflect.Pointer && t.Name() == "" {
+		t = t.Elem()
+	}
+	kind := t.Kind()
+	isSimple := kind == reflect.String || kind >= reflect.Bool && kind <= reflect.Float64
+	return isSimple && slices.Contains(strings.Split(options, ","), "string")
+}
+
+// limit names the values that the schema of a field has, or the items of it.
+func limit(schema map[string]any, values []string) {
+	for items, ok := schema["items"].(map[string]any); ok; items, ok = schema["items"].(map[string]any) {
+		schema = items
+	}
+	all := make([]any, 0, len(values))
+	for _, value := range values {
+		if isText := schema["type"] == "string"; !isText && json.Valid([]byte(value)) {
+			all = append(all, json.RawMessage(value)) // A number, or true.
+		} else {
+			all = append(all, value)
+		}
+	}
+	schema["enum"] = all
 }
 
 // hides reports whether a field is of an embedded struct that has a name in JSON, and so is a member of its own.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"reflect"
 )
 
 // A Stream is a run: range over Events, or call Result. It is sent when that begins, and can be used once.
@@ -119,9 +120,23 @@ func (s *Stream) finish() {
 		s.err = context.Cause(s.ctx)
 	case s.into != nil && len(s.result.Values) > 0:
 		value := s.result.Values[len(s.result.Values)-1]
-		if err := json.Unmarshal(value, s.into); err != nil {
+		if err := decode(value, s.into); err != nil {
 			message := "the answer is not what was asked for: " + err.Error()
 			s.err = &RequestError{Code: "invalid_answer", Message: message, Answer: s.result.Text}
 		}
 	}
+}
+
+// decode stores a value where target points to. What is there may be an earlier answer, whose members are none of this one.
+func decode(value []byte, target any) error {
+	to := reflect.ValueOf(target)
+	if to.Kind() != reflect.Pointer || to.IsNil() || to.Elem().Kind() == reflect.Interface {
+		return json.Unmarshal(value, target)
+	}
+	fresh := reflect.New(to.Type().Elem())
+	if err := json.Unmarshal(value, fresh.Interface()); err != nil {
+		return err
+	}
+	to.Elem().Set(fresh.Elem())
+	return nil
 }
