@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import enum
 import functools
 import json
 import os
@@ -9,7 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
-from typing import Literal
+from typing import Literal, Union
 
 import duologue
 from duologue import TextPatch, messages
@@ -358,6 +359,28 @@ class Place:
     twins: list[str] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass
+class Node:
+    name: str
+    children: "list[Node]"
+
+
+@dataclasses.dataclass
+class Cat:
+    name: str
+
+
+@dataclasses.dataclass
+class Dog:
+    name: str
+    breed: str = "unknown"
+    tricks: list[str] = dataclasses.field(default_factory=list)
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
 class Structured(unittest.IsolatedAsyncioTestCase):
     async def ask(self, text, answer):
         with script({"text": text}) as option:
@@ -390,6 +413,96 @@ class Structured(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(duologue.AnswerError) as caught:
             await self.ask('{"name": "Oz"}', City)
         self.assertIsInstance(caught.exception.__cause__, ValidationError)
+
+    async def test_an_answer_may_be_made_of_pydantic_models(self):
+        try:
+            from pydantic import BaseModel
+        except ImportError:
+            self.skipTest("pydantic is not installed")
+
+        def other():
+            class Leg(BaseModel):
+                km: int
+
+            class Trip(BaseModel):
+                legs: list[Leg]
+
+            return Trip
+
+        class Leg(BaseModel):
+            to: str
+
+        class Trip(BaseModel):
+            legs: list[Leg]
+
+        Hike = other()
+        text = '[{"legs": [{"to": "Cork"}]}]'
+        self.assertEqual((await self.ask(text, list[Trip])).value, [Trip(legs=[Leg(to="Cork")])])
+
+        def book(trip: Trip, hike: Hike, trips: list[Trip]) -> str:
+            return f"{trip.legs[0].to} {hike.legs[0].km} {trips}"
+
+        arguments = {"trip": {"legs": [{"to": "Cork"}]}, "hike": {"legs": [{"km": 3}]}, "trips": []}
+        schema = duologue._tools.tool_of(book).parameters
+        # Each reference is one from the root, and two types of one name are two.
+        self.assertEqual(set(schema["$defs"]), {"Leg", "Leg_2"})
+        self.assertEqual(schema["properties"]["hike"]["properties"]["legs"]["items"], {"$ref": "#/$defs/Leg_2"})
+        self.assertNotIn("$defs", json.dumps(schema["properties"]).replace("#/$defs/", ""))
+        with script({"tools": [{"name": "book", "arguments": arguments}]}, {"text": "Booked."}) as option:
+            async with real(option, tools=[book]) as chat:
+                self.assertEqual((await chat.run("x")).tool_calls[0].result, '{"result":"Cork 3 []"}')
+
+    async def test_a_type_that_is_a_part_of_itself_has_a_schema(self):
+        text = '{"name": "root", "children": [{"name": "leaf", "children": []}]}'
+        self.assertEqual((await self.ask(text, Node)).value, Node("root", [Node("leaf", [])]))
+        self.assertEqual((await self.ask(f"[{text}]", list[Node])).value, [Node("root", [Node("leaf", [])])])
+
+    def test_the_value_of_a_union_is_of_the_type_that_it_fits(self):
+        from duologue._schema import value_of
+
+        rex, tom = {"name": "Rex", "breed": "Lab"}, {"name": "Tom"}
+        table = [
+            ((Cat, Dog), rex, Dog("Rex", "Lab")),
+            ((None, Dog), rex, Dog("Rex", "Lab")),
+            ((str, Dog), rex, Dog("Rex", "Lab")),
+            ((str, list[Dog]), [rex], [Dog("Rex", "Lab")]),
+            ((list[Cat], list[Dog]), [rex], [Dog("Rex", "Lab")]),
+            ((dict[str, int], Dog), {"a": 1}, {"a": 1}),
+            ((dict[str, Cat], Dog), {"a": tom}, {"a": Cat("Tom")}),
+            ((str, list[str]), "text", "text"),
+            ((int, str), "1", "1"),
+            ((int, str), 1, 1),
+            ((int, bool), True, True),
+            ((Color, int), "red", Color.RED),
+            ((Literal[1], bool), True, True),
+            ((Dog, None), None, None),
+        ]
+        for kinds, value, expected in table:
+            for order in (kinds, kinds[::-1]):
+                with self.subTest(order, value=value):
+                    found = value_of(Union[order], value)
+                    self.assertEqual((type(found), found), (type(expected), expected))
+        for order, value in (((float, int), 1), ((int, float), 1)):
+            self.assertIs(type(value_of(Union[order], value)), int)
+        # Where it fits both, the first has it; the arguments of a tool may fit neither.
+        self.assertEqual(value_of(Union[Cat, Dog], tom), Cat("Tom"))
+        self.assertEqual(value_of(Union[Dog, Cat], tom), Dog("Tom"))
+        self.assertEqual(value_of(Union[None, Cat], rex), Cat("Rex"))
+        with self.assertRaises(TypeError):
+            value_of(Union[None, Cat], {"breed": "Lab"})
+
+    def test_the_value_of_a_union_of_pydantic_models_is_of_the_one_that_it_fits(self):
+        try:
+            from pydantic import BaseModel, create_model
+        except ImportError:
+            self.skipTest("pydantic is not installed")
+        from duologue._schema import value_of
+
+        Small, Large = create_model("Small", name=(str, ...)), create_model("Large", name=(str, ...), breed=(str, ...))
+        for kinds in ((Small, Large), (Large, Small)):
+            self.assertIs(type(value_of(Union[kinds], {"name": "Rex", "breed": "Lab"})), Large)
+            self.assertIs(type(value_of(Union[kinds], {"name": "Tom"})), Small)
+        self.assertTrue(issubclass(Small, BaseModel))
 
     async def test_an_answer_that_its_type_refuses_is_an_error_with_its_text(self):
         @dataclasses.dataclass
