@@ -220,6 +220,13 @@ func TestToolsAreFunctions(t *testing.T) {
 	equal(t, string(schema), want)
 }
 
+// broken is an error and a value whose methods panic; that of a nil pointer does so by accident.
+type broken struct{ text string }
+
+func (b *broken) Error() string { return b.text }
+
+func (b broken) MarshalJSON() ([]byte, error) { panic("no JSON") }
+
 func TestAToolThatFailsOrTakesTooLongIsAResult(t *testing.T) {
 	slow := tool("slow", func(ctx context.Context, _ city) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
 	slow.Timeout = 10 * time.Millisecond
@@ -232,14 +239,21 @@ func TestAToolThatFailsOrTakesTooLongIsAResult(t *testing.T) {
 		tool("panics", func(context.Context, city) (any, error) { panic("no map") }),
 		slow,
 		tool("nested", func(context.Context, city) (any, error) { return nested, nil }),
+		tool("wordless", func(context.Context, city) (any, error) { return nil, (*broken)(nil) }),
+		tool("unmade", func(context.Context, city) (any, error) { return broken{}, nil }),
+		tool("ended", func(context.Context, city) (any, error) { runtime.Goexit(); return nil, nil }),
 		tool("unreadable", func(context.Context, city) (any, error) { return func() {}, nil }),
 		duologue.NewTool("picky", "", func(context.Context, struct{ City int }) (any, error) { return nil, nil }),
 	}
-	options := []string{script(t, calls(m{"city": "x"}, "broken", "panics", "slow", "nested", "unreadable", "picky")...)}
-	chat := start(t, duologue.Options{Args: options, Tools: tools})
+	var names []string
+	for _, tool := range tools {
+		names = append(names, tool.Name)
+	}
+	chat := start(t, duologue.Options{Args: []string{script(t, calls(m{"city": "x"}, names...)...)}, Tools: tools})
 	want := map[string]string{
 		"broken": "no such city", "panics": "no map", "slow": "the tool took longer than 10ms",
 		"nested": "the server does not take the result", "unreadable": "the result is no JSON", "picky": "cannot unmarshal string",
+		"wordless": "an error of the type *duologue_test.broken", "unmade": "the tool panicked: no JSON", "ended": "returned nothing",
 	}
 	for _, call := range run(t, chat, "x").ToolCalls {
 		equal(t, call.Status, "error")

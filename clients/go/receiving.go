@@ -306,7 +306,7 @@ func (c *Client) runTool(ctx context.Context, call *messages.FrontendToolCallReq
 	c.mu.Lock()
 	tool, isKnown := c.tools[call.GetToolName()]
 	c.mu.Unlock()
-	result := toolError(fmt.Errorf("there is no tool %s", call.GetToolName()))
+	result := toolError("there is no tool " + call.GetToolName())
 	if isKnown {
 		var members struct {
 			Input json.RawMessage `json:"input"`
@@ -323,7 +323,7 @@ func (c *Client) runTool(ctx context.Context, call *messages.FrontendToolCallReq
 	result["toolCallId"] = call.GetToolCallId()
 	_, err := c.Request(ctx, map[string]any{"toolResult": result})
 	if why := notTaken(err); why != nil {
-		result := toolError(why)
+		result := toolError(why.Error())
 		result["toolCallId"] = call.GetToolCallId()
 		_, _ = c.Request(ctx, map[string]any{"toolResult": result})
 	}

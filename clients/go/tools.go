@@ -56,40 +56,54 @@ func (t *Tool) call(ctx context.Context, arguments json.RawMessage) map[string]a
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	type outcome struct {
-		value any
-		err   error
-	}
-	ended := make(chan outcome, 1)
+	ended := make(chan map[string]any, 1)
 	go func() {
+		// Also of a tool that ends its goroutine.
+		result := toolError("the tool returned nothing")
 		defer func() {
 			if cause := recover(); cause != nil {
-				ended <- outcome{err: fmt.Errorf("the tool panicked: %v", cause)}
+				result = toolError(fmt.Sprintf("the tool panicked: %v", cause))
 			}
+			ended <- result
 		}()
-		value, err := t.Run(ctx, arguments)
-		ended <- outcome{value, err}
+		result = t.result(ctx, arguments)
 	}()
 	select {
 	case <-ctx.Done():
-		return toolError(fmt.Errorf("the tool took longer than %v", patience))
-	case outcome := <-ended:
-		if outcome.err != nil {
-			return toolError(outcome.err)
-		}
-		raw, err := json.Marshal(outcome.value)
-		if err != nil {
-			return toolError(fmt.Errorf("the result is no JSON: %w", err))
-		}
-		if len(raw) == 0 || raw[0] != '{' {
-			return map[string]any{"status": "success", "result": map[string]any{"result": json.RawMessage(raw)}}
-		}
-		return map[string]any{"status": "success", "result": json.RawMessage(raw)}
+		return toolError(fmt.Sprintf("the tool took longer than %v", patience))
+	case result := <-ended:
+		return result
 	}
 }
 
-func toolError(err error) map[string]any {
-	return map[string]any{"status": "error", "error": err.Error()}
+// result calls the tool. A value and an error may have methods of the program, which may panic too.
+func (t *Tool) result(ctx context.Context, arguments json.RawMessage) map[string]any {
+	value, err := t.Run(ctx, arguments)
+	if err != nil {
+		return toolError(textOf(err))
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return toolError("the result is no JSON: " + textOf(err))
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return map[string]any{"status": "success", "result": map[string]any{"result": json.RawMessage(raw)}}
+	}
+	return map[string]any{"status": "success", "result": json.RawMessage(raw)}
+}
+
+// textOf returns what an error says; one that is a nil pointer of its type may have no text.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("an error of the type %T, which has no text", err)
+		}
+	}()
+	return err.Error()
+}
+
+func toolError(text string) map[string]any {
+	return map[string]any{"status": "error", "error": text}
 }
 
 // A Decision is one about a call of a tool server: Allow, AllowSession, or Deny.

@@ -10,6 +10,7 @@ from typing import Any
 from . import messages as m
 from ._errors import DuologueError, RequestError, ToolError, TooLong
 from ._message import JsonObject, Message
+from ._outcome import text_of
 from ._tools import Approve, Tool, decide, failed
 
 Send = Callable[[JsonObject], Awaitable[Any]]
@@ -57,9 +58,11 @@ class Calls:
                 await self._give(event.tool_call_id, result)
             except ToolError:
                 raise
-            except (TooLong, RequestError, TypeError, ValueError, RecursionError) as error:
+            except Exception as error:  # A value may raise anything when it becomes JSON.
+                if (reason := _reason(error)) is None:
+                    raise
                 # The model has to know, and the run would wait.
-                await self._give(event.tool_call_id, failed(_reason(error)))
+                await self._give(event.tool_call_id, failed(reason))
 
     async def _give(self, call: str, result: JsonObject) -> None:
         await self._send({"toolResult": {"toolCallId": call, **result}})
@@ -70,10 +73,12 @@ class Calls:
             await self._send({"approve": {"toolCallId": event.tool_call_id, **decision}})
 
 
-def _reason(error: Exception) -> str:
-    """Why a result could not be given to the server."""
+def _reason(error: Exception) -> str | None:
+    """Why a result could not be given to the server; None if the call does not wait any more."""
     if isinstance(error, TooLong):
         return str(error)
     if isinstance(error, RequestError):
         return f"The server does not take the result: {error} {error.detail}"
-    return f"The result is no JSON: {error}"
+    if isinstance(error, DuologueError):
+        return None
+    return f"The result is no JSON: {text_of(error)}"

@@ -17,6 +17,14 @@ class Late(Exception):
     """The function took too long."""
 
 
+def text_of(error: BaseException) -> str:
+    """What an exception says; that may be a function of the program too, and raise another."""
+    try:
+        return str(error)
+    except Exception:
+        return "(it can't be shown as text)"
+
+
 async def outcome(seconds: float | None, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Outcome:
     """What a function of the program comes to; `Late` after so many seconds.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import AnswerError, DuologueError
 from ._message import Message
+from ._outcome import text_of
 from ._requests import Request
 from ._result import Result
 
@@ -90,7 +91,7 @@ class Stream:
             return convert(result.value)
         except Exception as cause:
             # The schema has not all that a type may ask of its values.
-            error = AnswerError("invalid_answer", f"The answer is not what was asked for: {cause}")
+            error = AnswerError("invalid_answer", f"The answer is not what was asked for: {text_of(cause)}")
             error.text = result.text
             raise error from cause
 

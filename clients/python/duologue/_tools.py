@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from ._outcome import Late, in_thread, outcome
+from ._outcome import Late, in_thread, outcome, text_of
 from ._schema import JsonObject, arguments_of, named_function, schema_of_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +40,7 @@ class Tool:
         if isinstance(error, Late):
             return failed(f"The tool took longer than {self.timeout:g} s.")
         if error is not None:
-            return failed(f"{type(error).__name__}: {error}")
+            return failed(f"{type(error).__name__}: {text_of(error)}")
         return {"status": "success", "result": value if isinstance(value, dict) else {"result": value}}
 
     async def _run(self, arguments: JsonObject) -> Any:

@@ -150,12 +150,31 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         def unreadable(city):
             return {"value": object()}
 
-        expected = {"broken": "KeyError: 'x'", "slow": "The tool took longer than 0.01 s."}
+        class WithoutText(Exception):
+            def __str__(self):
+                return self.args[0]["detail"]
+
+        class WithoutItems(dict):
+            def items(self):
+                raise WithoutText("x")
+
+        def wordless(city):
+            raise WithoutText("x")
+
+        def empty(city):
+            return WithoutItems(a=1)
+
+        expected = {
+            "broken": "KeyError: 'x'",
+            "slow": "The tool took longer than 0.01 s.",
+            "wordless": "WithoutText: (it can't be shown as text)",
+            "empty": "The result is no JSON: (it can't be shown as text)",
+        }
         names = [*expected, "unreadable"]
         calls = {"tools": [{"name": name, "arguments": {"city": "x"}} for name in names]}
         with script(calls, {"text": "I see."}) as option:
-            async with real(option, tools=[broken, slow, unreadable]) as chat:
-                result = await chat.run("x")
+            async with real(option, tools=[broken, slow, wordless, empty, unreadable]) as chat:
+                result = await asyncio.wait_for(chat.run("x"), WAIT_S)
         results = {call.name: call for call in result.tool_calls}
         self.assertEqual({call.status for call in result.tool_calls}, {"error"})
         for name, text in expected.items():

@@ -3,6 +3,7 @@ import type { Event } from "./events.js";
 import type { Request } from "./requests.js";
 import type { Result } from "./result.js";
 import { valueOf, type Schema } from "./schema.js";
+import { textOf } from "./tools.js";
 
 /** What a stream needs of its client. */
 export interface Owner {
@@ -157,7 +158,7 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
       try {
         result.value = await valueOf(this.#answer, result.values.at(-1));
       } catch (cause) {
-        const error = new AnswerError("invalid_answer", `The answer is not what was asked for: ${String(cause)}`);
+        const error = new AnswerError("invalid_answer", `The answer is not what was asked for: ${textOf(cause)}`);
         error.text = result.text;
         throw error;
       }

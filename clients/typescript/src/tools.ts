@@ -40,9 +40,18 @@ export async function callTool(tool: Tool, input: JsonObject, signal: AbortSigna
     const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
     return { status: "success", result: isObject ? json : { result: json } };
   } catch (error) {
-    return { status: "error", error: String(error).replace(/^Error: /, "") };
+    return { status: "error", error: textOf(error).replace(/^Error: /, "") };
   } finally {
     ended.abort();
+  }
+}
+
+/** What was thrown, as text: all kinds of values can be thrown, also one that has none. */
+export function textOf(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return `(a value of the type ${typeof thrown}, which can't be shown as text)`;
   }
 }
 

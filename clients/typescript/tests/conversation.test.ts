@@ -146,6 +146,8 @@ test("a tool that throws or takes too long is a result", async () => {
   const tools = [
     tool({ name: "broken", parameters: anything, run: () => { throw new Error("no such city"); } }),
     tool({ name: "nested", parameters: anything, run: () => nested }),
+    tool({ name: "wordless", parameters: anything, run: () => { throw Object.create(null); } }),
+    tool({ name: "empty", parameters: anything, run: () => ({ toJSON() { throw Object.create(null); } }) }),
     tool({ name: "slow", parameters: anything, timeoutMs: 10, run: never }),
     tool({ name: "unreadable", parameters: anything, run: () => 1n }),
     tool({ name: "picky", parameters: z.object({ city: z.number() }), run: () => "never" }),
@@ -158,6 +160,7 @@ test("a tool that throws or takes too long is a result", async () => {
       assert.deepEqual([...new Set(toolCalls.map((call) => call.status))], ["error"]);
       assert.equal(results.broken, "no such city");
       assert.equal(results.slow, "The tool took longer than 0.01 s.");
+      for (const name of ["wordless", "empty"]) assert.match(results[name] ?? "", /a value of the type object/);
       assert.match(results.nested ?? "", /The server does not take the result/);
       assert.match(results.unreadable ?? "", /BigInt/);
       assert.match(results.picky ?? "", /expected number/);

@@ -6,6 +6,7 @@ use duologue::client::{Answer, Approval, Builder, Error, HasSchema, Tool, ToolCa
 use duologue::protocol::proto::tools::ToolApprovalRequested;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::fmt::{self, Display, Formatter};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,10 +61,21 @@ async fn tools_are_functions() {
     assert_eq!(answer.texts, ["Let me look.", "It is noon."]);
 }
 
+/// An error that has no text.
+struct Wordless;
+
+impl Display for Wordless {
+    fn fmt(&self, _: &mut Formatter<'_>) -> fmt::Result {
+        panic!("a defect")
+    }
+}
+
 #[tokio::test]
 async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
-    let (builder, _scratch) =
-        played("failing-tools", &calls_of(&["broken", "defect", "slow", "nested", "nobody"]));
+    let (builder, _scratch) = played(
+        "failing-tools",
+        &calls_of(&["broken", "defect", "slow", "nested", "nobody", "wordless"]),
+    );
     let broken =
         Tool::new("broken", "", no_parameters(), |_| async { Err::<Value, _>("no such city") });
     let defect = Tool::new("defect", "", no_parameters(), |input: Value| async move {
@@ -71,10 +83,12 @@ async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
         Ok::<_, String>(1)
     });
     let (slow, ended) = without_end("slow");
+    let wordless =
+        Tool::new("wordless", "", no_parameters(), |_| async { Err::<Value, _>(Wordless) });
     let nested = Tool::new("nested", "", no_parameters(), |_| async {
         Ok::<_, String>((0..200).fold(json!(0), |value, _| json!([value])))
     });
-    let tools = [broken, defect, slow.time_max(MOMENT), nested];
+    let tools = [broken, defect, slow.time_max(MOMENT), nested, wordless];
     let chat = start(tools.into_iter().fold(builder, Builder::tool)).await;
     let calls = run(&chat, "What time is it?").await.tool_calls;
     assert!(calls.iter().all(|it| it.status == "error"), "{calls:?}");
@@ -84,6 +98,7 @@ async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
     assert_eq!(results, expected);
     let refused = &calls[3].result;
     assert!(refused.starts_with("the server does not take the result: "), "{refused}");
+    assert_eq!(calls[5].result, "the tool has a defect and panicked");
     wait_for(&ended).await;
 }
 
