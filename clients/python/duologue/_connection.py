@@ -141,8 +141,8 @@ class Connection:
     async def send(self, request: Request) -> None:
         if request.is_run and not self.settings.is_queueing:
             await self._settle(request)
-        if request.status:
-            return  # It was stopped before it was sent.
+        if request.status or request.is_sent:
+            return  # It was stopped before it was sent; or two wait for the first event of one stream.
         if self.failure:
             raise self.failure
         # The server could not say whose it was if it had NaN, which is no JSON.

@@ -179,6 +179,19 @@ class Frames(unittest.IsolatedAsyncioTestCase):
             pass
         return stream.result.status
 
+    async def test_two_that_wait_for_the_first_event_send_one_prompt(self):
+        async with difficult("slow-stop") as chat:
+            async for event in chat.stream("on"):
+                break  # The next prompt waits for the end of this run.
+            events = aiter(chat.stream("x"))
+            firsts = [asyncio.create_task(anext(events)) for _ in range(2)]
+            await asyncio.sleep(0)
+            await chat.snapshot()
+            await asyncio.wait_for(asyncio.gather(*firsts), WAIT_S)
+            self.assertEqual([event async for event in events][-1].status, "finished")
+            # That of another was the second.
+            self.assertEqual((await chat.run("next")).text, "prompt 3")
+
     async def test_values_are_those_of_the_last_call(self):
         async with difficult("calls") as chat:
             result = await chat.run("x", answer={"type": "object"})

@@ -22,7 +22,8 @@ import { Request } from "./requests.js";
 import type { Result } from "./result.js";
 import { readSnapshot, type Snapshot } from "./snapshot.js";
 import { Stream, type Owner } from "./stream.js";
-import { descriptorOf, within, type Tool } from "./tools.js";
+import { after, within } from "./time.js";
+import { descriptorOf, type Tool } from "./tools.js";
 
 // Of later servers: each is asked for by itself, and may be unknown.
 const NEWER_EXTENSIONS = ["tool-progress"];
@@ -191,7 +192,8 @@ export class Connection implements Owner {
 
   async send(request: Request): Promise<void> {
     if (request.isRun && this.options.onBusy !== "queue") await this.#settle(request);
-    if (request.status) return; // It was stopped before it was sent.
+    // It was stopped before it was sent; or two wait for the first event of one stream.
+    if (request.status || request.isSent) return;
     if (this.failure) throw this.failure;
     const line = JSON.stringify({ requestId: request.id, ...request.body });
     const bytes = Buffer.byteLength(line);
@@ -214,8 +216,8 @@ export class Connection implements Owner {
     if (!this.#marksStopping(request)) return;
     this.#tell({ cancel: { targetRequestId: request.id } });
     this.#flow();
-    const timer = setTimeout(() => this.#countAsStopped(request), this.options.cancelTimeoutMs ?? CANCEL_MS);
-    void request.finished.then(() => clearTimeout(timer));
+    const end = after(this.options.cancelTimeoutMs ?? CANCEL_MS, () => this.#countAsStopped(request));
+    void request.finished.then(end);
   }
 
   async cancelRun(request: Request): Promise<void> {

@@ -3,6 +3,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join, resolve } from "node:path";
 import { NotInstalled } from "./errors.js";
+import { after } from "./time.js";
 
 const STDERR_BYTES = 16 * 1024;
 const TERM_MS = 2000;
@@ -142,10 +143,10 @@ export class Process {
 
   async #hasEndedWithin(ms: number): Promise<boolean> {
     if (this.#hasEnded) return true;
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+    let end = () => {};
+    const timeout = new Promise<void>((resolve) => (end = after(ms, resolve)));
     await Promise.race([this.#ended, timeout]);
-    clearTimeout(timer);
+    end();
     return this.#hasEnded;
   }
 }

@@ -32,6 +32,8 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
   readonly #signal: AbortSignal | undefined;
   #hasBegun = false;
   #result: Result<T> | undefined;
+  /** What the run has come to, an error too. */
+  #outcome: Promise<Result<T>> | undefined;
 
   /** @internal */
   constructor(owner: Owner, request: Request, options: { answer?: Schema<T>; signal?: AbortSignal } = {}) {
@@ -123,7 +125,7 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
   }
 
   async #finish(): Promise<Result<T>> {
-    if (this.#result) return this.#result;
+    if (this.#outcome) return this.#outcome;
     const unlisten = this.#begin();
     try {
       await this.#owner.send(this.#request);
@@ -146,7 +148,11 @@ export class Stream<T = unknown> implements AsyncIterable<Event>, PromiseLike<Re
     return () => signal.removeEventListener("abort", stop);
   }
 
-  async #end(): Promise<Result<T>> {
+  #end(): Promise<Result<T>> {
+    return (this.#outcome ??= this.#resultOrError());
+  }
+
+  async #resultOrError(): Promise<Result<T>> {
     const request = this.#request;
     const result = request.summary.finish(request.status) as Result<T>;
     this.#result = result;

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ToolApprovalRequested } from "./messages/duologue/tools/v1/tools_pb.js";
 import { jsonSchemaOf, valueOf, type Schema } from "./schema.js";
+import { within } from "./time.js";
 
 const TOOL_MS = 60_000;
 
@@ -79,17 +80,5 @@ export async function decide(
   } catch {
     const reason = isLate ? `Nobody decided within ${ms / 1000} s.` : "The program could not decide.";
     return { decision: "DENY", reason };
-  }
-}
-
-/** Waits for `work` for so long. */
-export async function within<T>(work: Promise<T>, ms: number, late: () => Error): Promise<T> {
-  if (ms === Infinity) return work;
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(late()), ms)));
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
   }
 }

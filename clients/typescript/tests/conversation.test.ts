@@ -115,13 +115,17 @@ test("steering joins the run", async () => {
 test("a failed run throws after its events", async () => {
   await hold(unreachable(), async (chat) => {
     const names: string[] = [];
+    const stream = chat.stream("hello");
     await assert.rejects(
       async () => {
-        for await (const event of chat.stream("hello")) names.push(event.name);
+        for await (const event of stream) names.push(event.name);
       },
       (error) => error instanceof ProviderError && error.errorClass === "network" && error.isRetryable,
     );
     assert.equal(names.at(-1), "ChatRunFailed");
+    // Whoever asks for its result, and whenever.
+    const awaited = chat.stream("hello");
+    for (const failed of [stream, awaited, awaited]) await assert.rejects(async () => failed, ProviderError);
   });
 });
 

@@ -13,7 +13,7 @@ import { Duologue, type Event } from "duologue";
 import { FrameEvent } from "#internal/events";
 import { Lines, Overlong } from "#internal/lines";
 import { Request } from "#internal/requests";
-import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider } from "./support.js";
+import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider, withScript } from "./support.js";
 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
@@ -192,6 +192,48 @@ test("a cancel before the prompt is sent", { timeout: 60_000 }, async () => {
     assert.equal((await never).status, "stopped");
     assert.equal((await chat.run("next")).text, "prompt 2");
   });
+});
+
+test("two that wait for the first event send one prompt", { timeout: 60_000 }, async () => {
+  await hold(difficult("slow-stop"), async (chat) => {
+    for await (const _ of chat.stream("on")) break; // The next prompt waits for the end of this run.
+    const events = chat.stream("x")[Symbol.asyncIterator]();
+    const firsts = [events.next(), events.next()];
+    await sleep(0);
+    await chat.snapshot();
+    assert.deepEqual((await Promise.all(firsts)).map(({ done }) => done), [false, false]);
+    while (!(await events.next()).done);
+    assert.equal((await chat.run("next")).text, "prompt 3"); // That of the stream was the second.
+  });
+});
+
+test("a time that no timer has is no limit", { timeout: 60_000 }, async () => {
+  const warnings: Error[] = [];
+  const warn = (warning: Error) => void warnings.push(warning);
+  process.on("warning", warn); // Of a timer that ends at once.
+  const forever = 2 ** 31;
+  const times = { startTimeoutMs: forever, closeTimeoutMs: Infinity, cancelTimeoutMs: forever, approveTimeoutMs: forever };
+  await hold(difficult("slow-stop", times), async (chat) => {
+    const controller = new AbortController();
+    const before = chat.ordinal;
+    const following = follow(chat.stream("on", { signal: controller.signal }));
+    await until(() => chat.ordinal > before);
+    controller.abort();
+    const next = chat.run("next");
+    await sleep(0);
+    await chat.snapshot();
+    assert.equal(await following, "stopped");
+    assert.equal((await next).text, "prompt 2");
+  });
+  const get_time = duologue.tool({ name: "get_time", parameters: {}, timeoutMs: forever, run: () => sleep(0, "12:00") });
+  const calls = [{ tools: [{ name: "get_time", arguments: {} }] }, { text: "It is noon." }];
+  await withScript(calls, (option) =>
+    hold(real([option], { ...times, tools: [get_time] }), async (chat) => {
+      assert.equal((await chat.run("x")).toolCalls[0]?.result, '{"result":"12:00"}');
+    }),
+  );
+  process.off("warning", warn);
+  assert.deepEqual(warnings, []);
 });
 
 test("values are those of the last call", async () => {
