@@ -63,6 +63,8 @@ type Client struct {
 	sessionID    string
 	initial      *Snapshot
 	storeError   error
+	// hasEarlierTools reports that the session has tools of an earlier program.
+	hasEarlierTools bool
 }
 
 // seen is what a client has seen of a conversation.
@@ -83,11 +85,9 @@ type attempt struct {
 // ends before Options.StartTimeout.
 func Start(ctx context.Context, options Options) (*Client, error) {
 	options.setDefaults()
-	c := &Client{options: options, tools: map[string]Tool{}}
+	c := &Client{options: options}
 	c.flow.L = &c.mu
-	for _, tool := range options.Tools {
-		c.tools[tool.Name] = tool
-	}
+	c.keepTools(options.Tools)
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
@@ -108,6 +108,7 @@ func (c *Client) start(ctx context.Context) error {
 	c.begun = make(chan struct{})
 	c.requests, c.stopping, c.work = map[string]*request{}, map[string]*request{}, map[string]context.CancelFunc{}
 	c.seen.text, c.seen.reasoning = nil, nil
+	c.hasEarlierTools = false
 	c.mu.Unlock()
 	go c.read(p)
 
@@ -142,8 +143,12 @@ func (c *Client) begin(ctx context.Context) error {
 	}
 	// The first answers: until then a wrong command line, or a store that can't be opened, would not be noticed.
 	err := c.enableNewer(ctx)
-	if err == nil && len(c.options.Tools) > 0 {
-		_, err = c.Request(ctx, declaration(c.options.Tools))
+	c.mu.Lock()
+	tools, hasEarlierTools := c.options.Tools, c.hasEarlierTools
+	c.mu.Unlock()
+	// Without tools of its own it takes back those of an earlier program: nobody would run them.
+	if err == nil && (len(tools) > 0 || hasEarlierTools) {
+		_, err = c.Request(ctx, declaration(tools))
 	}
 	if ended := new(ProcessEnded); errors.As(err, &ended) && ended.Cause != nil {
 		return ended.Cause // It says more.
@@ -446,11 +451,16 @@ func (c *Client) SetTools(ctx context.Context, tools ...Tool) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tools = map[string]Tool{}
+	c.keepTools(tools)
+	return nil
+}
+
+// keepTools notes the tools, also for processes that are started later. The lock is held, or nobody else has the client.
+func (c *Client) keepTools(tools []Tool) {
+	c.options.Tools, c.tools = slices.Clone(tools), map[string]Tool{}
 	for _, tool := range tools {
 		c.tools[tool.Name] = tool
 	}
-	return nil
 }
 
 func declaration(tools []Tool) map[string]any {

@@ -309,6 +309,67 @@ func TestToolsCanBeReplaced(t *testing.T) {
 	equal(t, run(t, chat, "x").ToolCalls[0].Status, "success")
 }
 
+func TestToolsOfAnEarlierProgramAreOfferedNoMore(t *testing.T) {
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	first := options
+	first.Tools = []duologue.Tool{tool("delete_file", func(context.Context, city) (any, error) { return "deleted", nil })}
+	chat := start(t, first)
+	run(t, chat, "x")
+	_ = chat.Close()
+	// What the session has when a process begins: the second has taken the tools back.
+	for _, want := range [][]string{{"delete_file"}, nil} {
+		var names [][]string
+		options.OnEvent = func(event *duologue.Event) {
+			if updated, ok := event.Payload().(*messages.FrontendToolManifestUpdated); ok {
+				var list []string
+				for _, tool := range updated.GetTools() {
+					list = append(list, tool.GetName())
+				}
+				names = append(names, list)
+			}
+		}
+		chat := start(t, options)
+		run(t, chat, "x")
+		_ = chat.Close()
+		equal(t, names, [][]string{want})
+	}
+}
+
+func TestAReconnectAndAForkHaveTheToolsThatWereSet(t *testing.T) {
+	named := func(name string) duologue.Tool {
+		return tool(name, func(context.Context, city) (any, error) { return name, nil })
+	}
+	chat := start(t, duologue.Options{
+		Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada", Tools: []duologue.Tool{named("earlier")},
+		Args: []string{script(t, calls(m{"city": "x"}, "later")...)},
+	})
+	if err := chat.SetTools(t.Context(), named("later")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "x").ToolCalls[0].Result, `{"result":"later"}`)
+	copied, err := chat.Fork(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	equal(t, run(t, copied, "x").ToolCalls[0].Result, `{"result":"later"}`)
+	crash(t, chat)
+	if _, err := chat.Reconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, run(t, chat, "x").ToolCalls[0].Result, `{"result":"later"}`)
+}
+
+// crash kills the process.
+func crash(t *testing.T, chat *duologue.Client) {
+	t.Helper()
+	if err := chat.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := chat.Run(t.Context(), "lost")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+}
+
 func TestWhatBelongsToNoRequestIsANotice(t *testing.T) {
 	var states []messages.ToolServerState
 	options := args("--mcp", "python3 "+filepath.Join(root, "examples/clock.py"))

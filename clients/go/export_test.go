@@ -14,3 +14,10 @@ func (c *Client) Reader() (accept func(line string) error, end func()) {
 	c.mu.Unlock()
 	return func(line string) error { return c.accept(p, []byte(line)) }, func() { c.ended(p, &ProcessEnded{}) }
 }
+
+// Kill ends the process that runs now.
+func (c *Client) Kill() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process.cmd.Process.Kill()
+}

@@ -206,6 +206,10 @@ func (c *Client) act(event *Event, isShown bool) {
 		if resolved, ok := event.Payload().(*messages.ToolApprovalResolved); ok {
 			c.over(resolved.GetToolCallId() + ":approval")
 		}
+	case "pinocchio.chatapp.frontendtools.v1.FrontendToolManifestUpdated":
+		if updated, ok := event.Payload().(*messages.FrontendToolManifestUpdated); ok && event.RequestID == "" {
+			c.hasEarlierTools = len(updated.GetTools()) > 0
+		}
 	case "duologue.session.v1.StoreDegraded":
 		// The ordinals from there on are given out again.
 		if degraded, ok := event.Payload().(*messages.StoreDegraded); ok && degraded.GetFirstMissingOrdinal() > 0 {

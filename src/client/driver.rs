@@ -303,6 +303,9 @@ impl Driver {
         lock(&self.shared).note(event.ordinal, event.payload.as_ref(), is_shown);
         if !self.flights.contains_key(id) {
             if id.is_empty() {
+                if let Some(Any::FrontendToolManifestUpdated(list)) = &event.payload {
+                    lock(&self.shared).has_earlier_tools = !list.tools.is_empty();
+                }
                 self.notice(Ok(Event::new(event, text)));
             }
             return;

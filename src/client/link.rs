@@ -40,6 +40,8 @@ pub(super) struct Shared {
     pub(super) ordinal: u64,
     /// Bytes of each text of the active run that were shown.
     pub(super) shown: HashMap<String, u64>,
+    /// Whether the session has tools of an earlier program.
+    pub(super) has_earlier_tools: bool,
     /// The error because of which the process ends.
     pub(super) fatal: Option<ErrorFrame>,
     pub(super) failure: Option<Error>,
@@ -274,8 +276,7 @@ impl Builder {
         tokio::spawn(driver.run(to_do, over));
         let beginning = async {
             has_begun.await.unwrap_or(Err(Error::Closed))?;
-            // The first answer: until then a wrong command line, or a store that can't be opened, is not noticed.
-            link.request(self.first_request()).await
+            self.offer_tools(&link).await
         };
         let begun = timeout(self.start_time, beginning).await.unwrap_or_else(|_| {
             let seconds = self.start_time.as_secs_f64();
@@ -284,9 +285,7 @@ impl Builder {
             Err(Error::Protocol(text))
         });
         match begun {
-            Ok(_) => Ok(Arc::new(link)),
-            // It has answered, and knows none of them.
-            Err(error) if error.code() == code::UNKNOWN_EXTENSION => Ok(Arc::new(link)),
+            Ok(()) => Ok(Arc::new(link)),
             Err(error) => {
                 link.order(Order::Close);
                 // It may hold the lease of the session.
@@ -299,13 +298,23 @@ impl Builder {
         }
     }
 
-    fn first_request(&self) -> Body {
-        match self.tools.is_empty() {
-            true => Body::Enable(EnableRequest::default()),
-            false => {
-                let tools = self.tools.iter().map(Tool::descriptor).collect();
-                Body::DeclareTools(FrontendToolManifestCommand { tools, revision: 0 })
+    /// Waits for the first answer: until then a wrong command line, or a store that can't be opened, is not noticed.
+    async fn offer_tools(&self, link: &Link) -> Result<(), Error> {
+        if self.tools.is_empty() {
+            match link.request(Body::Enable(EnableRequest::default())).await {
+                Ok(_) => {}
+                // It has answered, and knows none of them.
+                Err(error) if error.code() == code::UNKNOWN_EXTENSION => {}
+                Err(error) => return Err(error),
+            }
+            // Those of an earlier program: nobody would run them.
+            let has_earlier_tools = link.shared().has_earlier_tools;
+            if !has_earlier_tools {
+                return Ok(());
             }
         }
+        let tools = self.tools.iter().map(Tool::descriptor).collect();
+        let declared = FrontendToolManifestCommand { tools, revision: 0 };
+        link.request(Body::DeclareTools(declared)).await.map(drop)
     }
 }

@@ -321,7 +321,12 @@ class Duologue:
         )
         if ended.returncode:
             raise StoreError("store_failed", ended.stderr.strip())
-        return Duologue(**{**self._options, "session": ended.stdout.strip()})
+        return Duologue(**{**self._options, **self._kept(), "session": ended.stdout.strip()})
+
+    def _kept(self) -> dict[str, Any]:
+        """The options of a copy that are others than those of the beginning."""
+        settings = self._connection.settings
+        return {"cwd": settings.cwd, "tools": list(settings.tools.values())}
 
     async def switch_model(
         self, *, model: str = "", profile: str = "", engine: str = "", settings: JsonObject | None = None

@@ -58,6 +58,8 @@ class Connection:
         self._is_closing = False
         self._begun: asyncio.Future[None] | None = None
         self._calls = self._new_calls()
+        # The session has tools of an earlier program.
+        self._has_earlier_tools = False
 
     async def start(self) -> None:
         """Starts the process, and checks what it is."""
@@ -70,7 +72,7 @@ class Connection:
         self._fed: Request | None = None
         self._calls = self._new_calls()
         self._ending: asyncio.Task[None] | None = None
-        self.is_paused = self._is_closing = False
+        self.is_paused = self._is_closing = self._has_earlier_tools = False
         self.failure = None
         self._fatal: RequestError | None = None
         self.hello = None
@@ -284,6 +286,8 @@ class Connection:
             self._calls.see(event, self.settings.tools)
         elif isinstance(event, m.StoreDegraded):
             self._store_degraded(event)
+        elif isinstance(event, m.FrontendToolManifestUpdated) and not event.request_id:
+            self._has_earlier_tools = bool(event.tools)
         if request:
             request.event(event, size)
             if request is not self._fed:
@@ -342,7 +346,8 @@ class Connection:
         try:
             for name in NEWER_EXTENSIONS:
                 await self._enable_if_known(name)
-            if self.settings.tools:
+            # Without tools of its own it takes back those of an earlier program: nobody would run them.
+            if self.settings.tools or self._has_earlier_tools:
                 await self.request(declareTools={"tools": [tool.descriptor() for tool in self.settings.tools.values()]})
         except ProcessEnded as ended:
             # What it was that ended it says more.

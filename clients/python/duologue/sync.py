@@ -153,7 +153,7 @@ class Duologue:
     def fork(self, turns: int | None = None) -> Duologue:
         """A client, not started, of a copy of this stored conversation, or of its first turns."""
         copy = self._wait(self._chat.fork(turns))
-        return Duologue(**{**self._options, "session": copy._session})
+        return Duologue(**{**self._options, **copy._kept(), "session": copy._session})
 
     def switch_model(
         self, *, model: str = "", profile: str = "", engine: str = "", settings: JsonObject | None = None

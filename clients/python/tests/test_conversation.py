@@ -6,6 +6,7 @@ import enum
 import functools
 import json
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import Literal, Union
 
 import duologue
 from duologue import TextPatch, messages
-from tests.support import BINARY, CLOCK, DIFFICULT, WAIT_S, difficult, real, script, unreachable
+from tests.support import BINARY, CLOCK, DIFFICULT, WAIT_S, difficult, pid_of, real, script, unreachable
 
 CALLS = [
     {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
@@ -308,6 +309,41 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             async with real(option) as chat:
                 await chat.set_tools([get_time])
                 self.assertEqual((await chat.run("x")).tool_calls[0].status, "success")
+
+    async def test_tools_of_an_earlier_program_are_offered_no_more(self):
+        def delete_file(path: str) -> str:
+            return "deleted"
+
+        with tempfile.TemporaryDirectory() as folder:
+            place = {"store": folder + "/chat.db", "session": "ada"}
+            async with real(tools=[delete_file], **place) as chat:
+                await chat.run("x")
+            # What the session has when a process begins: the second has taken the tools back.
+            for names in (["delete_file"], []):
+                notices = []
+                async with real(on_notice=notices.append, **place) as chat:
+                    await chat.run("x")
+                self.assertEqual([[tool.name for tool in notice.tools] for notice in notices], [names])
+
+    async def test_a_reconnect_and_a_fork_have_the_tools_that_were_set(self):
+        def earlier():
+            return "no"
+
+        def later():
+            return "yes"
+
+        calls = [{"tools": [{"name": "later", "arguments": {}}]}, {"text": "I see."}]
+        with tempfile.TemporaryDirectory() as folder, script(*calls) as option:
+            async with real(option, tools=[earlier], store=folder + "/chat.db", session="ada") as chat:
+                await chat.set_tools([later])
+                await chat.run("x")
+                async with await chat.fork() as copy:
+                    self.assertEqual((await copy.run("x")).tool_calls[0].result, '{"result":"yes"}')
+                os.kill(pid_of(chat), signal.SIGKILL)
+                with self.assertRaises(duologue.ProcessEnded):
+                    await chat.run("lost")
+                await chat.reconnect()
+                self.assertEqual((await chat.run("x")).tool_calls[0].result, '{"result":"yes"}')
 
     async def decide(self, approve, **options):
         with script(*CALLS) as option:

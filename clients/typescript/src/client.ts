@@ -186,7 +186,8 @@ export class Duologue {
     const options = { env: { ...process.env, ...env }, ...(cwd !== undefined && { cwd }), timeout: 60_000 };
     try {
       const { stdout } = await promisify(execFile)(findBinary(this.#connection.options.binary), args, options);
-      return await Duologue.start({ ...this.#connection.options, session: stdout.trim() });
+      const tools = [...this.#connection.tools.values()];
+      return await Duologue.start({ ...this.#connection.options, tools, session: stdout.trim() });
     } catch (error) {
       const { stderr } = error as { stderr?: string };
       throw stderr === undefined ? error : new StoreError("store_failed", stderr.trim());

@@ -72,6 +72,8 @@ export class Connection implements Owner {
   /** Runs that are to stop, and have not yet. */
   #stopping = new Set<Request>();
   #shownBy: Request | undefined;
+  /** The session has tools of an earlier program. */
+  #hasEarlierTools = false;
   #isClosing = false;
   #isPaused = false;
   #lastEvent: FrameEvent | undefined;
@@ -100,6 +102,9 @@ export class Connection implements Owner {
       },
     );
     this.#process = child;
+    this.failure = this.#fatal = this.hello = undefined;
+    this.#isClosing = this.#isPaused = this.#hasEarlierTools = false;
+    this.#stopping.clear();
     try {
       const ms = this.options.startTimeoutMs ?? START_MS;
       const late = () => new ProtocolError(`${command[0]} did not begin within ${ms / 1000} s.${this.#tail()}`);
@@ -125,7 +130,8 @@ export class Connection implements Owner {
     try {
       for (const name of NEWER_EXTENSIONS) await this.#enableIfKnown(name);
       const tools = [...this.tools.values()].map(descriptorOf);
-      if (tools.length > 0) await this.request({ declareTools: { tools } });
+      // Without tools of its own it takes back those of an earlier program: nobody would run them.
+      if (tools.length > 0 || this.#hasEarlierTools) await this.request({ declareTools: { tools } });
     } catch (error) {
       // What it was that ended the process says more.
       throw error instanceof ProcessEnded ? (this.#fatal ?? error) : error;
@@ -354,6 +360,8 @@ export class Connection implements Owner {
       const { firstMissingOrdinal } = event.payload as Payloads["StoreDegraded"];
       // The ordinals from there on are given out again.
       if (firstMissingOrdinal) [this.#lastOrdinal, this.#lastEvent] = [firstMissingOrdinal - 1n, undefined];
+    } else if (event.name === "FrontendToolManifestUpdated" && !event.requestId) {
+      this.#hasEarlierTools = (event.payload as Payloads["FrontendToolManifestUpdated"]).tools.length > 0;
     } else {
       this.#calls.see(event, this.tools);
     }

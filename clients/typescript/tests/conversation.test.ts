@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { AnswerError, Duologue, ProviderError, RequestError, tool, type Approve, type Event, type EventOf, type Options } from "duologue";
+import { AnswerError, Duologue, ProcessEnded, ProviderError, RequestError, tool, type Approve, type Event, type EventOf, type Options } from "duologue";
 import { CLOCK, difficult, hold, inFolder, real, ROOT, unreachable, withScript } from "./support.js";
 
 const CALLS = [
@@ -222,6 +222,41 @@ test("tools can be replaced", async () => {
     }),
   );
 });
+
+test("tools of an earlier program are offered no more", () =>
+  inFolder(async (folder) => {
+    const place = { store: join(folder, "chat.db"), session: "ada" };
+    const tools = [tool({ name: "delete_file", parameters: anything, run: () => "deleted" })];
+    await hold(real([], { ...place, tools }), (chat) => chat.run("x"));
+    // What the session has when a process begins: the second has taken the tools back.
+    for (const expected of [["delete_file"], []]) {
+      const lists: string[][] = [];
+      const onNotice: Options["onNotice"] = (notice) => {
+        if (!(notice instanceof Error) && notice.name === "FrontendToolManifestUpdated") lists.push(notice.payload.tools.map(({ name }) => name));
+      };
+      await hold(real([], { ...place, onNotice }), (chat) => chat.run("x"));
+      assert.deepEqual(lists, [expected]);
+    }
+  }));
+
+test("a reconnect and a fork have the tools that were set", () =>
+  inFolder(async (folder) => {
+    const [earlier, later] = ["earlier", "later"].map((name) => tool({ name, parameters: anything, run: () => name }));
+    const place = { store: join(folder, "chat.db"), session: "ada" };
+    await withScript([{ tools: [{ name: "later", arguments: {} }] }, { text: "I see." }], (option) =>
+      hold(real([option], { ...place, tools: [earlier!] }), async (chat) => {
+        await chat.setTools([later!]);
+        const result = async (of: Duologue) => (await of.run("x")).toolCalls[0]?.result;
+        assert.equal(await result(chat), '{"result":"later"}');
+        const copy = await chat.fork();
+        assert.equal(await result(copy).finally(() => copy.close()), '{"result":"later"}');
+        process.kill(chat.pid!, "SIGKILL");
+        await assert.rejects(chat.run("lost"), ProcessEnded);
+        await chat.reconnect();
+        assert.equal(await result(chat), '{"result":"later"}');
+      }),
+    );
+  }));
 
 test("what belongs to no request is a notice", async () => {
   const states: unknown[] = [];

@@ -1,14 +1,14 @@
 //! Functions that the model calls, decisions about tools of servers, and answers of a type.
 
-use super::{calls_of, endless, played, read_to, rest, run, start};
+use super::{Scratch, calls_of, endless, played, read_to, rest, run, start};
 use crate::process::DEADLINE;
-use duologue::client::{Answer, Approval, Builder, Error, HasSchema, Tool, ToolCall};
+use duologue::client::{Answer, Any, Approval, Builder, Error, Event, HasSchema, Tool, ToolCall};
 use duologue::protocol::proto::tools::ToolApprovalRequested;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Display, Formatter};
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -100,6 +100,31 @@ async fn a_tool_that_fails_or_takes_too_long_is_a_result() {
     assert!(refused.starts_with("the server does not take the result: "), "{refused}");
     assert_eq!(calls[5].result, "the tool has a defect and panicked");
     wait_for(&ended).await;
+}
+
+#[tokio::test]
+async fn tools_of_an_earlier_program_are_offered_no_more() {
+    let scratch = Scratch::new("earlier-tools");
+    let tool = Tool::new("delete_file", "", no_parameters(), |_| async { Ok::<_, String>(1) });
+    let chat = start(scratch.stored().tool(tool)).await;
+    run(&chat, "x").await;
+    chat.close().await;
+    // The session has it when the first of these begins, which takes it back.
+    for expected in [vec![vec!["delete_file".to_owned()], vec![]], vec![vec![]]] {
+        let lists: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+        let noted = Arc::clone(&lists);
+        let on_notice = move |notice: Result<Event, Error>| {
+            if let Some(Any::FrontendToolManifestUpdated(list)) = notice.expect("an event").payload
+            {
+                let names = list.tools.into_iter().map(|it| it.name).collect();
+                noted.lock().expect("a list").push(names);
+            }
+        };
+        let chat = start(scratch.stored().on_notice(on_notice)).await;
+        run(&chat, "x").await;
+        chat.close().await;
+        assert_eq!(*lists.lock().expect("a list"), expected);
+    }
 }
 
 #[tokio::test]
