@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import Callable
+import os
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import messages as m
@@ -20,6 +22,7 @@ from ._errors import (
     StoreError,
     TooLong,
     error_of,
+    inherited,
 )
 from ._hello import check_hello, request_bytes_max
 from ._lines import Lines, Overlong
@@ -60,11 +63,14 @@ class Connection:
         self._calls = self._new_calls()
         # The session has tools of an earlier program.
         self._has_earlier_tools = False
+        self.is_inherited = False
+        _connections.add(self)
 
     async def start(self) -> None:
         """Starts the process, and checks what it is."""
         if self.process:
             raise DuologueError("The client is started already.")
+        command = [find_binary(self.settings.binary), "rpc", *self.settings.args]
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(self.settings.line_bytes_max)
         self._requests = {}
@@ -72,15 +78,14 @@ class Connection:
         self._fed: Request | None = None
         self._calls = self._new_calls()
         self._ending: asyncio.Task[None] | None = None
-        self.is_paused = self._is_closing = self._has_earlier_tools = False
+        self.is_paused = self._is_closing = self._has_earlier_tools = self.is_inherited = False
         self.failure = None
         self._fatal: RequestError | None = None
         self.hello = None
         self.session_id = ""
         self._begun = self._loop.create_future()
-        command = [find_binary(self.settings.binary), "rpc", *self.settings.args]
-        self.process = Process(command, self.settings.env, self.settings.cwd, self._on_bytes, self._on_end)
         try:
+            self.process = Process(command, self.settings.env, self.settings.cwd, self._on_bytes, self._on_end)
             await asyncio.wait_for(self._begin(), self.settings.start_timeout)
         except (TimeoutError, asyncio.TimeoutError):
             tail = await self._abort()
@@ -100,15 +105,25 @@ class Connection:
         self._is_closing = True
         self._pause(False)
         self._calls.end_all()
+        try:
+            await self._say_goodbye(process)
+            await process.end(self.settings.close_timeout)
+        except BaseException:
+            # Nobody waits for a close that was interrupted, but others may wait for their answers.
+            process.kill()
+            raise
+        finally:
+            if self.process is process:
+                self.process = None
+                self._fail(Closed("The client was closed."))
+
+    async def _say_goodbye(self, process: Process) -> None:
         if self.failure is None:
             self._write({"requestId": self._id(), "cancel": {"waiting": True}})
             self._write({"requestId": self._id(), "cancel": {}})
             self._write({"requestId": self._id(), "shutdown": {}})
             with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
                 await asyncio.wait_for(process.drained(), self.settings.close_timeout)
-        await process.end(self.settings.close_timeout)
-        self.process = None
-        self._fail(Closed("The client was closed."))
 
     def end_now(self, failure: Closed) -> None:
         """Nobody gets an answer any more; the process may be there yet."""
@@ -163,13 +178,12 @@ class Connection:
         """Waits for the end of runs that are to stop: a prompt before that would be refused."""
         if not self._stopping:
             return
-        ends = asyncio.gather(*(run.finished() for run in self._stopping))
-        stopped = asyncio.ensure_future(request.finished())
-        both: list[asyncio.Future[Any]] = [ends, stopped]
+        # A task, which may be cancelled without anybody looking at it, as `gather` may not.
+        waits = [asyncio.ensure_future(work) for work in (_all_finished(self._stopping), request.finished())]
         try:
-            await asyncio.wait(both, timeout=self.settings.cancel_timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=self.settings.cancel_timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for wait in both:
+            for wait in waits:
                 wait.cancel()
 
     def _write(self, body: JsonObject) -> None:
@@ -223,7 +237,7 @@ class Connection:
     def in_loop(self, act: Callable[[], None]) -> None:
         """Calls `act` in the loop of the client, from any thread; not at all if the loop is closed."""
         loop = getattr(self, "_loop", None)
-        if loop is None or loop.is_closed():
+        if loop is None or loop.is_closed() or self.is_inherited:
             return
         try:
             is_here = asyncio.get_running_loop() is loop
@@ -398,11 +412,31 @@ class Connection:
     async def _abort(self) -> str:
         """Ends a process that has not begun; returns what it wrote to standard error, as errors show it."""
         process, self.process = self.process, None
+        self._is_closing = True
+        # Others may have sent prompts since the attempt began.
+        self._fail(self.failure or Closed("The client could not be started."))
         if process:
-            self._is_closing = True
-            await process.end(0)
-        self.failure = self.failure or Closed("The client could not be started.")
+            try:
+                await process.end(0)
+            except BaseException:
+                process.kill()
+                raise
         return _tail(process)
+
+    def inherit(self) -> None:
+        """This is a fork of the program: the process is that of the other, and its loop does not run here."""
+        if self._begun is None:
+            return  # It has not been started, and may be here.
+        self.is_inherited = True
+        process, self.process = self.process, None
+        if process:
+            process.let_go()
+        failure = self.failure = inherited() if process or self.failure is None else self.failure
+        requests, self._requests = self._requests, {}
+        self._stopping.clear()
+        for request in requests.values():
+            # Nobody else is here to be woken.
+            request.error, request.status = failure, "failed"
 
     def _overlong(self, line: Overlong) -> None:
         error = TooLong(f"The server wrote a line of more than {self.settings.line_bytes_max} bytes.")
@@ -446,6 +480,11 @@ class Connection:
             self._loop.call_soon(self.settings.on_notice, notice)
 
 
+async def _all_finished(requests: Iterable[Request]) -> None:
+    for request in list(requests):
+        await request.finished()
+
+
 def _tail(process: Process | None) -> str:
     """The end of what a process wrote to standard error, as errors show it."""
     tail = process.stderr.strip() if process else ""
@@ -453,3 +492,13 @@ def _tail(process: Process | None) -> str:
 
 
 _OF_CALLS = (m.FrontendToolCallRequested, m.ToolApprovalRequested, m.ToolApprovalResolved, m.ToolResultReady)
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for connection in list(_connections):
+        connection.inherit()
+
+
+# A fork that held the pipes would keep the process running after the end of the program.
+os.register_at_fork(after_in_child=_after_fork)

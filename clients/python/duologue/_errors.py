@@ -104,6 +104,11 @@ class AnswerError(RequestError):
     text = ""
 
 
+def inherited() -> DuologueError:
+    """The error of a client in a fork of the program that has started it."""
+    return DuologueError("The client was started in another process, of which this one is a fork: start one in this process.")
+
+
 def error_of(code: str, message: str, detail: str) -> RequestError:
     """The error that an `error` frame stands for."""
     match code:

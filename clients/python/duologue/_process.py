@@ -146,6 +146,26 @@ class Process:
                 await self.wait(TERM_S)
         self._finish()
 
+    def kill(self) -> None:
+        """Ends the process at once; it is not there any more afterwards."""
+        self._close_stdin()
+        if self._popen.poll() is None:
+            self._popen.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(TERM_S)
+        self._finish()
+
+    def let_go(self) -> None:
+        """Closes what a fork of the program has of it. The loop stays as it is: it shares what it waits for with the program."""
+        self._end.detach()
+        self._is_over = True
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if pipe:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        # It is no child of this one, which has nothing to wait for.
+        self._popen.returncode = 0
+
     def _read(self) -> None:
         try:
             chunk = os.read(self._out, READ_BYTES)

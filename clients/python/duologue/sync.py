@@ -25,7 +25,7 @@ from . import _client, _stream
 from . import messages as m
 from ._client import Change
 from ._connection import Connection
-from ._errors import Closed, DuologueError
+from ._errors import Closed, DuologueError, StoreError, inherited
 from ._message import JsonObject, Message
 from ._requests import Request
 from ._result import Result
@@ -51,8 +51,11 @@ class Duologue:
 
     def start(self) -> Duologue:
         """Starts the process, and checks what it is."""
+        if self._is_inherited:
+            raise inherited()
         if self._loop:
             raise DuologueError("The client is started already.")
+        self._chat._connection.is_inherited = False
         self._loop = asyncio.new_event_loop()
         work = (self._loop, self._chat._connection)
         self._thread = threading.Thread(target=_run, args=work, name="duologue", daemon=True)
@@ -66,6 +69,8 @@ class Duologue:
 
     def close(self) -> None:
         """Stops what runs, and ends the process."""
+        if self._is_inherited:
+            return  # The process is that of another program.
         self._refuse_own_thread()
         if self._loop:
             try:
@@ -81,7 +86,7 @@ class Duologue:
 
     def __del__(self) -> None:
         loop, notices = self._loop, self._notices
-        if loop and loop.is_running():
+        if loop and loop.is_running() and not self._is_inherited:
             closing = asyncio.run_coroutine_threadsafe(self._chat.close(), loop)
             closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
             if notices:
@@ -101,6 +106,11 @@ class Duologue:
     def stderr(self) -> str:
         """The end of what the process wrote to standard error."""
         return self._chat.stderr
+
+    @property
+    def store_error(self) -> StoreError | None:
+        """What the store of this conversation has last complained of."""
+        return self._chat.store_error
 
     @property
     def hello(self) -> m.HelloFrame:
@@ -171,6 +181,8 @@ class Duologue:
 
     def _wait(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         try:
+            if self._is_inherited:
+                raise inherited()
             self._refuse_own_thread()
             with self._lock:
                 if self._loop is None:
@@ -190,6 +202,11 @@ class Duologue:
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def _is_inherited(self) -> bool:
+        """This is a fork of the program, in which nobody runs the loop; another thread may have had the lock."""
+        return self._loop is not None and self._chat._connection.is_inherited
 
     def _refuse_own_thread(self) -> None:
         if self._loop and threading.current_thread() is self._thread:

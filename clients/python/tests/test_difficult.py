@@ -502,10 +502,41 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 await chat.reconnect()
 
 
+    async def test_an_async_close_that_is_interrupted_leaves_nobody_waiting(self):
+        chat = await difficult("stubborn", close_timeout=3600).start()
+        process = chat._connection.process._popen
+        stream = chat.stream("x")
+        events = aiter(stream)
+        await anext(events)
+        os.kill(process.pid, signal.SIGSTOP)
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(chat.close(), 0.05)
+        self.assertEqual(process.returncode, -signal.SIGKILL)
+
+        async def follow():
+            async for _ in events:
+                pass
+
+        with self.assertRaisesRegex(duologue.Closed, "was closed"):
+            await asyncio.wait_for(follow(), WAIT_S)
+        await chat.close()
+
+    async def test_a_prompt_that_is_cancelled_while_it_waits_for_the_end_of_another_reports_nothing(self):
+        reported = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with difficult("stubborn") as chat:
+            for _ in range(2):
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(chat.run("x"), 0.05)
+            gc.collect()
+            await asyncio.sleep(0)
+        self.assertEqual(reported, [])
+
+
 class Killed(unittest.TestCase):
-    def program(self, text):
+    def program(self, text, stdin=None):
         text = f"import sys\nsys.path.insert(0, {str(ROOT / 'clients/python')!r})\n" + textwrap.dedent(text)
-        return subprocess.Popen([sys.executable, "-c", text, BINARY], stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen([sys.executable, "-c", text, BINARY], stdin=stdin, stdout=subprocess.PIPE, text=True)
 
     def test_the_process_ends_with_a_program_that_is_killed(self):
         program = self.program(
@@ -541,6 +572,47 @@ class Killed(unittest.TestCase):
             wait_until_gone(pid)
             self.assertEqual(program.wait(), 0)
             program.stdout.close()
+
+    def test_a_fork_of_the_program_has_an_error_and_does_not_keep_the_process(self):
+        program = self.program(
+            """
+            import asyncio, os, duologue
+            from duologue.sync import Duologue
+            options = {"binary": sys.argv[1], "engine": "echo"}
+            chat = Duologue(**options, args=["--echo-delay-ms=60000"]).start()
+            stream = iter(chat.stream("x"))
+            next(stream)
+            other = Duologue(**options)
+            go, begin = os.pipe()
+            if os.fork() == 0:
+                os.close(begin)
+                for act in (lambda: chat.run("x"), lambda: list(chat.stream("y")), lambda: list(stream), chat.start):
+                    try:
+                        act()
+                    except duologue.DuologueError as error:
+                        print(error)
+                chat.close()
+                del chat, stream
+                with other:
+                    print(other.run("x").status, flush=True)
+                os.read(go, 1)  # Until the program has ended, and its test too.
+                os.close(1)
+                os._exit(0)
+            os.close(go)
+            print(chat.cancel(), chat._chat._connection.process._popen.pid, flush=True)
+            sys.stdin.read()
+            """,
+            stdin=subprocess.PIPE,
+        )
+        lines = [program.stdout.readline() for _ in range(6)]
+        error = "The client was started in another process, of which this one is a fork: start one in this process.\n"
+        own = next(line for line in lines if line.startswith("True "))
+        self.assertEqual(sorted(lines), sorted([error] * 4 + ["ok\n", own]))
+        program.kill()
+        program.wait()
+        wait_until_gone(int(own.split()[-1]))
+        program.stdin.close()
+        program.stdout.close()
 
     def test_a_callback_that_never_returns_ends_with_the_program(self):
         program = self.program(
