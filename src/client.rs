@@ -83,7 +83,6 @@ use driver::Order;
 use link::{Link, Shared, lock};
 use request::Ended;
 use serde_json::{Map, Value};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Entities that are asked for at once.
@@ -327,7 +326,7 @@ impl Duologue {
     pub async fn reconnect(&self) -> Result<Vec<Change>, Error> {
         if !self.options.is_stored() {
             return Err(Error::Misuse(
-                "a conversation without `store` and `session` can't go on in another process",
+                "a conversation without a store and `session` can't go on in another process",
             ));
         }
         let asked = self.link();
@@ -399,16 +398,13 @@ impl Builder {
     ///
     /// # Errors
     /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
-    pub async fn start(self) -> Result<Duologue, Error> {
+    pub async fn start(mut self) -> Result<Duologue, Error> {
+        self.settle_folder();
         let link = self.connect().await?;
         Ok(Duologue { held: Arc::new(Held::new(link)), options: self })
     }
 
     fn is_stored(&self) -> bool {
-        self.store.is_some() && self.session.is_some()
-    }
-
-    fn store_path(&self) -> Option<&Path> {
-        self.store.as_deref()
+        self.store_path().is_some() && self.session.is_some()
     }
 }

@@ -215,8 +215,8 @@ type Change struct {
 // flight are not sent again. If it fails, no process is left, and the next attempt returns what this one would have. One
 // that is called while another is under way waits for that, and returns the same; if that fails, it is the next attempt.
 func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
-	if c.options.Store == "" || c.options.Session == "" {
-		return nil, errors.New("only a conversation with Store and Session can go on in another process")
+	if c.options.store() == "" || c.options.Session == "" {
+		return nil, errors.New("only a conversation with a store and Session can go on in another process")
 	}
 	own := &attempt{done: make(chan struct{})}
 	for {
@@ -402,14 +402,15 @@ func (c *Client) Replace(ctx context.Context, messageID, prompt string, options 
 
 // Fork starts a client of a copy of this stored conversation, or of its first turns; 0: all of them.
 func (c *Client) Fork(ctx context.Context, turns int) (*Client, error) {
-	if c.options.Store == "" {
-		return nil, errors.New("only a conversation with Store can be copied")
+	store := c.options.store()
+	if store == "" {
+		return nil, errors.New("only a conversation with a store can be copied")
 	}
 	binary, err := findBinary(c.options.Binary)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"sessions", "fork", "--store", c.options.Store}
+	args := []string{"sessions", "fork", "--store", store}
 	if turns > 0 {
 		args = append(args, "--turns", strconv.Itoa(turns))
 	}
@@ -423,7 +424,9 @@ func (c *Client) Fork(ctx context.Context, turns int) (*Client, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
 	options := c.options
+	c.mu.Unlock()
 	options.Session = strings.TrimSpace(string(id))
 	return Start(ctx, options)
 }

@@ -666,6 +666,77 @@ func TestAReconnectGoesOnWhereTheContextOfAnotherHasEnded(t *testing.T) {
 	equal(t, []any{<-second, textsOf(changes)}, []any{nil, []string{"Hello, since 4"}})
 }
 
+func TestAPromptDuringAReconnectThatFails(t *testing.T) {
+	options := difficult("die:7")
+	options.Store, options.Session, options.StartTimeout = "chat.db", "ada", 3*time.Second
+	chat := start(t, options)
+	_, err := chat.Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	options.Env[0] = "DIFFICULT=silent"
+	reconnected := make(chan error)
+	go func() {
+		_, err := chat.Reconnect(t.Context())
+		reconnected <- err
+	}()
+	for chat.InFlight() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	_, err = chat.Run(t.Context(), "y")
+	equal(t, errors.Is(err, duologue.ErrProcessEnded), true)
+	equal(t, errors.Is(<-reconnected, duologue.ErrProtocol), true)
+}
+
+func TestAStoreThatTheEnvironmentNames(t *testing.T) {
+	t.Setenv("DUOLOGUE_STORE", "")
+	variable := "DUOLOGUE_STORE=" + filepath.Join(t.TempDir(), "chat.db")
+	for _, env := range [][]string{{variable}, nil} {
+		if env == nil {
+			_, value, _ := strings.Cut(variable, "=")
+			t.Setenv("DUOLOGUE_STORE", value)
+		}
+		chat := start(t, duologue.Options{Session: "ada", Env: env})
+		run(t, chat, "one")
+		goesOn(t, chat)
+		_ = chat.Close()
+	}
+	_, err := start(t, duologue.Options{Env: []string{"DUOLOGUE_STORE="}}).Fork(t.Context(), 0)
+	contains(t, err.Error(), "only a conversation with a store")
+}
+
+// goesOn checks that a copy of a conversation, and another process, have what it has.
+func goesOn(t *testing.T, chat *duologue.Client) {
+	t.Helper()
+	seen := len(history(t, chat))
+	copied, err := chat.Fork(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	crash(t, chat)
+	if _, err := chat.Reconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, []int{len(history(t, copied)), len(history(t, chat))}, []int{seen, seen})
+}
+
+func TestAProgramThatChangesItsFolder(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "inner"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", "inner"} {
+		t.Chdir(folder)
+		chat := start(t, duologue.Options{Store: "chat.db", Session: "ada", Dir: dir})
+		run(t, chat, "one")
+		t.Chdir("/")
+		goesOn(t, chat)
+		_ = chat.Close()
+		if _, err := os.Stat(filepath.Join(folder, dir, "chat.db")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestARefusedPromptDoesNotForgetWhatWasShown(t *testing.T) {
 	chat, become := stored(t, "die-asked")
 	var texts []string

@@ -2,7 +2,11 @@ package duologue
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,7 +14,8 @@ import (
 type Options struct {
 	// Binary is the program; otherwise DUOLOGUE_BIN, the one beside this program, or the one on the PATH.
 	Binary string
-	// Store is where the conversation is stored, and Session its name there: the same one goes on with it.
+	// Store is where the conversation is stored, otherwise where DUOLOGUE_STORE says, and Session its name there: the
+	// same one goes on with it.
 	Store, Session string
 	// Engine, Model and Profile choose what answers.
 	Engine, Model, Profile string
@@ -32,7 +37,8 @@ type Options struct {
 	Queue bool
 	// Env are variables, as NAME=value, in addition to those of this program.
 	Env []string
-	// Dir is the folder of the process.
+	// Dir is the folder of the process; by default that which this program has at the start, also for a process that is
+	// started later.
 	Dir string
 	// StartTimeout is how long the process may take to begin; 0: 30 s.
 	StartTimeout time.Duration
@@ -58,6 +64,32 @@ func (o *Options) setDefaults() {
 	o.CancelTimeout = orElse(o.CancelTimeout, 5*time.Second)
 	o.LineBytesMax = orElse(o.LineBytesMax, 256*1024*1024)
 	o.PageEntities = orElse(o.PageEntities, 500)
+	o.settleDir()
+}
+
+// settleDir names the folder of the process, which is to have the same when it is started again.
+func (o *Options) settleDir() {
+	own, err := os.Getwd()
+	switch {
+	case err != nil || filepath.IsAbs(o.Dir):
+	case o.Dir == "":
+		o.Dir = own
+	default:
+		o.Dir = own + string(filepath.Separator) + o.Dir
+	}
+}
+
+// store is where the conversation is stored: what was told, or what the variable says that the process has.
+func (o *Options) store() string {
+	if o.Store != "" {
+		return o.Store
+	}
+	for _, variable := range slices.Backward(o.Env) {
+		if value, ok := strings.CutPrefix(variable, "DUOLOGUE_STORE="); ok {
+			return value
+		}
+	}
+	return os.Getenv("DUOLOGUE_STORE")
 }
 
 func orElse[T comparable](value, otherwise T) T {

@@ -4,6 +4,7 @@ use super::error::Error;
 use super::event::Event;
 use super::tools::{Approval, Approve, Tool};
 use crate::protocol::proto::tools::ToolApprovalRequested;
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -16,6 +17,9 @@ const EXTENSIONS: &str = "approvals,client-tools,edit,history,retries,settings,s
 
 /// Bytes of the longest frame that is read.
 const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// The variable of the program that says where conversations are stored.
+const STORE_VARIABLE: &str = "DUOLOGUE_STORE";
 
 /// What belongs to no request: an event of the session, or an error of its store.
 pub(super) type OnNotice = Arc<dyn Fn(Result<Event, Error>) + Send + Sync>;
@@ -94,7 +98,7 @@ impl Builder {
         self
     }
 
-    /// Where the conversation is stored.
+    /// Where the conversation is stored; otherwise where the variable `DUOLOGUE_STORE` says.
     #[must_use]
     pub fn store(mut self, path: impl Into<PathBuf>) -> Self {
         self.store = Some(path.into());
@@ -146,7 +150,8 @@ impl Builder {
         self
     }
 
-    /// The folder of the process.
+    /// The folder of the process; by default the one that the program has at the start, also for a process that is started
+    /// later.
     #[must_use]
     pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
         self.folder = Some(path.into());
@@ -222,6 +227,27 @@ impl Builder {
     pub fn line_bytes_max(mut self, bytes: usize) -> Self {
         self.line_bytes_max = bytes;
         self
+    }
+
+    /// Where the conversation is stored: what was said, or what the variable says that the process has.
+    pub(super) fn store_path(&self) -> Option<PathBuf> {
+        let of_process = || {
+            let own = self.env.iter().rev().find(|(name, _)| name == STORE_VARIABLE);
+            own.map(|(_, value)| value.clone()).or_else(|| env::var_os(STORE_VARIABLE))
+        };
+        let from_variable = || of_process().filter(|value| !value.is_empty()).map(PathBuf::from);
+        self.store.clone().or_else(from_variable)
+    }
+
+    /// Names the folder of the process, which is to be the same when it is started again: a relative store is there.
+    pub(super) fn settle_folder(&mut self) {
+        // The program's may be gone.
+        if let Ok(own) = env::current_dir() {
+            self.folder = Some(match &self.folder {
+                Some(folder) => own.join(folder),
+                None => own,
+            });
+        }
     }
 
     fn named(mut self, option: &'static str, value: impl AsRef<OsStr>) -> Self {

@@ -186,7 +186,7 @@ pub(super) async fn fork(
     turns: Option<u32>,
 ) -> Result<String, Error> {
     let Some(store) = options.store_path() else {
-        return Err(Error::Misuse("only a conversation with `store` can be copied"));
+        return Err(Error::Misuse("only a conversation with a store can be copied"));
     };
     let mut command = command(&find(options.binary.as_deref())?, options);
     command.args(["sessions", "fork", "--store"]).arg(store).stdin(Stdio::null());

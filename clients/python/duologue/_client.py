@@ -63,14 +63,16 @@ class Duologue:
     """A conversation with a model, held by a process of its own. Use it with `async with`, in one event loop.
 
     - `binary`: the program; otherwise `DUOLOGUE_BIN`, the package's own, or the one on the `PATH`.
-    - `store`, `session`: where the conversation is stored, and its name; the same names go on with it.
+    - `store`, `session`: where the conversation is stored, otherwise where `DUOLOGUE_STORE` says, and its name; the same
+      names go on with it.
     - `engine`, `model`, `profile`, `system`: what answers, and how. `args` are further options of `duologue rpc`.
     - `tools`: functions that the model may call. `approve`: decides about calls of tool servers, with True, False, the
       reason for a no, or "ALLOW_SESSION"; without it they are denied. `approve_timeout` is its longest time.
     - `on_notice`: gets events of the session that belong to no request, and errors of its store. What it raises goes to
       the exception handler of the loop, and the conversation goes on.
     - `on_busy`: "reject" makes a prompt during a run the error `Busy`; with "queue" it waits for its turn.
-    - `env` adds variables to those of this program; `cwd` is the folder of the process.
+    - `env` adds variables to those of this program; `cwd` is the folder of the process, by default that which this program
+      has at the first start, also for a process that is started later.
     - `start_timeout`, `close_timeout`, `cancel_timeout`: seconds. `line_bytes_max`: longest frame.
     """
 
@@ -98,7 +100,6 @@ class Duologue:
         line_bytes_max: int = LINE_BYTES_MAX,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self._store = store
         self._session = session
         self._seen: Seen | None = None
         # Gets what has changed, or None if the attempt fails.
@@ -110,6 +111,7 @@ class Duologue:
             Settings(
                 binary=binary,
                 args=[*always, *options, *args],
+                named_store=store,
                 env=dict(env or {}),
                 cwd=cwd,
                 tools={tool.name: tool for tool in map(tool_of, tools)},
@@ -144,8 +146,8 @@ class Duologue:
         attempt gives the same. One that is called while another is under way waits for that, and returns the same; if that
         fails, it is the next attempt.
         """
-        if self._store is None or self._session is None:
-            raise DuologueError("Only a conversation with `store` and `session` can go on in another process.")
+        if self._connection.settings.store is None or self._session is None:
+            raise DuologueError("Only a conversation with a store and `session` can go on in another process.")
         while self._reconnecting:
             # Others wait for it as well.
             if (changes := await asyncio.shield(self._reconnecting)) is not None:
@@ -305,17 +307,18 @@ class Duologue:
 
     async def fork(self, turns: int | None = None) -> Duologue:
         """A client, not started, of a copy of this stored conversation, or of its first turns."""
-        if self._store is None or not self.session_id:
-            raise DuologueError("Only a conversation with `store` can be copied.")
-        command = [find_binary(self._connection.settings.binary), "sessions", "fork", "--store", os.fspath(self._store)]
+        settings = self._connection.settings
+        if settings.store is None or not self.session_id:
+            raise DuologueError("Only a conversation with a store can be copied.")
+        command = [find_binary(settings.binary), "sessions", "fork", "--store", settings.store]
         command += ["--turns", str(turns)] if turns else []
         ended = await asyncio.to_thread(
             subprocess.run,
             [*command, "--", self.session_id],
             capture_output=True,
             text=True,
-            env={**os.environ, **self._connection.settings.env},
-            cwd=self._connection.settings.cwd,
+            env={**os.environ, **settings.env},
+            cwd=settings.cwd,
             stdin=subprocess.DEVNULL,
             timeout=FORK_S,
         )

@@ -71,6 +71,7 @@ class Connection:
         if self.process:
             raise DuologueError("The client is started already.")
         command = [find_binary(self.settings.binary), "rpc", *self.settings.args]
+        self.settings.settle_folder()
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(self.settings.line_bytes_max)
         self._requests = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,16 @@ from ._message import Message
 from ._tools import Approve, Tool
 
 
+STORE_VARIABLE = "DUOLOGUE_STORE"
+
+
 @dataclass
 class Settings:
     """What a client was told."""
 
     binary: str | os.PathLike[str] | None
     args: Sequence[str]
+    named_store: str | os.PathLike[str] | None
     env: Mapping[str, str]
     cwd: str | os.PathLike[str] | None
     tools: dict[str, Tool]
@@ -28,3 +33,15 @@ class Settings:
     close_timeout: float
     cancel_timeout: float
     line_bytes_max: int
+
+    def settle_folder(self) -> None:
+        """Names the folder of the process, so that one that is started later has the same, as a relative store is there."""
+        with contextlib.suppress(FileNotFoundError):  # The folder of this program may be gone.
+            self.cwd = os.getcwd() if self.cwd is None else os.path.join(os.getcwd(), self.cwd)
+
+    @property
+    def store(self) -> str | None:
+        """Where the conversation is stored: what was told, or the variable that the process has."""
+        if self.named_store is not None:
+            return os.fspath(self.named_store)
+        return self.env.get(STORE_VARIABLE, os.environ.get(STORE_VARIABLE)) or None

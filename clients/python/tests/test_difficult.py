@@ -457,6 +457,85 @@ class Ends(unittest.IsolatedAsyncioTestCase):
             with self.assertRaisesRegex(duologue.DuologueError, "The process runs"):
                 await chat.reconnect()
 
+    async def test_a_prompt_during_a_reconnect_that_fails(self):
+        env = {"DIFFICULT": "die:7"}
+        for is_cancelled in (False, True):
+            async with Duologue(binary=DIFFICULT, env=env, store="chat.db", session="ada") as chat:
+                connection = chat._connection
+                with self.assertRaises(duologue.ProcessEnded):
+                    await chat.run("x")
+                connection.settings.env["DIFFICULT"] = "silent"
+                connection.settings.start_timeout = 30 if is_cancelled else 0.5
+                reconnect = asyncio.create_task(chat.reconnect())
+                while connection.failure:
+                    await asyncio.sleep(0)
+                prompt = asyncio.create_task(chat.run("y"))
+                while not connection._requests:
+                    await asyncio.sleep(0)
+                if is_cancelled:
+                    reconnect.cancel()
+                with self.assertRaises(asyncio.CancelledError if is_cancelled else duologue.ProtocolError):
+                    await reconnect
+                with self.assertRaisesRegex(duologue.Closed, "could not be started"):
+                    await asyncio.wait_for(prompt, WAIT_S)
+                with self.assertRaises(duologue.Closed):
+                    await chat.run("z")
+
+    async def test_a_reconnect_without_a_program_can_be_tried_again(self):
+        env = {"DIFFICULT": "die:7"}
+        async with Duologue(binary=DIFFICULT, env=env, store="chat.db", session="ada") as chat:
+            settings = chat._connection.settings
+            with self.assertRaises(duologue.ProcessEnded):
+                await chat.run("x")
+            settings.env["DIFFICULT"] = "resumed"
+            for name, value in (("binary", "/nowhere/duologue"), ("cwd", "/nowhere")):
+                with mock.patch.object(settings, name, value), self.assertRaises(duologue.NotInstalled):
+                    await chat.reconnect()
+                with self.assertRaises(duologue.DuologueError):
+                    await chat.run("y")
+            self.assertEqual([change.text for change in await chat.reconnect()], ["Hello, since 4"])
+
+    async def test_a_store_that_the_environment_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            variables = {"DUOLOGUE_STORE": folder + "/chat.db"}
+            for own, outer in ((variables, {}), ({}, variables)):
+                with mock.patch.dict(os.environ, outer):
+                    async with real(session="ada", env=own) as chat:
+                        await chat.run("one")
+                        seen = len(await chat.history())
+                        async with await chat.fork() as copy:
+                            self.assertEqual(len(await copy.history()), seen)
+                        os.kill(pid_of(chat), signal.SIGKILL)
+                        with self.assertRaises(duologue.ProcessEnded):
+                            await chat.run("lost")
+                        await chat.reconnect()
+                        self.assertEqual(len(await chat.history()), seen)
+            # The option of the client is the nearer one.
+            with mock.patch.dict(os.environ, variables):
+                async with real(env={"DUOLOGUE_STORE": ""}) as chat:
+                    await chat.run("one")
+                    with self.assertRaisesRegex(duologue.DuologueError, "Only a conversation with a store"):
+                        await chat.fork()
+
+    async def test_a_program_that_changes_its_folder(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(folder + "/inner")
+            for cwd, store in ((None, "chat.db"), ("inner", "inner/chat.db")):
+                os.chdir(folder)
+                async with real(store="chat.db", session="ada", cwd=cwd) as chat:
+                    await chat.run("one")
+                    os.chdir("/")
+                    os.kill(pid_of(chat), signal.SIGKILL)
+                    with self.assertRaises(duologue.ProcessEnded):
+                        await chat.run("lost")
+                    await chat.reconnect()
+                    self.assertEqual(len(await chat.history()), 2)
+                    async with await chat.fork() as copy:
+                        self.assertEqual(len(await copy.history()), 2)
+                self.assertTrue(os.path.exists(f"{folder}/{store}"))
+            os.chdir("/")
+
     async def test_a_reconnect_goes_on_where_another_was_cancelled(self):
         env = {"DIFFICULT": "die:7"}
         async with Duologue(binary=DIFFICULT, env=env, store="chat.db", session="ada") as chat:

@@ -4,7 +4,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { Connection, type Patch } from "./connection.js";
 import { Closed, DuologueError, StoreError } from "./errors.js";
 import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
-import { sentAlong, type Options, type PromptOptions } from "./options.js";
+import { sentAlong, storeOf, type Options, type PromptOptions } from "./options.js";
 import { findBinary } from "./process.js";
 import type { Result } from "./result.js";
 import { jsonSchemaOf } from "./schema.js";
@@ -52,8 +52,8 @@ export class Duologue {
 
   async #goOn(): Promise<Change[]> {
     const connection = this.#connection;
-    if (connection.options.store === undefined || connection.options.session === undefined) {
-      throw new DuologueError("Only a conversation with `store` and `session` can go on in another process.");
+    if (storeOf(connection.options) === undefined || connection.options.session === undefined) {
+      throw new DuologueError("Only a conversation with a store and `session` can go on in another process.");
     }
     if (!connection.failure) throw new DuologueError("The process runs.");
     // The next process has ordinals and texts of its own as soon as it begins.
@@ -180,8 +180,9 @@ export class Duologue {
 
   /** A client of a copy of this stored conversation, or of its first turns. */
   async fork(turns?: number): Promise<Duologue> {
-    const { store, env, cwd } = this.#connection.options;
-    if (store === undefined) throw new DuologueError("Only a conversation with `store` can be copied.");
+    const { env, cwd } = this.#connection.options;
+    const store = storeOf(this.#connection.options);
+    if (store === undefined) throw new DuologueError("Only a conversation with a store can be copied.");
     const args = ["sessions", "fork", "--store", store, ...(turns ? ["--turns", String(turns)] : []), "--", this.sessionId];
     const options = { env: { ...process.env, ...env }, ...(cwd !== undefined && { cwd }), timeout: 60_000 };
     try {

@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Calls } from "./calls.js";
 import {
@@ -16,7 +15,7 @@ import { FrameEvent, type Event, type EventFrameJson, type Payloads } from "./ev
 import { checkHello, requestBytesMax } from "./hello.js";
 import { Lines, Overlong } from "./lines.js";
 import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
-import { commandLine, type Options } from "./options.js";
+import { commandLine, settled, type Options } from "./options.js";
 import { findBinary, Process } from "./process.js";
 import { Request } from "./requests.js";
 import type { Result } from "./result.js";
@@ -79,7 +78,10 @@ export class Connection implements Owner {
   #lastEvent: FrameEvent | undefined;
   #lastOrdinal = 0n;
 
-  constructor(readonly options: Options) {
+  readonly options: Options;
+
+  constructor(options: Options) {
+    this.options = settled(options);
     this.tools = new Map((options.tools ?? []).map((tool) => [tool.name, tool]));
     this.#calls = new Calls((body) => this.request(body), options.approve, options.approveTimeoutMs);
   }
@@ -87,15 +89,12 @@ export class Connection implements Owner {
   /** Starts the process, and checks what it is. */
   async start(): Promise<void> {
     const command = [findBinary(this.options.binary), ...commandLine(this.options)];
-    this.failure = this.#fatal = this.hello = undefined;
-    this.#isClosing = this.#isPaused = false;
-    this.#stopping.clear();
     const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
     const begun = new Promise<void>((resolve) => (this.#begun = resolve));
     const { env, cwd } = this.options;
     const child: Process = new Process(
       command,
-      { env: { ...process.env, ...env }, cwd: cwd && resolve(cwd) },
+      { env: { ...process.env, ...env }, cwd },
       {
         bytes: (chunk) => this.#process === child && this.#bytes(lines, chunk),
         end: (failure) => this.#process === child && this.#ended(child, failure),

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { DuologueError } from "./errors.js";
 import type { Event } from "./events.js";
@@ -12,7 +13,7 @@ const EXTENSIONS =
 export interface Options {
   /** The program; otherwise `DUOLOGUE_BIN`, the package's own, or the one on the `PATH`. */
   binary?: string;
-  /** Where the conversation is stored. */
+  /** Where the conversation is stored; otherwise where `DUOLOGUE_STORE` says. */
   store?: string;
   /** Its name there: the same one goes on with it. */
   session?: string;
@@ -38,7 +39,7 @@ export interface Options {
   onBusy?: "reject" | "queue";
   /** Variables in addition to those of this program. */
   env?: Record<string, string>;
-  /** The folder of the process. */
+  /** The folder of the process; by default that which this program has at the start, also for a process that is started later. */
   cwd?: string;
   /** 30,000 by default. */
   startTimeoutMs?: number;
@@ -64,6 +65,20 @@ export interface PromptOptions<T = unknown> {
   answer?: Schema<T>;
   /** Stops the run when it is aborted. The result has the status `stopped` then. */
   signal?: AbortSignal;
+}
+
+/** Where the conversation is stored: the option, or the variable that the process has. */
+export function storeOf({ store, env }: Options): string | undefined {
+  return store ?? ((env?.DUOLOGUE_STORE ?? process.env.DUOLOGUE_STORE) || undefined);
+}
+
+/** The options with the folder of the process, which is to have the same when it is started again. */
+export function settled(options: Options): Options {
+  try {
+    return { ...options, cwd: resolve(options.cwd ?? "") };
+  } catch {
+    return options; // The folder of this program is gone.
+  }
 }
 
 /** The command line of the process, without the program. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -422,9 +422,10 @@ test("nothing is shown twice after a reconnect", async () => {
 
 // It ends in the first answer, after the first of its patches, which is event 4.
 const SEEN = 4n;
-const dying = (scenario: string, use: (chat: Duologue, become: (scenario: string) => void) => Promise<void>) => {
+type Dying = (chat: Duologue, become: (scenario: string) => void) => Promise<void>;
+const dying = (scenario: string, use: Dying, more: duologue.Options = {}) => {
   const env = { DIFFICULT: scenario };
-  const options = { binary: DIFFICULT, env, store: "chat.db", session: "ada" };
+  const options = { binary: DIFFICULT, env, store: "chat.db", session: "ada", ...more };
   return hold(options, (chat) => use(chat, (scenario) => void (env.DIFFICULT = scenario)));
 };
 
@@ -475,6 +476,75 @@ test("a refused prompt does not forget what was shown", () =>
     become("resumed");
     const changes = await chat.reconnect();
     assert.deepEqual([...shown, ...changes.map((change) => change.text)], ["Hello, ", `since ${SEEN}`]);
+  }));
+
+test("a prompt during a reconnect that fails", { timeout: 60_000 }, () =>
+  dying(
+    "die:7",
+    async (chat, become) => {
+      await assert.rejects(chat.run("x"), duologue.ProcessEnded);
+      const { pid } = chat;
+      become("silent");
+      const reconnect = chat.reconnect();
+      const late = assert.rejects(reconnect, /did not begin within/);
+      await until(() => chat.pid !== pid);
+      await assert.rejects(chat.run("y"), duologue.ProtocolError);
+      await late;
+      await assert.rejects(chat.run("z"), duologue.ProtocolError);
+    },
+    { startTimeoutMs: 3000 },
+  ));
+
+const killed = async (chat: Duologue) => {
+  process.kill(chat.pid!, "SIGKILL");
+  await assert.rejects(chat.run("lost"), duologue.ProcessEnded);
+};
+
+test("a store that the environment names", () =>
+  inFolder(async (folder) => {
+    const before = process.env.DUOLOGUE_STORE;
+    const store = join(folder, "chat.db");
+    try {
+      for (const [own, outer] of [[{ DUOLOGUE_STORE: store }, ""], [{}, store]] as const) {
+        process.env.DUOLOGUE_STORE = outer;
+        await hold(real([], { session: "ada", env: own }), async (chat) => {
+          await chat.run("one");
+          const seen = (await chat.history()).length;
+          const copy = await chat.fork();
+          assert.equal((await copy.history().finally(() => copy.close())).length, seen);
+          await killed(chat);
+          await chat.reconnect();
+          assert.equal((await chat.history()).length, seen);
+        });
+      }
+      await hold(real([], { env: { DUOLOGUE_STORE: "" } }), (chat) => assert.rejects(chat.fork(), /Only a conversation with a store/));
+    } finally {
+      if (before === undefined) delete process.env.DUOLOGUE_STORE;
+      else process.env.DUOLOGUE_STORE = before;
+    }
+  }));
+
+test("a program that changes its folder", () =>
+  inFolder(async (folder) => {
+    const before = process.cwd();
+    mkdirSync(join(folder, "inner"));
+    try {
+      for (const [cwd, store] of [[{}, "chat.db"], [{ cwd: "inner" }, "inner/chat.db"]] as const) {
+        process.chdir(folder);
+        await hold(real([], { store: "chat.db", session: "ada", ...cwd }), async (chat) => {
+          await chat.run("one");
+          process.chdir("/");
+          await killed(chat);
+          await chat.reconnect();
+          assert.equal((await chat.history()).length, 2);
+          const copy = await chat.fork();
+          assert.equal((await copy.history().finally(() => copy.close())).length, 2);
+        });
+        assert(existsSync(join(folder, store)));
+      }
+    } finally {
+      process.chdir(before);
+    }
   }));
 
 test("only a stored session goes on", async () => {

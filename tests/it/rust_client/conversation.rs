@@ -281,6 +281,36 @@ async fn nothing_is_shown_twice_after_a_reconnect() {
 }
 
 #[tokio::test]
+async fn a_prompt_during_a_reconnect_that_fails() {
+    let scratch = Scratch::new("failing-reconnect");
+    let chat = start(scratch.stored()).await;
+    kill(process_of(&chat));
+    assert!(matches!(chat.run("lost").await, Err(Error::ProcessEnded { .. })));
+    // It holds the session now.
+    let other = start(scratch.stored()).await;
+    let (failed, prompt) = tokio::join!(chat.reconnect(), chat.run("lost"));
+    assert!(matches!(failed, Err(Error::Store(_))), "{failed:?}");
+    assert!(matches!(prompt, Err(Error::ProcessEnded { .. })), "{prompt:?}");
+    other.close().await;
+    chat.reconnect().await.expect("another process");
+}
+
+#[tokio::test]
+async fn a_store_that_the_environment_names() {
+    let scratch = Scratch::new("store-variable");
+    let chat = start(real().env("DUOLOGUE_STORE", scratch.0.join("chat.db")).session("ada")).await;
+    run(&chat, "one").await;
+    let copy = start(chat.fork(None).await.expect("a copy")).await;
+    assert_eq!(texts_and_statuses(&copy).await.len(), 2);
+    kill(process_of(&chat));
+    assert!(matches!(chat.run("lost").await, Err(Error::ProcessEnded { .. })));
+    chat.reconnect().await.expect("another process");
+    assert_eq!(texts_and_statuses(&chat).await.len(), 2);
+    let chat = start(real().env("DUOLOGUE_STORE", "")).await;
+    assert!(matches!(chat.fork(None).await, Err(Error::Misuse(_))));
+}
+
+#[tokio::test]
 async fn reconnects_at_once_are_one() {
     let scratch = Scratch::new("reconnects");
     let chat = start(scratch.stored()).await;

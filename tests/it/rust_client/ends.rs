@@ -1,8 +1,8 @@
 //! How processes are found, and how they end.
 
 use super::{
-    BINARY, difficult, endless, kill, process_of, read_to, real, rest, run, start, unreachable,
-    wait_until_gone,
+    BINARY, Scratch, difficult, endless, kill, process_of, read_to, real, rest, run, start,
+    texts_and_statuses, unreachable, wait_until_gone,
 };
 use crate::process::{Process, eventually};
 use duologue::client::{Answer, Builder, Duologue, Error};
@@ -31,11 +31,14 @@ const PREFIX: &str = "program: ";
 #[ignore = "a program that other tests start"]
 async fn program() {
     let Ok(named) = env::var(PROGRAM_VARIABLE) else { return };
-    let builder = endless();
-    let builder = if named == "unnamed" { Duologue::builder().engine("echo") } else { builder };
     let say = |text: &str| {
         writeln!(stdout(), "\n{PREFIX}{text}").expect("standard output");
     };
+    if let Some(folder) = named.strip_prefix("wanders from ") {
+        return say(&wander(folder).await);
+    }
+    let builder = endless();
+    let builder = if named == "unnamed" { Duologue::builder().engine("echo") } else { builder };
     match builder.start().await {
         Err(error) => say(&format!("{error:?}")),
         Ok(chat) if named == "unnamed" => say(&run(&chat, "x").await.text),
@@ -46,6 +49,29 @@ async fn program() {
             rest(&mut stream).await;
         }
     }
+}
+
+/// Goes to another folder, and on in another process; gives how many messages that has, and a copy.
+async fn wander(folder: &str) -> String {
+    env::set_current_dir(folder).expect("a folder");
+    let chat = start(real().store("chat.db").session("ada")).await;
+    run(&chat, "one").await;
+    env::set_current_dir("/").expect("a folder");
+    kill(process_of(&chat));
+    assert!(chat.run("lost").await.is_err());
+    chat.reconnect().await.expect("another process");
+    let copy = start(chat.fork(None).await.expect("a copy")).await;
+    format!("{} {}", texts_and_statuses(&chat).await.len(), texts_and_statuses(&copy).await.len())
+}
+
+#[test]
+fn a_program_that_changes_its_folder() {
+    let scratch = Scratch::new("wanders");
+    let named = format!("wanders from {}", scratch.0.display());
+    let (mut program, said) = start_program(&named, &[]);
+    assert!(program.wait().expect("an end").success());
+    assert_eq!(said, "2 2");
+    assert!(scratch.0.join("chat.db").exists());
 }
 
 /// Starts it; gives what it says, too.
