@@ -115,7 +115,7 @@ pub enum Type {
     ObjectListFromFile,
     /// The maps in several files.
     ObjectListFromFiles,
-    /// Keys and values, typed as `key:text`, or `@file` for those in a file.
+    /// Keys and values, typed as `key=text` or `key:text`, or `@file` for those in a file.
     KeyValue,
 }
 
@@ -193,7 +193,7 @@ impl Type {
             Self::ObjectFromFile => ("objectFromFile", One, FILE, Plain),
             Self::ObjectListFromFile => ("objectListFromFile", ManyInArguments, FILE, Maps),
             Self::ObjectListFromFiles => ("objectListFromFiles", Many, FILE, Maps),
-            Self::KeyValue => ("keyValue", Many, "KEY:TEXT", StringMap),
+            Self::KeyValue => ("keyValue", Many, "KEY=TEXT", StringMap),
         };
         Facts { name, values, value_name, in_templates }
     }

@@ -232,14 +232,16 @@ fn key_values(typed: &[OsString], outside: &mut Outside) -> Result<Value, String
     typed.iter().map(|typed| key_value(text(typed)?)).collect()
 }
 
+/// The key ends at the first of the two signs, so that the text may have either: glazed prefers `=`, and so
+/// cuts `url:http://x?a=b` within the address.
 fn key_value(typed: &str) -> Result<(String, Value), String> {
-    let pair = typed.split_once(':').or_else(|| typed.split_once('='));
+    let pair = typed.split_once(['=', ':']);
     let pair = pair.map(|(key, value)| (key.trim(), value.trim()));
     match pair {
         Some((key, value)) if !key.is_empty() && !value.is_empty() => {
             Ok((key.to_owned(), Value::from(value)))
         }
-        _ => Err(format!("`{typed}` is not a key and a text, such as name:Ada, or @file")),
+        _ => Err(format!("`{typed}` is not a key and a text, such as name=Ada, or @file")),
     }
 }
 

@@ -148,8 +148,14 @@ fn choices() {
 fn keys_and_texts() {
     let kind = "type: keyValue";
     check(kind, &["--x", "a:1", "--x", "b = c,d: e"], Ok(json!({"a": "1", "b": "c", "d": "e"})));
-    check(kind, &["--x", "url:http://x"], Ok(json!({"url": "http://x"})));
-    check(kind, &["--x", "a"], Err("--x: `a` is not a key and a text, such as name:Ada, or @file"));
+    check(kind, &["--x", "url:http://x?a=b"], Ok(json!({"url": "http://x?a=b"})));
+    check(
+        kind,
+        &["--x", "url=http://x:8/y", "--x", "when=10:30"],
+        Ok(json!({"url": "http://x:8/y", "when": "10:30"})),
+    );
+    check(kind, &["--x", "=a:b"], Err("is not a key and a text"));
+    check(kind, &["--x", "a"], Err("--x: `a` is not a key and a text, such as name=Ada, or @file"));
     check(kind, &["--x", "a:"], Err("is not a key and a text"));
     check(kind, &["--x", ""], Ok(json!({})));
     check(kind, &["--x", "@nowhere.json"], Err("--x: nowhere.json can't be read"));
