@@ -59,8 +59,6 @@ pub struct CommandFile {
     pub prompt: Option<Text>,
     /// Earlier messages; in a file without a prompt, the last one is the prompt.
     pub messages: Vec<(Role, Text)>,
-    /// Earlier messages are rendered as templates; the prompt always is.
-    pub history_is_template: bool,
     /// The expected form of the answer.
     pub response: ResponseType,
     /// The JSON Schema that an answer in JSON must match.
@@ -79,11 +77,13 @@ pub struct CommandFile {
     pub warnings: Vec<Warning>,
 }
 
-/// A template in a command file.
+/// A text in a command file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// The text of the template.
+    /// The text as it is in the file.
     pub template: String,
+    /// Whether it is rendered as a template. A message may be sent as it is written, unless it is the prompt.
+    pub is_template: bool,
     /// Its place in the file, for messages: `prompt`, `messages[2]`.
     pub(crate) key: String,
     /// Where its lines are in the file.

@@ -87,16 +87,22 @@ impl FileReader<'_> {
         if let Some((_, other)) = entries.iter().find(|(key, _)| key.text() == Some("aliasFor")) {
             return Err(alias(other));
         }
-        let mut response = None;
+        let (mut response, mut are_templates) = (None, None);
         for (key, value) in entries {
             match key.text() {
                 Some("response-type") => response = Some((value.line, response_type(value)?)),
+                Some(key @ "messages-template") => are_templates = Some(truth(value, key)?),
                 Some(_) | None => self.entry(key, value, &mut file)?,
             }
         }
         flags::check(&file)?;
         check_texts(&file)?;
-        self.warn_of_literal_history(&file);
+        match are_templates {
+            Some(are_templates) => {
+                file.messages.iter_mut().for_each(|(_, text)| text.is_template = are_templates);
+            }
+            None => self.warn_of_literal_history(&file),
+        }
         file.response = answer(response, file.schema.is_some())?;
         file.warnings = std::mem::take(&mut self.warnings);
         Ok(file)
@@ -118,7 +124,6 @@ impl FileReader<'_> {
             "system-prompt" => file.system_prompt = template(value, name)?,
             "prompt" => file.prompt = template(value, name)?,
             "messages" => file.messages = messages(value)?,
-            "messages-template" => file.history_is_template = truth(value, name)?,
             "schema" => {
                 file.schema = schema(value)?;
                 file.schema_line = key.line;
@@ -139,9 +144,6 @@ impl FileReader<'_> {
 
     /// Warns about an earlier message that looks like a template but is sent as it is written.
     fn warn_of_literal_history(&mut self, file: &CommandFile) {
-        if file.history_is_template {
-            return;
-        }
         let names: Vec<String> = file
             .flags
             .iter()
@@ -150,13 +152,15 @@ impl FileReader<'_> {
             .collect();
         let (history, _) = file.history();
         let is_meant = |text: &&Text| {
-            text.template.contains("{{") && names.iter().any(|name| text.template.contains(name))
+            !text.is_template
+                && text.template.contains("{{")
+                && names.iter().any(|name| text.template.contains(name))
         };
         if let Some(text) = history.iter().map(|(_, text)| text).find(is_meant) {
             let (line, _) = text.layout.place(None);
             let message = format!(
                 "`{}` looks like a template and is sent as it is written; add \
-                 `messages-template: true` to have the messages rendered",
+                 `messages-template: true` to have all messages rendered, or `false` to have none",
                 text.key
             );
             self.warnings.push(Warning { path: self.path.to_owned(), line, message });
@@ -219,10 +223,12 @@ fn texts(node: &Node, key: &str) -> Result<Vec<String>, FileFault> {
 /// A template; a blank one counts as none, as in pinocchio.
 fn template(node: &Node, key: &str) -> Result<Option<Text>, FileFault> {
     let template = text(node, key)?;
-    let text = Text { template, key: key.to_owned(), layout: node.layout };
+    let text = Text { template, is_template: true, key: key.to_owned(), layout: node.layout };
     Ok(Some(text).filter(|text| !text.template.trim().is_empty()))
 }
 
+/// Earlier messages. Strings are Pinocchio's, which renders them as templates; maps have the role of their author,
+/// so what they hold was said before and may be anything.
 fn messages(node: &Node) -> Result<Vec<(Role, Text)>, FileFault> {
     let mut messages = Vec::new();
     for (number, item) in list(node, "messages")?.iter().enumerate() {
@@ -232,7 +238,7 @@ fn messages(node: &Node) -> Result<Vec<(Role, Text)>, FileFault> {
             let Some(text) = item.get("text").or_else(|| item.get("content")) else {
                 return Err((item.line, format!("`{key}` has no `text`; write the message there")));
             };
-            (role, template(text, &key)?)
+            (role, template(text, &key)?.map(|text| Text { is_template: false, ..text }))
         } else {
             (Role::User, template(item, &key)?)
         };

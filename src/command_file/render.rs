@@ -69,7 +69,7 @@ impl CommandFile {
         let (history, last) = self.history();
         let mut messages = Vec::with_capacity(history.len());
         for (role, text) in history {
-            let text = match self.history_is_template {
+            let text = match text.is_template {
                 true => rendering.text(text)?,
                 false => text.template.clone(),
             };
@@ -79,6 +79,12 @@ impl CommandFile {
         let prompt = last.map(|text| rendering.text(text)).transpose()?;
         let system = system.filter(|system| !system.trim().is_empty());
         Ok(Rendered { system, messages, prompt: prompt.unwrap_or_default() })
+    }
+
+    /// Whether an earlier message is sent as it is written, and is this.
+    pub fn says_literally(&self, message: &str) -> bool {
+        let (history, _) = self.history();
+        history.iter().any(|(_, text)| !text.is_template && text.template == message)
     }
 
     /// Separates the earlier messages from the prompt: `prompt`, or the last message if its role is

@@ -80,8 +80,9 @@ fn missing_values(text: &str, options: &[&str], input: &str) -> [Vec<String>; 2]
 #[test]
 fn a_missing_value_is_reported_of_each_template_that_has_it() {
     let all = "system-prompt: Be {{ .how }}.\nprompt: Hello {{ .whom }}.\n\
-               messages: ['Hi {{ .who }}.']\nmessages-template: true\n";
-    let plain = "system-prompt: Be brief.\nmessages: [Is <no value> a text?]\nprompt: Well?\n";
+               messages: ['Hi {{ .who }}.']\n";
+    let plain =
+        "system-prompt: Be brief.\nmessages: [{text: Is <no value> a text?}]\nprompt: Well?\n";
     for options in [&[][..], &["--print-prompt"]] {
         let check = |text: &str, more: &[&str], expected: &[&str]| {
             let reported = missing_values(text, &[options, more].concat(), "");

@@ -222,8 +222,8 @@ fn messages_of_a_command_file_are_sent_in_their_order() {
 system-prompt: Be {{ .how }}.
 flags: [{name: how, type: string, default: brief}]
 messages:
-  - first {{ .how }}
-  - second
+  - {text: 'first {{ .how }}'}
+  - second, {{ .how }}
   - {role: assistant, text: third}
   - {role: system, text: fourth}
 prompt: 'fifth, {{ .how }}'
@@ -233,7 +233,7 @@ prompt: 'fifth, {{ .how }}'
     let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
     let expected = json!([
         {"role": "system", "content": "Be brief."},
-        user("first {{ .how }}\n\nsecond"),
+        user("first {{ .how }}\n\nsecond, brief"),
         {"role": "assistant", "content": "third"},
         {"role": "system", "content": "fourth"},
         user("fifth, brief"),
@@ -249,7 +249,7 @@ fn messages_are_templates_where_the_file_says_so() {
     let text = "
 flags: [{name: how, type: string, default: brief}]
 messages-template: true
-messages: ['first {{ .how }}', 'second {{ .how }}']
+messages: [{text: 'first {{ .how }}'}, 'second {{ .how }}']
 ";
     let folder = folder("f.yaml", text);
     let provider = Provider::start(vec![says("fine")]);

@@ -178,7 +178,7 @@ fn rendered(
 /// A warning for each kind of message of `file` in which something has no value.
 fn no_values(file: &CommandFile, Rendered { system, messages, prompt }: &Rendered) -> Vec<Warning> {
     let has = |text: &str| text.contains(NO_VALUE);
-    let in_messages = file.history_is_template && messages.iter().any(|it| has(&it.text));
+    let in_messages = messages.iter().any(|it| has(&it.text) && !file.says_literally(&it.text));
     let parts = [
         ("the system prompt", system.as_deref().is_some_and(has)),
         ("an earlier message", in_messages),

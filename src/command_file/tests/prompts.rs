@@ -1,6 +1,6 @@
 //! Files as people have them, whole.
 
-use super::run;
+use super::{parse, run};
 use crate::command_file::{FileMessage, Rendered, Role};
 
 fn user(prompt: &str) -> Rendered {
@@ -104,13 +104,34 @@ messages:
 
 #[test]
 fn what_was_said_before_is_no_template() {
-    let text = "messages: ['a {{ .q }}', {role: assistant, text: '{{'}]\nprompt: b";
+    let text = "messages: [{text: 'a {{ .q }}'}, {role: assistant, text: '{{'}]\nprompt: b";
     let message = |role, text: &str| FileMessage { role, text: text.to_owned() };
     let messages = vec![message(Role::User, "a {{ .q }}"), message(Role::Assistant, "{{")];
     let expected = Rendered { system: None, messages, prompt: "b".to_owned() };
     assert_eq!(run(text, &[]), Ok(expected));
     let error = run(&format!("{text}\nmessages-template: true"), &[]).expect_err("no template");
     assert!(error.contains("cmd.yaml:1: the template in `messages[1]`"), "{error}");
+}
+
+/// As Pinocchio renders `messages`, which are strings there.
+#[test]
+fn messages_that_are_strings_are_templates() {
+    let text = "flags: [{name: q, type: string, default: x}]\n\
+                messages: ['a {{ .q }}', {text: 'b {{ .q }}'}, c]\nprompt: d";
+    let check = |more: &str, expected: [&str; 3], warnings: usize| {
+        let text = format!("{text}{more}");
+        let rendered = run(&text, &[]).expect("messages");
+        let texts = rendered.messages.iter().map(|message| message.text.as_str());
+        assert_eq!(texts.collect::<Vec<_>>(), expected, "{text}");
+        let file = parse(&text).expect("a file");
+        assert_eq!(file.warnings.len(), warnings, "{text}: {:?}", file.warnings);
+    };
+    check("", ["a x", "b {{ .q }}", "c"], 1);
+    check("\nmessages-template: true", ["a x", "b x", "c"], 0);
+    check("\nmessages-template: false", ["a {{ .q }}", "b {{ .q }}", "c"], 0);
+    // Where no message follows, the last one is the prompt.
+    let only = "messages: [a, {text: '{{ 1 }}'}]\nmessages-template: false";
+    assert_eq!(run(only, &[]).map(|rendered| rendered.prompt), Ok("1".to_owned()));
 }
 
 #[test]
