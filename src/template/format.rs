@@ -326,12 +326,40 @@ fn write_single(
         }
         (value, _) => {
             out.push_str(&format!("%!{verb}({}=", value.type_name()));
-            write_value(heap, out, value, 'v', &Spec::default(), level + 1)?;
+            write_misplaced(heap, out, value, spec, level + 1)?;
             out.push(')');
         }
     }
     heap.charge(out.len() - before)
 }
+/// Formats the operand of a verb that does not fit: as `%v`, with the flags and the width of the verb.
+fn write_misplaced(
+    heap: &mut Heap,
+    out: &mut String,
+    value: &Value,
+    spec: &Spec,
+    level: usize,
+) -> Result<(), String> {
+    match value {
+        Value::Named(IntType::Uint64, number) => {
+            write_unsigned(out, number.cast_unsigned(), 'd', spec);
+        }
+        Value::Int(number) | Value::Named(_, number) => write_int(out, *number, 'd', spec),
+        Value::Float(number) => write_float(out, *number, 'g', spec),
+        Value::Bool(_) | Value::Text(_) => {
+            // These have no form of their own in Go's syntax that `#` would ask for.
+            write_value(heap, out, value, 'v', &Spec { sharp: false, ..*spec }, level)?;
+        }
+        Value::Nil
+        | Value::Time(_)
+        | Value::Version(_)
+        | Value::Error(_)
+        | Value::List(_)
+        | Value::Map(_) => write_value(heap, out, value, 'v', &Spec::default(), level)?,
+    }
+    Ok(())
+}
+
 
 fn is_integer_verb(verb: char) -> bool {
     "cqUvdboOxX".contains(verb)

@@ -173,10 +173,10 @@ fn slice(call: &mut FunctionCall<'_>) -> Result<Value, String> {
 }
 
 fn escape(call: &mut FunctionCall<'_>, escape: fn(&str) -> String) -> Result<Value, String> {
-    let text = match call.args {
-        [Value::Text(text)] => text.to_string(),
-        [Value::Nil] => "<no value>".to_owned(),
-        args => format::print(call.heap, args)?,
+    // A missing value is a text to Go here, also for the blanks between the arguments.
+    let shown = |arg: &Value| match arg {
+        Value::Nil | Value::Error(None) => Value::text("<no value>"),
+        arg => arg.clone(),
     };
     Ok(Value::text(escape(&text)))
 }

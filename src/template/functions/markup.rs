@@ -46,9 +46,19 @@ fn url_field(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     Ok(Value::text(match call.args {
         [Value::Float(number)] => format!("{number:.6}"),
         [Value::Time(time)] => Moment::of(time).written("2006-01-02"),
-        [Value::List(list)] if list.kind() != ListType::Any => call.shown_items(0)?.join(","),
+        [Value::List(list)] if is_joined(list.kind()) => call.shown_items(0)?.join(","),
         _ => call.shown(0)?.to_string(),
     }))
+}
+
+/// Whether glazed writes the items of such a list with commas between them.
+fn is_joined(kind: ListType) -> bool {
+    match kind {
+        ListType::Strings | ListType::Ints | ListType::Floats => true,
+        ListType::Any | ListType::Bytes | ListType::Maps | ListType::Rows | ListType::Files => {
+            false
+        }
+    }
 }
 
 /// The first argument, padded with spaces to the width in the second. `blanks`

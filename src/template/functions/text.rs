@@ -41,7 +41,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("quote", (0, ANY), |call| quote(call, |text| format!("`{text}`"))),
     function("dquote", (0, ANY), |call| quote(call, quoted)),
     function("squote", (0, ANY), |call| quote(call, |text| format!("'{text}'"))),
-    function("cat", (0, ANY), |call| Ok(Value::text(shown_args(call)?.join(" ").trim()))),
+    function("cat", (0, ANY), |call| Ok(Value::text(shown_args(call)?.join(" ")))),
     function("indent", (2, 2), |call| Ok(Value::text(indented(call, "")?))),
     function("nindent", (2, 2), |call| Ok(Value::text(indented(call, "\n")?))),
     function("replace", (3, 3), |call| {
