@@ -8,7 +8,7 @@ pub(super) const ALIASES: &str = "it is too large with its anchors and aliases; 
 
 /// Messages for the texts of the library's scanner, which reports errors only as text. The first
 /// match is used.
-const MEANINGS: [(&str, &str); 24] = [
+const MEANINGS: [(&str, &str); 25] = [
     (
         "mapping values are not allowed",
         "there is a `: ` in a text without quotes; put the text in quotes",
@@ -48,6 +48,10 @@ const MEANINGS: [(&str, &str); 24] = [
     ("directive", "a line that begins with % is a YAML directive; put the text in quotes"),
     ("anchor", "a text that begins with & or * must be in quotes"),
     ("tag", "a text that begins with ! must be in quotes"),
+    (
+        "cannot deserialize null into string",
+        "a key is empty or null; write the key, in quotes if it is one of the texts null and ~",
+    ),
 ];
 
 const TAB: &str = "it is indented by a tab; use spaces";
@@ -129,8 +133,18 @@ mod tests {
     use serde_json::Value;
 
     /// Jargon of the library that must not appear in messages.
-    const JARGON: [&str; 8] =
-        ["scalar", "parsing", "scanning", "flow", "block mapping", "token", "indicator", "u64"];
+    const JARGON: [&str; 10] = [
+        "scalar",
+        "parsing",
+        "scanning",
+        "flow",
+        "block mapping",
+        "token",
+        "indicator",
+        "u64",
+        "Option<",
+        "deserialize",
+    ];
 
     #[test]
     fn a_fault_is_named_in_plain_words() {
@@ -141,6 +155,9 @@ mod tests {
             assert!(!JARGON.iter().any(|word| message.contains(word)), "{text}: {message}");
         };
         check("a: \"b\n", "unclosed quote");
+        check("~: b\n", "a key is empty or null");
+        check("a: {null: b}\n", "a key is empty or null");
+        check("? \n: b\n", "a key is empty or null");
         check("a: 'b\nc: d\n", "unclosed quote");
         check("a: }\n", "a bracket is closed");
         check("a: [b\n  c: d]\n", "`: ` in a text without quotes");

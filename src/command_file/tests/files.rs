@@ -62,6 +62,8 @@ fn objects() {
     check(kind, "a.json", "{\"a\": {\"b\": [1, 2.5]}}", Ok(json!({"a": {"b": [1.0, 2.5]}})));
     check(kind, "a.JSON", "\u{feff}{}", Ok(json!({})));
     check(kind, "a.yaml", "a: yes\nb: 0777", Ok(json!({"a": "yes", "b": 511})));
+    check(kind, "a.yaml", "10: x\n2: {3: y}", Ok(json!({"10": "x", "2": {"3": "y"}})));
+    check(kind, "a.yaml", "~: x", Err(": line 1 is not valid YAML: a key is empty or null; write"));
     check(kind, "a.csv", "a,b\n1, \"x, y\"\n", Ok(json!({"a": "1", "b": "x, y"})));
     check(kind, "a.csv", "a\n1\n2\n", Err("holds 2 rows under its heading, not one"));
     check(kind, "a.csv", "a,b\n1\n", Err("is not a valid table: "));
