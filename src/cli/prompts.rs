@@ -7,6 +7,7 @@ mod args;
 mod expanding;
 
 pub use args::RunArgs;
+pub(crate) use args::names;
 pub(crate) use expanding::expand;
 
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Warning};

@@ -22,6 +22,7 @@ fn folder() -> Folder {
     let folder = Folder::new();
     let flags = "flags:\n  - {name: who, type: string, help: Whom to greet}\n  \
                  - {name: which, type: choice, choices: [red, green]}\n  \
+                 - {name: color, type: choice, choices: [light blue, dark red]}\n  \
                  - {name: page, type: stringFromFile}\n";
     fs::write(folder.path("ask.yaml"), format!("{flags}prompt: hello\n")).expect("a file");
     fs::write(folder.path("wrong.yaml"), "prompt: [1\n").expect("a file");
@@ -183,6 +184,69 @@ fn bash_completes_what_a_person_types() {
     assert!(seen.contains("duologue run-command ask.yaml"), "{seen:?}");
     assert!(seen.contains("--which red"), "{seen:?}");
     assert_eq!(status, Some(7), "{seen:?}");
+}
+
+/// Bash takes `=` and `:` for words of their own.
+#[test]
+fn bash_completes_words_with_signs_and_values_with_spaces() {
+    let folder = folder();
+    let profiles = "profiles: {local: {engine: openai, model: 'llama3.2:latest'}}\n";
+    fs::write(folder.path(".duologue/profiles.yaml"), profiles).expect("a file");
+    fs::create_dir(folder.path("my prompts")).expect("a folder");
+    fs::copy(folder.path("ask.yaml"), folder.path("my prompts/ask.yaml")).expect("a file");
+    let mut command = in_session(&folder, &["bash", "--norc", "--noprofile", "-i"]);
+    command.env("PATH", path()).env("PS1", "ready> ").env("HISTFILE", "/dev/null");
+    // The cursor goes back to the end of the third word.
+    let back =
+        format!("exec --engine=ec --strict\x01{}", "\x06".repeat("show exec --engine=ec".len()));
+    let typed = [
+        ("exec --engine=ec", "<exec><--engine=echo>"),
+        ("exec --model llama3.2:", "<exec><--model><llama3.2:latest>"),
+        ("exec --model llama3.2:l", "<exec><--model><llama3.2:latest>"),
+        ("exec --model=llama3.2:l", "<exec><--model=llama3.2:latest>"),
+        ("run-command ask.yaml --color l", "<--color><light blue>"),
+        ("run-command ask.yaml --color=l", "<--color=light blue>"),
+        ("run-command ask.yaml --color \"l", "<--color><light blue>"),
+        ("run-command ask.yaml --color='l", "<--color=light blue>"),
+        ("run-command my\\ prompts/as", "<run-command><my prompts/ask.yaml>"),
+        ("run-command 'my prompts/ask.yaml' --whi", "<my prompts/ask.yaml><--which>"),
+        ("exec 'a=b: c' --engine=ec", "<exec><a=b: c><--engine=echo>"),
+        (&back, "<exec><--engine=echo><--strict>"),
+    ];
+    let (status, seen) = with_terminal(200, &mut command, |shown| {
+        let mut seen = read_until(shown, "ready> ");
+        // The words as a command gets them, and a last one that is not typed.
+        let show =
+            "source <(duologue completions bash); show() { printf '<%s>' \"$@\" $((40 + 2)); }\n";
+        let setting = "complete -o nospace -F _duologue_complete show\n";
+        shown.write_all(format!("{show}{setting}").as_bytes()).expect("it is typed");
+        for (line, expected) in typed {
+            shown.write_all(format!("show {line}\t\n").as_bytes()).expect("it is typed");
+            let answer = read_until(shown, "<42>");
+            assert!(answer.contains(&format!("{expected}<42>")), "{line}: {answer:?}");
+            seen += &answer;
+        }
+        shown.write_all(b"exit 7\n").expect("it is typed");
+        seen
+    });
+    assert_eq!(status, Some(7), "{seen:?}");
+}
+
+/// Also behind options, which a prompt takes before its name, too.
+#[test]
+fn bash_offers_prompts_by_name() {
+    let folder = folder();
+    fs::create_dir_all(folder.path(".duologue/commands")).expect("a folder");
+    fs::copy(folder.path("ask.yaml"), folder.path(".duologue/commands/greet.yaml"))
+        .expect("a file");
+    for words in [
+        &["run", "gr"][..],
+        &["run", "--engine", "echo", "gr"],
+        &["run", "--engine=echo", "--strict", "gr"],
+    ] {
+        assert_eq!(offered_in(&folder, words), ["greet"], "{words:?}");
+    }
+    assert_eq!(offered_in(&folder, &["run", "--on-b"]), ["--on-busy"]);
 }
 
 #[test]

@@ -6,12 +6,12 @@ use super::output::status;
 use super::topics::names;
 use crate::cli::provider::{models_in, names_in, registry};
 use crate::cli::store::{default_place, place};
-use crate::cli::{Cli, ProfileFiles, RUN, RUN_COMMAND, prompts};
+use crate::cli::{Cli, ProfileFiles, RUN, RUN_COMMAND, RunCommandArgs, prompts};
 use crate::command_file::{CommandFile, is_stdin};
 use crate::store::{Library, StorePlace, Summary};
 use crate::support::files::WorkFolder;
 use crate::support::terminal::escape_control;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::env::Shells;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::ffi::OsString;
@@ -62,6 +62,21 @@ fn with_help(command: Command) -> Command {
     let help = Command::new("help").about("Print the help of a command, or a page");
     let help = help.disable_help_subcommand(true).subcommands(commands).subcommands(topics);
     command.disable_help_subcommand(true).subcommand(help)
+}
+
+/// `run` before its prompt is known, whose options may come before the name.
+fn of_any_prompt(run: Command) -> Command {
+    let about = run.get_about().cloned().unwrap_or_default();
+    RunCommandArgs::augment_args(Command::new(RUN).about(about))
+}
+
+/// `run` with the names of the prompts as candidates, in place of files, where one is typed.
+fn with_prompts(run: Command) -> Command {
+    const FILE: &str = "file";
+    run.mut_args(|arg| match arg.get_id() == FILE {
+        true => Arg::new(FILE).add(ArgValueCandidates::new(prompts::names)),
+        false => arg,
+    })
 }
 
 /// The files of profiles that the command line names, or the variable for them.
@@ -153,5 +168,9 @@ fn command(typed: &[OsString]) -> Command {
         }
         Some(_) | None => None,
     };
-    file.map_or_else(Cli::command, |file| Cli::command_with(typed, &file))
+    let command = match file {
+        Some(file) => Cli::command_with(typed, &file),
+        None => Cli::command().mut_subcommand(RUN, of_any_prompt),
+    };
+    command.mut_subcommand(RUN, with_prompts)
 }

@@ -16,6 +16,9 @@ use std::path::Path;
 /// The head of the section with the text after the options.
 const EXTRA: &str = ".SH EXTRA\n";
 
+/// The completion script for bash.
+const BASH_SCRIPT: &[u8] = include_bytes!("complete.bash");
+
 /// The parts of that text, and the names that manual pages have for them (man-pages(7)).
 const SECTIONS: [(&str, &str); 3] =
     [("Examples:", "EXAMPLES"), ("Environment:", "ENVIRONMENT"), ("Exit status:", "EXIT STATUS")];
@@ -31,19 +34,27 @@ pub fn manifest(command: &Command) -> u8 {
 /// Prints or writes the completion script for `command`, which calls this program; returns the exit status.
 pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
     document::print(&args.output, || {
-        let (name, shell) = (command.get_name(), args.shell.to_string());
-        let mut script = Vec::new();
-        let written = match Shells::builtins().completer(&shell) {
-            Some(shell) => shell.write_registration(VARIABLE, name, name, name, &mut script),
-            None => Err(io::Error::other(format!("there is no script for {shell}"))),
-        };
-        written.map_err(Failure::Output)?;
+        let script = script(&args.shell.to_string(), command.get_name());
+        let script = script.map_err(Failure::Output)?;
         if let Some(path) = &args.out {
             return write_script(path, &script);
         }
         let data = String::from_utf8_lossy(&script).into();
         Ok(Document { text: script, data })
     })
+}
+
+fn script(shell: &str, name: &str) -> io::Result<Vec<u8>> {
+    // The one of clap_complete takes the parts of `--engine=echo` for words, and quotes nothing.
+    if shell == "bash" {
+        return Ok(BASH_SCRIPT.to_vec());
+    }
+    let mut script = Vec::new();
+    match Shells::builtins().completer(shell) {
+        Some(shell) => shell.write_registration(VARIABLE, name, name, name, &mut script)?,
+        None => return Err(io::Error::other(format!("there is no script for {shell}"))),
+    }
+    Ok(script)
 }
 
 fn write_script(path: &Path, script: &[u8]) -> Result<Document, Failure> {

@@ -19,7 +19,7 @@ pub struct RunArgs {
 }
 
 /// The names of the prompts, for completions.
-fn names() -> Vec<CompletionCandidate> {
+pub(crate) fn names() -> Vec<CompletionCandidate> {
     let candidate = |Listed { name, about, .. }: Listed| {
         let about = about.ok().filter(|about| !about.is_empty());
         CompletionCandidate::new(name).help(about.map(Into::into))
