@@ -80,7 +80,8 @@ impl Record {
             yaml::Data::Time(_)
             | yaml::Data::Uint(_)
             | yaml::Data::List(_)
-            | yaml::Data::Map(_) => {
+            | yaml::Data::Map(_)
+            | yaml::Data::IntMap(_) => {
                 nested.push((place, Part::Yaml(value)));
                 Value::Nil
             }

@@ -248,14 +248,13 @@ fn write_value(
         return write_file(heap, out, *id, verb, spec, level);
     }
     out.push_str("map[");
-    for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
+    for (index, (key, item)) in heap.members(*id)?.into_iter().enumerate() {
         if index > 0 {
             out.push(' ');
         }
-        let key = Value::Text(key.clone());
-        write_value(heap, out, &key, verb, spec, level + 1)?;
+        write_value(heap, out, &id.key(key), verb, spec, level + 1)?;
         out.push(':');
-        write_value(heap, out, item, verb, spec, level + 1)?;
+        write_value(heap, out, &item, verb, spec, level + 1)?;
     }
     out.push(']');
     heap.charge(5)
@@ -332,6 +331,7 @@ fn write_single(
     }
     heap.charge(out.len() - before)
 }
+
 /// Formats the operand of a verb that does not fit: as `%v`, with the flags and the width of the verb.
 fn write_misplaced(
     heap: &mut Heap,
@@ -359,7 +359,6 @@ fn write_misplaced(
     }
     Ok(())
 }
-
 
 fn is_integer_verb(verb: char) -> bool {
     "cqUvdboOxX".contains(verb)

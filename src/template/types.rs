@@ -65,6 +65,8 @@ pub(super) enum MapType {
     Strings,
     /// The type that yaml.v2 uses for maps.
     AnyKeys,
+    /// The same type where all keys are integers, which are held as decimal digits.
+    IntKeys,
     /// Not a map in Go, but a pointer to a struct.
     File,
 }
@@ -134,14 +136,14 @@ impl MapType {
         match self {
             Self::Any => "map[string]interface {}",
             Self::Strings => "map[string]string",
-            Self::AnyKeys => "map[interface {}]interface {}",
+            Self::AnyKeys | Self::IntKeys => "map[interface {}]interface {}",
             Self::File => "*fields.FileData",
         }
     }
 
     pub(super) fn kind(self) -> &'static str {
         match self {
-            Self::Any | Self::Strings | Self::AnyKeys => "map",
+            Self::Any | Self::Strings | Self::AnyKeys | Self::IntKeys => "map",
             Self::File => "ptr",
         }
     }

@@ -83,6 +83,14 @@ impl MapId {
     }
 }
 
+impl MapId {
+    /// A key of this map as a value.
+    pub(super) fn key(self, text: Arc<str>) -> Value {
+        let int = text.parse().ok().filter(|_| self.kind() == MapType::IntKeys);
+        int.map_or(Value::Text(text), Value::Int)
+    }
+}
+
 /// All maps of one rendering, and its remaining work. Maps that refer to each other in a
 /// ring, or in a long chain, are freed with it, one after the other.
 #[derive(Debug)]
@@ -204,6 +212,17 @@ impl Heap {
     pub(super) fn copy(&mut self, id: MapId) -> Result<Map, String> {
         self.charge_items(self.read(id).len())?;
         Ok(self.read(id).clone())
+    }
+
+    /// The members of a map in the order in which they are printed: by their keys, integers by their size.
+    pub(super) fn members(&mut self, id: MapId) -> Result<Vec<(Arc<str>, Value)>, String> {
+        let mut members: Vec<_> = self.copy(id)?.into_iter().collect();
+        if id.kind() == MapType::IntKeys {
+            // `set` adds keys of any kind; such are last.
+            let int = |key: &str| key.parse::<i64>().ok();
+            members.sort_by_cached_key(|(key, _)| (int(key).is_none(), int(key)));
+        }
+        Ok(members)
     }
 
     /// Deep equality.

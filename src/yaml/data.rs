@@ -33,6 +33,20 @@ pub(crate) enum Data {
     List(Vec<Data>),
     /// Without duplicates, merge keys expanded.
     Map(Vec<(String, Data)>),
+    /// A map whose keys are integers, at least one; without duplicates.
+    IntMap(Vec<(i64, Data)>),
+}
+
+/// Entries of a map.
+type Entries = Vec<(Key, Data)>;
+
+/// A key.
+#[derive(Clone, Debug)]
+struct Key {
+    /// As it is written; of a list or a map, as JSON.
+    text: String,
+    /// The integer that it is.
+    int: Option<i64>,
 }
 
 /// What a document is as a whole.
@@ -80,9 +94,44 @@ pub(crate) fn root(text: &str) -> Root {
 }
 
 impl Data {
-    /// The entries, if this is a map.
+    /// The entries, if this is a map; integers as decimal digits.
     pub(crate) fn into_map(self) -> Option<Vec<(String, Self)>> {
-        if let Self::Map(entries) = self { Some(entries) } else { None }
+        match self {
+            Self::Map(entries) => Some(entries),
+            Self::IntMap(entries) => {
+                Some(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
+            }
+            Self::Nothing
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Float(_)
+            | Self::Text(_)
+            | Self::Time(_)
+            | Self::List(_) => None,
+        }
+    }
+
+    fn into_entries(self) -> Option<Entries> {
+        if let Self::IntMap(entries) = self {
+            let key = |int: i64| Key { text: int.to_string(), int: Some(int) };
+            return Some(entries.into_iter().map(|(int, value)| (key(int), value)).collect());
+        }
+        let entries = self.into_map()?.into_iter();
+        Some(entries.map(|(text, value)| (Key { text, int: None }, value)).collect())
+    }
+
+    /// The map of these entries.
+    fn of_entries(entries: Entries) -> Self {
+        let ints: Option<HashSet<i64>> = entries.iter().map(|(key, _)| key.int).collect();
+        // `1` and `0x1` are two keys to who has checked that none is there twice.
+        if ints.is_some_and(|ints| !ints.is_empty() && ints.len() == entries.len()) {
+            let entries = entries.into_iter();
+            return Self::IntMap(
+                entries.filter_map(|(key, value)| Some((key.int?, value))).collect(),
+            );
+        }
+        Self::Map(entries.into_iter().map(|(key, value)| (key.text, value)).collect())
     }
 
     /// The value as JSON, which has neither times nor NaN.
@@ -97,6 +146,9 @@ impl Data {
             Self::List(items) => items.iter().map(Self::json).collect(),
             Self::Map(entries) => {
                 entries.iter().map(|(key, value)| (key.clone(), value.json())).collect()
+            }
+            Self::IntMap(entries) => {
+                entries.iter().map(|(key, value)| (key.to_string(), value.json())).collect()
             }
         }
     }
@@ -135,7 +187,7 @@ impl<'a, E: Iterator<Item = Event<'a>>> Builder<E> {
         } else if let Event::SequenceStart(_, anchor, _) = event {
             (anchor, Built::of(Data::List(self.items()?)))
         } else if let Event::MappingStart(_, anchor, _) = event {
-            (anchor, Built::of(Data::Map(self.entries()?)))
+            (anchor, Built::of(Data::of_entries(self.entries()?)))
         } else if let Event::Alias(anchor) = event {
             let data = self.anchors.get(&anchor).cloned();
             return Ok(Built::of(data.ok_or("it has an alias without an anchor")?));
@@ -168,7 +220,7 @@ impl<'a, E: Iterator<Item = Event<'a>>> Builder<E> {
         Ok(items)
     }
 
-    fn entries(&mut self) -> Result<Vec<(String, Data)>, String> {
+    fn entries(&mut self) -> Result<Entries, String> {
         let (mut own, mut merged) = (Vec::new(), Vec::new());
         while let Some(key) = self.next()? {
             let value = self.next()?.ok_or("it ends too early")?.data;
@@ -177,15 +229,17 @@ impl<'a, E: Iterator<Item = Event<'a>>> Builder<E> {
                 continue;
             }
             let data = key.data;
-            own.push((key.text.unwrap_or_else(|| data.json().to_string()), value));
+            let int = if let Data::Int(int) = data { Some(int) } else { None };
+            let text = key.text.unwrap_or_else(|| data.json().to_string());
+            own.push((Key { text, int }, value));
         }
         if merged.is_empty() {
             return Ok(own);
         }
         // A map's own entries have precedence, then those of the map that is merged first.
-        let mut seen: HashMap<String, ()> = own.iter().map(|(key, _)| (key.clone(), ())).collect();
+        let mut seen: HashSet<String> = own.iter().map(|(key, _)| key.text.clone()).collect();
         for (key, value) in merged.into_iter().flatten() {
-            if seen.insert(key.clone(), ()).is_none() {
+            if seen.insert(key.text.clone()) {
                 own.push((key, value));
             }
         }
@@ -202,11 +256,11 @@ impl Built {
 }
 
 /// The maps that a merge key's value names: one, or a list.
-fn maps(value: Data) -> Vec<Vec<(String, Data)>> {
+fn maps(value: Data) -> Vec<Entries> {
     if let Data::List(items) = value {
-        return items.into_iter().filter_map(Data::into_map).collect();
+        return items.into_iter().filter_map(Data::into_entries).collect();
     }
-    value.into_map().into_iter().collect()
+    value.into_entries().into_iter().collect()
 }
 
 fn is_node(event: &Event<'_>) -> bool {
@@ -264,6 +318,21 @@ mod tests {
             assert_eq!(root(text) == Root::Other, is_other, "{text}");
             assert_eq!(super::super::to_json(text).ok(), Some(expected.clone()), "{text}");
         }
+    }
+
+    #[test]
+    fn maps_whose_keys_are_all_integers_have_integers() {
+        let ints = |text: &str| match read(text, Reader::V3) {
+            Ok(Data::IntMap(entries)) => entries.into_iter().map(|(key, _)| key).collect(),
+            _ => vec![],
+        };
+        assert_eq!(ints("10: a\n2: b\n-1: c\n0x10: d\n1_0_0: e"), [10, 2, -1, 16, 100]);
+        assert_eq!(ints("{<<: {3: c, 1: x}, 1: a}"), [1, 3]);
+        for text in ["1: a\nb: c", "'1': a", "1.5: a", "true: a", "{}", "99999999999999999999: a"] {
+            assert_eq!(ints(text), [0; 0], "{text}");
+        }
+        // One integer twice is no list of integers without duplicates.
+        assert_eq!(ints("1: a\n0x1: b"), [0; 0]);
     }
 
     #[test]

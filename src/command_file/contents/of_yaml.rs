@@ -13,7 +13,7 @@ impl Contents {
     pub(in crate::command_file) fn yaml_object(&self) -> Option<Result<yaml::data::Data, String>> {
         let Format::Yaml = self.format() else { return None };
         let map = self.yaml_data::<Cost>(|Cost(cost)| cost).and_then(|data| {
-            let is_map = matches!(data, yaml::data::Data::Map(_));
+            let is_map = matches!(data, yaml::data::Data::Map(_) | yaml::data::Data::IntMap(_));
             if is_map { Ok(data) } else { Err(format!("{} does not hold a map", self.called())) }
         });
         Some(map)

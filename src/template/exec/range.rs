@@ -27,10 +27,9 @@ impl<'t> Exec<'t> {
                 {}
             }
             Value::Map(id) if id.kind() != MapType::File => {
-                let map = self.heap.copy(*id)?;
-                let mut items = map.into_iter();
+                let mut items = self.heap.members(*id)?.into_iter();
                 while let Some((key, item)) = items.next()
-                    && each(self, Value::Text(key), item)?
+                    && each(self, id.key(key), item)?
                 {}
             }
             Value::Int(count) | Value::Named(_, count) if branch.pipe.decl.len() < 2 => {

@@ -48,11 +48,11 @@ pub(super) fn write(
         Value::Map(id) => {
             out.push_str(id.kind().name());
             out.push('{');
-            for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
+            for (index, (key, item)) in heap.members(*id)?.into_iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                out.push_str(&quoted(key));
+                write(heap, out, &id.key(key), level + 1)?;
                 out.push(':');
-                write(heap, out, item, level + 1)?;
+                write(heap, out, &item, level + 1)?;
             }
             out.push('}');
             return heap.charge(5);

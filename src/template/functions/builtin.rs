@@ -119,6 +119,12 @@ fn index(call: &mut FunctionCall<'_>) -> Result<Value, String> {
                 let zero = if is_text { Value::text("") } else { Value::Nil };
                 call.heap.read(*id).get(key).cloned().unwrap_or(zero)
             }
+            (Value::Map(id), Value::Int(key) | Value::Named(_, key))
+                if id.kind() == MapType::IntKeys =>
+            {
+                let found = call.heap.read(*id).get(&key.to_string()).cloned();
+                found.unwrap_or(Value::Nil)
+            }
             (Value::List(list), Value::Int(index) | Value::Named(_, index)) => {
                 list[place(*index, list.len())?].clone()
             }
@@ -178,5 +184,7 @@ fn escape(call: &mut FunctionCall<'_>, escape: fn(&str) -> String) -> Result<Val
         Value::Nil | Value::Error(None) => Value::text("<no value>"),
         arg => arg.clone(),
     };
+    let args: Vec<Value> = call.args.iter().map(shown).collect();
+    let text = format::print(call.heap, &args)?;
     Ok(Value::text(escape(&text)))
 }

@@ -25,10 +25,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let read = read_json(call)?.map_err(|why| format!("this is not JSON: {why}"))?;
         call.heap.take_floats(&read)
     }),
-    function("toYaml", (1, 1), |call| {
-        let value = call.heap.give(call.arg(0))?;
-        Ok(Value::text(yaml::written(&value)))
-    }),
+    function("toYaml", (1, 1), |call| yaml::written(call.heap, call.arg(0)).map(Value::text)),
     function("fromYaml", (1, 1), |call| {
         let read = yaml::read(call.text(0)?)?;
         call.heap.take(&read)
@@ -124,7 +121,7 @@ impl Writer<'_> {
     /// The members of a map in the order of their keys, the fields of a file in Go's order.
     fn members(&mut self, id: MapId) -> Result<Vec<(Arc<str>, Value)>, String> {
         if id.kind() != MapType::File {
-            return Ok(self.heap.copy(id)?.into_iter().collect());
+            return self.heap.members(id);
         }
         let fields = FILE_FIELDS.iter();
         fields.map(|name| Ok((Arc::from(*name), self.heap.field(id, name)?))).collect()

@@ -35,13 +35,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("keys", (0, ANY), |call| {
         let mut keys = Vec::new();
         for index in 0..call.args.len() {
-            keys.extend(call.map_copy(index)?.into_keys());
+            let members = call.heap.members(call.map(index)?)?;
+            keys.extend(members.into_iter().map(|(key, _)| key));
         }
         call.heap.texts(keys)
     }),
     function("values", (1, 1), |call| {
-        let values = call.map_copy(0)?.into_values().collect();
-        call.heap.list(values)
+        let members = call.heap.members(call.map(0)?)?;
+        call.heap.list(members.into_iter().map(|(_, value)| value).collect())
     }),
     function("pick", (1, ANY), |call| members_of(call, true)),
     function("omit", (1, ANY), |call| members_of(call, false)),

@@ -1,11 +1,16 @@
 //! YAML as Go's `yaml.v3` writes it: <https://pkg.go.dev/gopkg.in/yaml.v3>. Indented by four
 //! spaces, with sorted keys.
 
+mod order;
+
 use crate::template::format::{general, quoted};
+use crate::template::time;
+use crate::template::types::{IntType, MapType};
+use crate::template::value::{Heap, MapId, Value, check_levels};
 use crate::yaml::YamlError;
 use regex::Regex;
 use serde_json::Value as Json;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Spaces per level.
 const LEVEL: usize = 4;
@@ -37,58 +42,108 @@ pub(super) fn read(text: &str) -> Result<Json, String> {
 }
 
 /// A value as a document, which ends with a line break.
-pub(super) fn written(value: &Json) -> String {
-    let mut out = String::new();
-    write(&mut out, value, 0, LEVEL);
+pub(super) fn written(heap: &mut Heap, value: &Value) -> Result<String, String> {
+    let mut writer = Writer { heap, out: String::new() };
+    writer.value(value, Place { indent: 0, inner: LEVEL, level: 0 })?;
+    let mut out = writer.out;
     if !out.ends_with('\n') {
         out.push('\n');
     }
-    out
+    Ok(out)
 }
 
-/// Writes a value at `indent`; a text of several lines is indented to `inner`.
-fn write(out: &mut String, value: &Json, indent: usize, inner: usize) {
-    match value {
-        Json::Null => out.push_str("null"),
-        Json::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
-        Json::Number(number) => out.push_str(&number_of(number)),
-        Json::String(text) => write_text(out, text, inner),
-        Json::Array(items) if items.is_empty() => out.push_str("[]"),
-        Json::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                next_line(out, indent, index);
-                out.push_str("- ");
-                write(out, item, indent + 2, indent + 2);
-            }
-        }
-        Json::Object(members) if members.is_empty() => out.push_str("{}"),
-        Json::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(key, _)| *key);
-            for (index, (key, member)) in members.into_iter().enumerate() {
-                next_line(out, indent, index);
-                write_text(out, &key.replace('\n', " "), 0);
-                write_member(out, member, indent);
-            }
-        }
-    }
+/// Where a value is written.
+#[derive(Clone, Copy)]
+struct Place {
+    indent: usize,
+    /// The indentation of a text of several lines.
+    inner: usize,
+    /// Lists and maps around it.
+    level: usize,
 }
 
-fn write_member(out: &mut String, member: &Json, indent: usize) {
-    out.push(':');
-    let inner = LEVEL * ((indent + LEVEL) / LEVEL);
-    let is_block = match member {
-        Json::Array(items) => !items.is_empty(),
-        Json::Object(members) => !members.is_empty(),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
-    };
-    if is_block {
-        out.push('\n');
-        out.push_str(&" ".repeat(inner));
-    } else {
-        out.push(' ');
+struct Writer<'h> {
+    heap: &'h mut Heap,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn value(&mut self, value: &Value, place: Place) -> Result<(), String> {
+        check_levels(place.level)?;
+        self.heap.visit()?;
+        match value {
+            Value::Nil | Value::Error(None) => self.out.push_str("null"),
+            Value::Bool(truth) => self.out.push_str(if *truth { "true" } else { "false" }),
+            Value::Named(IntType::Uint64, number) => {
+                self.out.push_str(&number.cast_unsigned().to_string());
+            }
+            Value::Int(number) | Value::Named(_, number) => self.out.push_str(&number.to_string()),
+            Value::Float(number) => self.out.push_str(&float(*number)),
+            Value::Text(text) | Value::Error(Some(text)) => {
+                self.heap.charge(text.len())?;
+                write_text(&mut self.out, text, place.inner);
+            }
+            // Not a text, so it needs no quotes.
+            Value::Time(at) => self.out.push_str(&time::rfc3339(at)),
+            Value::Version(version) => write_text(&mut self.out, &version.to_string(), place.inner),
+            Value::List(items) if items.is_empty() => self.out.push_str("[]"),
+            Value::List(items) => {
+                let Place { indent, level, .. } = place;
+                for (index, item) in items.iter().enumerate() {
+                    next_line(&mut self.out, indent, index);
+                    self.out.push_str("- ");
+                    let inner = indent + 2;
+                    self.value(item, Place { indent: inner, inner, level: level + 1 })?;
+                }
+            }
+            Value::Map(id) if self.heap.read(*id).is_empty() => self.out.push_str("{}"),
+            Value::Map(id) => self.members(*id, place)?,
+        }
+        Ok(())
     }
-    write(out, member, inner, inner);
+
+    fn members(&mut self, id: MapId, place: Place) -> Result<(), String> {
+        let mut members = self.heap.members(id)?;
+        if id.kind() != MapType::IntKeys {
+            members.sort_by(|(one, _), (other, _)| order::natural(one, other));
+        }
+        for (index, (key, member)) in members.into_iter().enumerate() {
+            next_line(&mut self.out, place.indent, index);
+            if let Value::Int(number) = id.key(Arc::clone(&key)) {
+                self.out.push_str(&number.to_string());
+            } else {
+                self.heap.charge(key.len())?;
+                write_text(&mut self.out, &key, 0);
+            }
+            self.member(&member, place)?;
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, member: &Value, Place { indent, level, .. }: Place) -> Result<(), String> {
+        self.out.push(':');
+        let inner = LEVEL * ((indent + LEVEL) / LEVEL);
+        let is_block = match member {
+            Value::List(items) => !items.is_empty(),
+            Value::Map(id) => !self.heap.read(*id).is_empty(),
+            Value::Nil
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Named(..)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Time(_)
+            | Value::Version(_)
+            | Value::Error(_) => false,
+        };
+        if is_block {
+            self.out.push('\n');
+            self.out.push_str(&" ".repeat(inner));
+        } else {
+            self.out.push(' ');
+        }
+        self.value(member, Place { indent: inner, inner, level: level + 1 })
+    }
 }
 
 /// The first item is on the current line.
@@ -102,14 +157,16 @@ fn next_line(out: &mut String, indent: usize, index: usize) {
     out.push_str(&" ".repeat(indent));
 }
 
-fn number_of(number: &serde_json::Number) -> String {
-    match number.as_f64().filter(|_| number.is_f64()) {
-        Some(float) if float.is_sign_negative() => format!("-{}", general(-float, None)),
-        Some(float) => general(float, None),
-        None => number.to_string(),
+fn float(number: f64) -> String {
+    if number.is_nan() {
+        return ".nan".to_owned();
     }
+    let sign = if number.is_sign_negative() { "-" } else { "" };
+    let size = if number.is_infinite() { ".inf".to_owned() } else { general(number.abs(), None) };
+    format!("{sign}{size}")
 }
 
+/// Writes a text, or a key, which is on one line and has no indentation in it.
 fn write_text(out: &mut String, text: &str, inner: usize) {
     let is_other = NO_STRING.as_ref().is_some_and(|no_string| no_string.is_match(text));
     let is_plain_printed = text.chars().all(|char| char == '\n' || !char.is_control());

@@ -1,6 +1,76 @@
 //! `toYaml` writes as Go does, and `fromYaml` reads it.
 
-use super::check;
+use super::super::{Data, Missing, Template, Types, Yaml};
+use super::{check, now};
+use crate::yaml::data::{self, Reader};
+use serde_json::json;
+
+/// Templates of `y`, which is this YAML, and their texts.
+#[track_caller]
+fn check_yaml(yaml: &str, cases: &[(&str, &str)]) {
+    let data = data::read(yaml, Reader::V3).expect("YAML");
+    let values = [("y".to_owned(), Data::Yaml(Yaml(data)))].into();
+    for (text, expected) in cases {
+        let template = Template::parse("t", text, &json!({"y": null})).expect("a template");
+        let found = template.render_values(&values, &Types::new(), &now(), Missing::Shown);
+        assert_eq!(found.map_err(|why| why.to_string()), Ok((*expected).to_owned()), "{text}");
+    }
+}
+
+/// In Go these are maps whose keys are integers.
+#[test]
+fn maps_whose_keys_are_integers_are_read_by_integers_in_their_order() {
+    let steps =
+        "steps: {10: ten, 2: two, 1: {3: c, 1: a}, -5: minus}\nmixed: {2: b, 10: c, x: d}\n";
+    check_yaml(
+        steps,
+        &[
+            ("{{.y.steps}}", "map[-5:minus 1:map[1:a 3:c] 2:two 10:ten]"),
+            (
+                "{{range $k, $v := .y.steps}}{{printf \"%T\" $k}} {{add $k 1}};{{end}}",
+                "int -4;int 2;int 3;int 11;",
+            ),
+            ("{{index .y.steps 10}} {{index .y.steps 1 3}} {{index .y.steps \"2\"}}", "ten c two"),
+            (
+                "{{index .y.steps 7}} {{typeOf .y.steps}}",
+                "<no value> map[interface {}]interface {}",
+            ),
+            (
+                "{{len .y.steps}} {{keys .y.steps}} {{toJson (index .y.steps 1)}}",
+                "4 [-5 1 2 10] {\"1\":\"a\",\"3\":\"c\"}",
+            ),
+            (
+                "{{printf \"%#v\" (index .y.steps 1)}}",
+                "map[interface {}]interface {}{1:\"a\", 3:\"c\"}",
+            ),
+            ("{{toYaml .y.steps}}", "-5: minus\n1:\n    1: a\n    3: c\n2: two\n10: ten\n"),
+            ("{{toYaml .y.mixed}}", "\"2\": b\n\"10\": c\nx: d\n"),
+            // A key that is added later may be a text.
+            ("{{set (index .y.steps 1) \"x\" 0}}", "map[1:a 3:c x:0]"),
+        ],
+    );
+}
+
+#[test]
+fn dates_and_numbers_of_yaml_are_written_as_they_are() {
+    check_yaml(
+        "d: 2024-01-31\nt: 2024-01-31T10:00:00.5+02:00\ns: '2024-01-31'\nnum: [.nan, -.inf, .inf, 18446744073709551615]\n",
+        &[(
+            "{{toYaml .y}}",
+            "d: 2024-01-31T00:00:00Z\nnum:\n    - .nan\n    - -.inf\n    - .inf\n    - 18446744073709551615\n\
+             s: \"2024-01-31\"\nt: 2024-01-31T10:00:00.5+02:00\n",
+        )],
+    );
+}
+
+/// Go writes such a key as a block, `? |-`, which is the same text.
+#[test]
+fn keys_with_line_breaks_keep_them() {
+    check(&[(
+        r#"{{toYaml (dict "two\nlines" (list 1) "a" 2)}}"#,
+        "a: 2\n\"two\\nlines\":\n    - 1\n",
+    )]);
+}
 
 #[test]
 fn maps_lists_and_scalars() {

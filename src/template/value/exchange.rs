@@ -1,4 +1,4 @@
-//! Converts values passed in, which are JSON with types, and values back to JSON.
+//! Converts values passed in, which are JSON with types, or YAML.
 
 mod json;
 
@@ -177,7 +177,8 @@ impl Heap {
         let members = std::mem::take(self.write(id)).into_iter();
         let members = members.map(|(key, member)| Ok((key, self.with_any_keys(member)?)));
         let map = members.collect::<Result<_, String>>()?;
-        self.map_of(MapType::AnyKeys, map)
+        let has_ints = id.kind() == MapType::IntKeys;
+        self.map_of(if has_ints { MapType::IntKeys } else { MapType::AnyKeys }, map)
     }
 
     /// Converts a value passed in. Integers that don't fit become floats, as in Go.
@@ -240,49 +241,19 @@ impl Heap {
                 let map = entries.collect::<Result<_, String>>()?;
                 self.map(map)?
             }
+            yaml::Data::IntMap(entries) => {
+                let entries = entries.iter().map(|(key, value)| {
+                    Ok((Arc::from(key.to_string()), self.take_yaml(value, level + 1)?))
+                });
+                let map = entries.collect::<Result<_, String>>()?;
+                self.map_of(MapType::IntKeys, map)?
+            }
         })
     }
 
     /// Like `take_level`, for JSON that a template reads: every number is a float, as in Go.
     pub(in crate::template) fn take_floats(&mut self, json: &Json) -> Result<Value, String> {
         self.take(&floats(json.clone()))
-    }
-
-    /// Converts a value back to JSON.
-    pub(in crate::template) fn give(&mut self, value: &Value) -> Result<Json, String> {
-        self.give_level(value, 0)
-    }
-
-    fn give_level(&mut self, value: &Value, level: usize) -> Result<Json, String> {
-        check_levels(level)?;
-        self.visit()?;
-        Ok(match value {
-            Value::Nil | Value::Error(None) => Json::Null,
-            Value::Bool(truth) => Json::Bool(*truth),
-            Value::Named(IntType::Uint64, number) => Json::from(number.cast_unsigned()),
-            Value::Int(number) | Value::Named(_, number) => Json::from(*number),
-            Value::Float(number) => match serde_json::Number::from_f64(*number) {
-                Some(number) => Json::Number(number),
-                None => return Err(format!("JSON and YAML can't represent the number {number}")),
-            },
-            Value::Text(text) | Value::Error(Some(text)) => {
-                self.charge(text.len())?;
-                Json::String(text.to_string())
-            }
-            Value::Time(time) => Json::String(time::rfc3339(time)),
-            Value::Version(version) => Json::String(version.to_string()),
-            Value::List(list) => {
-                let items = list.iter().map(|item| self.give_level(item, level + 1));
-                Json::Array(items.collect::<Result<_, _>>()?)
-            }
-            Value::Map(id) => {
-                let map = self.copy(*id)?;
-                let members = map
-                    .iter()
-                    .map(|(key, value)| Ok((key.to_string(), self.give_level(value, level + 1)?)));
-                Json::Object(members.collect::<Result<_, String>>()?)
-            }
-        })
     }
 }
 

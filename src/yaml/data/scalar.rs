@@ -186,7 +186,7 @@ mod tests {
                 let text = in_utc.map_or_else(|| text.clone(), |text| format!("{text}Z"));
                 format!("time.Time {text}")
             }
-            Ok(Data::List(_) | Data::Map(_)) => "other".to_owned(),
+            Ok(Data::List(_) | Data::Map(_) | Data::IntMap(_)) => "other".to_owned(),
         }
     }
 
