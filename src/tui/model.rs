@@ -72,6 +72,8 @@ pub(crate) enum Piece {
     Prompt {
         text: String,
         attachments: Vec<String>,
+        /// The terminal has shown the text when it was typed as a line: only the attachments are to be printed.
+        is_echoed: bool,
     },
     /// A block of an answer.
     Block(Block),

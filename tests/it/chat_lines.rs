@@ -324,3 +324,25 @@ fn each_conversation_of_a_chat_has_a_debug_file_of_its_own() {
     }
     assert!(!folder.path("frames-6.jsonl").exists());
 }
+
+/// The terminal has shown what was typed there, and nothing else.
+#[test]
+fn prompts_that_nobody_has_typed_are_printed_at_a_terminal_too() {
+    let folder = Folder::new();
+    fs::write(folder.path("notes.txt"), "text").expect("a file");
+    let store = ["--store", "chat.db", "--session-id", "kept"];
+    assert_eq!(piped(&folder, &store, "remember me\n").status, 0);
+    let options = [&store[..], &["--plain", "--resume", "of the command line"]].concat();
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("You: remember me");
+    person.sees("You: of the command line");
+    person.sees("Turn 2. You said: of the command line");
+    person.types("typed with @notes.txt\n");
+    person.sees("typed with @notes.txt\n  attached: notes.txt\n");
+    person.sees_words("Turn 3. You said: typed with @notes.txt");
+    assert!(!person.bytes().contains("You: typed"), "{}", person.bytes());
+    person.types("/retry\n");
+    person.sees("You: typed with @notes.txt");
+    person.types("\u{4}");
+    assert_eq!(person.ends().0, 0);
+}

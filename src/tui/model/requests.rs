@@ -73,6 +73,8 @@ pub(crate) struct Waiting {
     outputs: Vec<CommandOutput>,
     /// What it was before it became a prompt with attachments: only that makes the attachments again.
     line: Option<String>,
+    /// A terminal has shown it when it was typed as a line.
+    is_echoed: bool,
 }
 
 impl State {
@@ -162,11 +164,12 @@ impl State {
         }
         if let Outgoing::Submit { prompt, joins, outputs, source } = outgoing {
             let (since, joins) = (self.now, joins.is_some());
+            let is_echoed = self.takes_typed_lines() && source == PromptSource::Written;
             let line = match source {
                 PromptSource::Line { line, attachments } if !attachments.is_empty() => Some(line),
                 PromptSource::Line { .. } | PromptSource::Written => None,
             };
-            self.waiting.push(Waiting { id, prompt, since, joins, outputs, line });
+            self.waiting.push(Waiting { id, prompt, since, joins, outputs, line, is_echoed });
         } else {
             self.quiet.push((id, outgoing));
         }
@@ -246,11 +249,12 @@ impl State {
         text: String,
         attachments: &[ChatAttachment],
     ) {
-        self.waiting.retain(|it| it.id != request);
+        let sent = self.waiting.extract_if(.., |it| it.id == request).next();
+        let is_echoed = sent.is_some_and(|it| it.is_echoed && it.prompt == text);
         self.quiet.retain(|(id, _)| id != request);
         self.keep_prompt(message_id, &text, attachments);
         let attachments = attachments.iter().map(|it| clean(&it.filename)).collect();
-        self.print(Piece::Prompt { text, attachments });
+        self.print(Piece::Prompt { text, attachments, is_echoed });
     }
 }
 

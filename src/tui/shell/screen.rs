@@ -2,7 +2,7 @@
 
 use crate::support::files::write_all;
 use crate::tui::display::{FullScreen, Inline, Next};
-use crate::tui::model::{Lines, Piece, Scroll, Size, State};
+use crate::tui::model::{Lines, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
 use crate::tui::text::{Line, is_sent};
 use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
@@ -243,12 +243,9 @@ impl Screen {
             Self::Full { terminal, full, pager } => {
                 terminal.write(&full_picture(full, pager, state))?;
             }
-            Self::Plain { output, printer, columns, echoes } => {
+            Self::Plain { output, printer, columns, .. } => {
                 let mut text = String::new();
                 for piece in state.take_finished() {
-                    if *echoes && matches!(piece, Piece::Prompt { .. }) {
-                        continue;
-                    }
                     for line in printer.lines(&piece, *columns, state.unfolded.all) {
                         let chars = line.spans.iter().flat_map(|span| span.content.chars());
                         text.extend(chars.filter(|char| is_sent(*char)));

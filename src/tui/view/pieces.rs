@@ -145,6 +145,8 @@ impl Printer {
             (None, _) => false,
             // The gap between two blocks is drawn with the second one.
             (Some(_), Piece::Block(_)) => self.has_gap_before_open(first.spans.is_empty()),
+            // It belongs to the line that was typed right above it.
+            (Some(_), Piece::Prompt { is_echoed: true, .. }) => false,
             (Some(before), piece) => {
                 let is_same = Some(before) == last(piece);
                 !(is_same && matches!(before, Last::Tool | Last::Note))
@@ -154,7 +156,15 @@ impl Printer {
 
     fn content(&mut self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line> {
         match piece {
-            Piece::Prompt { text, attachments } => self.prompt(text, attachments, columns),
+            Piece::Prompt { attachments, is_echoed: true, .. } => {
+                self.attached(attachments, columns)
+            }
+            Piece::Prompt { text, attachments, is_echoed: false } => {
+                let style = self.look.style(Part::Prompt);
+                let mut lines = wrapped(&clean(text), self.look.signs().prompt, columns, style);
+                lines.extend(self.attached(attachments, columns));
+                lines
+            }
             Piece::Block(block) => {
                 let is_whole = self.keeps_code && matches!(block.kind, Kind::CodeLine { .. });
                 let columns = if is_whole { CODE_COLUMNS_MAX } else { columns };
@@ -187,14 +197,11 @@ impl Printer {
         }
     }
 
-    fn prompt(&self, text: &str, attachments: &[String], columns: usize) -> Vec<Line> {
-        let style = self.look.style(Part::Prompt);
-        let mut lines = wrapped(&clean(text), self.look.signs().prompt, columns, style);
-        for name in attachments.iter().filter(|name| !name.is_empty()) {
-            let text = format!("attached: {name}");
-            lines.extend(wrapped(&text, "  ", columns, self.look.style(Part::Quiet)));
-        }
-        lines
+    /// What goes with a prompt.
+    fn attached(&self, names: &[String], columns: usize) -> Vec<Line> {
+        let style = self.look.style(Part::Quiet);
+        let names = names.iter().filter(|name| !name.is_empty());
+        names.flat_map(|name| wrapped(&format!("attached: {name}"), "  ", columns, style)).collect()
     }
 
     fn reasoning(&self, text: &str, seconds: u64, columns: usize, is_unfolded: bool) -> Vec<Line> {
@@ -266,6 +273,11 @@ impl Printer {
 fn last(piece: &Piece) -> Option<Last> {
     Some(match piece {
         Piece::AnswerEnd => return None,
+        Piece::Prompt { attachments, is_echoed: true, .. }
+            if attachments.iter().all(String::is_empty) =>
+        {
+            return None;
+        }
         Piece::Prompt { .. } => Last::Prompt,
         Piece::Block(_) => Last::Block,
         Piece::Reasoning { .. } => Last::Reasoning,

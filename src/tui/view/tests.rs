@@ -306,7 +306,11 @@ fn a_long_row_of_a_list_goes_on_below_its_second_column() {
 fn plain_lines_have_words_for_signs_and_no_colours() {
     let mut printer = Printer::new(look(Colours::Plain), true);
     let pieces = [
-        Piece::Prompt { text: "hello".to_owned(), attachments: vec!["a.png".to_owned()] },
+        Piece::Prompt {
+            text: "hello".to_owned(),
+            attachments: vec!["a.png".to_owned()],
+            is_echoed: false,
+        },
         Piece::Reasoning { text: "hm".to_owned(), seconds: 2 },
         Piece::Note(crate::tui::model::Note::Error, "it failed".to_owned()),
     ];
