@@ -107,7 +107,7 @@ pub(crate) struct Chat {
 #[derive(Debug, Default)]
 pub(crate) struct Beginning {
     /// The first prompt.
-    pub(crate) prompt: Option<Submit>,
+    pub(crate) prompt: Option<FirstPrompt>,
     pub(crate) system: Option<String>,
     /// Tokens that the model can be sent, if that is known.
     pub(crate) context_size: Option<NonZeroU64>,
@@ -117,6 +117,15 @@ pub(crate) struct Beginning {
     pub(crate) command_files: Vec<String>,
     /// Warnings.
     pub(crate) notices: Vec<&'static str>,
+}
+
+/// The prompt that the command line has.
+#[derive(Debug)]
+pub(crate) struct FirstPrompt {
+    /// With the attachments of options.
+    pub(crate) submit: Submit,
+    /// A person has written it there: the files that it mentions go with it, as with one that is written in the chat.
+    pub(crate) is_written: bool,
 }
 
 /// The program that gets the terminal for a while.
@@ -185,7 +194,7 @@ struct Shell<'a> {
     /// The last signal that ends the chat.
     signal: Option<Signal>,
     /// The first prompt, until the store is open and a stored conversation is loaded.
-    first: Option<Submit>,
+    first: Option<FirstPrompt>,
     /// The attachments of the first prompt, which the person has not sent yet.
     first_attachments: Option<(String, Vec<Attachment>)>,
     /// The conversation that is to begin.
@@ -277,9 +286,8 @@ impl<'a> Shell<'a> {
         }
         self.ask_servers(self.state.server_names.clone());
         match beginning.prompt {
-            Some(submit) if self.host.is_opening() => self.first = Some(submit),
-            Some(submit) => self.submit(submit, None),
-            None => {}
+            Some(first) if self.is_open() => self.ask_first(first),
+            first => self.first = first,
         }
     }
 

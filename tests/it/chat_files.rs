@@ -5,6 +5,7 @@ use crate::chat_lines::piped;
 use crate::once::{Once, duologue};
 use crate::process::eventually;
 use crate::server::Folder;
+use crate::tools::run;
 use std::fs;
 
 #[test]
@@ -195,4 +196,54 @@ fn a_large_file_is_attached_once_the_person_agrees() {
     let ended = piped(&folder, &[], "What is @big.png?\n");
     assert!(ended.stdout.contains("attached: big.png"), "{}", ended.stdout);
     assert_eq!(ended.status, 0);
+}
+
+#[test]
+fn the_prompt_of_the_command_line_attaches_the_files_that_it_names() {
+    let folder = Folder::new();
+    for name in ["notes.txt", "build.log"] {
+        fs::write(folder.path(name), "text").expect("a file");
+    }
+    let prompt = "What is in @notes.txt?";
+    let options = [prompt, "--attach", "build.log", "--debug-events-jsonl", "frames"];
+    let ended = piped(&folder, &options, "");
+    let attached = "You: What is in @notes.txt?\n  attached: build.log\n  attached: notes.txt\n";
+    assert!(ended.stdout.starts_with(attached), "{ended:?}");
+    // No two of them have one id.
+    let frames = fs::read(folder.path("frames")).expect("the frames");
+    let checked = run(&["check"], &frames);
+    assert!(checked.status.success(), "{checked:?}");
+
+    // What a template was filled with may name a file by chance.
+    fs::write(folder.path("ask.yaml"), "prompt: Explain @notes.txt.\n").expect("a file");
+    let words = ["run-command", "ask.yaml", "--engine", "echo", "--chat"];
+    let mut command = duologue(&folder, &words);
+    command.env("HOME", folder.path(""));
+    let ended = Once::start(command).finish();
+    assert!(ended.stdout.contains("You said: Explain @notes.txt."), "{ended:?}");
+    assert!(!ended.stdout.contains("attached"), "{ended:?}");
+}
+
+#[test]
+fn a_large_file_of_the_command_lines_prompt_is_asked_about() {
+    let folder = Folder::new();
+    large_picture(&folder);
+    let prompt = "What is @big.png?";
+    let mut person = Person::start(chat(&folder, &[prompt]));
+    person.sees("big.png has 1.2 MB: Enter again attaches it");
+    eventually("the question can be read, and is answered", || {
+        person.types("\r");
+        person.screen().text().contains("attached: big.png").then_some(())
+    });
+    person.answered("You said: What is @big.png?");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+
+    let mut person = Person::start(chat(&folder, &["--plain", prompt]));
+    person.sees_words("big.png has 1.2 MB. Write y to send the prompt with that, or n");
+    person.types("y\n");
+    person.sees("You: What is @big.png?\n  attached: big.png");
+    person.sees("You said: What is @big.png?");
+    person.types("\u{4}");
+    assert_eq!(person.ends().0, 0);
 }

@@ -16,7 +16,7 @@ use crate::stdio::Settings;
 use crate::support::files::WorkFolder;
 use crate::support::terminal::{has_links, is_dumb};
 use crate::tui::{
-    Beginning, Bell, Chat, Colours, HistoryFile, Look, Screen, Services, Source, Theme,
+    Beginning, Bell, Chat, Colours, FirstPrompt, HistoryFile, Look, Screen, Services, Source, Theme,
 };
 use crate::tui::{Terminal as Tty, plain_columns};
 use anyhow::{Context, Result, ensure};
@@ -52,7 +52,7 @@ pub(super) struct Opening {
     pub(super) screen: ScreenArgs,
     pub(super) forces_terminal: bool,
     pub(super) preamble: Preamble,
-    pub(super) prompt: Option<Submit>,
+    pub(super) prompt: Option<FirstPrompt>,
 }
 
 /// Where a person types and reads.
@@ -114,7 +114,7 @@ pub(super) fn run(
 }
 
 /// The first prompt with its attachments.
-fn first_prompt(text: Option<String>, attached: &AttachmentArgs) -> Result<Option<Submit>> {
+fn first_prompt(text: Option<String>, attached: &AttachmentArgs) -> Result<Option<FirstPrompt>> {
     let attachments = attachments::read(attached, Mode::Text)?;
     let Some(text) = text else {
         ensure!(
@@ -125,7 +125,8 @@ fn first_prompt(text: Option<String>, attached: &AttachmentArgs) -> Result<Optio
         return Ok(None);
     };
     let prompt = prompt_of(text)?;
-    Ok(Some(Submit { attachments, ..Submit::new(prompt) }))
+    let submit = Submit { attachments, ..Submit::new(prompt) };
+    Ok(Some(FirstPrompt { submit, is_written: true }))
 }
 
 /// Prepares a chat that begins like this.

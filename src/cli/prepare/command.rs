@@ -27,6 +27,7 @@ use crate::stdio::{Unread, UnreadInput};
 use crate::support::files::WorkFolder;
 use crate::support::terminal::escape_control;
 use crate::template::{Missing, Values};
+use crate::tui::FirstPrompt;
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use jiff::Zoned;
@@ -243,7 +244,10 @@ fn begin_chat(
     let (Rendered { system, messages, prompt }, missing) = rendered(file, values, &args)?;
     let history = history::for_engine(messages.into_iter().chain(history).collect());
     let prompt = Prompt::new(prompt);
-    let prompt = prompt.map(|prompt| Submit { attachments, ..Submit::new(prompt) });
+    let prompt = prompt.map(|prompt| {
+        let submit = Submit { attachments, ..Submit::new(prompt) };
+        FirstPrompt { submit, is_written: false }
+    });
     let opening = Opening {
         session: args.session,
         screen: args.screen,

@@ -1,7 +1,8 @@
 //! Consent of the person at the terminal before a stored conversation goes to a provider that did not
 //! have it.
 
-use super::{Action, Draft, Note, State};
+use super::lines::escaped;
+use super::{Action, Draft, Large, Note, State};
 use crate::protocol::command::Decision;
 use std::time::Duration;
 
@@ -87,17 +88,28 @@ impl State {
         false
     }
 
-    /// Whether the prompt of the command line may be sent. If not, it is written into the line, or asked
-    /// about.
-    pub(crate) fn can_ask_first(&mut self, prompt: &str) -> bool {
-        if self.consent == Consent::Given {
+    /// Whether the prompt of the command line may be sent, with which these `large` files would go. If not, it is
+    /// written into the line, or asked about.
+    pub(crate) fn can_ask_first(&mut self, prompt: &str, large: &[Large]) -> bool {
+        let has_consent = self.consent == Consent::Given;
+        let is_asked_about_files =
+            !large.is_empty() && (!self.is_plain() || self.takes_typed_lines());
+        if has_consent && !is_asked_about_files {
             return true;
         }
         if self.is_plain() {
-            return self.may_send_line(prompt);
+            let line = escaped(prompt, &['/']);
+            if self.may_send_line(&line) {
+                self.measured(large, Draft::Line(line));
+            }
+            return false;
         }
-        self.editor.set(prompt.to_owned());
-        self.may_send()
+        let text = escaped(prompt, &['/', '!']);
+        self.editor.set(text.clone());
+        if self.may_send() {
+            self.measured(large, Draft::Written { text, joins: false });
+        }
+        false
     }
 
     /// Another key than Enter takes the question back.
@@ -182,5 +194,24 @@ mod tests {
         check(true, &["hi", "y"], &["hi"]);
         check(true, &["hi", "n", "ho", "yes"], &["ho"]);
         check(false, &["hi"], &["hi"]);
+    }
+
+    /// A command of the same text, or one of the shell, would be something else.
+    #[test]
+    fn the_prompt_of_the_command_line_is_no_command_where_it_is_agreed_to() {
+        let mut scene = Scene::new();
+        scene.state.lines = Some(Lines::new(true));
+        scene.event(Event::ProviderChanged("it was with a".to_owned()));
+        assert!(!scene.state.can_ask_first("/usr is full", &[]));
+        scene.event(Event::Line("y".to_owned()));
+        assert_eq!(scene.asked(), [("/usr is full", None)]);
+        for prompt in ["/help", "!ls"] {
+            let mut scene = Scene::new();
+            scene.event(Event::ProviderChanged("it was with a".to_owned()));
+            assert!(!scene.state.can_ask_first(prompt, &[]));
+            scene.after(300);
+            scene.key(Key::Enter);
+            assert_eq!(scene.asked(), [(prompt, None)]);
+        }
     }
 }

@@ -58,6 +58,8 @@ pub(crate) enum PromptSource {
     Written,
     /// This line stands for it: what goes with it came along with it.
     Line { line: String, attachments: Vec<Attachment> },
+    /// It is that of the command line, with all that goes with it.
+    CommandLine,
 }
 
 /// A prompt that waits for its turn.
@@ -167,7 +169,9 @@ impl State {
             let is_echoed = self.takes_typed_lines() && source == PromptSource::Written;
             let line = match source {
                 PromptSource::Line { line, attachments } if !attachments.is_empty() => Some(line),
-                PromptSource::Line { .. } | PromptSource::Written => None,
+                PromptSource::Line { .. } | PromptSource::Written | PromptSource::CommandLine => {
+                    None
+                }
             };
             self.waiting.push(Waiting { id, prompt, since, joins, outputs, line, is_echoed });
         } else {

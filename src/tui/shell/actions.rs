@@ -145,22 +145,12 @@ impl Shell<'_> {
         }
     }
 
-    fn request(&mut self, outgoing: Outgoing) {
-        let command = match &outgoing {
+    fn request(&mut self, mut outgoing: Outgoing) {
+        let command = match &mut outgoing {
             Outgoing::Submit { prompt, joins, source, outputs } => {
+                let Some(submit) = self.submission(prompt, source, outputs) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
-                let of_first = self.first_attachments.take_if(|(first, _)| first == prompt);
-                let mut attachments = of_first.map(|(_, attached)| attached).unwrap_or_default();
-                attachments.extend(match source {
-                    PromptSource::Written => self.attached(mentions(prompt)),
-                    PromptSource::Line { attachments, .. } => attachments.clone(),
-                });
-                let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
-                let Some(text) = Prompt::new(prompt.clone()).or_else(nothing) else { return };
-                attachments
-                    .extend((1..).zip(outputs).map(|(number, it)| attached_output(number, it)));
-                return self
-                    .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
+                Command::Submit(Submit { joins, ..submit })
             }
             Outgoing::Cancel { target } => {
                 let target = target.as_deref().and_then(RequestId::new);
@@ -182,7 +172,8 @@ impl Shell<'_> {
             Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::Replace { message_id, prompt, removed, mentions } => {
                 let Some(prompt) = Prompt::new(prompt.clone()) else { return };
-                let (attachments, removed) = (self.attached(mentions.clone()), removed.clone());
+                let (attachments, removed) =
+                    (self.attached(mentions.clone(), &[]), removed.clone());
                 let replacement = Replacement::new(message_id.clone(), prompt);
                 Command::Edit(Edit::Replace(Replacement { attachments, removed, ..replacement }))
             }
@@ -195,11 +186,38 @@ impl Shell<'_> {
         self.send(command, outgoing);
     }
 
-    /// Asks the model.
-    pub(super) fn submit(&mut self, submit: Submit, outgoing: Option<Outgoing>) {
+    /// The prompt with all that goes with it; `None` if there is nothing to ask.
+    fn submission(
+        &mut self,
+        prompt: &str,
+        source: &mut PromptSource,
+        outputs: &[CommandOutput],
+    ) -> Option<Submit> {
+        let first = self.first_attachments.take_if(|(first, _)| first == prompt);
+        let is_first = first.is_some();
+        let mut attachments = first.map(|(_, attached)| attached).unwrap_or_default();
+        let others = match source {
+            PromptSource::Written => self.attached(mentions(prompt), &attachments),
+            PromptSource::Line { attachments, .. } => attachments.clone(),
+            PromptSource::CommandLine => Vec::new(),
+        };
+        if is_first {
+            *source = PromptSource::CommandLine;
+        }
+        attachments.extend(others);
+        let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
+        let text = Prompt::new(prompt.to_owned()).or_else(nothing)?;
+        attachments.extend((1..).zip(outputs).map(|(number, it)| attached_output(number, it)));
+        Some(Submit { attachments, ..Submit::new(text) })
+    }
+
+    /// Asks the model the prompt of the command line, to which the files belong that it mentions.
+    pub(super) fn submit_first(&mut self, mut submit: Submit, mentions: Vec<String>) {
+        let others = self.attached(mentions, &submit.attachments);
+        submit.attachments.extend(others);
         let prompt = submit.prompt.clone().into_string();
-        let (joins, source, outputs) = (None, PromptSource::Written, Vec::new());
-        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins, source, outputs });
+        let (joins, source, outputs) = (None, PromptSource::CommandLine, Vec::new());
+        let outgoing = Outgoing::Submit { prompt, joins, source, outputs };
         self.send(Command::Submit(submit), outgoing);
     }
 
@@ -340,11 +358,13 @@ impl Shell<'_> {
         self.end_input();
     }
 
-    /// The files that a prompt mentions with `@`, as far as there are such files, and the resources of servers.
-    fn attached(&self, mentions: Vec<String>) -> Vec<Attachment> {
+    /// The files that a prompt mentions with `@`, as far as there are such files, and the resources of servers. Their
+    /// ids are no ids of `others`, which go with the prompt too.
+    fn attached(&self, mentions: Vec<String>, others: &[Attachment]) -> Vec<Attachment> {
         let mut attachments = Vec::new();
         for mention in mentions {
-            let number = u32::try_from(attachments.len() + 1).unwrap_or(u32::MAX);
+            let number = others.len() + attachments.len() + 1;
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
             let Some((_, path)) = files::named(&mention) else {
                 let resource = self.state.resource_of(&mention);
                 attachments.extend(resource.map(|name| Attachment::resource(number, name)));

@@ -1,13 +1,13 @@
 //! Performs the effects of the host, and the actions of the model that follow from them, each in its order.
 
-use super::Shell;
+use super::{FirstPrompt, Shell, files};
 use crate::host::{CodedWarning, Effect, Effects};
-use crate::protocol::command::Submit;
 use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED};
 use crate::store::LOCKED_ADVICE;
+use crate::tui::input::mentions;
 use crate::tui::model::{Event, Note};
 use tokio::task::yield_now;
 
@@ -65,14 +65,14 @@ impl Shell<'_> {
             self.update(Event::SessionHeld { session, is_only: true });
         }
         if self.is_open()
-            && let Some(submit) = self.first.take()
+            && let Some(first) = self.first.take()
         {
-            self.ask_first(submit);
+            self.ask_first(first);
         }
     }
 
     /// Whether the conversation can be asked: its store is open, and it is loaded if it goes on.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         let has_ended = self.exit.is_some() || self.held.is_some();
         !has_ended && !self.host.is_opening() && !self.state.is_loading()
     }
@@ -86,10 +86,12 @@ impl Shell<'_> {
 
     /// Asks the first prompt of a conversation that is open; where the person has to agree first, it is
     /// written into the line.
-    fn ask_first(&mut self, submit: Submit) {
+    pub(super) fn ask_first(&mut self, first: FirstPrompt) {
+        let FirstPrompt { submit, is_written } = first;
         let text = submit.prompt.clone().into_string();
-        if self.state.can_ask_first(&text) {
-            return self.submit(submit, None);
+        let mentions = if is_written { mentions(&text) } else { Vec::new() };
+        if self.state.can_ask_first(&text, &files::large(&mentions)) {
+            return self.submit_first(submit, mentions);
         }
         self.first_attachments = Some((text, submit.attachments));
         self.needs_picture = true;
