@@ -307,3 +307,28 @@ fn what_was_chosen_is_in_the_log() {
         assert_eq!(models(&provider), ["first", "first"], "{gone}");
     }
 }
+
+/// What the person agrees to is what the line stands for.
+#[test]
+fn a_prompt_of_a_command_file_goes_to_another_provider_as_itself() {
+    let folder = Folder::new();
+    let one = Provider::start(vec![says("a")]);
+    let other = Provider::start(vec![says("All of it.")]);
+    begun(&folder, &one);
+    let commands = folder.path(".config/duologue/commands");
+    fs::create_dir_all(&commands).expect("a folder");
+    fs::write(commands.join("sumup.yaml"), "prompt: Sum it up.\n").expect("a file");
+    let base_url = other.base_url();
+    let words = ["chat", "-c", "--plain", "--base-url", &base_url];
+    let mut person = Person::start(at(&folder, &one, KEY, &words));
+    person.sees_words("gets all of it");
+    person.types("/sumup\n");
+    person.sees_words("Write y to send the prompt, or n");
+    assert_eq!(other.requests(), 0);
+    person.types("y\n");
+    person.sees("All of it.");
+    let sent = other.wait_request(1).body["messages"].to_string();
+    assert!(sent.contains("Sum it up.") && !sent.contains("/sumup"), "{sent}");
+    person.types("\u{4}");
+    assert_eq!(person.ends().0, 0);
+}

@@ -142,7 +142,8 @@ impl State {
         match decision {
             Some(Decision::AllowOnce | Decision::AllowSession) => {
                 self.consent = Consent::Given;
-                Some(self.send_line(Draft::Line(line)))
+                // It may name a prompt of a command file.
+                Some(self.begin_line(&line))
             }
             Some(Decision::Deny { .. }) | None => {
                 self.consent = Consent::Missing;

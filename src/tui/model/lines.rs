@@ -193,13 +193,19 @@ impl State {
                 return Vec::new();
             }
             let Some(line) = lines.waiting.pop_front() else { return Vec::new() };
-            let actions = self.line(&line);
+            let actions = self.begin_line(&line);
             if !actions.is_empty() {
-                let is_acting = actions.iter().any(ends_with_an_event);
-                self.lines.iter_mut().for_each(|lines| lines.is_acting = is_acting);
                 return actions;
             }
         }
+    }
+
+    /// Handles a line in its turn. The lines after it wait until what it has done has ended.
+    pub(super) fn begin_line(&mut self, line: &str) -> Vec<Action> {
+        let actions = self.line(line);
+        let is_acting = actions.iter().any(ends_with_an_event);
+        self.lines.iter_mut().for_each(|lines| lines.is_acting |= is_acting);
+        actions
     }
 
     /// The part of a line's action that has ended.
@@ -226,7 +232,6 @@ impl State {
         }
     }
 
-    /// A line in its turn.
     fn line(&mut self, line: &str) -> Vec<Action> {
         if let Some(ApprovalReply::Command(_)) = answer(line.trim()) {
             self.note(Note::Error, NO_QUESTION.to_owned());
