@@ -50,6 +50,7 @@ use crate::protocol::command::{Decision, ModelChoice};
 use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
+use lines::LINE_CUT;
 use offers::OfOffers;
 use servers::Listing;
 use std::collections::BTreeMap;
@@ -290,6 +291,7 @@ impl State {
         match event {
             Event::Typed(typed) => return self.typed(typed),
             Event::Line(line) => return self.line_read(line),
+            Event::LineCut => self.note(Note::Error, LINE_CUT.to_owned()),
             Event::LineInterrupted => return self.line_interrupted(),
             Event::InputEnded => self.lines_ended(),
             Event::Frame(frame) => self.frame(*frame),

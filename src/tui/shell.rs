@@ -371,6 +371,7 @@ impl<'a> Shell<'a> {
                 self.look_at_paste();
             }
             Ok(input::Read::Line(line)) => self.update(Event::Line(line)),
+            Ok(input::Read::LineCut) => self.update(Event::LineCut),
             Ok(input::Read::Ended) => self.update(Event::InputEnded),
             // Their end comes next.
             Err(error) if self.state.is_plain() => self.input_failure = Some(error.to_string()),

@@ -346,3 +346,21 @@ fn prompts_that_nobody_has_typed_are_printed_at_a_terminal_too() {
     person.types("\u{4}");
     assert_eq!(person.ends().0, 0);
 }
+
+/// A terminal that edits lines hands over 4,095 bytes of one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_whose_end_the_terminal_has_lost_is_not_sent() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--plain"]));
+    let line = |char: &str, count: usize| format!("{}\n", char.repeat(count));
+    person.types(&line("x", 6_000));
+    person.sees_words("Error: the line was not sent, as its end is lost");
+    person.types(&line("y", 4_094));
+    person.sees_words("Turn 1. You said: y");
+    // Programs send a long line in parts, each with Ctrl-D after it.
+    person.types(&format!("{}\u{4}{}", "z".repeat(3_000), line("z", 3_000)));
+    person.sees_words("Turn 2. You said: z");
+    person.types("\u{4}");
+    assert_eq!(person.ends().0, 0);
+}

@@ -20,6 +20,8 @@ pub(crate) enum Event {
     Typed(Typed),
     /// A line was read where there are no keys.
     Line(String),
+    /// The terminal has lost the end of a line.
+    LineCut,
     /// Ctrl-C where lines are typed at a terminal, and nothing runs.
     LineInterrupted,
     /// The input has ended.

@@ -304,6 +304,10 @@ impl State {
 const NO_CONSENT: &str =
     "another provider would get the conversation; write a prompt first, and agree to that";
 
+/// A line that a terminal has cut.
+pub(super) const LINE_CUT: &str = "the line was not sent, as its end is lost: a terminal takes no line of more than \
+     4,094 bytes; name a file with @FILE in place of the text, or chat without --plain";
+
 const NO_QUESTION: &str = "no tool call waits for a decision";
 
 /// A prompt as it is written after a second slash.

@@ -133,7 +133,7 @@ impl Shell<'_> {
                 biased;
                 read = self.source.next(&mut self.screen) => match read {
                     Ok(Read::Typed(typed)) => typed.into_iter().for_each(|it| self.typed_late(it)),
-                    Ok(Read::Line(_)) => {}
+                    Ok(Read::Line(_) | Read::LineCut) => {}
                     Ok(Read::Ended) | Err(_) => return,
                 },
                 () = sleep_until(until) => return,

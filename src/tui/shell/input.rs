@@ -3,6 +3,7 @@
 use super::Screen;
 use crate::support::threads::{self, NoThread};
 use crate::tui::terminal::keys::{Keys, Typed, ends_paste};
+use rustix::termios::{LocalModes, tcgetattr};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::time::{Duration, Instant};
@@ -23,6 +24,10 @@ const LINES_AHEAD_MAX: usize = 16;
 /// Bytes of a line; the rest is another line.
 const LINE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
+/// Bytes of a line that a terminal hands over at once, without the line feed: of a longer line the rest is lost (the
+/// buffer of Linux's `N_TTY`; other systems take no more keys once theirs, which is smaller, is full).
+const TERMINAL_LINE_BYTES_MAX: usize = 4_095;
+
 /// Where input comes from.
 pub(crate) enum Source {
     Keys {
@@ -32,14 +37,16 @@ pub(crate) enum Source {
         /// An ESC that may be the key: it ends a paste unless more bytes follow at once.
         has_escape: bool,
     },
-    Lines(mpsc::Receiver<io::Result<String>>),
+    Lines(mpsc::Receiver<io::Result<Read>>),
     Ended,
 }
 
 /// Input that was read.
-pub(super) enum Read {
+pub(crate) enum Read {
     Typed(Vec<Typed>),
     Line(String),
+    /// A line of which the terminal has lost the end.
+    LineCut,
     Ended,
 }
 
@@ -56,7 +63,7 @@ impl Source {
     pub(crate) fn lines(input: File) -> Result<Self, NoThread> {
         let (sender, lines) = mpsc::channel(LINES_AHEAD_MAX);
         let read = move || {
-            let mut input = BufReader::new(input);
+            let mut input = BufReader::new(Pieces { input, is_cut: false });
             while let Some(line) = line(&mut input).transpose() {
                 // What can't be read once may be an error for ever.
                 let is_last = line.is_err();
@@ -81,7 +88,7 @@ impl Source {
                 Ok(Read::Typed(self.typed(&bytes, Instant::now())))
             }
             Self::Lines(lines) => match lines.recv().await {
-                Some(line) => Ok(Read::Line(line?)),
+                Some(read) => read,
                 None => {
                     *self = Self::Ended;
                     Ok(Read::Ended)
@@ -137,14 +144,37 @@ impl Source {
     }
 }
 
+/// Input as it is handed over. A terminal that edits lines hands over at most one at once.
+struct Pieces {
+    input: File,
+    /// A terminal may have cut the last line.
+    is_cut: bool,
+}
+
+impl io::Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        let piece = buffer[..count].strip_suffix(b"\n").unwrap_or(&buffer[..count]);
+        self.is_cut |= piece.len() >= TERMINAL_LINE_BYTES_MAX && edits_lines(&self.input);
+        Ok(count)
+    }
+}
+
+fn edits_lines(input: &File) -> bool {
+    tcgetattr(input).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
+}
+
 /// The next line, without its end; `None` after the last.
-fn line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+fn line(input: &mut BufReader<Pieces>) -> io::Result<Option<Read>> {
     let mut bytes = Vec::new();
-    if input.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
+    if input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
     }
+    if std::mem::take(&mut input.get_mut().is_cut) {
+        return Ok(Some(Read::LineCut));
+    }
     let text = String::from_utf8_lossy(&bytes);
-    Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+    Ok(Some(Read::Line(text.trim_end_matches(['\n', '\r']).to_owned())))
 }
 
 #[cfg(test)]
