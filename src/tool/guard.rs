@@ -167,7 +167,7 @@ fn kill_until_gone(server: Pid, queue: &Receiver<Event>) {
 /// Sends a signal to all descendants of this process, or at least to the server's process group.
 /// Returns whether there was any.
 fn signal_all(server: Pid, signal: Signal) -> bool {
-    match descendants() {
+    match descendants(process::getpid()) {
         Some(descendants) => {
             for descendant in &descendants {
                 process::kill_process(*descendant, signal).ok();
@@ -178,11 +178,11 @@ fn signal_all(server: Pid, signal: Signal) -> bool {
     }
 }
 
-/// The descendants of this process; `None` where they can't be found.
+/// The descendants of a process; `None` where they can't be found.
 #[cfg(target_os = "linux")]
-fn descendants() -> Option<Vec<Pid>> {
+pub(crate) fn descendants(ancestor: Pid) -> Option<Vec<Pid>> {
     let processes = living()?;
-    let mut found = vec![process::getpid().as_raw_pid()];
+    let mut found = vec![ancestor.as_raw_pid()];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
         found.extend(processes.iter().filter(|it| it.parent == parent).map(|it| it.id));
@@ -233,7 +233,7 @@ fn described(id: i32) -> Option<Living> {
 
 /// Other systems have no such files, and only the first process adopts orphans.
 #[cfg(not(target_os = "linux"))]
-fn descendants() -> Option<Vec<Pid>> {
+pub(crate) fn descendants(_: Pid) -> Option<Vec<Pid>> {
     None
 }
 

@@ -8,7 +8,8 @@ use crate::server::Folder;
 use crate::vt::Vt;
 use rustix::process::Signal;
 use serde_json::json;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const CTRL_C: &str = "\u{3}";
@@ -303,4 +304,31 @@ fn a_paste_without_an_end_is_shown_and_ends() {
     person.answered("You said: some text");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
+}
+
+/// The editor ends with the chat, also where a shell waits for it.
+#[test]
+fn a_signal_keeps_what_was_saved_in_the_persons_editor() {
+    for editor in ["./edit", "true && ./edit"] {
+        let folder = Folder::new();
+        let script = "#!/bin/sh\nprintf 'saved there\\n' > \"$1\"\necho $$ > pid\necho the editor waits\n\
+                      read line\n";
+        fs::write(folder.path("edit"), script).expect("a file");
+        fs::set_permissions(folder.path("edit"), Permissions::from_mode(0o700)).expect("a mode");
+        fs::create_dir(folder.path("temporary")).expect("a folder");
+        let mut command = chat(&folder, &[]);
+        command.env("EDITOR", editor).env("TMPDIR", folder.path("temporary"));
+        let mut person = Person::start(with_default_signals(&command));
+        person.sees("/help");
+        person.types("a draft\u{18}\u{5}");
+        person.sees("the editor waits");
+        person.process().send(Signal::TERM);
+        assert_eq!(person.ends().0, 143, "{editor}");
+        assert_eq!(remembered(&folder), ["a draft", "saved there"], "{editor}");
+        let pid = fs::read_to_string(folder.path("pid")).expect("a number");
+        let process = Process(pid.trim().parse().expect("a number"));
+        eventually("the editor has ended", || process.command_line().is_empty().then_some(()));
+        let left = fs::read_dir(folder.path("temporary")).expect("a folder").count();
+        assert_eq!(left, 0, "{editor}");
+    }
 }

@@ -1,6 +1,8 @@
 //! The person's own editor, which has the terminal while it runs.
 
 use crate::support::files::read_limited;
+use crate::tool::guard;
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::future::pending;
@@ -8,7 +10,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 use tokio::process::{self, Command};
+use tokio::time::timeout;
 
 /// The longest prompt that is read back, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -16,10 +20,30 @@ const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The editor if no variable names one.
 const USUAL_EDITOR: &str = "vi";
 
+/// How long an editor may take to end when the chat ends.
+const HANG_UP_TIME: Duration = Duration::from_secs(1);
+
 /// An editor that runs.
 pub(super) struct Child {
     process: process::Child,
     path: PathBuf,
+    /// What it was given to edit.
+    given: String,
+}
+
+/// The file of an editor that did not end before the chat.
+pub(super) struct Left {
+    pub(super) path: PathBuf,
+    pub(super) saved: Saved,
+}
+
+/// What an editor has saved in its file.
+pub(super) enum Saved {
+    /// Nothing that the person has written there.
+    Nothing,
+    Text(String),
+    /// Something that can't be read as a prompt.
+    Unreadable,
 }
 
 impl Child {
@@ -41,7 +65,7 @@ impl Child {
         command.args(["-c", &script, "sh"]).arg(&path);
         let process = command.stdin(Stdio::from(input)).stdout(output).stderr(errors).spawn();
         match process {
-            Ok(process) => Ok(Self { process, path }),
+            Ok(process) => Ok(Self { process, path, given: text.to_owned() }),
             Err(error) => {
                 fs::remove_file(&path).ok();
                 Err(error)
@@ -63,8 +87,32 @@ impl Child {
         }
     }
 
-    /// The chat ends while the editor runs.
-    pub(super) fn abandon(self) {
+    /// The chat ends while the editor runs: the editor is told to end too, as by a terminal that is closed.
+    pub(super) async fn hang_up(mut self) -> Left {
+        if let Some(id) = self.process.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+            // The shell may wait for the editor, and would end without it.
+            let editors = guard::descendants(id).unwrap_or_default();
+            for process in editors.into_iter().chain([id]) {
+                kill_process(process, Signal::HUP).ok();
+            }
+        }
+        timeout(HANG_UP_TIME, self.process.wait()).await.ok();
+        let saved = match read_limited(&self.path, TEXT_BYTES_MAX) {
+            Ok((text, _)) => {
+                let text = text.trim_end_matches('\n');
+                let is_new = text != self.given.trim_end_matches('\n') && !text.trim().is_empty();
+                if is_new { Saved::Text(text.to_owned()) } else { Saved::Nothing }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Saved::Nothing,
+            Err(_) => Saved::Unreadable,
+        };
+        Left { path: self.path, saved }
+    }
+}
+
+impl Left {
+    /// The text is elsewhere, or there is none.
+    pub(super) fn remove(self) {
         fs::remove_file(&self.path).ok();
     }
 }

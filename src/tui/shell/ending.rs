@@ -1,5 +1,6 @@
 //! Signals, suspension, and the end of the chat.
 
+use super::child::Saved;
 use super::input::Read;
 use super::{BACKGROUND_TIME, LEAVE_MAX, Shell};
 use crate::session::{ExitCode, Input, Signal, panic_text};
@@ -157,14 +158,28 @@ impl Shell<'_> {
         }
     }
 
+    /// Ends the person's editor, if it runs. The next chat has what was saved in it; where it can't, the file stays,
+    /// as the returned line says.
+    async fn end_editor(&mut self) -> Option<String> {
+        let left = self.child.take()?.hang_up().await;
+        let is_kept = match &left.saved {
+            Saved::Nothing => true,
+            Saved::Text(text) => self.history.add(text).is_ok_and(|is_stored| is_stored),
+            Saved::Unreadable => false,
+        };
+        if !is_kept {
+            return Some(format!("what was saved in the editor is in {}", left.path.display()));
+        }
+        left.remove();
+        None
+    }
+
     /// Restores the terminal, and says how to resume.
     pub(super) async fn finish(&mut self, mut code: ExitCode) -> Finish {
         self.take_reports().await;
         self.keep_unsent();
         let left = self.screen.leave(&mut self.state);
-        if let Some(child) = self.child.take() {
-            child.abandon();
-        }
+        let mut last_words = Vec::from_iter(self.end_editor().await);
         if let Some(command) = self.command.take() {
             command.end().await;
         }
@@ -183,7 +198,6 @@ impl Shell<'_> {
         if let Some(file) = self.debug_file.take() {
             file.finish().await;
         }
-        let mut last_words = Vec::new();
         while let Ok(line) = self.logged.try_recv() {
             last_words.push(line);
         }
@@ -223,14 +237,13 @@ impl Shell<'_> {
         if catch_unwind(tidy).is_err() {
             self.screen.abandon();
         }
-        if let Some(child) = self.child.take() {
-            child.abandon();
-        }
+        let edited = caught(self.end_editor()).await.ok().flatten();
         // The end of the process closes the rest.
         caught(self.host.close()).await.ok();
         if let Some(file) = self.debug_file.take() {
             file.finish().await;
         }
+        let edited = edited.map(|edited| format!("; {edited}")).unwrap_or_default();
         let kept = match self.going_on() {
             Some(GoingOn { command, needs_password }) => {
                 let password =
@@ -243,6 +256,6 @@ impl Shell<'_> {
                      shows; --store FILE stores the next one"
                 .to_owned(),
         };
-        defect(what, &kept)
+        defect(what, &format!("{edited}{kept}"))
     }
 }

@@ -73,11 +73,12 @@ impl HistoryFile {
         }
     }
 
-    /// Stores a prompt. A line is one write, so that two chats can store at the same time.
-    pub(super) fn add(&self, prompt: &str) -> io::Result<()> {
-        let Some(path) = &self.0 else { return Ok(()) };
+    /// Stores a prompt; false if it is one that is not stored. A line is one write, so that two chats can store at
+    /// the same time.
+    pub(super) fn add(&self, prompt: &str) -> io::Result<bool> {
+        let Some(path) = &self.0 else { return Ok(false) };
         if prompt.len() > PROMPT_BYTES_MAX {
-            return Ok(());
+            return Ok(false);
         }
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -87,7 +88,7 @@ impl HistoryFile {
         // A file of an earlier program may be readable by others.
         file.set_permissions(Permissions::from_mode(0o600))?;
         let line = serde_json::to_string(prompt).map_err(io::Error::other)? + "\n";
-        file.write_all(line.as_bytes())
+        file.write_all(line.as_bytes()).map(|()| true)
     }
 }
 
