@@ -7,7 +7,7 @@ use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -120,13 +120,7 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 /// # Errors
 /// If it can't be read, is larger than `bytes_max`, or is not UTF-8.
 pub(crate) fn read_limited(path: &Path, bytes_max: usize) -> io::Result<(String, Metadata)> {
-    // Opening a named pipe would wait for its writer.
-    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(bits).open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
+    let (file, about) = open_regular(path)?;
     let mut bytes = Vec::new();
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -135,6 +129,31 @@ pub(crate) fn read_limited(path: &Path, bytes_max: usize) -> io::Result<(String,
     }
     let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
     Ok((text, about))
+}
+
+/// The last `bytes_max` bytes of the regular file at `path`, and whether they are all that it has.
+///
+/// # Errors
+/// If it can't be read.
+pub(crate) fn read_end(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+    let (mut file, about) = open_regular(path)?;
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    let before = about.len().saturating_sub(limit);
+    file.seek(SeekFrom::Start(before))?;
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok((bytes, before == 0))
+}
+
+fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
+    // Opening a named pipe would wait for its writer.
+    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(bits).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    Ok((file, about))
 }
 
 /// Like [`read_limited`], of a file that a person names: it may also be a pipe, as a shell's `<(command)` is one.

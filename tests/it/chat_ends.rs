@@ -332,3 +332,23 @@ fn a_signal_keeps_what_was_saved_in_the_persons_editor() {
         assert_eq!(left, 0, "{editor}");
     }
 }
+
+#[test]
+fn the_newest_prompts_are_remembered_where_there_are_too_many() {
+    let folder = Folder::new();
+    let path = folder.path(".local/state/duologue/prompts.jsonl");
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    let long = (0..80).map(|number| format!("{number} {}", "x".repeat(60_000)));
+    let prompts = long.chain(["the newest".to_owned()]);
+    let lines: String = prompts.map(|prompt| format!("{}\n", json!(prompt))).collect();
+    fs::write(&path, lines).expect("a file");
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types(UP);
+    person.sees("> the newest");
+    person.types("\u{3}/quit\r");
+    assert_eq!(person.ends().0, 0);
+    let left = remembered(&folder);
+    assert_eq!(left.last().map(String::as_str), Some("the newest"));
+    assert!(left[0].starts_with("11 "), "{}", &left[0][..10]);
+}

@@ -2,7 +2,7 @@
 
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::proto::chat::ChatAttachment;
-use crate::support::files::{read_limited, replace, user_folder};
+use crate::support::files::{read_end, replace, user_folder};
 use crate::support::shell_words;
 use crate::tui::input::{
     Candidates, ENTRIES_MAX, History, fuzzy, meanings, needs_quotes, quoted, unquoted,
@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Longest file of prompts, in bytes; the oldest are removed from a longer one.
+/// Longest file of prompts, in bytes; of a longer one the end is read, and the oldest prompts are removed from it.
 const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A prompt that is longer is not stored.
@@ -46,12 +46,15 @@ impl HistoryFile {
     /// The prompts. A file that can't be read is no reason not to chat.
     pub(super) fn load(&self) -> History {
         let Some(path) = &self.0 else { return History::default() };
-        match read_limited(path, HISTORY_BYTES_MAX) {
-            Ok((text, _)) => {
-                let prompts = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        match read_end(path, HISTORY_BYTES_MAX) {
+            Ok((bytes, is_whole)) => {
+                let lines = bytes.split(|byte| *byte == b'\n');
+                // The first line may be the end of one.
+                let lines = lines.skip(usize::from(!is_whole));
+                let prompts = lines.filter_map(|line| serde_json::from_slice(line).ok());
                 let prompts: Vec<String> = prompts.collect();
-                if prompts.len() > 2 * ENTRIES_MAX {
-                    self.shorten(&prompts[prompts.len() - ENTRIES_MAX..]);
+                if !is_whole || prompts.len() > 2 * ENTRIES_MAX {
+                    self.shorten(&prompts[prompts.len().saturating_sub(ENTRIES_MAX)..]);
                 }
                 History::new(prompts)
             }
@@ -255,5 +258,30 @@ pub(super) fn save(path: &Path, text: &str) -> Result<String, String> {
             Err(format!("{shown} exists already and was left as it is; name another file"))
         }
         Err(error) => Err(format!("{shown} can't be written: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::test_folder::TestFolder;
+
+    /// One line may be cut, and one may be no prompt.
+    #[test]
+    fn the_end_of_a_file_of_prompts_that_is_too_long_is_read() {
+        let folder = TestFolder::new();
+        let long = |number: usize| format!("\"{number} {}\"\n", "x".repeat(60_000));
+        let lines: String = (0..80).map(long).collect();
+        let path = folder.file("prompts.jsonl", format!("{lines}no prompt\n\"last\"\n"));
+        let file = HistoryFile(Some(path.clone()));
+        let prompts: Vec<_> = file.load().newest_first().map(str::to_owned).collect();
+        assert_eq!(prompts[0], "last");
+        assert!(prompts[1].starts_with("79 x"));
+        assert_eq!(prompts.len(), HISTORY_BYTES_MAX / 60_000 + 1);
+        assert!(fs::metadata(&path).is_ok_and(|it| it.len() <= 4 * 1024 * 1024));
+        assert!(file.add("more").is_ok_and(|is_stored| is_stored));
+        assert_eq!(file.load().newest_first().count(), prompts.len() + 1);
+        let is_stored = file.add(&"x".repeat(PROMPT_BYTES_MAX + 1));
+        assert!(is_stored.is_ok_and(|is_stored| !is_stored));
     }
 }
