@@ -241,6 +241,10 @@ impl State {
     }
 
     fn chosen(&mut self) -> Vec<Action> {
+        if self.picker.as_ref().is_some_and(|picker| picker.is_loading) {
+            self.hint("still being listed; Enter chooses once the list is there, Esc closes it");
+            return Vec::new();
+        }
         let Some(picker) = self.picker.take() else { return Vec::new() };
         let Some(choice) = picker.matching().get(picker.selected).copied().cloned() else {
             // Not every provider lists all of its models.
@@ -350,5 +354,28 @@ mod tests {
         command(&mut scene, "/profile");
         scene.event(Event::Profiles(Ok(Vec::new())));
         assert!(scene.state.picker.is_none());
+    }
+
+    /// The name that was written may be one of the list.
+    #[test]
+    fn nothing_is_chosen_before_the_list_is_there() {
+        for command_line in ["/model", "/profile", "/resume"] {
+            let mut scene = Scene::new();
+            command(&mut scene, command_line);
+            scene.write("la");
+            scene.key(Key::Enter);
+            assert!(scene.state.picker.as_ref().is_some_and(|it| it.search == "la"));
+            assert!(
+                scene.state.shown_hint().is_some_and(|it| it.starts_with("still being listed"))
+            );
+            assert_eq!(switched(&scene), [("", ""); 0]);
+        }
+        let mut scene = Scene::new();
+        command(&mut scene, "/model");
+        scene.write("la");
+        scene.key(Key::Enter);
+        scene.event(Event::Models(Ok(vec!["large".to_owned()])));
+        scene.key(Key::Enter);
+        assert_eq!(switched(&scene), [("", "large")]);
     }
 }
