@@ -23,6 +23,8 @@ pub(crate) struct Editor {
     cursor: usize,
     /// What was cut last.
     cut: String,
+    /// The last key has cut: what the next one cuts is joined to that, as in readline.
+    joins_cuts: bool,
     /// Texts that one character each stands for.
     folds: Vec<Fold>,
     undo: Undo,
@@ -35,6 +37,8 @@ pub(crate) enum Move {
     Right,
     WordLeft,
     WordRight,
+    /// To the beginning of what stands between white space.
+    BlankLeft,
     LineStart,
     LineEnd,
     Start,
@@ -91,12 +95,13 @@ impl Editor {
     }
 
     pub(crate) fn go(&mut self, to: Move) {
-        self.undo.goes_on = false;
+        self.ends_change();
         self.cursor = self.target(to);
     }
 
     /// Goes a line up, as far as the column allows; false in the first line.
     pub(crate) fn up(&mut self) -> bool {
+        self.joins_cuts = false;
         let start = self.line_start(self.cursor);
         let Some(end_above) = start.checked_sub(1) else { return false };
         let above = self.line_start(end_above);
@@ -106,6 +111,7 @@ impl Editor {
 
     /// Goes a line down; false in the last line.
     pub(crate) fn down(&mut self) -> bool {
+        self.joins_cuts = false;
         let column = self.column(self.line_start(self.cursor));
         let below = self.line_end(self.cursor) + 1;
         if below > self.text.len() {
@@ -115,18 +121,23 @@ impl Editor {
         true
     }
 
-    /// Deletes from the cursor to where `to` leads. What `keeps` can be inserted again.
+    /// Deletes from the cursor to where `to` leads. What `keeps` can be inserted again, joined to what was cut right
+    /// before it.
     pub(crate) fn delete(&mut self, to: Move, keeps: bool) {
         let target = self.target(to);
         let (start, end) = (self.cursor.min(target), self.cursor.max(target));
         if start == end {
             return;
         }
+        let joins = self.joins_cuts;
         self.keep_for_undo(false);
+        let is_before = target < self.cursor;
         let deleted: String = self.text.drain(start..end).collect();
         self.cursor = self.border_from(start);
-        if keeps && !deleted.is_empty() {
-            self.cut = deleted;
+        if keeps {
+            let cut = if joins { std::mem::take(&mut self.cut) } else { String::new() };
+            self.cut = if is_before { deleted + &cut } else { cut + &deleted };
+            self.joins_cuts = true;
         }
     }
 
@@ -176,6 +187,9 @@ impl Editor {
             Move::WordRight => {
                 let rest = after.trim_start_matches(|char| !is_of_word(char));
                 self.text.len() - rest.trim_start_matches(is_of_word).len()
+            }
+            Move::BlankLeft => {
+                before.trim_end().trim_end_matches(|char: char| !char.is_whitespace()).len()
             }
             Move::LineStart => self.line_start(from),
             Move::LineEnd => self.line_end(from),
@@ -242,6 +256,8 @@ mod tests {
         check("|e\u{301}x", Move::Right, "e\u{301}|x");
         check("one two|", Move::WordLeft, "one |two");
         check("one, |", Move::WordLeft, "|one, ");
+        check("see ./a-b/c.rs  |x", Move::BlankLeft, "see |./a-b/c.rs  x");
+        check(" |", Move::BlankLeft, "| ");
         check("one| two", Move::WordRight, "one two|");
         check("a\nb|c\nd", Move::LineStart, "a\n|bc\nd");
         check("a\nb|c\nd", Move::LineEnd, "a\nbc|\nd");
@@ -265,6 +281,9 @@ mod tests {
         let mut editor = editor("one two| three");
         editor.delete(Move::WordLeft, true);
         assert_eq!(shown(&editor), "one | three");
+        editor.go(Move::LineEnd);
+        editor.go(Move::WordLeft);
+        editor.go(Move::Left);
         editor.delete(Move::LineEnd, true);
         assert_eq!(shown(&editor), "one |");
         editor.yank();
@@ -272,6 +291,23 @@ mod tests {
         editor.delete(Move::Left, false);
         editor.yank();
         assert_eq!(shown(&editor), "one  thre three|");
+    }
+
+    /// As in readline: each side of what was cut before.
+    #[test]
+    fn what_is_cut_by_one_key_after_the_other_comes_back_as_a_whole() {
+        let mut editor = editor("one two three| four");
+        editor.delete(Move::BlankLeft, true);
+        editor.delete(Move::LineEnd, true);
+        editor.delete(Move::BlankLeft, true);
+        assert_eq!(shown(&editor), "one |");
+        editor.yank();
+        assert_eq!(shown(&editor), "one two three four|");
+        editor.delete(Move::BlankLeft, true);
+        editor.insert("x");
+        editor.delete(Move::LineStart, true);
+        editor.yank();
+        assert_eq!(shown(&editor), "one two three x|", "another change is between them");
     }
 
     #[test]
@@ -341,6 +377,7 @@ mod tests {
             Move::Right,
             Move::WordLeft,
             Move::WordRight,
+            Move::BlankLeft,
             Move::LineStart,
             Move::LineEnd,
             Move::Start,

@@ -33,6 +33,7 @@ impl Undo {
 impl Editor {
     /// The text is about to change; `is_typed`: by one character.
     pub(super) fn keep_for_undo(&mut self, is_typed: bool) {
+        self.joins_cuts = false;
         if is_typed && self.undo.goes_on {
             return;
         }
@@ -40,11 +41,17 @@ impl Editor {
         self.undo.push((self.text.clone(), self.cursor));
     }
 
+    /// What is typed or cut next is a change of its own.
+    pub(super) fn ends_change(&mut self) {
+        self.undo.goes_on = false;
+        self.joins_cuts = false;
+    }
+
     /// Takes the last change back; false if there is none.
     pub(crate) fn undo(&mut self) -> bool {
         let Some((text, cursor)) = self.undo.states.pop() else { return false };
         (self.text, self.cursor) = (text, cursor);
-        self.undo.goes_on = false;
+        self.ends_change();
         true
     }
 }

@@ -124,7 +124,7 @@ impl Editor {
 
     /// Goes where the motion leads, `count` times.
     pub(crate) fn go_by(&mut self, motion: Move, count: usize) {
-        self.undo.goes_on = false;
+        self.ends_change();
         self.cursor = self.led(motion, count);
     }
 
@@ -144,6 +144,7 @@ impl Editor {
             return;
         }
         let end = if are_lines { "\n" } else { "" };
+        self.joins_cuts = false;
         self.cut = format!("{}{end}", &self.text[range]);
     }
 

@@ -150,7 +150,8 @@ impl State {
             Key::Char('r') => self.search_prompts(),
             Key::Char('k') => self.erase(Move::LineEnd, true),
             Key::Char('u') => self.erase(Move::LineStart, true),
-            Key::Char('w') | Key::Backspace => self.erase(Move::WordLeft, true),
+            Key::Char('w') => self.erase(Move::BlankLeft, true),
+            Key::Backspace => self.erase(Move::WordLeft, true),
             Key::Delete => self.erase(Move::WordRight, true),
             Key::Char('y') => {
                 self.editor.yank();

@@ -270,6 +270,19 @@ fn ctrl_d_leaves_only_an_empty_line() {
     assert_eq!(scene.actions, [Action::Quit]);
 }
 
+/// In a shell, Ctrl-W goes to white space, and Alt-Backspace by words.
+#[test]
+fn words_are_cut_as_in_a_shell() {
+    let mut scene = Scene::new();
+    scene.write("see src/main.rs");
+    scene.press(Press { alt: true, ..Press::plain(Key::Backspace) });
+    assert_eq!(scene.state.editor.text(), "see src/main.");
+    scene.press(Press::ctrl('w'));
+    assert_eq!(scene.state.editor.text(), "see ");
+    scene.press(Press::ctrl('y'));
+    assert_eq!(scene.state.editor.text(), "see src/main.rs");
+}
+
 #[test]
 fn commands_are_completed_and_carried_out() {
     let mut scene = Scene::new();
