@@ -138,6 +138,11 @@ impl Editor {
         start..end
     }
 
+    /// The line of the cursor and all lines after it.
+    pub(crate) fn lines_to_end(&self) -> Range<usize> {
+        self.line_start(self.cursor)..self.text.len()
+    }
+
     /// Keeps what is in the range, if there is something, to be put elsewhere; whole lines end with a line feed.
     pub(crate) fn copy(&mut self, range: Range<usize>, are_lines: bool) {
         if range.is_empty() && !are_lines {

@@ -29,7 +29,7 @@ impl State {
         self.changed();
     }
 
-    fn pressed(&mut self, press: Press) -> Vec<Action> {
+    pub(super) fn pressed(&mut self, press: Press) -> Vec<Action> {
         self.forget_hint_about(About::Anything);
         let may_answer = self.is_no_longer_quiet();
         self.is_looked_at = true;

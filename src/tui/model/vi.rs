@@ -3,9 +3,12 @@
 use super::{Action, State};
 use crate::tui::input::Move;
 use crate::tui::terminal::keys::{Key, Press};
+use std::ops::Range;
 
 /// How often a command is repeated at most.
 const COUNT_MAX: usize = 1_000;
+
+const NO_COMMAND: &str = "that key is no command of the line; i inserts text, Enter sends";
 
 /// The state of the vi keys.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +53,11 @@ impl State {
     /// A key for vi; `None` if it means what it means without vi.
     pub(super) fn vi_press(&mut self, press: Press) -> Option<Vec<Action>> {
         let vi = self.vi.as_mut()?;
-        if press.ctrl || press.alt {
+        if press.ctrl {
             return None;
+        }
+        if press.alt {
+            return matches!(press.key, Key::Char(_)).then(|| self.escape_and_key(press));
         }
         match press.key {
             // On an empty line there is nothing to command: Esc stops the answer, as ever.
@@ -86,6 +92,14 @@ impl State {
         Some(Vec::new())
     }
 
+    /// A character with Alt: most terminals send Esc before the character, and so do Esc and the character that are
+    /// pressed quickly, or that come together over a slow connection. With vi it is that.
+    fn escape_and_key(&mut self, press: Press) -> Vec<Action> {
+        let mut actions = self.pressed(Press::plain(Key::Esc));
+        actions.extend(self.pressed(Press { alt: false, ..press }));
+        actions
+    }
+
     fn command_key(&mut self, char: char) -> Vec<Action> {
         let Some(vi) = &mut self.vi else { return Vec::new() };
         if let Some(digit) = char.to_digit(10).filter(|digit| *digit > 0 || vi.count.is_some())
@@ -107,14 +121,20 @@ impl State {
                 Some((operator, before)) if operator == next => {
                     self.operate_on_lines(operator, times * before);
                 }
-                Some(_) => {}
+                Some(_) => self.hint(NO_COMMAND),
                 None => {
                     let operator = Some((next, times));
                     *vi_of(&mut self.vi) = Vi { operator, ..Vi::commands(true) };
                 }
             }
-        } else if operator.is_none() {
-            self.simple_command(char, count);
+        } else {
+            match operator {
+                Some((operator, _)) if char == 'G' => {
+                    self.operate_on(operator, self.editor.lines_to_end());
+                }
+                Some(_) => self.hint(NO_COMMAND),
+                None => self.simple_command(char, count),
+            }
         }
         self.history.leave_unless_shown(self.editor.text());
         if self.is_in_normal_mode() {
@@ -147,7 +167,11 @@ impl State {
     }
 
     fn operate_on_lines(&mut self, operator: Operator, count: usize) {
-        let lines = self.editor.lines(count);
+        self.operate_on(operator, self.editor.lines(count));
+    }
+
+    /// Does it with these whole lines.
+    fn operate_on(&mut self, operator: Operator, lines: Range<usize>) {
         match operator {
             Operator::Copy => self.editor.copy(lines, true),
             Operator::Delete => self.editor.cut(lines, true),
@@ -191,7 +215,7 @@ impl State {
             'k' if !self.editor.up() => self.look_back(),
             'j' | 'k' => {}
             'G' => self.editor.go(Move::End),
-            _ => self.hint("that key is no command of the line; i inserts text, Enter sends"),
+            _ => self.hint(NO_COMMAND),
         }
     }
 
@@ -296,6 +320,46 @@ mod tests {
         check("oneNtwoEccx", "one\nx|");
         check("one twoE0dwdw", "|");
         check("oneNtwoE0kdwx", "|\ntwo");
+        check("oneNtwoNthreeEkdG", "on|e");
+        check("oneNtwoEkdG", "|");
+        check("oneNtwoNthreeEkcGx", "one\nx|");
+        check("oneNtwoEkyGP", "|one\ntwo\none\ntwo");
+        check("oneNtwoEkyG", "on|e\ntwo");
+    }
+
+    #[test]
+    fn a_key_that_is_no_motion_after_an_operator_is_said_to_be_none() {
+        for keys in ["dq", "dj", "cd", "yx"] {
+            let mut scene = Scene::new();
+            scene.state.vi = Some(Vi::default());
+            scene.write("one");
+            scene.key(Key::Esc);
+            scene.write(keys);
+            assert_eq!(scene.state.shown_hint(), Some(NO_COMMAND), "{keys}");
+            assert_eq!(scene.state.editor.text(), "one", "{keys}");
+        }
+    }
+
+    /// Most terminals send the same bytes for both.
+    #[test]
+    fn a_character_with_alt_is_esc_and_that_character() {
+        let alt = |key: Key| Press { alt: true, ..Press::plain(key) };
+        let mut scene = Scene::new();
+        scene.state.vi = Some(Vi::default());
+        scene.write("one two");
+        scene.press(alt(Key::Char('b')));
+        assert!(scene.state.is_in_normal_mode());
+        assert_eq!(scene.state.editor.cursor(), 4);
+        scene.write("d");
+        scene.press(alt(Key::Char('x')));
+        assert_eq!(scene.state.editor.text(), "one wo", "Esc ends the operator");
+        scene.write("A");
+        scene.press(alt(Key::Enter));
+        assert!(!scene.state.is_in_normal_mode());
+        assert_eq!(scene.state.editor.text(), "one wo\n");
+        scene.write("three four");
+        scene.press(alt(Key::Backspace));
+        assert_eq!(scene.state.editor.text(), "one wo\nthree ");
     }
 
     #[test]
