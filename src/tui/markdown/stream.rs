@@ -130,9 +130,12 @@ impl Markdown {
         }
         let lines = self.open.strip_suffix('\n').unwrap_or(&self.open);
         let (before, line) = lines.rsplit_once('\n').unwrap_or(("", lines));
-        let after_text = before.rsplit('\n').next().is_some_and(|it| !is_blank(it));
-        // Most lines continue a paragraph: a letter begins a block only after an empty line.
-        let goes_on = after_text && line.starts_with(char::is_alphabetic);
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        // Most lines continue a paragraph: a letter or a bracket begins a block only after an empty line.
+        let is_text = |first: char| first.is_alphabetic() || first == '[';
+        let goes_on = !is_blank(last) && line.starts_with(is_text)
+            // Two such lines are of one quote.
+            || last.starts_with('>') && line.starts_with('>');
         if !goes_on && !is_blank(line) {
             self.close();
         }

@@ -276,6 +276,19 @@ fn work_grows_with_the_text_alone() {
     }
 }
 
+/// Short lines that continue a block are not read anew with each of them.
+#[test]
+fn lines_that_begin_no_block_are_read_a_few_times() {
+    for line in ["> a\n", "[r1] a\n", "[r1]: a\n"] {
+        let document = line.repeat(4_000);
+        let mut markdown = Markdown::default();
+        markdown.push(&document);
+        markdown.finish();
+        let parsed = markdown.parsed_bytes();
+        assert!(parsed <= 4 * document.len(), "{line:?}: {parsed} bytes parsed");
+    }
+}
+
 #[test]
 fn a_long_block_of_code_in_an_item_stays_code() {
     let line = "  let a = *b* + 1;\n";
