@@ -24,7 +24,8 @@ use crate::protocol::wire::Frame;
 use crate::store::OpenMode;
 use axum::Router;
 use axum::body::{Body, BodyDataStream};
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -41,6 +42,9 @@ const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
 /// Time for a body, and bytes of it that come in a second at least: what is large may take longer.
 const BODY_MAX: Duration = Duration::from_secs(30);
 const BODY_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
+
+/// What some programs begin a text in UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The routes.
 pub(super) fn router(node: &Arc<Node>) -> Router {
@@ -77,6 +81,13 @@ fn wrong_method() -> Response {
         "this address does not take this method; use one of the header Allow, or check the path";
     let refusal = Refusal::new(RefusalKind::Invalid, why);
     (StatusCode::METHOD_NOT_ALLOWED, document(&error(&refusal))).into_response()
+}
+
+/// The answer for who is not known.
+pub(super) fn unauthenticated(why: &str) -> Response {
+    let refused = json!({ "refused": { "code": "unauthenticated", "message": why } });
+    let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, scheme, document(&refused)).into_response()
 }
 
 type OfNode = State<Arc<Node>>;
@@ -120,6 +131,33 @@ impl Options {
     }
 }
 
+/// What an address says of a client. Axum's own rejection is no document.
+impl<S: Send + Sync> FromRequestParts<S> for Options {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let read = Query::from_request_parts(parts, state).await;
+        read.map(|Query(options)| options).map_err(|why| unreadable(&why.body_text()))
+    }
+}
+
+/// The id of the conversation in an address.
+struct Id(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let read = Path::from_request_parts(parts, state).await;
+        read.map(|Path(id)| Self(id)).map_err(|why| unreadable(&why.body_text()))
+    }
+}
+
+fn unreadable(why: &str) -> Refusal {
+    let why = format!("the address can't be read: {why}; check its path and its parameters");
+    Refusal::new(RefusalKind::Invalid, why)
+}
+
 fn session(id: &str) -> Result<SessionId, Refusal> {
     let invalid = |why: String| Refusal::new(RefusalKind::Invalid, why);
     let id = SessionId::parse(id).map_err(|error| invalid(format!("the id: {error}")))?;
@@ -134,14 +172,15 @@ fn key(caller: &Caller, id: &str) -> Result<Key, Refusal> {
 async fn requests(
     State(node): OfNode,
     caller: Extension<Caller>,
-    Path(id): Path<String>,
-    Query(options): Query<Options>,
+    Id(id): Id,
+    options: Options,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
     let (body, held) = received(body.into_data_stream(), &tenant, bytes_max).await?;
-    let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<RpcRequestLine> = lines.map(request).collect::<Result<_, _>>()?;
     if lines.is_empty() {
         let why = "the body has no request; send one JSON object a line, as in {\"submit\":{\"prompt\":\"hello\"}}";
@@ -229,8 +268,8 @@ fn request(line: &[u8]) -> Result<RpcRequestLine, Refusal> {
 async fn events(
     State(node): OfNode,
     caller: Extension<Caller>,
-    Path(id): Path<String>,
-    Query(options): Query<Options>,
+    Id(id): Id,
+    options: Options,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     // What a browser sends when it connects again.
@@ -245,7 +284,7 @@ async fn events(
 async fn list(
     State(node): OfNode,
     caller: Extension<Caller>,
-    Query(options): Query<Options>,
+    options: Options,
 ) -> Result<Response, Refusal> {
     let Options { page_size, page_token, .. } = options;
     let page = stored::list(&node, &caller, ListRequest { page_size, page_token }).await?;
@@ -260,7 +299,7 @@ async fn list(
 async fn one(
     State(node): OfNode,
     caller: Extension<Caller>,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Refusal> {
     Ok(document(&shown(&stored::get(&node, key(&caller, &id)?).await?)))
 }
@@ -268,7 +307,7 @@ async fn one(
 async fn delete(
     State(node): OfNode,
     caller: Extension<Caller>,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Refusal> {
     stored::delete(&node, key(&caller, &id)?, false).await?;
     Ok(document(&json!({})))
@@ -277,7 +316,7 @@ async fn delete(
 async fn export(
     State(node): OfNode,
     caller: Extension<Caller>,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Refusal> {
     let frames = stored::export(&node, key(&caller, &id)?).await?;
     let lines: Vec<u8> = frames.iter().flat_map(|frame| Form::Lines.frame(frame)).collect();

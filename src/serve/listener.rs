@@ -17,7 +17,7 @@ use crate::store::{HEARTBEAT_MAX, StorePlace, advertise};
 use crate::transport::{Finish, Signals, Stdio};
 use axum::Router;
 use axum::extract::{Extension, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
@@ -275,7 +275,7 @@ async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next:
         }
         Err(why) => match is_grpc(&request) {
             true => Status::unauthenticated(why).into_http(),
-            false => (StatusCode::UNAUTHORIZED, format!("{why}\n")).into_response(),
+            false => http::unauthenticated(why),
         },
     }
 }

@@ -3,6 +3,7 @@
 use crate::frames::{Frame, finished_text, submit};
 use crate::process::eventually;
 use crate::serve_node::{Node, http, wait};
+use crate::serve_tenants::line;
 use crate::server::Folder;
 use crate::tools::{run, text};
 use duologue::protocol::proto::fleet::{
@@ -123,6 +124,50 @@ fn an_address_that_nothing_is_at_is_not_found() {
     let called = http().post(url).header("content-type", "application/grpc").send();
     let response = wait(called).expect("an answer");
     assert_eq!(response.headers()["grpc-status"], "12");
+}
+
+/// Also of what is refused before it is looked at.
+#[test]
+fn each_refusal_is_a_document() {
+    let folder = Folder::new();
+    let tenants = folder.name("tenants");
+    fs::write(&tenants, line("ann", "token-of-ann")).expect("a file");
+    let (node, closed) = (Node::start(&[]), Node::start(&["--tenants", &tenants]));
+    let refused = |node: &Node, method: Method, path: &str| {
+        let url = format!("http://{}{path}", node.address);
+        let response = wait(http().request(method, url).send()).expect("an answer");
+        let headers = response.headers().clone();
+        assert_eq!(headers["content-type"], "application/json", "{path}");
+        let status = response.status().as_u16();
+        let body = document(&wait(response.text()).expect("a body"));
+        (status, body["refused"]["code"].as_str().expect("a code").to_owned(), headers)
+    };
+    for (method, path) in [
+        (Method::GET, "/v1/sessions/s/events?since=abc"),
+        (Method::GET, "/v1/sessions?page_size=-1"),
+        (Method::GET, "/v1/sessions?foo=1"),
+        (Method::POST, "/v1/sessions/s/requests?foo=1"),
+        (Method::POST, "/v1/sessions/%ff/requests"),
+        (Method::GET, "/v1/sessions/%ff"),
+        (Method::DELETE, "/v1/sessions/%ff"),
+        (Method::GET, "/v1/sessions/%ff/events"),
+        (Method::GET, "/v1/sessions/%ff/export"),
+    ] {
+        let (status, code, _) = refused(&node, method, path);
+        assert_eq!((status, code.as_str()), (400, "invalid_argument"), "{path}");
+    }
+    let (status, code, headers) = refused(&closed, Method::GET, "/v1/sessions");
+    assert_eq!((status, code.as_str()), (401, "unauthenticated"));
+    assert_eq!(headers["www-authenticate"], "Bearer");
+}
+
+/// Some editors and shells begin a file with one.
+#[test]
+fn a_byte_order_mark_before_the_first_line_is_no_part_of_it() {
+    let node = Node::start(&[]);
+    let body = format!("\u{feff}{}", submit("r", "hello"));
+    let (status, body) = call(&node, Method::POST, "/v1/sessions/s/requests", &body);
+    assert_eq!(status, 200, "{body}");
 }
 
 #[test]
