@@ -11,7 +11,7 @@ use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, TracerProvider,
 };
-use opentelemetry::{Context, KeyValue};
+use opentelemetry::{Context, Key, KeyValue};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector, HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
@@ -31,6 +31,10 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The name of the service, as collectors show it.
 const SERVICE: &str = "duologue";
+
+/// Attributes of a resource (OpenTelemetry's semantic conventions, Service).
+const SERVICE_NAME: &str = "service.name";
+const SERVICE_VERSION: &str = "service.version";
 
 /// The span of a caller, of which a run is a part.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,18 +70,16 @@ impl Traces {
     /// If the address can't be used.
     pub(super) fn new(endpoint: &Url) -> Result<Self> {
         let client = client(endpoint, CONNECT_MAX, None).map_err(|why| anyhow!("{why}"))?;
-        let address = format!("{}/v1/traces", endpoint.as_str().trim_end_matches('/'));
+        let address = below(endpoint).ok_or_else(|| anyhow!("it is no address of HTTP"))?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(Collector { client, runtime: Handle::current() })
             .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(address)
+            .with_endpoint(address.as_str())
             .build()?;
-        let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-        let resource = Resource::builder().with_service_name(SERVICE).with_attribute(version);
         let provider = SdkTracerProvider::builder()
             .with_batch_exporter(exporter)
-            .with_resource(resource.build())
+            .with_resource(resource())
             .build();
         let tracer = provider.tracer(SERVICE);
         Ok(Self { provider, tracer })
@@ -96,6 +98,28 @@ impl Traces {
             tracing::warn!(%error, "the last traces were not sent");
         }
     }
+}
+
+/// The address for traces of a collector (OpenTelemetry Protocol Exporter, Endpoint URLs for OTLP/HTTP).
+fn below(endpoint: &Url) -> Option<Url> {
+    let mut address = endpoint.clone();
+    address.path_segments_mut().ok()?.pop_if_empty().extend(["v1", "traces"]);
+    Some(address)
+}
+
+/// What the spans are of: as the variables of OpenTelemetry say, and else this program.
+fn resource() -> Resource {
+    let found = Resource::builder().build();
+    let value = |key| found.get(&Key::from_static_str(key));
+    let mut builder = Resource::builder();
+    // What the library calls a service without a name.
+    if value(SERVICE_NAME).is_none_or(|name| name.as_str().starts_with("unknown_service")) {
+        builder = builder.with_service_name(SERVICE);
+    }
+    if value(SERVICE_VERSION).is_none() {
+        builder = builder.with_attribute(KeyValue::new(SERVICE_VERSION, env!("CARGO_PKG_VERSION")));
+    }
+    builder.build()
 }
 
 /// The spans of a conversation that are open.
@@ -257,5 +281,23 @@ impl HttpClient for Collector {
         });
         let (status, body) = answer.await??;
         Ok(http::Response::builder().status(status).body(body.into())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_have_an_address_below_that_of_the_collector() {
+        for (endpoint, expected) in [
+            ("http://collector:4318", "http://collector:4318/v1/traces"),
+            ("http://collector/otlp/", "http://collector/otlp/v1/traces"),
+            ("https://collector/otlp?key=a/b", "https://collector/otlp/v1/traces?key=a/b"),
+        ] {
+            let endpoint = Url::parse(endpoint).expect("an address");
+            assert_eq!(below(&endpoint).as_ref().map(Url::as_str), Some(expected));
+        }
+        assert_eq!(below(&Url::parse("mailto:a@b").expect("an address")), None);
     }
 }

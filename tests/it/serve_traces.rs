@@ -2,7 +2,8 @@
 
 use crate::frames::submit;
 use crate::provider::{Provider, Step, says};
-use crate::serve_node::{attach, http, wait, with_provider};
+use crate::serve_node::{LISTEN, Node, attach, http, wait, with_provider};
+use crate::server::Launch;
 use data_encoding::HEXLOWER;
 use prost::Message;
 use rustix::process::Signal;
@@ -92,12 +93,17 @@ fn attributes(all: &[KeyValue]) -> BTreeMap<&str, String> {
 
 /// The spans that a collector was sent, and the bytes of all.
 fn collected(bodies: &Receiver<Vec<u8>>) -> (Vec<Span>, Vec<u8>) {
+    collected_of("duologue", bodies)
+}
+
+/// The same, of a service of this name.
+fn collected_of(service: &str, bodies: &Receiver<Vec<u8>>) -> (Vec<Span>, Vec<u8>) {
     let (mut spans, mut raw) = (Vec::new(), Vec::new());
     while let Ok(body) = bodies.try_recv() {
         let export = Export::decode(&body[..]).expect("an export");
         for of_resource in export.resource_spans {
             let resource = of_resource.resource.expect("a resource");
-            assert_eq!(attributes(&resource.attributes)["service.name"], "duologue");
+            assert_eq!(attributes(&resource.attributes)["service.name"], service);
             spans.extend(of_resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
         }
         raw.extend(body);
@@ -233,6 +239,28 @@ fn a_run_is_a_part_of_the_span_of_its_caller() {
         ("posted", Some("00f067aa0ba902b7")),
     ] {
         assert_eq!(of_caller(request).as_deref(), span, "{request}");
+    }
+}
+
+/// Also below the path of a collector that has a query.
+#[test]
+fn a_service_has_the_name_that_its_variables_give_it() {
+    for (variable, value) in
+        [("OTEL_SERVICE_NAME", "chat"), ("OTEL_RESOURCE_ATTRIBUTES", "a=b,service.name=chat")]
+    {
+        let (address, bodies) = collector();
+        let endpoint = format!("{address}/otlp/?key=1");
+        let args = ["serve", "--engine", "echo", "--otlp-endpoint", &endpoint];
+        let launch = Launch::new(&[&args, LISTEN].concat()).env(variable, value);
+        let mut node = Node::launch(launch);
+        let mut talk = node.attach("s");
+        talk.send(submit("r", "hello"));
+        assert_eq!(talk.wait_done("r"), "ok");
+        talk.finish();
+        node.server.signal(Signal::TERM);
+        node.server.wait_end();
+        let (spans, _) = collected_of("chat", &bodies);
+        assert_eq!(run_of(&spans, "r").name, "run");
     }
 }
 
