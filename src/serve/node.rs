@@ -34,7 +34,7 @@ const MAIL_MAX: usize = 64;
 
 /// How long a conversation is asked for that is leaving memory, or whose node does not answer: longer than the
 /// leases of a node that has died are valid.
-const TAKE_OVER_MAX: Duration = Duration::from_secs(15);
+pub(super) const TAKE_OVER_MAX: Duration = Duration::from_secs(15);
 
 /// Conversations whose settings are made at the same time: each takes a thread, and a connection to the store.
 const OPENINGS_MAX: usize = 4;
@@ -43,7 +43,7 @@ const OPENINGS_MAX: usize = 4;
 const LOOKUPS_MAX: usize = 4;
 
 /// Time between two attempts.
-const ATTEMPT_INTERVAL: Duration = Duration::from_millis(200);
+pub(super) const ATTEMPT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The conversations of this process.
 pub(super) struct Node {

@@ -14,6 +14,7 @@ use crate::protocol::proto::fleet::{Attach, ConverseRequest, DeleteRequest, Open
 use crate::protocol::wire::Frame;
 use crate::store::{Namespace, OpenMode};
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -224,6 +225,12 @@ fn message(session: &SessionId, wanted: &Wanted) -> Attach {
 
 /// What another node says, for the client of this one.
 pub(super) fn refusal(status: &Status) -> Refusal {
+    // That of a connection, and not of the node. Its text names parts of this program.
+    if let Some(error) = status.source() {
+        tracing::debug!(%status, %error, "the connection to another node was lost, or not made");
+        let why = "the node that holds the conversation can't be reached; try again";
+        return Refusal::unavailable(why);
+    }
     let kind = match status.code() {
         Code::InvalidArgument => RefusalKind::Invalid,
         Code::NotFound => RefusalKind::NotFound,
@@ -240,7 +247,6 @@ pub(super) fn refusal(status: &Status) -> Refusal {
         }
         Code::FailedPrecondition => RefusalKind::Failed,
         Code::Internal => RefusalKind::Internal,
-        // The connection was lost, or never made.
         Code::Ok
         | Code::Cancelled
         | Code::Unknown
@@ -288,6 +294,21 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
+
+    #[test]
+    fn a_lost_connection_is_told_in_words_for_clients() {
+        let lost = Status::from_error("error reading a body from connection".into());
+        let internal = Status::internal("h2 protocol error: http2 error");
+        for (status, kind, word) in [
+            (lost, RefusalKind::Unavailable, "can't be reached"),
+            (Status::unavailable("attach again"), RefusalKind::Unavailable, "attach again"),
+            (internal, RefusalKind::Internal, "http2"),
+        ] {
+            let refusal = refusal(&status);
+            assert_eq!(refusal.kind, kind);
+            assert!(refusal.message.contains(word), "{refusal:?}");
+        }
+    }
 
     /// The first byte of a TLS handshake (RFC 8446, section 5.1).
     const HANDSHAKE: u8 = 22;

@@ -55,38 +55,40 @@ impl Refusal {
         Self::new(RefusalKind::Unavailable, message)
     }
 
+    pub(super) fn not_found() -> Self {
+        let why =
+            "there is no such conversation; attach with the opening CREATE or EITHER to begin it";
+        Self::new(RefusalKind::NotFound, why)
+    }
+
+    pub(super) fn exists() -> Self {
+        let why = "there is a conversation of this id already; attach to it, or choose another id";
+        Self::new(RefusalKind::Exists, why)
+    }
+
+    /// Why the store can't do what a client wants. The address of a server is for the log alone.
+    pub(super) fn of_store(why: impl Into<String>) -> Self {
+        let why = why.into();
+        if !AWAY.iter().any(|it| why.contains(it)) {
+            return Self::new(RefusalKind::Failed, why);
+        }
+        tracing::warn!("the store can't be used at the moment: {why}");
+        // The server may be about to start again, as after an upgrade.
+        Self::unavailable("the store can't be reached; try again a little later")
+    }
+
     /// Why a conversation could not be opened, for its clients.
     pub(super) fn of_opening(error: &ErrorFrame) -> Self {
-        let kind = match error.code.as_str() {
-            code::SESSION_LOCKED => RefusalKind::Locked,
-            code::INTERNAL => RefusalKind::Internal,
-            _ if error.detail == SESSION_NOT_FOUND => RefusalKind::NotFound,
-            _ if error.message.contains(EXISTS) => RefusalKind::Exists,
-            // The server may be about to start again, as after an upgrade.
-            code::STORE_FAILED if AWAY.iter().any(|it| error.message.contains(it)) => {
-                RefusalKind::Unavailable
-            }
-            _ => RefusalKind::Failed,
-        };
-        let message = match kind {
-            RefusalKind::NotFound => {
-                "there is no such conversation; attach with the opening CREATE or EITHER to begin it"
-                    .to_owned()
-            }
-            RefusalKind::Exists => {
-                "there is a conversation of this id already; attach to it, or choose another id"
-                    .to_owned()
-            }
-            RefusalKind::Invalid
-            | RefusalKind::Locked
-            | RefusalKind::Exhausted
-            | RefusalKind::TooLarge
-            | RefusalKind::Unavailable
-            | RefusalKind::Ending
-            | RefusalKind::Failed
-            | RefusalKind::Internal => error.message.clone(),
+        let message = || error.message.clone();
+        let refusal = match error.code.as_str() {
+            code::SESSION_LOCKED => Self::new(RefusalKind::Locked, message()),
+            code::INTERNAL => Self::new(RefusalKind::Internal, message()),
+            _ if error.detail == SESSION_NOT_FOUND => Self::not_found(),
+            _ if error.message.contains(EXISTS) => Self::exists(),
+            code::STORE_FAILED => Self::of_store(message()),
+            _ => Self::new(RefusalKind::Failed, message()),
         };
         let holder = error.detail.strip_prefix(HELD_BY).map(str::to_owned);
-        Self { holder, ..Self::new(kind, message) }
+        Self { holder, ..refusal }
     }
 }

@@ -2,7 +2,7 @@
 //! tenant has few and the node a few more.
 
 use super::auth::Caller;
-use super::node::{Key, Node};
+use super::node::{ATTEMPT_INTERVAL, Key, Node, TAKE_OVER_MAX};
 use super::refusal::{Refusal, RefusalKind};
 use super::tenants::Tenant;
 use crate::protocol::id::{Ids, SessionId};
@@ -17,6 +17,7 @@ use crate::support::threads;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 /// Sessions of a page of the list, and of one without a size.
@@ -67,7 +68,7 @@ fn defect() -> Refusal {
 }
 
 fn failed(why: String) -> Refusal {
-    Refusal::new(RefusalKind::Failed, why)
+    Refusal::of_store(why)
 }
 
 fn not_found(session: &SessionId) -> Refusal {
@@ -147,9 +148,9 @@ pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<
     if node.services.library.is_some() {
         // A store that can't delete it keeps it, and then it does not end either.
         let session = key.session.clone();
-        let why = "the store can't be read, so nothing was deleted; look at the log of the node, and try again later";
         let read = move |library: Library| {
-            library.has(&session).map(drop).ok_or_else(|| failed(why.to_owned()))
+            let why = |error| failed(format!("nothing was deleted: {error}"));
+            library.has(&session).map(drop).map_err(why)
         };
         find(node, &key.namespace, read).await?;
     }
@@ -159,26 +160,46 @@ pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<
         // The memory was all that it was in.
         return Ok(());
     }
+    let until = Instant::now() + TAKE_OVER_MAX;
+    let mut was_there = was_open;
+    loop {
+        let deleted = delete_here(node, &key, was_there).await;
+        let holder = match deleted {
+            Err(Refusal { holder: Some(holder), .. })
+                if !is_forwarded && node.peers.is_fleet() && !node.peers.is_own(&holder) =>
+            {
+                holder
+            }
+            deleted => return deleted,
+        };
+        let there = node.peers.delete(&holder, &key.namespace, &key.session).await;
+        match there {
+            // It has just let go of it, or is gone, and may have deleted it before.
+            Err(Refusal { kind: RefusalKind::Locked | RefusalKind::Unavailable, .. })
+                if Instant::now() < until =>
+            {
+                was_there = true;
+            }
+            there => return there,
+        }
+        sleep(ATTEMPT_INTERVAL).await;
+    }
+}
+
+/// Deletes a conversation that no other process holds; one that `was_there` may be missing by now.
+async fn delete_here(node: &Node, key: &Key, was_there: bool) -> Result<(), Refusal> {
     let session = key.session.clone();
-    let deleted = find(node, &key.namespace, move |library| match library.delete_here(&session) {
+    find(node, &key.namespace, move |library| match library.delete_here(&session) {
         Ok(Deleted::Whole | Deleted::ButLog) => Ok(()),
-        // It had no turn yet.
-        Ok(Deleted::Missing) if was_open => Ok(()),
+        // It had no turn yet, or another node has deleted it.
+        Ok(Deleted::Missing) if was_there => Ok(()),
         Ok(Deleted::Missing) => Err(not_found(&session)),
         Err((message, holder)) if !holder.is_empty() => {
             Err(Refusal { holder: Some(holder), ..Refusal::new(RefusalKind::Locked, message) })
         }
         Err((why, _)) => Err(failed(why)),
     })
-    .await;
-    match deleted {
-        Err(Refusal { holder: Some(holder), .. })
-            if !is_forwarded && node.peers.is_fleet() && !node.peers.is_own(&holder) =>
-        {
-            node.peers.delete(&holder, &key.namespace, &key.session).await
-        }
-        deleted => deleted,
-    }
+    .await
 }
 
 /// The frames of an export: hello, and what was said.

@@ -280,11 +280,14 @@ impl Library {
         Ok(Alike { ids, is_partial: !losses.is_empty() })
     }
 
-    /// Whether a store has this session; `None` if it can't be read.
-    pub(crate) fn has(&self, session: &SessionId) -> Option<bool> {
+    /// Whether a store has this session.
+    ///
+    /// # Errors
+    /// If a store can't be read, for a person.
+    pub(crate) fn has(&self, session: &SessionId) -> Result<bool, String> {
         let has = |place: &StorePlace| ask(place, |store| store.has(session));
         let found: Result<Vec<_>, _> = self.places.iter().map(has).collect();
-        Some(found.ok()?.contains(&true))
+        Ok(found.map_err(|error| error.to_string())?.contains(&true))
     }
 
     /// The sessions in which all of `words` may be; `None` if a store can't say without reading them.

@@ -223,6 +223,8 @@ pub(crate) struct Proxy {
     largest: Arc<AtomicUsize>,
     /// Connections so far.
     made: Arc<AtomicUsize>,
+    /// What was cut since [`Proxy::cut`].
+    cut: Arc<AtomicUsize>,
 }
 
 /// What is lost, and how.
@@ -234,6 +236,8 @@ struct Armed {
     how: Option<Loss>,
     /// Nothing gets through of the connections before this one, and none of them ends.
     stalled_before: usize,
+    /// The server can't be reached: whatever is sent cuts its connection, and there are no new ones.
+    is_cut: bool,
 }
 
 /// What is lost.
@@ -265,9 +269,15 @@ impl Proxy {
         let shared_largest = Arc::clone(&largest);
         let made: Arc<AtomicUsize> = Arc::default();
         let shared_made = Arc::clone(&made);
+        let cut: Arc<AtomicUsize> = Arc::default();
+        let shared_cut = Arc::clone(&cut);
         thread::spawn(move || {
             for client in listener.incoming() {
                 let Ok(client) = client else { return };
+                if shared.lock().expect("no panic").is_cut {
+                    shared_cut.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 // While the server starts again, nobody gets through.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let armed = Arc::clone(&shared);
@@ -276,7 +286,7 @@ impl Proxy {
                 thread::spawn(move || forward(number, (&client, &server), &armed, &largest));
             }
         });
-        Self { port, armed, largest, made }
+        Self { port, armed, largest, made, cut }
     }
 
     /// The `nth` commit of a batch from here on is lost, and its connection with it.
@@ -299,6 +309,19 @@ impl Proxy {
     pub(crate) fn stall_open(&self) {
         let stalled_before = self.made.load(Ordering::Relaxed);
         self.arm(Armed { stalled_before, ..Armed::default() });
+    }
+
+    /// From here on the server can't be reached. Waits until somebody has noticed.
+    pub(crate) fn cut(&self) {
+        self.cut.store(0, Ordering::Relaxed);
+        self.arm(Armed { is_cut: true, ..Armed::default() });
+        let has_cut = || (self.cut.load(Ordering::Relaxed) > 0).then_some(());
+        eventually("a connection is refused", has_cut);
+    }
+
+    /// Everything gets through again.
+    pub(crate) fn heal(&self) {
+        self.arm(Armed::default());
     }
 
     fn arm(&self, armed: Armed) {
@@ -343,6 +366,9 @@ fn forward(
             let is_commit = writes && has("COMMIT\0");
             writes &= !is_commit;
             let mut armed = armed.lock().expect("no panic");
+            if armed.is_cut {
+                return Fate::Cut;
+            }
             if number < armed.stalled_before {
                 return Fate::Stalled;
             }

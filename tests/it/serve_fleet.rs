@@ -2,14 +2,16 @@
 
 use crate::client_tools::{calls, declare, result};
 use crate::frames::{Frame, finished_text, snapshot, submit};
-use crate::postgres_server::{Database, PASSWORD, PostgresServer};
+use crate::postgres_server::{Database, PASSWORD, PostgresServer, Proxy};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::serve_node::{LISTEN, Node, Talk, attach, http, wait};
 use crate::serve_tenants::line;
 use crate::serve_watched::metrics;
 use crate::server::{Folder, KEY, Launch};
-use duologue::protocol::proto::fleet::{Attach, DeleteRequest, GetRequest};
+use duologue::protocol::proto::fleet::{
+    Attach, DeleteRequest, ExportRequest, ForkRequest, GetRequest, ListRequest,
+};
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -19,8 +21,12 @@ use tonic::{Code, Status};
 
 /// A node of the fleet that stores in `database`.
 pub(crate) fn node(database: &Database, engine: &[&str]) -> Node {
-    let dsn = database.bare_dsn();
-    let store = ["--store", &dsn, "--advertise", "http://127.0.0.1:0"];
+    node_at(&database.bare_dsn(), engine)
+}
+
+/// A node of the fleet that stores at this address.
+fn node_at(dsn: &str, engine: &[&str]) -> Node {
+    let store = ["--store", dsn, "--advertise", "http://127.0.0.1:0"];
     let launch = Launch::new(&[&["serve"], engine, LISTEN, &store].concat());
     Node::launch(launch.secret("PGPASSWORD", PASSWORD).secret("DUOLOGUE_API_KEY", KEY))
 }
@@ -282,6 +288,57 @@ fn a_node_that_was_stopped_writes_nothing_more() {
     passed_on.send(submit("r3", "and again"));
     new.wait("the request of the other node's client", |frame| frame.id() == "r3");
     check_log(&database);
+}
+
+#[test]
+fn stored_conversations_can_be_asked_for_later_while_the_database_is_away() {
+    needs!(Postgres);
+    let database = Database::new();
+    let proxy = Proxy::start(database.port);
+    let node = node_at(&database.bare_dsn_at(proxy.port), ECHO);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    proxy.cut();
+    let session_id = || "s".to_owned();
+    let mut client = node.client();
+    let refused = wait(async {
+        let fork = ForkRequest { session_id: session_id(), new_session_id: "t".to_owned() };
+        [
+            client.list(ListRequest::default()).await.err(),
+            client.get(GetRequest { session_id: session_id() }).await.err(),
+            client.export(ExportRequest { session_id: session_id() }).await.err(),
+            client.fork(fork).await.err(),
+            client.delete(DeleteRequest { session_id: session_id() }).await.err(),
+        ]
+    });
+    let attached = node.try_attach(attach("another")).err();
+    for refused in refused.into_iter().chain([attached]) {
+        let refused = refused.expect("the database is away");
+        assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+        assert!(!refused.message().contains("127.0.0.1"), "{refused}");
+    }
+    let url = format!("http://{}/v1/sessions", node.address);
+    assert_eq!(wait(http().get(url).send()).expect("an answer").status(), 503);
+    proxy.heal();
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok", "it was not deleted");
+}
+
+/// As long as the node may come back its conversation is waited for, as an attach does.
+#[test]
+fn a_conversation_of_a_node_that_was_stopped_is_deleted_once_its_lease_ends() {
+    needs!(Postgres);
+    let database = Database::new();
+    let (one, other) = (node(&database, ECHO), node(&database, ECHO));
+    let mut talk = one.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    one.server.signal(Signal::STOP);
+    let mut client = other.client();
+    wait(client.delete(DeleteRequest { session_id: "s".to_owned() })).expect("deleted");
+    assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "0");
+    one.server.signal(Signal::CONT);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
     if args.store.session.is_some()
         && let Some(named) = &named
         && let Some(whole) = generated(named.as_str())
-        && Library::new(places.clone()).has(&whole) == Some(true)
+        && Library::new(places.clone()).has(&whole) == Ok(true)
     {
         args.session_id = Some(whole.as_str().to_owned());
         return Ok(());
@@ -124,7 +124,7 @@ fn complete_id(args: &mut SessionArgs, places: Vec<StorePlace>) -> Result<()> {
     let may_be_short = args.store.resume && !places.is_empty();
     let Some(named) = named.filter(|_| may_be_short) else { return Ok(()) };
     let library = Library::new(places);
-    if library.has(&named) != Some(false) {
+    if library.has(&named) != Ok(false) {
         return Ok(());
     }
     let typed = named.as_str();
@@ -170,7 +170,7 @@ pub(super) fn goes_on(store: Option<&StoreSettings>, session: Option<&SessionId>
         OpenMode::Resume => true,
         OpenMode::Either => {
             let stored = store.namespace.stored(session);
-            Library::new(store.places.clone()).has(&stored) == Some(true)
+            Library::new(store.places.clone()).has(&stored) == Ok(true)
         }
     }
 }
