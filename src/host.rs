@@ -337,6 +337,12 @@ impl Host {
         self.persist_gate.is_opening()
     }
 
+    /// Whether the session was in the store before it was opened.
+    #[cfg(feature = "serve")]
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.persist_gate.is_resumed()
+    }
+
     /// Waits until the store is open, and a session that has its id is locked and loaded; the effects have
     /// its snapshot, or the error and the exit of a conversation that can't be used. Starts nothing else.
     /// May be dropped at any time.

@@ -98,6 +98,12 @@ impl PersistGate {
         matches!(self.state, State::Opening { .. })
     }
 
+    /// Whether the session was in the store before.
+    #[cfg(feature = "serve")]
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
     /// Whether the store is so far behind that nothing more should be handled.
     pub(super) fn is_behind(&self) -> bool {
         self.held.len() >= EFFECTS_HELD_MAX

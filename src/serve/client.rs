@@ -12,6 +12,7 @@ use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Done, Frame};
+use crate::store::OpenMode;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -60,8 +61,8 @@ pub(super) struct Attach {
     pub(super) link: Arc<Link>,
     /// Has a permit for each request that the client may still send.
     pub(super) room: Arc<Semaphore>,
-    /// An error if there is a conversation of this id.
-    pub(super) creates: bool,
+    /// Whether the conversation begins or goes on.
+    pub(super) mode: OpenMode,
     pub(super) parent: Parent,
 }
 
@@ -501,7 +502,7 @@ mod tests {
                 to,
                 link: Frames::new(Arc::new(Notify::new())).1.link(),
                 room: Arc::new(Semaphore::new(OPEN_MAX)),
-                creates: false,
+                mode: OpenMode::Either,
                 parent: Parent::of(&HeaderMap::new()),
             };
             let session = SessionId::new("s").expect("an id");

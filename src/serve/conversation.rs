@@ -17,9 +17,10 @@ use super::tenants::{Held, RETRY_AFTER, Tenant};
 use super::traces::Spans;
 use crate::host::{Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Enable, Page};
-use crate::protocol::id::SessionId;
+use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::wire::{BadLine, Frame, Request};
 use crate::session::{Input, Signal};
+use crate::store::OpenMode;
 use crate::support::sleep_until;
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -118,7 +119,10 @@ pub(super) struct Conversation {
     /// Prompts that came too late: their clients send them again, to where the conversation goes on.
     late: HashSet<String>,
     is_open: bool,
+    /// A client was attached.
     has_begun: bool,
+    /// A client has created it.
+    is_created: bool,
     counted: Counted,
     open_calls: OpenCalls,
     spans: Option<Spans>,
@@ -162,6 +166,7 @@ impl Conversation {
             late: HashSet::new(),
             is_open: false,
             has_begun: false,
+            is_created: false,
             counted: Counted::default(),
             open_calls: OpenCalls::default(),
             spans,
@@ -321,16 +326,18 @@ impl Conversation {
 
     fn attach(&mut self, attach: Attach) {
         let refuse = |refusal| attach.link.end(Err(refusal));
-        if attach.creates && self.has_begun {
-            let why =
-                "there is a conversation of this id already; attach to it, or choose another id";
-            return refuse(Refusal::new(RefusalKind::Exists, why));
+        let is_there = self.is_there();
+        match attach.mode {
+            OpenMode::New if is_there => return refuse(Refusal::exists()),
+            OpenMode::Resume if !is_there => return refuse(Refusal::not_found()),
+            OpenMode::New | OpenMode::Resume | OpenMode::Either => {}
         }
         // A run that has its time to end may need its client, for the result of a tool.
         if self.ending.is_some() && self.requests.open() == 0 {
             return refuse(Refusal::new(RefusalKind::Ending, "the conversation leaves memory"));
         }
         self.has_begun = true;
+        self.is_created |= attach.mode == OpenMode::New;
         if !attach.extensions.is_empty() {
             let extensions = attach.extensions.clone();
             self.ask_own(Command::Enable(Enable { extensions, events: None }));
@@ -346,6 +353,14 @@ impl Conversation {
         if let Some(id) = asked {
             self.ask(id, Command::Snapshot(Page::default()));
         }
+    }
+
+    /// Whether there is something to go on with: one that was only watched can still be created.
+    fn is_there(&self) -> bool {
+        self.is_created
+            || self.host.is_resumed()
+            || self.log.newest() > Ordinal::default()
+            || !self.requests.is_empty()
     }
 
     /// Leaves memory after the run that goes on, and tells the clients why.

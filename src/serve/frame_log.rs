@@ -130,6 +130,11 @@ impl FrameLog {
         }
     }
 
+    /// The newest event that was shown.
+    pub(super) fn newest(&self) -> Ordinal {
+        self.newest
+    }
+
     /// Bytes of the frames that it has.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -229,7 +229,7 @@ impl Node {
             to,
             link: frames.link(),
             room: Arc::clone(&room),
-            creates: wanted.mode == OpenMode::New,
+            mode: wanted.mode,
             parent: wanted.parent.clone(),
         };
         let first = match held.mail.send(Mail::Attach(Box::new(attach))).await {

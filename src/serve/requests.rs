@@ -64,6 +64,11 @@ struct Known {
 }
 
 impl Requests {
+    /// Whether there was none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// Notes a request of a client, whose first frame will stand at `at` if it is new.
     pub(super) fn arrived(&mut self, id: &str, content: u64, at: Position) -> Seen {
         if let Some(known) = self.known.get_mut(id).filter(|known| !known.is_refused()) {

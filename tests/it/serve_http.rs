@@ -171,6 +171,26 @@ fn a_byte_order_mark_before_the_first_line_is_no_part_of_it() {
 }
 
 #[test]
+fn a_conversation_that_is_only_watched_has_not_begun() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db")]);
+    let watch = |opening: &str| {
+        let url = format!("http://{}/v1/sessions/s/events?opening={opening}", node.address);
+        wait(http().get(url).send()).expect("an answer")
+    };
+    let watched = watch("either");
+    assert_eq!(watched.status(), 200);
+    assert_eq!(watch("resume").status(), 404, "there is nothing to go on with");
+    assert_eq!(call(&node, Method::GET, "/v1/sessions/s", "").0, 404);
+    let path = "/v1/sessions/s/requests?opening=create";
+    let (status, body) = call(&node, Method::POST, path, &submit("r", "hello"));
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(call(&node, Method::POST, path, &submit("r2", "hello")).0, 409);
+    assert_eq!(watch("resume").status(), 200);
+    drop(watched);
+}
+
+#[test]
 fn a_request_with_the_id_of_another_is_refused() {
     let node = Node::start(&[]);
     let path = "/v1/sessions/s/requests";
