@@ -7,7 +7,7 @@
 //! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads,
 //! `resources` asks tool servers for theirs, and `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
 //! `persist_gate` holds effects back until what they show
-//! is stored, `observations` are what metrics and traces say of tasks, `storing` is what follows from the store's reports, and `heartbeats` gives signs of life. [`memory`] is the front end in
+//! is stored, and `starts` tasks until what led to them is, `observations` are what metrics and traces say of tasks, `storing` is what follows from the store's reports, and `heartbeats` gives signs of life. [`memory`] is the front end in
 //! memory.
 
 pub mod memory;
@@ -22,6 +22,7 @@ mod observations;
 mod persist_gate;
 mod requests;
 mod resources;
+mod starts;
 mod storing;
 mod supervisor;
 mod tasks;
@@ -38,7 +39,6 @@ use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::log_targets::EVENT;
 use crate::support::sleep_until;
 use crate::support::terminal::escape_control;
-use crate::task::server::ServerCall;
 use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
 pub use files::FilePolicy;
@@ -48,6 +48,7 @@ pub(crate) use input_log::input as log_input;
 use observations::Observations;
 pub use observations::{Observation, Observed};
 use persist_gate::PersistGate;
+use starts::{Start, Starts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{poll_fn, ready};
 use std::sync::Arc;
@@ -91,6 +92,7 @@ pub struct Host {
     are_servers_started: bool,
     ids: Ids,
     tasks: Tasks,
+    starts: Starts,
     file_reads: FileReads,
     /// Inputs that wait: for the store to be opened, or for the files of a request before them.
     waiting: VecDeque<Input>,
@@ -153,6 +155,7 @@ impl Host {
             // Other ids than the session's, from the same seed.
             ids: Ids::new(!seed),
             tasks: Tasks::default(),
+            starts: Starts::default(),
             file_reads: FileReads::new(files),
             waiting: VecDeque::new(),
             hinted: BTreeSet::new(),
@@ -383,6 +386,7 @@ impl Host {
     /// Cancels all tasks without reporting it: for a front end that can't give
     /// its reader anything more.
     pub fn abandon_run(&mut self) {
+        self.starts.cancel_all();
         self.tasks.cancel_all();
         self.file_reads.cancel_all();
     }
@@ -425,25 +429,15 @@ impl Host {
         match output {
             Output::Persist(record) => self.persist_gate.record(record),
             Output::Frame(frame) => return Some(Effect::Frame(frame)),
-            Output::StartCall(task, spec) => {
-                tracing::info!(%task, tools = spec.tools.len(), "a provider call starts");
-                let facts = || self.engines.facts_of(&spec.engine);
-                self.observations.call(task, &spec, facts);
-                let fault = std::mem::take(&mut self.engine_fault);
-                self.tasks.start_call(&self.engines, task, spec, fault);
-            }
-            Output::StartTool(task, call) => {
-                let ServerCall { server, tool, arguments, .. } = call;
-                tracing::info!(%task, %server, tool, "a tool call starts");
-                self.observations.tool(task, &server.to_string(), &tool);
-                let running = self.servers.call(&server, &tool, arguments);
-                self.tasks.start_tool(task, Box::pin(running));
-            }
+            Output::StartCall(task, spec) => self.start(Start::Call(task, spec)),
+            Output::StartTool(task, call) => self.start(Start::Tool(task, call)),
             Output::CancelTask(task) => {
                 tracing::info!(%task, "the task is cancelled");
-                self.observations.cancelled(task);
-                self.tasks.cancel(task);
-                self.file_reads.cancel(task);
+                if !self.starts.cancel(task) {
+                    self.observations.cancelled(task);
+                    self.tasks.cancel(task);
+                    self.file_reads.cancel(task);
+                }
             }
             Output::ReadFiles(task, attachments) => {
                 let held_bytes = self.supervisor.attached_bytes();

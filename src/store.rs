@@ -48,7 +48,7 @@ pub(crate) use opening::{latest_session, stored_choices};
 pub use place::{Namespace, OpenMode, StorePlace, StoreSettings};
 pub use postgres::Dsn;
 #[cfg(feature = "serve")]
-pub(crate) use postgres::{HEARTBEAT_MAX, advertise};
+pub(crate) use postgres::{HEARTBEAT_MAX, advertise, taken_sessions};
 pub(crate) use search::Hit;
 pub(crate) use session_store::{Report, Request, SessionStore};
 pub(crate) use sqlite::now_ms;

@@ -40,6 +40,7 @@ impl Host {
             Report::Opened(Err(client_error)) => self.take_now(Input::Refused(client_error)),
             Report::Written(Ok(())) => {
                 self.persist_gate.written();
+                self.start_stored();
                 self.persist_gate.take_ready().unwrap_or_default()
             }
             Report::Written(Err(failure)) => self.store_failed(failure),
@@ -69,6 +70,7 @@ impl Host {
     /// has an ordinal of its own, after them.
     fn store_failed(&mut self, failure: StoreFailure) -> Effects {
         self.persist_gate.give_up();
+        self.starts.cancel_all();
         let warning = warning(FAILED, &failure.reason);
         let Effects { at, list } = self.decide(Input::StoreFailed(failure), Some(warning));
         let (errors, events) = list.into_iter().partition(is_error);

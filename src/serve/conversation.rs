@@ -144,6 +144,8 @@ impl Conversation {
         let Opened { session, settings, mail, room, runs, tenant, times, counts, spans } = opened;
         let (mut host, greeting) = Host::new(settings);
         host.observe();
+        // Else a node that has lost the conversation would run a request once more that another one has run.
+        host.store_before_starts();
         let hello = greeting.into_iter().next().unwrap_or_default();
         let now = Instant::now();
         Self {

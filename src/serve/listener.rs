@@ -13,7 +13,7 @@ use super::traces::Traces;
 use crate::protocol::proto::fleet::DESCRIPTORS;
 use crate::protocol::proto::fleet::fleet_server::FleetServer;
 use crate::session::{ExitCode, Signal};
-use crate::store::{HEARTBEAT_MAX, StorePlace, advertise};
+use crate::store::{HEARTBEAT_MAX, StorePlace, advertise, taken_sessions};
 use crate::transport::{Finish, Signals, Stdio};
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -138,6 +138,7 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
 /// Serves clients until a signal comes, and then ends the node.
 async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &mut Signals) {
     let pauses = tokio::spawn(watch_pauses(Arc::clone(&node)));
+    let losses = tokio::spawn(watch_losses(Arc::clone(&node)));
     let turns = Arc::clone(&node.turns);
     let turns = tokio::spawn(async move { turns.give().await });
     let (stage, at_stage) = watch::channel(Stage::Serving);
@@ -165,6 +166,7 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
         } => {}
     }
     pauses.abort();
+    losses.abort();
     turns.abort();
     // It blocks, and sends with this runtime.
     spawn_blocking(move || node.traces.iter().for_each(Traces::finish)).await.ok();
@@ -206,8 +208,21 @@ async fn watch_pauses(node: Arc<Node>) {
         sleep(LOOK_INTERVAL).await;
         if before.elapsed() > PAUSE_MAX {
             tracing::warn!("the process was stopped for a while, and lets go of its conversations");
-            node.was_paused().await;
+            node.was_paused();
         }
+    }
+}
+
+/// Lets go of the conversations that other nodes have taken while the database had not heard of this one.
+async fn watch_losses(node: Arc<Node>) {
+    let mut taken = taken_sessions();
+    while let Some(sessions) = taken.recv().await {
+        let count = sessions.len();
+        tracing::warn!(
+            count,
+            "other nodes have taken conversations of this one, which lets go of them"
+        );
+        node.has_lost(&sessions);
     }
 }
 

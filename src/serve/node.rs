@@ -21,7 +21,7 @@ use crate::protocol::id::{Ids, SessionId};
 use crate::store::{Namespace, OpenMode};
 use futures_util::StreamExt;
 use holding::{Holding, hold};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -312,10 +312,19 @@ impl Node {
 
     /// Ends the conversations that other processes can take: this one was stopped for so long that they may
     /// have.
-    pub(super) async fn was_paused(&self) {
+    pub(super) fn was_paused(&self) {
         let why =
             "the node was stopped for a while and has let go of its conversations; attach again";
-        self.tell_all(|| Mail::Fail(Box::new(Refusal::unavailable(why)))).await;
+        self.tell_all(|| Mail::Fail(Box::new(Refusal::unavailable(why))));
+    }
+
+    /// Ends the conversations that another process has taken, by their stored ids.
+    pub(super) fn has_lost(&self, sessions: &[String]) {
+        let sessions: HashSet<&str> = sessions.iter().map(String::as_str).collect();
+        let why = "another node has taken the conversation, as the database had not heard of this one for a while; \
+                   attach again";
+        let is_lost = |key: &Key| sessions.contains(key.namespace.stored(&key.session).as_str());
+        self.tell(is_lost, || Mail::Fail(Box::new(Refusal::unavailable(why))));
     }
 
     pub(super) fn conversations(&self) -> usize {
@@ -336,11 +345,11 @@ impl Node {
     pub(super) async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.forwarding.end_idle();
-        self.tell_all(|| Mail::HandOver).await;
+        self.tell_all(|| Mail::HandOver);
         let times = self.services.times;
         if timeout(times.drain, self.emptied()).await.is_err() {
             self.forwarding.end_all();
-            self.tell_all(|| Mail::Stop).await;
+            self.tell_all(|| Mail::Stop);
             // What a store or a client takes.
             timeout(times.flush, self.emptied()).await.ok();
         }
@@ -358,8 +367,13 @@ impl Node {
         }
     }
 
-    async fn tell_all(&self, mail: impl Fn() -> Mail) {
-        let all: Vec<_> = self.lock().values().map(|held| held.mail.clone()).collect();
+    fn tell_all(&self, mail: impl Fn() -> Mail) {
+        self.tell(|_| true, mail);
+    }
+
+    fn tell(&self, whom: impl Fn(&Key) -> bool, mail: impl Fn() -> Mail) {
+        let to = |(key, held): (&Key, &Held)| whom(key).then(|| held.mail.clone());
+        let all: Vec<_> = self.lock().iter().filter_map(to).collect();
         for to in all {
             // One whose mailbox is full is told when it has read what is in it.
             let mail = mail();

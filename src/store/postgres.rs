@@ -43,7 +43,7 @@ use link::{Link, Reactor};
 pub(crate) use process::HEARTBEAT_MAX;
 pub(super) use process::OwnProcess;
 #[cfg(feature = "serve")]
-pub(crate) use process::advertise;
+pub(crate) use process::{advertise, taken_sessions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -114,6 +114,7 @@ impl Postgres {
     /// Releases sessions at once. Where that can't be done the heartbeat does it once it can, or their leases end
     /// with this process.
     pub(super) fn release(&mut self, leased: &[LeasedSession]) {
+        leased.iter().for_each(|it| it.let_go(&self.core.process));
         if !self.last(async |link, _| Leases::of(leased.iter()).release(link).await) {
             leased.iter().for_each(|it| it.abandon(&self.core.process));
         }
@@ -258,8 +259,10 @@ impl Core {
             }
         });
         let claimed = claimed.await;
-        if claimed.is_err() {
-            self.process.abandon(session.as_str(), &token);
+        match &claimed {
+            Ok(Ok(_)) => self.process.acquired(session.as_str(), &token),
+            Ok(Err(_)) => {}
+            Err(_) => self.process.abandon(session.as_str(), &token),
         }
         claimed
     }

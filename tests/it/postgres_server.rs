@@ -224,6 +224,7 @@ pub(crate) struct Proxy {
     /// Connections so far.
     made: Arc<AtomicUsize>,
     /// What was cut since [`Proxy::cut`].
+    #[cfg(feature = "serve")]
     cut: Arc<AtomicUsize>,
 }
 
@@ -286,7 +287,14 @@ impl Proxy {
                 thread::spawn(move || forward(number, (&client, &server), &armed, &largest));
             }
         });
-        Self { port, armed, largest, made, cut }
+        Self {
+            port,
+            armed,
+            largest,
+            made,
+            #[cfg(feature = "serve")]
+            cut,
+        }
     }
 
     /// The `nth` commit of a batch from here on is lost, and its connection with it.
@@ -312,6 +320,7 @@ impl Proxy {
     }
 
     /// From here on the server can't be reached. Waits until somebody has noticed.
+    #[cfg(feature = "serve")]
     pub(crate) fn cut(&self) {
         self.cut.store(0, Ordering::Relaxed);
         self.arm(Armed { is_cut: true, ..Armed::default() });
@@ -320,6 +329,7 @@ impl Proxy {
     }
 
     /// Everything gets through again.
+    #[cfg(feature = "serve")]
     pub(crate) fn heal(&self) {
         self.arm(Armed::default());
     }

@@ -290,6 +290,65 @@ fn a_node_that_was_stopped_writes_nothing_more() {
     check_log(&database);
 }
 
+/// The node runs all the time, and only its database is away from it, for longer than its leases are valid.
+#[test]
+fn a_node_that_was_cut_off_lets_go_of_what_another_one_has_taken() {
+    needs!(Postgres);
+    let database = Database::new();
+    let proxy = Proxy::start(database.port);
+    let providers = [Provider::start(vec![says("one")]), Provider::start(vec![says("two")])];
+    let urls = providers.each_ref().map(Provider::base_url);
+    let engine = |url| ["--engine", "openai", "--model", "scripted", "--base-url", url];
+    let cut_off = node_at(&database.bare_dsn_at(proxy.port), &engine(&urls[0]));
+    let other = node(&database, &engine(&urls[1]));
+    let (mut kept, mut here) = (cut_off.attach("kept"), cut_off.attach("s"));
+    here.send(submit("r", "hello"));
+    assert_eq!(here.wait_done("r"), "ok");
+    proxy.cut();
+    database.query(
+        "UPDATE duologue.processes SET heartbeat_at = heartbeat_at - interval '1 minute' \
+         WHERE id IN (SELECT process FROM duologue.leases)",
+    );
+    let mut there = attached(&other, "s");
+    there.send(submit("r2", "again"));
+    assert_eq!(there.wait_done("r2"), "ok");
+    proxy.heal();
+    let ended = here.wait_end().expect_err("another node has it");
+    assert_eq!(ended.code(), Code::Unavailable, "{ended}");
+    // It passes on what it is asked for, and runs nothing again.
+    let mut back = attached(&cut_off, "s");
+    assert_eq!(back.wait("a snapshot", Frame::is_snapshot).messages().len(), 4);
+    back.send(submit("r2", "again"));
+    assert_eq!(back.wait_done("r2"), "ok");
+    assert_eq!(providers.each_ref().map(Provider::requests), [1, 1]);
+    // What nobody has taken goes on there.
+    kept.send(snapshot("q"));
+    assert_eq!(kept.wait_done("q"), "ok");
+}
+
+/// Nothing has told the node yet that the conversation is another one's.
+#[test]
+fn a_node_that_has_lost_a_conversation_asks_no_provider() {
+    needs!(Postgres);
+    let database = Database::new();
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let base_url = provider.base_url();
+    let engine = ["--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let node = node(&database, &engine);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    database.query(
+        "UPDATE duologue.leases SET fence = nextval('duologue.fences'), token = 't', process = 'p'",
+    );
+    talk.send(submit("r2", "again"));
+    let ended = talk.wait_end().expect_err("another process has it");
+    assert_eq!(provider.requests(), 1, "what is not stored is not run");
+    assert_eq!(ended.code(), Code::Unavailable, "{ended}");
+    assert!(ended.message().contains("another process took over"), "{ended}");
+    assert!(!ended.message().contains("goes on"), "{ended}");
+}
+
 #[test]
 fn stored_conversations_can_be_asked_for_later_while_the_database_is_away() {
     needs!(Postgres);

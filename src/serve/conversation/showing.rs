@@ -147,10 +147,10 @@ impl Conversation {
             }
             // Nothing is shown that is not stored: another node may go on from what is.
             Some(Body::Error(error)) if error.code == code::STORE_FAILED => {
-                let why = format!(
-                    "the conversation can't be stored here any more; attach again ({})",
-                    error.message
-                );
+                // The message is for a process of one conversation, which goes on without a store.
+                let why = Refusal::of_store(&*error.detail).message;
+                let why =
+                    format!("the conversation can't be stored here any more; attach again ({why})");
                 self.ending = Some(Ending::Now(Refusal::unavailable(why)));
             }
             Some(Body::Done(_)) | None => {}

@@ -237,6 +237,11 @@ impl LeasedSession {
         }
     }
 
+    /// Notes for the process that the lease is not used any more.
+    pub(super) fn let_go(&self, process: &OwnProcess) {
+        process.let_go(&self.session, &self.token);
+    }
+
     /// Has the heartbeat of the process release the lease, where there is no connection to do it at once.
     pub(in crate::store) fn abandon(&self, process: &OwnProcess) {
         process.abandon(&self.session, &self.token);
