@@ -226,5 +226,5 @@ pub(crate) fn is_out_of_credit(status: Option<u16>, words: &str) -> bool {
     let has = |word: &&str| {
         words.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
     };
-    status == Some(PAYMENT_REQUIRED) || OUT_OF_CREDIT.iter().any(|word| has(word))
+    status == Some(PAYMENT_REQUIRED) || OUT_OF_CREDIT.iter().any(has)
 }
