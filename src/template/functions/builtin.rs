@@ -180,10 +180,8 @@ fn slice(call: &mut FunctionCall<'_>) -> Result<Value, String> {
 
 fn escape(call: &mut FunctionCall<'_>, escape: fn(&str) -> String) -> Result<Value, String> {
     // A missing value is a text to Go here, also for the blanks between the arguments.
-    let shown = |arg: &Value| match arg {
-        Value::Nil | Value::Error(None) => Value::text("<no value>"),
-        arg => arg.clone(),
-    };
+    let is_missing = |arg: &Value| matches!(arg, Value::Nil | Value::Error(None));
+    let shown = |arg: &Value| if is_missing(arg) { Value::text("<no value>") } else { arg.clone() };
     let args: Vec<Value> = call.args.iter().map(shown).collect();
     let text = format::print(call.heap, &args)?;
     Ok(Value::text(escape(&text)))
