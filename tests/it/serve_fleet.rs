@@ -326,7 +326,7 @@ fn a_node_that_was_cut_off_lets_go_of_what_another_one_has_taken() {
     assert_eq!(kept.wait_done("q"), "ok");
 }
 
-/// Nothing has told the node yet that the conversation is another one's.
+/// Another node holds the conversation, and this one has not noticed yet.
 #[test]
 fn a_node_that_has_lost_a_conversation_asks_no_provider() {
     needs!(Postgres);

@@ -54,7 +54,7 @@ fn a_child_is_waited_for_where_the_parent_ignores_the_end_of_its_own() {
     let folder = Folder::new();
     let servers = r#"{"mcpServers":{"x":{"command":"sh","args":["-c","exit 3"]}}}"#;
     fs::write(folder.path("servers.json"), servers).expect("a file");
-    // Not every shell ignores that signal when it is told to.
+    // dash does not pass an ignored SIGCHLD on.
     let script = r#"trap "" CHLD; exec "$0" tools --mcp-config "$1""#;
     let mut command = Command::new("bash");
     command.args(["-c", script, env!("CARGO_BIN_EXE_duologue"), &folder.name("servers.json")]);

@@ -87,7 +87,7 @@ impl Child {
         }
     }
 
-    /// The chat ends while the editor runs: the editor is told to end too, as by a terminal that is closed.
+    /// The chat ends while the editor runs: the editor gets SIGHUP, as if its terminal were closed.
     pub(super) async fn hang_up(mut self) -> Left {
         if let Some(id) = self.process.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
             // The shell may wait for the editor, and would end without it.
