@@ -20,6 +20,14 @@ pub(crate) mod defect;
 pub(crate) mod log_targets {
     /// Lines that say what an event says as well. A front end that shows the event leaves them out.
     pub(crate) const EVENT: &str = "duologue::event";
+
+    /// Messages of providers, which may repeat what they were asked. The log of a node has none of them.
+    pub(crate) const PROVIDER_WORDS: &str = "duologue::provider_words";
+
+    /// The message of a provider, if the log may have it.
+    pub(crate) fn words_of_provider(message: &str) -> Option<&str> {
+        tracing::enabled!(target: PROVIDER_WORDS, tracing::Level::ERROR).then_some(message)
+    }
 }
 
 pub(crate) mod threads;

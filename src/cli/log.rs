@@ -5,7 +5,7 @@ use crate::cli::{LogLevel, variables};
 use crate::support::defect;
 use crate::support::files;
 use crate::support::line_queue::{Kind, LineQueue, Target};
-use crate::support::log_targets::EVENT;
+use crate::support::log_targets::{EVENT, PROVIDER_WORDS};
 use crate::support::stderr;
 use crate::support::terminal;
 use anyhow::{Context, Result};
@@ -28,7 +28,7 @@ const SCREEN_LINES_MAX: usize = 256;
 /// # Errors
 /// If the log file can't be opened, or the process logs already.
 pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
-    begin(level, file, false)
+    begin(level, file, LeftOut::Nothing)
 }
 
 /// Like [`start`], for a chat that prints lines: these say what events say. A log file has everything.
@@ -36,10 +36,19 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
 /// # Errors
 /// As of [`start`].
 pub(crate) fn start_for_lines(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
-    begin(level, file, file.is_none())
+    begin(level, file, if file.is_none() { LeftOut::Events } else { LeftOut::Nothing })
 }
 
-fn begin(level: LogLevel, file: Option<&Path>, shows_events: bool) -> Result<Option<Flush>> {
+/// Like [`start`], for a node: the log has nothing of what its clients say.
+///
+/// # Errors
+/// As of [`start`].
+#[cfg(feature = "serve")]
+pub(crate) fn start_without_words(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
+    begin(level, file, LeftOut::ProviderWords)
+}
+
+fn begin(level: LogLevel, file: Option<&Path>, left_out: LeftOut) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         tracing::subscriber::set_global_default(NoSubscriber::new())?;
         return Ok(None);
@@ -65,7 +74,7 @@ fn begin(level: LogLevel, file: Option<&Path>, shows_events: bool) -> Result<Opt
         }
     };
     let log = LazyLock::new(Box::new(make) as Box<dyn FnOnce() -> Log + Send>);
-    tracing::subscriber::set_global_default(Late { level, shows_events, log })?;
+    tracing::subscriber::set_global_default(Late { level, left_out, log })?;
     variables::warn_of_misspelt();
     Ok(flush)
 }
@@ -88,7 +97,7 @@ pub(crate) fn start_for_screen(level: LogLevel) -> Result<mpsc::Receiver<String>
         Box::new(log.with_writer(move || lines_for_screen.clone()).finish())
     };
     let log = LazyLock::new(Box::new(make) as Box<dyn FnOnce() -> Log + Send>);
-    tracing::subscriber::set_global_default(Late { level, shows_events: true, log })?;
+    tracing::subscriber::set_global_default(Late { level, left_out: LeftOut::Events, log })?;
     variables::warn_of_misspelt();
     Ok(lines)
 }
@@ -122,19 +131,40 @@ fn queue(file: Option<&Path>) -> Result<(Arc<LineQueue>, Option<Flush>)> {
 
 type Log = Box<dyn Subscriber + Send + Sync>;
 
+/// Lines that a log does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    Nothing,
+    /// Those that only repeat an event, as events are shown elsewhere.
+    Events,
+    /// Those with messages of providers, which may repeat a prompt.
+    #[cfg(feature = "serve")]
+    ProviderWords,
+}
+
+impl LeftOut {
+    fn has_provider_words(self) -> bool {
+        match self {
+            Self::Nothing | Self::Events => false,
+            #[cfg(feature = "serve")]
+            Self::ProviderWords => true,
+        }
+    }
+}
+
 /// The log, made when its first line comes: most runs log nothing, and its tables would be filled
 /// before `hello`.
 struct Late {
     level: LevelFilter,
-    /// Events are shown elsewhere, so lines that only repeat one are left out.
-    shows_events: bool,
+    left_out: LeftOut,
     log: LazyLock<Log, Box<dyn FnOnce() -> Log + Send>>,
 }
 
 impl Subscriber for Late {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let is_left_out = match metadata.target() {
-            EVENT => self.shows_events,
+            EVENT => self.left_out == LeftOut::Events,
+            PROVIDER_WORDS => self.left_out.has_provider_words(),
             // The SDK for MCP logs what servers send and their URLs, in which keys may be.
             target => target.starts_with("rmcp"),
         };

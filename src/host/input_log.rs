@@ -4,6 +4,7 @@ use crate::conversation::event::CallProgress;
 use crate::engine::{CallEnd, EngineEvent};
 use crate::protocol::command::Command;
 use crate::session::{Input, TaskEvent};
+use crate::support::log_targets::words_of_provider;
 use tracing::{Level, debug, enabled, info, trace};
 
 /// Logs an input before it is handled.
@@ -27,7 +28,7 @@ pub(crate) fn input(input: &Input) {
             info!(%task, "the engine has answered");
         }
         Input::Task(task, TaskEvent::CallEnded(CallEnd::Failed(error))) => {
-            let (class, message) = (error.class.as_str(), &error.message);
+            let (class, message) = (error.class.as_str(), words_of_provider(&error.message));
             info!(%task, class, message, "the engine has failed");
         }
         Input::Task(task, TaskEvent::ToolEnded(result)) => {

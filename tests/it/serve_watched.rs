@@ -124,6 +124,34 @@ fn each_line_of_the_log_names_its_conversation_and_its_request() {
     }
 }
 
+/// A provider may repeat in its error what it was asked.
+#[test]
+fn the_log_has_no_words_of_a_provider() {
+    const PROMPT: &str = "correct horse battery staple";
+    let refuses = |status: u16| {
+        let error = format!(r#"{{"error":{{"message":"invalid: \"content\":\"{PROMPT}\""}}}}"#);
+        vec![Step::Status(status, Vec::new(), error)]
+    };
+    let provider = Provider::start(vec![refuses(503), refuses(400)]);
+    let folder = Folder::new();
+    let log = folder.name("log");
+    let args = ["--log-level", "debug", "--log-file", &log, "--retries", "1"];
+    let mut node = with_provider(&provider, &args);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", PROMPT));
+    assert_eq!(talk.wait_done("r"), "failed");
+    let frames = talk.finish();
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert!(error.0.to_string().contains("invalid: "), "its client reads it: {error:?}");
+    node.server.signal(Signal::TERM);
+    node.server.wait_end();
+    let log = fs::read_to_string(&log).expect("a log");
+    for line in ["attempt 1 of 2 failed", "the engine has failed"] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    assert!(!log.contains(PROMPT) && !log.contains("invalid: "), "{log}");
+}
+
 fn doctor(args: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
     command.arg("doctor").args(args).env_remove("http_proxy");

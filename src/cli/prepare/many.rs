@@ -98,5 +98,10 @@ pub(super) fn begin(
     (session.session_id, session.history, session.debug_events_jsonl) = (None, None, None);
     session.settle_store(store)?;
     system::read(session)?;
-    Ok(log::start(session.log_level, session.log_file.as_deref())?)
+    let (level, file) = (session.log_level, session.log_file.as_deref());
+    Ok(match command {
+        Many::Acp => log::start(level, file)?,
+        #[cfg(feature = "serve")]
+        Many::Serve => log::start_without_words(level, file)?,
+    })
 }

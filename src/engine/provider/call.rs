@@ -9,7 +9,7 @@ use super::post::{Post, TAIL_TIMEOUT, header};
 use super::response::{Completeness, ResponseReader, ResponseState};
 use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
-use crate::support::log_targets::EVENT;
+use crate::support::log_targets::{EVENT, words_of_provider};
 use http::Version;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use std::hash::{BuildHasher, RandomState};
@@ -77,7 +77,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
             tracing::warn!(
                 target: EVENT,
                 class = class.as_str(),
-                why,
+                why = words_of_provider(why),
                 "attempt {attempt} of {attempts_max} failed; trying again in {wait_ms} ms"
             );
             self.attempt += 1;

@@ -14,6 +14,7 @@ use super::post::{Post, Target};
 use super::retry::Retry;
 use super::settings::Settings;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, ErrorClass, RunError, Sink};
+use crate::support::log_targets::words_of_provider;
 use crate::support::secret::Secret;
 use crate::task::settings::merge;
 use reqwest::Url;
@@ -236,7 +237,8 @@ impl<I: Interface> Remote<I> {
             return Err(failure);
         }
         // The server's message is shown once, with the error if there is one.
-        tracing::debug!(why = failure.message(), "a part of the request may be refused");
+        let why = words_of_provider(failure.message());
+        tracing::debug!(why, "a part of the request may be refused");
         tracing::warn!(
             "the request is sent again without a part that {host} may refuse: {}",
             suspects.words(I::OPTIONAL_MEMBERS)
