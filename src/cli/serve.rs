@@ -1,8 +1,8 @@
 //! Options of the front end for fleets.
 
-use super::SessionArgs;
 use super::numbers::whole;
 use super::prepare::many::Many;
+use super::{EngineName, SessionArgs};
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueHint};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -183,6 +183,18 @@ pub struct ServeArgs {
         value_name = "URL"
     )]
     pub otlp_endpoint: Option<String>,
+
+    /// Engines that clients may choose beside the one of --engine and those of profiles, with commas between them. They
+    /// have the addresses and keys of the node's environment
+    #[arg(
+        help_heading = "Node options",
+        long,
+        env = "DUOLOGUE_ENGINES",
+        value_name = "NAMES",
+        value_enum,
+        value_delimiter = ','
+    )]
+    pub engines: Vec<EngineName>,
 
     /// Most runs at once
     #[arg(

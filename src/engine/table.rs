@@ -4,6 +4,8 @@
 use super::{CallSettings, CallSpec, Engine, EngineFacts, EngineRef, Running, Sink};
 use crate::protocol::command::ModelChoice;
 use std::collections::BTreeMap;
+#[cfg(feature = "serve")]
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -82,6 +84,26 @@ impl Engines {
     /// Adds more engines with `load` when a request names an engine for the first time.
     pub(crate) fn add_named_later(&mut self, load: impl FnOnce(&mut Self) + Send + Sync + 'static) {
         self.named = Some(Later(Box::new(load)));
+    }
+
+    /// Of the engines that requests choose by their own names, offers those in `names` alone, and the one that the
+    /// conversation begins with. Profiles are offered as before.
+    #[cfg(feature = "serve")]
+    pub(crate) fn offer_named(&mut self, names: BTreeSet<String>) {
+        let load = self.named.take().filter(|_| !names.is_empty());
+        self.add_named_later(move |engines| {
+            if let Some(Later(load)) = load {
+                load(engines);
+            }
+            engines.others.retain(|name, _| match name {
+                EngineRef::Named(name) => names.contains(name),
+                EngineRef::Initial | EngineRef::Profile(_) => true,
+            });
+            // As it is configured, and not as the environment has it.
+            let initial = EngineRef::Named(engines.initial.engine.name().to_owned());
+            let settings = CallSettings::clone(&engines.initial.settings);
+            engines.add_variant(initial, None, settings);
+        });
     }
 
     /// Adds more engines with `load` when a request names a profile for the first time.

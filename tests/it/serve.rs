@@ -3,11 +3,12 @@
 use crate::frames::{Frame, finished_text, submit};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
-use crate::serve_node::{Node, Talk, attach, wait, with_provider};
+use crate::serve_node::{LISTEN, Node, Talk, attach, wait, with_provider};
 use crate::serve_watched::metrics;
-use crate::server::{Folder, Server};
+use crate::server::{Folder, KEY, Launch, Server};
 use duologue::protocol::proto::fleet::{Attach, Opening};
 use rustix::process::Signal;
+use serde_json::json;
 use tonic::Code;
 
 fn names(frames: &[Frame], id: &str) -> Vec<String> {
@@ -393,6 +394,47 @@ fn no_path_and_no_key_of_a_client_reaches_the_node() {
     let errors: Vec<_> =
         talk.frames().iter().filter_map(|it| it.error().map(str::to_owned)).collect();
     assert_eq!(errors, ["invalid_attachment", "invalid_settings"]);
+}
+
+/// The addresses and keys of other engines are those of the node's own environment.
+#[test]
+fn a_client_chooses_no_engine_that_is_not_offered() {
+    let (provider, local) = (Provider::start(vec![says("hello")]), Provider::start(Vec::new()));
+    let launch = |more: &[&str]| {
+        let base_url = provider.base_url();
+        let engine = ["serve", "--engine", "openai", "--model", "m", "--base-url", &base_url];
+        let launch = Launch::new(&[&engine, LISTEN, more].concat());
+        let launch = launch
+            .secret("DUOLOGUE_API_KEY", KEY)
+            .env("OLLAMA_HOST", format!("http://{}", local.address()));
+        Node::launch(launch)
+    };
+    let choose = |engine: &str| {
+        let mut settings = json!({ "engine": engine });
+        if engine != "echo" {
+            settings["model"] = json!("m");
+        }
+        let submit = json!({ "prompt": "hi", "settings": settings });
+        json!({ "requestId": engine, "submit": submit }).to_string()
+    };
+    let node = launch(&[]);
+    let mut talk = node.attach("s");
+    for engine in ["ollama", "anthropic", "responses", "echo"] {
+        talk.send(choose(engine));
+        assert_eq!(talk.wait_done(engine), "failed");
+    }
+    assert!(talk.frames().iter().all(|it| it.error().is_none_or(|it| it == "invalid_settings")));
+    assert_eq!(local.connections(), 0);
+    talk.send(choose("openai"));
+    assert_eq!(talk.wait_done("openai"), "ok");
+    assert_eq!(provider.requests(), 1);
+    // What the operator offers can be chosen.
+    let node = launch(&["--engines", "echo,gemini"]);
+    let mut talk = node.attach("s");
+    talk.send(choose("echo"));
+    assert_eq!(talk.wait_done("echo"), "ok");
+    talk.send(choose("ollama"));
+    assert_eq!(talk.wait_done("ollama"), "failed");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::chat::library;
 use super::plan::Plan;
 use super::{PromptRequest, stdin};
 use crate::cli::store::StoreArgs;
-use crate::cli::{Mode, ServeArgs, SessionArgs};
+use crate::cli::{EngineName, Mode, ServeArgs, SessionArgs};
 use crate::host::{FilePolicy, HostSettings};
 use crate::serve::{
     Authority, Certificates, JwtRules, Limits, Opening, PeerRules, Services, Times,
@@ -13,6 +13,8 @@ use crate::session::LogRules;
 use crate::stdio::Settings;
 use crate::store::{OpenMode, StorePlace};
 use anyhow::{Context, Result, anyhow, ensure};
+use clap::ValueEnum;
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +37,8 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
     let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let places = session.store.places().map_err(|why| anyhow!(why))?;
     let library = library(&session);
-    let checked = settings(unstored(&session))?;
+    let engines: BTreeSet<_> = args.engines.iter().filter_map(name).collect();
+    let checked = settings(unstored(&session), &engines)?;
     // Once for the node, and not with each conversation.
     checked.notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     if places.is_empty() {
@@ -87,7 +90,7 @@ pub(crate) fn services(args: ServeArgs) -> Result<Services> {
             tenant_rate: args.tenant_rate,
             tenant_bytes: args.tenant_bytes,
         },
-        opener: Arc::new(move |opening| opened(session.clone(), opening)),
+        opener: Arc::new(move |opening| opened(session.clone(), &engines, opening)),
     })
 }
 
@@ -145,7 +148,16 @@ fn unstored(session: &SessionArgs) -> SessionArgs {
     SessionArgs { store: StoreArgs::default(), ..session.clone() }
 }
 
-fn opened(mut session: SessionArgs, opening: Opening) -> Result<HostSettings> {
+/// The name of an engine, as requests have it.
+fn name(engine: &EngineName) -> Option<String> {
+    Some(engine.to_possible_value()?.get_name().to_owned())
+}
+
+fn opened(
+    mut session: SessionArgs,
+    engines: &BTreeSet<String>,
+    opening: Opening,
+) -> Result<HostSettings> {
     let Opening { namespace, session: id, mode } = opening;
     session.store.namespace = namespace;
     let is_stored = !session.store.places().map_err(|why| anyhow!(why))?.is_empty();
@@ -157,10 +169,10 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<HostSettings> {
         OpenMode::Either => session.store.session = session.session_id.clone(),
         OpenMode::Resume => session.store.resume = true,
     }
-    Ok(settings(session)?.host)
+    Ok(settings(session, engines)?.host)
 }
 
-fn settings(session: SessionArgs) -> Result<Settings> {
+fn settings(session: SessionArgs, engines: &BTreeSet<String>) -> Result<Settings> {
     let requests = stdin(&session)?;
     let plan = Plan {
         command: "serve",
@@ -176,6 +188,8 @@ fn settings(session: SessionArgs) -> Result<Settings> {
     let host = &mut settings.host;
     // Clients are elsewhere: no path of theirs is one of this machine.
     host.files = FilePolicy::None;
+    // Others are at addresses, and with keys, that nobody has configured for clients.
+    host.engines.offer_named(engines.clone());
     host.rules.log = LogRules { has_request_ids: true, ..host.rules.log };
     Ok(settings)
 }
