@@ -248,8 +248,11 @@ impl Asker {
     pub(super) async fn close(self) {
         match self.to {
             To::Here { client, mail, .. } => drop(mail.send(Mail::HalfClosed(client)).await),
-            // The other node sees the end of the stream.
-            To::There { requests, .. } => drop(requests),
+            To::There { requests, open } => {
+                open.close();
+                // The other node sees the end of the stream.
+                drop(requests);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use std::collections::HashSet;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -56,7 +57,8 @@ impl Forwarding {
 
     /// The requests of a new client.
     pub(super) fn open(&self) -> Arc<Open> {
-        Arc::new(Open { ids: Mutex::default(), busy: self.busy.clone() })
+        let (ids, is_closed) = Default::default();
+        Arc::new(Open { ids, is_closed, busy: self.busy.clone() })
     }
 
     /// The frames of a client, which another node sends over a connection where they have this place.
@@ -81,6 +83,8 @@ impl Forwarding {
 #[derive(Debug)]
 pub(super) struct Open {
     ids: Mutex<HashSet<String>>,
+    /// The client sends no more of them.
+    is_closed: AtomicBool,
     busy: watch::Sender<usize>,
 }
 
@@ -91,6 +95,11 @@ impl Open {
             self.busy.send_modify(|busy| *busy += 1);
         }
         ids.insert(id.to_owned());
+    }
+
+    /// The client has closed its side.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
     }
 
     fn answered(&self, id: &str) {
@@ -154,6 +163,10 @@ impl Stream for Forwarded {
         if !is_over {
             return Poll::Pending;
         }
+        if self.open.is_empty() && self.open.is_closed.load(Ordering::Acquire) {
+            // It has all that it wanted, and would get the same end from the other node.
+            return Poll::Ready(None);
+        }
         let why = "the node that the client is connected to ends; attach again, at another node";
         Poll::Ready(Some(Err(Refusal::unavailable(why))))
     }
@@ -198,9 +211,12 @@ mod tests {
         let (_idle, _, mut idle) = client(&forwarding);
         let (to, open, mut busy) = client(&forwarding);
         let (_stuck, stuck_open, mut stuck) = client(&forwarding);
+        let (to_closed, closed_open, mut closed) = client(&forwarding);
+        closed_open.asked("r");
+        closed_open.close();
         open.asked("r");
         stuck_open.asked("r");
-        for frames in [&mut idle, &mut busy, &mut stuck] {
+        for frames in [&mut idle, &mut busy, &mut stuck, &mut closed] {
             assert!(poll!(frames.next()).is_pending());
         }
         forwarding.end_idle();
@@ -212,6 +228,14 @@ mod tests {
         to.send(wire::frame(&session, id.as_ref(), wire::done(Done::Ok))).await.expect("room");
         assert!(busy.next().await.expect("a done").is_ok());
         assert!(busy.next().await.expect("an end").is_err());
+        // One that has closed its side ends well.
+        assert!(poll!(closed.next()).is_pending());
+        to_closed
+            .send(wire::frame(&session, id.as_ref(), wire::done(Done::Ok)))
+            .await
+            .expect("room");
+        assert!(closed.next().await.expect("a done").is_ok());
+        assert!(closed.next().await.is_none());
         assert!(poll!(stuck.next()).is_pending() && poll!(&mut emptied).is_pending());
         forwarding.end_all();
         assert!(stuck.next().await.expect("an end").is_err());
