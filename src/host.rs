@@ -29,8 +29,12 @@ mod tasks;
 
 use crate::conversation::event::ToolResult;
 use crate::engine::{EngineEvent, Engines};
+#[cfg(feature = "serve")]
+use crate::protocol::id::RequestId;
 use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::wire::Frame;
+#[cfg(feature = "serve")]
+use crate::session::Question;
 use crate::session::{
     Input, Output, Retention, Rules, Session, Signal, TaskEvent, Uptime, Warning,
 };
@@ -65,7 +69,7 @@ pub struct HostSettings {
     /// The engine that answers, and those that requests can choose.
     pub engines: Engines,
     /// The servers whose tools the model may call. They are started when [`Host::next`] is awaited
-    /// for the first time.
+    /// for the first time, unless they are to wait for the first prompt.
     pub servers: ToolServers,
     /// Where the conversation is stored; `None` if it is not. The store is opened when
     /// [`Host::next`] is awaited for the first time.
@@ -89,7 +93,7 @@ pub struct Host {
     engines: Engines,
     servers: ToolServers,
     has_servers: bool,
-    are_servers_started: bool,
+    servers_start: ServersStart,
     ids: Ids,
     tasks: Tasks,
     starts: Starts,
@@ -104,6 +108,17 @@ pub struct Host {
     late_signal: Option<Signal>,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
+}
+
+/// When the tool servers start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServersStart {
+    /// With the first request that may call their tools or read their resources.
+    #[cfg(feature = "serve")]
+    WithPrompt,
+    /// As soon as the host is waited for.
+    Due,
+    Begun,
 }
 
 impl HostSettings {
@@ -151,7 +166,7 @@ impl Host {
             engines,
             servers,
             has_servers,
-            are_servers_started: false,
+            servers_start: ServersStart::Due,
             // Other ids than the session's, from the same seed.
             ids: Ids::new(!seed),
             tasks: Tasks::default(),
@@ -255,8 +270,8 @@ impl Host {
     }
 
     async fn go_on(&mut self, has_room: bool) -> Effects {
-        if self.has_servers && !self.are_servers_started {
-            self.are_servers_started = true;
+        if self.has_servers && self.servers_start == ServersStart::Due {
+            self.servers_start = ServersStart::Begun;
             self.servers.start();
         }
         let mut may_wait = true;
@@ -316,6 +331,12 @@ impl Host {
     /// The last message of a run that has finished, where the rules keep it.
     pub(crate) fn last_message(&self) -> Option<String> {
         self.supervisor.session()?.last_message().map(str::to_owned)
+    }
+
+    /// The request of the active run, and its calls of tools that wait for a client, if there are some.
+    #[cfg(feature = "serve")]
+    pub(crate) fn questions(&self) -> Option<(RequestId, Vec<Question>)> {
+        self.supervisor.session()?.questions()
     }
 
     /// The tool servers, for what a person takes from them.
@@ -396,7 +417,7 @@ impl Host {
         self.abandon_run();
         let Self { servers, persist_gate, supervisor, .. } = self;
         let servers = async {
-            if self.are_servers_started {
+            if self.servers_start == ServersStart::Begun {
                 servers.close().await;
             }
         };

@@ -91,6 +91,8 @@ pub use io::{
 pub(crate) use io::{Output, Warning};
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED, as_if_ended};
+#[cfg(feature = "serve")]
+pub(crate) use run::Question;
 
 use crate::conversation::choices::Choices;
 use crate::conversation::event::{SessionEvent, ToolResult};

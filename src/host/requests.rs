@@ -1,6 +1,8 @@
 //! Requests on their way to the session: a line is decoded, attachments that are no files are checked,
 //! and the engines of a profile are made known; then it waits for the files of the request before it.
 
+#[cfg(feature = "serve")]
+use super::ServersStart;
 use super::{Effects, Host, attachments, hints};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Command, ModelChoice};
@@ -66,6 +68,8 @@ impl Host {
         let input = match catch_unwind(checking) {
             Ok(Ok(request)) => {
                 self.prepare_engine(&request);
+                #[cfg(feature = "serve")]
+                self.prepare_servers(&request);
                 Input::Request(request)
             }
             Ok(Err(bad)) => Input::BadLine(bad),
@@ -105,6 +109,21 @@ impl Host {
             facts.into_iter().for_each(|facts| session.know(facts));
         }
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
+    }
+
+    /// From here on tool servers wait for the first request that needs one: many conversations are only watched.
+    #[cfg(feature = "serve")]
+    pub(crate) fn start_servers_with_prompt(&mut self) {
+        self.servers_start = ServersStart::WithPrompt;
+    }
+
+    /// Has tool servers start for a request that may begin a run.
+    #[cfg(feature = "serve")]
+    fn prepare_servers(&mut self, request: &Request) {
+        let is_prompt = matches!(request.command, Command::Submit(_) | Command::Edit(_));
+        if is_prompt && self.servers_start == ServersStart::WithPrompt {
+            self.servers_start = ServersStart::Due;
+        }
     }
 
     /// Whether an input has to wait for its turn.

@@ -155,6 +155,11 @@ impl Client {
         self.id
     }
 
+    /// Whether it has turned on this extension.
+    pub(super) fn has(&self, extension: Extension) -> bool {
+        self.extensions.contains(&extension)
+    }
+
     pub(super) fn parent(&self) -> &Parent {
         &self.parent
     }

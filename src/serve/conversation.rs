@@ -1,9 +1,11 @@
 //! The task of one conversation: owns its host, and gives its clients what the host shows. The conversation
 //! outlives its clients: a run goes on without them for a while, and the task ends once nobody has
 //! asked for anything for longer. It ends alone: whatever happens in it touches no other conversation. `asking`
-//! takes the requests of its clients, and `showing` gives them what the host shows.
+//! takes the requests of its clients, `showing` gives them what the host shows, and `questions` answers for clients
+//! that have left.
 
 mod asking;
+mod questions;
 mod showing;
 
 use super::calls::OpenCalls;
@@ -22,6 +24,7 @@ use crate::protocol::wire::{BadLine, Frame, Request};
 use crate::session::{Input, Signal};
 use crate::store::OpenMode;
 use crate::support::sleep_until;
+use questions::Unanswered;
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -125,6 +128,7 @@ pub(super) struct Conversation {
     is_created: bool,
     counted: Counted,
     open_calls: OpenCalls,
+    unanswered: Unanswered,
     spans: Option<Spans>,
     /// The span of the log lines of the run that goes on, and its request.
     span: Span,
@@ -146,6 +150,7 @@ impl Conversation {
         host.observe();
         // Else a node that has lost the conversation would run a request once more that another one has run.
         host.store_before_starts();
+        host.start_servers_with_prompt();
         let hello = greeting.into_iter().next().unwrap_or_default();
         let now = Instant::now();
         Self {
@@ -171,6 +176,7 @@ impl Conversation {
             is_created: false,
             counted: Counted::default(),
             open_calls: OpenCalls::default(),
+            unanswered: Unanswered::default(),
             spans,
             span: Span::none(),
             spanned: String::new(),
@@ -191,7 +197,10 @@ impl Conversation {
             if self.is_over() {
                 break;
             }
-            self.wait().await;
+            // What comes of an answer is shown before anything is waited for.
+            if !self.answer_for_absent() {
+                self.wait().await;
+            }
         }
         self.finish().await;
     }
@@ -235,7 +244,8 @@ impl Conversation {
     fn wake_at(&self) -> Option<Instant> {
         let behind = self.clients.iter().filter_map(Client::behind_since).min();
         let unread = behind.map(|since| since + self.times.unread);
-        [unread, self.run_until, self.alone_until()].into_iter().flatten().min()
+        let unanswered = self.unanswered_until();
+        [unread, self.run_until, self.alone_until(), unanswered].into_iter().flatten().min()
     }
 
     /// When a run without clients ends, or a conversation that nobody uses.

@@ -2,9 +2,10 @@
 //! run again, and by which frames go to those whom they are for. Pure.
 
 use super::frame_log::{Audience, Position};
+use crate::protocol::command::Extension;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Requests that have ended and are remembered, the newest ones.
@@ -58,6 +59,8 @@ struct Known {
     first: Position,
     /// It has started a run, which all clients see.
     has_run: bool,
+    /// What clients that were there for its run can answer.
+    answerers: BTreeSet<Extension>,
     /// Its error and its done.
     last: Vec<Arc<Frame>>,
     is_open: bool,
@@ -81,8 +84,9 @@ impl Requests {
             return Seen::Ended { first: known.first, last: known.last.clone() };
         }
         self.forget_refused(id);
-        let (said_bytes, has_run, last) = Default::default();
-        let known = Known { content, said_bytes, first: at, has_run, last, is_open: true };
+        let (said_bytes, has_run, answerers, last) = Default::default();
+        let is_open = true;
+        let known = Known { content, said_bytes, first: at, has_run, answerers, last, is_open };
         self.known.insert(id.to_owned(), known);
         self.open += 1;
         Seen::No
@@ -93,6 +97,18 @@ impl Requests {
         if let Some(known) = self.known.get_mut(id) {
             known.said_bytes = bytes;
         }
+    }
+
+    /// Notes that a client which is there for the run of a request has this extension.
+    pub(super) fn could_answer(&mut self, id: &str, extension: Extension) {
+        if let Some(known) = self.known.get_mut(id) {
+            known.answerers.insert(extension);
+        }
+    }
+
+    /// Whether there was such a client.
+    pub(super) fn had_answerer(&self, id: &str, extension: Extension) -> bool {
+        self.known.get(id).is_some_and(|known| known.answerers.contains(&extension))
     }
 
     /// Has a request that has ended be handled once more: it is open again.

@@ -34,6 +34,8 @@ use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
 use starting::lacks_servers;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+#[cfg(feature = "serve")]
+pub(crate) use waits::Question;
 
 /// The parts of the session that a run works on.
 pub(super) struct Context<'a> {

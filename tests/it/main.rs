@@ -87,6 +87,8 @@ mod serve_signed;
 #[cfg(feature = "serve")]
 mod serve_tenants;
 #[cfg(feature = "serve")]
+mod serve_tools;
+#[cfg(feature = "serve")]
 mod serve_traces;
 #[cfg(feature = "serve")]
 mod serve_watched;

@@ -106,6 +106,7 @@ impl Conversation {
             }
             // Its attachments stay.
             self.requests.says(id.as_str(), held.bytes());
+            self.note_answers(&id, client);
             let client = self.clients.iter().find(|it| it.id() == client);
             if let (Some(spans), Some(client)) = (&mut self.spans, client) {
                 spans.asked(id.as_str(), client.parent());

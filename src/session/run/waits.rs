@@ -1,5 +1,7 @@
 //! What a run waits for, while nothing happens in it.
 
+#[cfg(feature = "serve")]
+use super::open::OpenTool;
 use super::open::{OpenCall, ToolProgress};
 use super::{Run, RunStage};
 use crate::conversation::ui::correlation;
@@ -16,7 +18,45 @@ struct Waits {
     tools: Vec<ToolCallId>,
 }
 
+/// A call of a tool that waits for a client.
+#[cfg(feature = "serve")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Whether it may run.
+    Decision(ToolCallId),
+    /// For the result of a tool that the client runs.
+    Result(ToolCallId),
+}
+
+#[cfg(feature = "serve")]
+impl Question {
+    /// The call.
+    pub(crate) fn call(&self) -> &ToolCallId {
+        match self {
+            Self::Decision(call) | Self::Result(call) => call,
+        }
+    }
+
+    fn of(open: &OpenTool) -> Option<Self> {
+        match open.progress {
+            ToolProgress::Started | ToolProgress::Requested | ToolProgress::Executing { .. } => {
+                None
+            }
+            ToolProgress::Approval { .. } => Some(Self::Decision(open.tool.id.clone())),
+            ToolProgress::Client { .. } => Some(Self::Result(open.tool.id.clone())),
+        }
+    }
+}
+
 impl Session {
+    /// The request of the active run, and its calls that wait for a client, if there are some.
+    #[cfg(feature = "serve")]
+    pub(crate) fn questions(&self) -> Option<(RequestId, Vec<Question>)> {
+        let run = &self.phase.active()?.run;
+        let questions: Vec<_> = run.tools.iter().filter_map(Question::of).collect();
+        (!questions.is_empty()).then(|| (run.request.clone(), questions))
+    }
+
     /// When the active run began, if its client wants a sign of life while nothing else happens in it.
     pub(crate) fn heartbeats_from(&self) -> Option<Uptime> {
         let run = &self.phase.active()?.run;

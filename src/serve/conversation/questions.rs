@@ -1,0 +1,100 @@
+//! Calls of tools that wait for a client: for its decision, or for the result of a tool that it runs. Where no client
+//! that can answer is attached, others would wait for one that may never come back.
+
+use super::Conversation;
+use crate::protocol::command::{Approve, ClientToolResult, Command, Decision, Extension};
+use crate::protocol::id::{RequestId, ToolCallId};
+use crate::serve::client::ClientId;
+use crate::session::Question;
+use std::collections::HashSet;
+use tokio::time::Instant;
+
+/// The extensions of clients that answer calls of tools.
+const ANSWERING: [Extension; 2] = [Extension::Approvals, Extension::ClientTools];
+
+/// Why a call has no decision, or no result.
+const NOBODY_IS_THERE: &str = "no client that can answer is attached";
+
+/// The calls that nobody who is attached can answer.
+#[derive(Debug, Default)]
+pub(super) struct Unanswered {
+    /// Since when there are some that a client could have answered which has left.
+    since: Option<Instant>,
+    /// Those that were answered in the place of a client.
+    given_up: HashSet<ToolCallId>,
+}
+
+impl Conversation {
+    /// Answers the calls that no client will answer; whether there was one. A client that could have answered and has
+    /// left may come back, and has as long as a run without clients.
+    pub(super) fn answer_for_absent(&mut self) -> bool {
+        let Some((run, questions)) = self.host.questions() else {
+            self.unanswered = Unanswered::default();
+            return false;
+        };
+        let (now, mut is_awaited) = (Instant::now(), false);
+        let mut given_up = Vec::new();
+        for question in questions {
+            let extension = extension_of(&question);
+            let is_there = self.clients.iter().any(|client| client.has(extension));
+            if is_there {
+                self.requests.could_answer(run.as_str(), extension);
+            } else if self.unanswered.given_up.contains(question.call()) {
+                // Its answer is on the way.
+            } else if self.requests.had_answerer(run.as_str(), extension) {
+                is_awaited = true;
+                let since = *self.unanswered.since.get_or_insert(now);
+                if now >= since + self.times.detached {
+                    given_up.push(question);
+                }
+            } else {
+                given_up.push(question);
+            }
+        }
+        if !is_awaited {
+            self.unanswered.since = None;
+        }
+        let has_answered = !given_up.is_empty();
+        given_up.into_iter().for_each(|question| self.give_up(question));
+        has_answered
+    }
+
+    /// When the client that could have answered has had its time to come back.
+    pub(super) fn unanswered_until(&self) -> Option<Instant> {
+        Some(self.unanswered.since? + self.times.detached)
+    }
+
+    /// Notes what the client of a request that may begin a run can answer.
+    pub(super) fn note_answers(&mut self, id: &RequestId, client: ClientId) {
+        let Self { clients, requests, .. } = self;
+        let Some(client) = clients.iter().find(|it| it.id() == client) else { return };
+        for extension in ANSWERING.into_iter().filter(|it| client.has(*it)) {
+            requests.could_answer(id.as_str(), extension);
+        }
+    }
+
+    fn give_up(&mut self, question: Question) {
+        self.span.in_scope(|| tracing::info!("a call of a tool was given up: {NOBODY_IS_THERE}"));
+        self.unanswered.given_up.insert(question.call().clone());
+        let why = NOBODY_IS_THERE.to_owned();
+        self.ask_own(match question {
+            Question::Result(call) => Command::ToolResult(ClientToolResult {
+                call,
+                tool_name: None,
+                result: None,
+                error: Some(format!("There is no result: {why}.")),
+            }),
+            Question::Decision(call) => {
+                Command::Approve(Approve { call, decision: Decision::Deny { reason: why } })
+            }
+        });
+    }
+}
+
+/// The extension of the clients that can answer.
+fn extension_of(question: &Question) -> Extension {
+    match question {
+        Question::Decision(_) => Extension::Approvals,
+        Question::Result(_) => Extension::ClientTools,
+    }
+}

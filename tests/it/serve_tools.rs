@@ -1,0 +1,145 @@
+//! Tools of a node: when its servers start, and what becomes of calls that a client would have to answer which has left.
+
+use crate::client_tools::{calls, declare};
+use crate::frames::{Frame, snapshot, submit};
+use crate::mcp_servers::{config, log, mark};
+use crate::process::eventually;
+use crate::provider::{Provider, Step, says};
+use crate::serve_node::{Node, Talk, attach, http, wait, with_provider};
+use crate::server::Folder;
+use duologue::protocol::proto::fleet::Attach;
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
+
+/// A server of the fixture, in a file.
+struct Servers {
+    mark: String,
+    folder: Folder,
+}
+
+impl Servers {
+    fn new() -> Self {
+        let (mark, folder) = (mark(), Folder::new());
+        fs::write(folder.path("servers"), config(&mark, &["none"], &json!({}))).expect("a file");
+        Self { mark, folder }
+    }
+
+    fn path(&self) -> String {
+        self.folder.name("servers")
+    }
+
+    /// How many of its processes have begun.
+    fn started(&self) -> usize {
+        let sent = fs::read_to_string(log(&self.mark)).unwrap_or_default();
+        sent.lines().filter(|line| line.contains(r#""initialize""#)).count()
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        fs::remove_file(log(&self.mark)).ok();
+    }
+}
+
+/// An answer that calls the tool of the fixture.
+fn calls_echo() -> Vec<Step> {
+    calls(&[("c", "echo", r#"{"text":"hi"}"#)])
+}
+
+fn with_approvals(node: &Node, session: &str) -> Talk {
+    let extensions = vec!["approvals".to_owned()];
+    node.try_attach(Attach { extensions, ..attach(session) }).expect("it is attached")
+}
+
+/// The result of the only call of a tool.
+fn tool_result(frames: &[Frame]) -> String {
+    let ready = frames.iter().filter(|frame| frame.is_event("ChatToolResultReady"));
+    let results: Vec<_> = ready.map(|frame| frame.payload("result").to_owned()).collect();
+    let [result] = &results[..] else { panic!("one result: {results:?}") };
+    result.clone()
+}
+
+/// Ends the node, and with it its tool servers.
+fn end(mut node: Node) {
+    node.server.signal(Signal::TERM);
+    node.server.wait_end();
+}
+
+#[test]
+fn a_conversation_that_is_only_watched_starts_no_tool_server() {
+    let servers = Servers::new();
+    let node = Node::start(&["--mcp-config", &servers.path(), "--mcp-wait-ms", "100000"]);
+    let mut watched: Vec<_> = (0..4).map(|it| node.attach(&format!("watched{it}"))).collect();
+    for talk in &mut watched {
+        talk.send(snapshot("q"));
+        assert_eq!(talk.wait_done("q"), "ok");
+    }
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    // The run has waited for its server.
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    assert_eq!(servers.started(), 1);
+    end(node);
+}
+
+#[test]
+fn a_call_is_refused_where_nobody_who_may_decide_is_attached_any_more() {
+    let servers = Servers::new();
+    let script = vec![calls_echo(), says("one"), calls_echo(), says("two")];
+    let provider = Provider::start(script);
+    let node = with_provider(&provider, &["--mcp-config", &servers.path()]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let mut gone = with_approvals(&node, "s");
+    gone.send(snapshot("q"));
+    assert_eq!(gone.wait_done("q"), "ok");
+    drop(gone);
+    eventually("it has left", || (node.info().clients == 1).then_some(()));
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    let frames = talk.frames();
+    let of_second: Vec<_> = frames.into_iter().filter(|it| it.id() == "r2").collect();
+    let result = tool_result(&of_second);
+    assert!(result.contains("no client that can answer is attached"), "{result}");
+    end(node);
+}
+
+#[test]
+fn a_call_for_a_client_that_has_left_ends_without_it() {
+    let call = calls(&[("c", "get_time", "{}")]);
+    let provider = Provider::start(vec![call, says("I don't know.")]);
+    let node = with_provider(&provider, &[]);
+    let url = format!("http://{}/v1/sessions/s/requests", node.address);
+    let declared = wait(async {
+        let sent = http().post(url).body(declare("tools")).send().await.expect("an answer");
+        sent.text().await.expect("a body")
+    });
+    assert!(declared.contains(r#""done""#), "{declared}");
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "What time is it?"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let result = tool_result(&talk.frames());
+    assert!(result.contains("no client that can answer is attached"), "{result}");
+}
+
+/// It has as long as a run without clients, and then the others have waited enough.
+#[test]
+fn a_client_that_could_decide_may_come_back_for_a_while() {
+    let servers = Servers::new();
+    let provider = Provider::start(vec![calls_echo(), says("It was not allowed.")]);
+    let args = ["--mcp-config", &servers.path(), "--detached-ms", "1"];
+    let node = with_provider(&provider, &args);
+    let mut talk = node.attach("s");
+    let mut deciding = with_approvals(&node, "s");
+    deciding.send(submit("r", "hello"));
+    deciding.wait_event("ToolApprovalRequested");
+    drop(deciding);
+    assert_eq!(talk.wait_done("r"), "ok");
+    let result = tool_result(&talk.frames());
+    assert!(result.contains("no client that can answer is attached"), "{result}");
+    end(node);
+}
