@@ -29,8 +29,8 @@ use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::consume_budget;
 use tokio::time::Instant;
 use tracing::Span;
@@ -47,6 +47,8 @@ pub(super) enum Mail {
     HalfClosed(ClientId),
     /// It is to leave memory, after the run that goes on.
     HandOver,
+    /// It is to leave memory if nobody uses it, as others need its place. It says whether it does.
+    MakeRoom(oneshot::Sender<bool>),
     /// It is to end now: the run is stopped.
     Stop,
     /// Its clients get this error, and it ends without frames of the host.
@@ -72,6 +74,8 @@ pub(super) struct Opened {
     pub(super) mail: mpsc::Receiver<Mail>,
     /// Wakes it when a client has room.
     pub(super) room: Arc<Notify>,
+    /// Says whether somebody uses it.
+    pub(super) idle: Arc<Idle>,
     /// What a run needs a permit of: of the node, and of its tenant.
     pub(super) runs: [Arc<Semaphore>; 2],
     pub(super) tenant: Arc<Tenant>,
@@ -79,6 +83,34 @@ pub(super) struct Opened {
     pub(super) counts: Arc<Counts>,
     /// Its traces, if there are to be some.
     pub(super) spans: Option<Spans>,
+}
+
+/// Since when nobody uses a conversation, as a number that rises from one to the next; 0: somebody does.
+#[derive(Debug, Default)]
+pub(super) struct Idle(AtomicU64);
+
+impl Idle {
+    /// The number; `None` if somebody uses it.
+    pub(super) fn since(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|since| *since > 0)
+    }
+
+    /// Notes whether somebody uses it. Of one that was idle before the number stays.
+    fn note(&self, is_idle: bool) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        match (is_idle, self.since()) {
+            (true, None) => {
+                self.0.store(LAST.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            (false, Some(_)) => self.0.store(0, Ordering::Relaxed),
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// It is about to be asked to leave, by one client alone.
+    pub(super) fn claim(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Why it ends.
@@ -104,6 +136,7 @@ pub(super) struct Conversation {
     hello: Frame,
     mail: mpsc::Receiver<Mail>,
     room: Arc<Notify>,
+    idle: Arc<Idle>,
     runs: [Arc<Semaphore>; 2],
     tenant: Arc<Tenant>,
     /// Its bytes in memory.
@@ -145,7 +178,8 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, settings, mail, room, runs, tenant, times, counts, spans } = opened;
+        let Opened { session, settings, mail, room, idle, runs, .. } = opened;
+        let Opened { tenant, times, counts, spans, .. } = opened;
         let (mut host, greeting) = Host::new(settings);
         host.observe();
         // Else a node that has lost the conversation would run a request once more that another one has run.
@@ -159,6 +193,7 @@ impl Conversation {
             hello,
             mail,
             room,
+            idle,
             runs,
             held: tenant.hold(),
             tenant,
@@ -322,6 +357,15 @@ impl Conversation {
                 let why = "the node ends and has handed the conversation over; attach again";
                 self.leave(Refusal::unavailable(why));
             }
+            Mail::MakeRoom(answer) => {
+                let is_idle = self.is_idle();
+                if is_idle {
+                    let why = "the conversation has left memory; attach again";
+                    self.leave(Refusal::new(RefusalKind::Ending, why));
+                }
+                // Who has asked may have left.
+                answer.send(is_idle).ok();
+            }
             Mail::Stop => {
                 let why = "the node ends, and has stopped the run; attach again";
                 self.ending.get_or_insert_with(|| Ending::Leaving(Refusal::unavailable(why)));
@@ -330,6 +374,12 @@ impl Conversation {
             }
             Mail::Fail(refusal) => self.ending = Some(Ending::Now(*refusal)),
         }
+    }
+
+    /// Whether nobody uses it, and nobody is about to.
+    fn is_idle(&self) -> bool {
+        let is_used = !self.clients.is_empty() || self.requests.open() > 0;
+        self.has_begun && self.ending.is_none() && !is_used
     }
 
     fn client(&mut self, id: ClientId) -> Option<&mut Client> {

@@ -6,7 +6,7 @@ mod holding;
 use super::attached::{Attached, Source, To};
 use super::auth::Caller;
 use super::client::{Attach, ClientId, OPEN_MAX, Past};
-use super::conversation::Mail;
+use super::conversation::{Idle, Mail};
 use super::counts::Counts;
 use super::forwarded::Forwarding;
 use super::peers::{Peers, Remote};
@@ -25,7 +25,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
@@ -76,8 +76,16 @@ pub(super) struct Key {
 struct Held {
     mail: mpsc::Sender<Mail>,
     room: Arc<Notify>,
+    idle: Arc<Idle>,
     /// Closed once it has ended and is not held any more.
     ended: watch::Receiver<()>,
+}
+
+/// Why a conversation is not held.
+enum NotHeld {
+    Refused(Refusal),
+    /// There is no room beside those that are in memory, of which nobody uses this one.
+    NoRoom(Held),
 }
 
 /// What a client wants.
@@ -218,7 +226,7 @@ impl Node {
         is_forwarded: bool,
         wanted: &Wanted,
     ) -> Result<Attached, Refusal> {
-        let mut held = self.hold(key, wanted.mode, is_forwarded)?;
+        let mut held = self.hold_in_room(key, wanted.mode, is_forwarded).await?;
         let (client, (to, mut frames)) = (ClientId::fresh(), Frames::new(Arc::clone(&held.room)));
         let room = Arc::new(Semaphore::new(OPEN_MAX));
         let attach = Attach {
@@ -256,28 +264,48 @@ impl Node {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The way to a conversation, which is opened if it is not. Those that nobody uses make room for it.
+    async fn hold_in_room(
+        self: &Arc<Self>,
+        key: &Key,
+        mode: OpenMode,
+        is_forwarded: bool,
+    ) -> Result<Held, Refusal> {
+        loop {
+            let mut idle = match self.hold(key, mode, is_forwarded) {
+                Ok(held) => return Ok(held),
+                Err(NotHeld::Refused(refusal)) => return Err(refusal),
+                Err(NotHeld::NoRoom(idle)) => idle,
+            };
+            let (to, answer) = oneshot::channel();
+            idle.mail.send(Mail::MakeRoom(to)).await.ok();
+            // One that has ended meanwhile gives no answer.
+            if answer.await.unwrap_or(true) {
+                idle.ended.changed().await.ok();
+            }
+        }
+    }
+
     /// The way to a conversation, which is opened if it is not.
     fn hold(
         self: &Arc<Self>,
         key: &Key,
         mode: OpenMode,
         is_forwarded: bool,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<Held, NotHeld> {
         let mut all = self.lock();
         if let Some(held) = all.get(key) {
             return Ok(held.clone());
         }
         if is_forwarded {
-            return Err(Refusal::new(
-                RefusalKind::Locked,
-                "this node does not hold the conversation",
-            ));
+            let why = "this node does not hold the conversation";
+            return Err(NotHeld::Refused(Refusal::new(RefusalKind::Locked, why)));
         }
         let tenant = self.tenants.of(&key.namespace);
-        self.check_room(all.len(), &tenant, mode)?;
+        self.check_room(&all, (key, &tenant), mode)?;
         let (mail, to_read) = mpsc::channel(MAIL_MAX);
         let (ending, ended) = watch::channel(());
-        let held = Held { mail, room: Arc::default(), ended };
+        let held = Held { mail, room: Arc::default(), idle: Arc::default(), ended };
         all.insert(key.clone(), held.clone());
         if tenant.begin() {
             self.turns.tenant(true);
@@ -285,29 +313,61 @@ impl Node {
         drop(all);
         let node = Arc::clone(self);
         let holding = Holding { node, tenant, key: key.clone(), _ending: ending };
-        let held_to_its_end = hold(holding, mode, to_read, Arc::clone(&held.room));
+        let shared = (Arc::clone(&held.room), Arc::clone(&held.idle));
+        let held_to_its_end = hold(holding, mode, to_read, shared);
         tokio::spawn(self.turns.take(key.namespace.clone(), held_to_its_end));
         Ok(held)
     }
 
-    /// Whether there is room for one conversation beside so many.
-    fn check_room(&self, held: usize, tenant: &Tenant, mode: OpenMode) -> Result<(), Refusal> {
+    /// Whether there is room for this conversation beside `all` others.
+    fn check_room(
+        &self,
+        all: &HashMap<Key, Held>,
+        (key, tenant): (&Key, &Tenant),
+        mode: OpenMode,
+    ) -> Result<(), NotHeld> {
         let limits = &self.services.limits;
-        let why = if self.is_draining() {
+        if self.is_draining() {
             let why = "the node is about to end and takes no more conversations; attach again, at another node";
-            return Err(Refusal::unavailable(why));
-        } else if self.services.places.is_empty() && mode == OpenMode::Resume {
+            return Err(NotHeld::Refused(Refusal::unavailable(why)));
+        }
+        if self.services.places.is_empty() && mode == OpenMode::Resume {
             let why = "there is no such conversation in memory, and this node stores none (--store); begin one";
-            return Err(Refusal::new(RefusalKind::NotFound, why));
-        } else if held >= limits.conversations {
-            "the node holds as many conversations as it may (--max-conversations); try again later, or at another node"
-        } else if tenant.conversations() >= limits.tenant_conversations {
-            "the tenant has as many conversations open as it may (--tenant-conversations); leave some, and try again \
-             later"
+            return Err(NotHeld::Refused(Refusal::new(RefusalKind::NotFound, why)));
+        }
+        let is_own = |other: &Key| other.namespace == key.namespace;
+        let (idle, why) = if tenant.conversations() >= limits.tenant_conversations {
+            let why = "the tenant has as many conversations open as it may (--tenant-conversations); leave some, and \
+                       try again later";
+            (self.longest_idle(all, is_own), why)
+        } else if all.len() >= limits.conversations {
+            let why = "the node holds as many conversations as it may (--max-conversations); try again later, or at \
+                       another node";
+            (self.longest_idle(all, |_| true), why)
         } else {
-            return tenant.check_bytes();
+            return tenant.check_bytes().map_err(NotHeld::Refused);
         };
-        Err(tenant.beyond(why, RETRY_AFTER))
+        match idle {
+            Some(idle) => Err(NotHeld::NoRoom(idle.clone())),
+            None => Err(NotHeld::Refused(tenant.beyond(why, RETRY_AFTER))),
+        }
+    }
+
+    /// Of the conversations that may leave memory, the one that nobody has used for the longest time. It is chosen for
+    /// one client alone. Without a store there is none, as it would be lost.
+    fn longest_idle<'a>(
+        &self,
+        all: &'a HashMap<Key, Held>,
+        may_leave: impl Fn(&Key) -> bool,
+    ) -> Option<&'a Held> {
+        let is_stored = !self.services.places.is_empty();
+        let idle = |(key, held): (&Key, &'a Held)| {
+            let since = held.idle.since().filter(|_| is_stored && may_leave(key))?;
+            Some((since, held))
+        };
+        let (_, held) = all.iter().filter_map(idle).min_by_key(|(since, _)| *since)?;
+        held.idle.claim();
+        Some(held)
     }
 
     /// Ends the conversations that other processes can take: this one was stopped for so long that they may

@@ -112,6 +112,44 @@ fn a_tenant_has_no_more_bytes_in_memory_than_it_may() {
     assert_eq!(talk.wait_done("r"), "ok");
 }
 
+/// They come back from the store when they are asked for.
+#[test]
+fn conversations_that_nobody_uses_make_room_for_others() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let two_tenants = folder.name("tenants");
+    let lines = line("ann", "token-of-ann") + &line("bob", "token-of-bob");
+    fs::write(&two_tenants, lines).expect("a file");
+    for limits in [
+        &["--max-conversations", "1"][..],
+        &["--max-conversations", "2", "--tenant-conversations", "1"],
+    ] {
+        let args = ["--store", &store, "--tenants", &two_tenants];
+        let node = Node::start(&[&args, limits].concat());
+        for turn in 1..=3 {
+            for session in ["s1", "s2", "s3"] {
+                let (path, prompt) = (format!("/v1/sessions/{session}/requests"), submit("", "hi"));
+                eventually(&format!("turn {turn} of {session} has room"), || {
+                    let (status, ..) = call(&node, &path, "token-of-ann", Some(&prompt));
+                    (status == 200).then_some(())
+                });
+            }
+        }
+        // One that is used stays.
+        let ann = |id: &str| node.attach_with(Some("token-of-ann"), attach(id));
+        let mut used = eventually("it has room", || ann("s1").ok());
+        let refused = ann("s2").err().expect("a refusal");
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+        used.send(submit("last", "again"));
+        assert_eq!(used.wait_done("last"), "ok");
+    }
+    // Without a store it would be lost.
+    let node = Node::start(&["--max-conversations", "1"]);
+    node.attach("s1").finish();
+    let refused = node.try_attach(attach("s2")).err().expect("a refusal");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+}
+
 #[test]
 fn a_run_beyond_the_limit_has_a_status_of_http() {
     let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);

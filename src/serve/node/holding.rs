@@ -2,7 +2,7 @@
 
 use super::{Key, Node};
 use crate::host::HostSettings;
-use crate::serve::conversation::{Conversation, Mail, Opened};
+use crate::serve::conversation::{Conversation, Idle, Mail, Opened};
 use crate::serve::refusal::{Refusal, RefusalKind};
 use crate::serve::services::Opening;
 use crate::serve::tenants::Tenant;
@@ -37,7 +37,7 @@ pub(super) async fn hold(
     holding: Holding,
     mode: OpenMode,
     mut mail: mpsc::Receiver<Mail>,
-    room: Arc<Notify>,
+    (room, idle): (Arc<Notify>, Arc<Idle>),
 ) {
     let Key { namespace, session } = holding.key.clone();
     let opening = Opening { namespace, session: session.clone(), mode };
@@ -52,7 +52,7 @@ pub(super) async fn hold(
                 .as_ref()
                 .map(|it| it.of(session.as_str(), holding.key.namespace.tenant()));
             let opened =
-                Opened { session, settings, mail, room, runs, tenant, times, counts, spans };
+                Opened { session, settings, mail, room, idle, runs, tenant, times, counts, spans };
             let (id, tenant) = (holding.key.session.as_str(), holding.key.namespace.tenant());
             // Each line of the log that concerns the conversation names it.
             let span = tracing::error_span!("conversation", session = id, tenant);
