@@ -95,6 +95,25 @@ pub(super) enum Served {
     Over,
 }
 
+/// A request of which the client is to see what came of it, as a snapshot and then its last frames: its own frames are
+/// gone, or belong to what the client does not want to see.
+#[derive(Clone, Debug)]
+struct Owed {
+    /// What the session was asked with for the snapshot.
+    snapshot: RequestId,
+    request: RequestId,
+    last: Vec<Arc<Frame>>,
+}
+
+/// What a client is shown of a request that has ended and was sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// Its frames.
+    Frames,
+    /// Its last frames, once there is a snapshot.
+    Snapshot,
+}
+
 /// A frame that a client is given before that of its place.
 #[derive(Clone, Debug)]
 struct First {
@@ -112,11 +131,15 @@ pub(super) struct Client {
     /// Which events it wants; `None`: all.
     events: Option<EventFilter>,
     is_own_only: bool,
+    /// It is shown nothing of what was before it.
+    has_no_past: bool,
     parent: Parent,
     to: mpsc::Sender<Arc<Frame>>,
     link: Arc<Link>,
     room: Arc<Semaphore>,
     first: VecDeque<First>,
+    /// Requests that wait for a snapshot.
+    owed: Vec<Owed>,
     place: Place,
     /// Its requests that it was shown no done of, and the place before which their frames are not for it.
     open: HashMap<RequestId, Position>,
@@ -130,16 +153,18 @@ pub(super) struct Client {
 impl Client {
     /// A client that is shown hello first, and then what follows a place or a snapshot.
     pub(super) fn new(attach: Attach, hello: &Frame, place: Result<Position, RequestId>) -> Self {
-        let Attach { client, extensions, is_own_only, to, link, room, parent, .. } = attach;
+        let Attach { client, extensions, past, is_own_only, to, link, room, parent, .. } = attach;
         let hello = Arc::new(hello_for(hello, &extensions));
         Self {
             id: client,
             is_own_only,
+            has_no_past: past == Past::Nothing,
             parent,
             to,
             link,
             room,
             first: VecDeque::from([First::of(hello)]),
+            owed: Vec::new(),
             place: place.map_or_else(Place::Awaits, Place::At),
             extensions,
             heartbeats_after: None,
@@ -285,32 +310,57 @@ impl Client {
         self.place = Place::At(at.min(first));
     }
 
-    /// It has sent a request again that has ended.
+    /// It has sent a request again that has ended; says what it is to be shown.
     pub(super) fn asked_again(
         &mut self,
         (request, extensions): (&RequestId, BTreeSet<Extension>),
         (first, last): (Position, &[Arc<Frame>]),
-        log: &FrameLog,
-    ) {
+        (log, has_run): (&FrameLog, bool),
+    ) -> Again {
         self.turn_on(request, extensions);
         if self.ended.contains(request.as_str()) || self.open.contains_key(request) {
             // It has its done, or is about to get it.
             self.room.add_permits(1);
-            return;
+            return Again::Frames;
         }
         self.open.insert(request.clone(), first);
         let is_ended_after = |at: Position| log.has_done(at.max(first), request.as_str());
         if self.is_own_only && log.has(first) && is_ended_after(first) {
             self.go_back(request, first);
-            return;
+            return Again::Frames;
         }
         let is_coming = match &self.place {
             Place::At(at) => is_ended_after(*at),
             Place::Awaits(_) => false,
         };
-        if !is_coming {
-            self.first.extend(last.iter().cloned().map(First::of));
+        if is_coming {
+            return Again::Frames;
         }
+        if has_run && self.has_no_past {
+            return Again::Snapshot;
+        }
+        self.first.extend(last.iter().cloned().map(First::of));
+        Again::Frames
+    }
+
+    /// It is owed the last frames of a request once the session has given the snapshot that it was asked for.
+    pub(super) fn owe(&mut self, snapshot: RequestId, request: RequestId, last: Vec<Arc<Frame>>) {
+        self.owed.push(Owed { snapshot, request, last });
+    }
+
+    /// Whether it is owed something once this request of a snapshot is answered.
+    pub(super) fn is_owed(&self, snapshot: &str) -> bool {
+        self.owed.iter().any(|owed| owed.snapshot.as_str() == snapshot)
+    }
+
+    /// Pays what it is owed: with the snapshot, or without one if the session has none.
+    pub(super) fn pay(&mut self, snapshot: &str, frame: Option<Frame>) {
+        let is_it = |owed: &Owed| owed.snapshot.as_str() == snapshot;
+        let Some(at) = self.owed.iter().position(is_it) else { return };
+        let Owed { request, last, .. } = self.owed.remove(at);
+        let state = frame.map(|frame| Frame { request_id: request.as_str().to_owned(), ..frame });
+        let all = state.map(Arc::new).into_iter().chain(last);
+        self.first.extend(all.map(First::of));
     }
 
     /// It has sent a request with the id of another one, which these frames refuse.
@@ -325,7 +375,9 @@ impl Client {
         self.first.push_back(First::of(Arc::new(frame)));
         self.place = Place::At(next);
         // What it has missed while it was too slow.
-        let missed = self.open.keys().filter_map(|id| requests.last(id.as_str()));
+        let is_owed = |id: &RequestId| self.owed.iter().any(|owed| owed.request == *id);
+        let missed = self.open.keys().filter(|id| !is_owed(id));
+        let missed = missed.filter_map(|id| requests.last(id.as_str()));
         self.first.extend(missed.flatten().cloned().map(First::of));
     }
 
@@ -481,7 +533,7 @@ impl Drop for Client {
 mod tests {
     use super::*;
     use crate::protocol::any::Any;
-    use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
+    use crate::protocol::proto::rpc::{HelloFrame, SnapshotFrame, UiEventFrame};
     use crate::protocol::proto::session::Heartbeat;
     use crate::serve::frame_log::Audience;
     use crate::serve::stream::Frames;
@@ -525,6 +577,7 @@ mod tests {
                 match &frame.frame {
                     Some(Body::Hello(_)) => {}
                     Some(Body::Done(_)) => shown.push(format!("done {}", frame.request_id)),
+                    Some(Body::Snapshot(_)) => shown.push(format!("state {}", frame.request_id)),
                     Some(Body::UiEvent(event)) if event.ordinal > 0 => {
                         shown.push(event.ordinal.to_string());
                     }
@@ -560,7 +613,7 @@ mod tests {
         // It loses its connection, and sends the request again.
         let mut reader = Reader::attach(false);
         assert_eq!(reader.reads(&log), [""; 0]);
-        reader.client.asked_again((&id, asked()), (Position(0), &[done]), &log);
+        reader.client.asked_again((&id, asked()), (Position(0), &[done]), (&log, false));
         log.push(heartbeat(), Audience::All);
         assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
     }
@@ -588,7 +641,43 @@ mod tests {
         log.push(event(4), Audience::All);
         log.push(done(&run), Audience::All);
         let last = [done(&run)];
-        reader.client.asked_again((&run, BTreeSet::new()), (Position(0), &last), &log);
+        let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, true));
+        assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Frames);
         assert_eq!(reader.reads(&log), ["4", "done run"]);
+    }
+
+    /// Its frames are gone, and the state has what they said.
+    #[test]
+    fn a_body_that_is_sent_again_when_its_frames_are_gone_is_answered_with_a_snapshot() {
+        const TEXT_BYTES: usize = 300_000;
+        let mut log = FrameLog::default();
+        let mut reader = Reader::attach(true);
+        let session = reader.session.clone();
+        let [run, own] = ["run", "own"].map(|id| RequestId::new(id).expect("an id"));
+        for ordinal in 1..=4 {
+            let name = "x".repeat(TEXT_BYTES);
+            let body = Body::UiEvent(UiEventFrame { ordinal, name, ..Default::default() });
+            log.push(Arc::new(wire::frame(&session, Some(&run), body)), Audience::All);
+        }
+        let done = Arc::new(wire::frame(&session, Some(&run), wire::done(Done::Ok)));
+        log.push(Arc::clone(&done), Audience::All);
+        log.trim();
+        reader.client.place = Place::At(log.end());
+        assert!(!log.has(Position(0)));
+        let last = [done];
+        let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, true));
+        assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Snapshot);
+        reader.client.owe(own.clone(), run.clone(), last.to_vec());
+        assert_eq!(reader.reads(&log), [""; 0], "the snapshot is still to come");
+        let state = Body::Snapshot(SnapshotFrame::default());
+        reader.client.pay(own.as_str(), Some(wire::frame(&session, Some(&own), state)));
+        assert_eq!(reader.reads(&log), ["state run", "done run"]);
+        assert!(!reader.client.is_owed(own.as_str()) && reader.client.open.is_empty());
+        // A request that has started no run says nothing of the conversation.
+        let mut reader = Reader::attach(true);
+        reader.client.place = Place::At(log.end());
+        let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, false));
+        assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Frames);
+        assert_eq!(reader.reads(&log), ["done run"]);
     }
 }

@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// Bytes of memory for the frames that are kept.
 const FRAMES_BYTES_MAX: usize = 512 * 1024;
 
+/// Bytes from which on a snapshot does not count to these, as it is as long as the conversation: only the newest one of
+/// them is kept.
+const LARGE_SNAPSHOT_BYTES: usize = FRAMES_BYTES_MAX / 8;
+
 /// The newest frames that no client has taken yet may be kept as they are, up to so many.
 const WHOLE_MAX: usize = 32;
 
@@ -47,11 +51,23 @@ pub(super) struct FrameLog {
     pieces: VecDeque<Piece>,
     /// How many of the oldest pieces have been shortened where that can be done.
     short: usize,
+    /// But for those of the large snapshot.
     bytes: usize,
+    /// The newest snapshot that does not count.
+    large: Option<Large>,
+    /// What stands before this place was taken by all clients.
+    taken: Position,
     end: Position,
     /// The newest event that is not in the log any more: what comes after it is.
     floor: Ordinal,
     newest: Ordinal,
+}
+
+/// A snapshot in the log that is as long as a long conversation.
+#[derive(Clone, Copy, Debug)]
+struct Large {
+    at: Position,
+    bytes: usize,
 }
 
 /// Frames in the log that follow each other, for the same audience.
@@ -81,7 +97,13 @@ impl FrameLog {
     pub(super) fn push(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
         self.newest = self.newest.max(ordinal(&frame).unwrap_or_default());
         let frame_bytes = frame.encoded_len() + FRAME_BYTES;
-        self.bytes += frame_bytes;
+        let is_snapshot = matches!(frame.frame, Some(Body::Snapshot(_)));
+        if is_snapshot && frame_bytes >= LARGE_SNAPSHOT_BYTES {
+            self.forget_large();
+            self.large = Some(Large { at: self.end, bytes: frame_bytes });
+        } else {
+            self.bytes += frame_bytes;
+        }
         let kept = Kept::One(frame);
         self.pieces.push_back(Piece { first: self.end, audience, kept, frame_bytes });
         self.end.0 += 1;
@@ -91,8 +113,25 @@ impl FrameLog {
         frame_bytes
     }
 
+    /// The large snapshot does not stay: another one is newer. A client that has not taken it still gets it, unless it
+    /// is too slow; it counts from here on.
+    fn forget_large(&mut self) {
+        let Some(Large { at, bytes }) = self.large.take() else { return };
+        let place = self.pieces.binary_search_by_key(&at, |piece| piece.first);
+        let Some(piece) = place.ok().and_then(|it| self.pieces.get_mut(it)) else { return };
+        if at < self.taken {
+            // Nobody is shown a frame without content.
+            piece.kept = Kept::One(Arc::default());
+            piece.frame_bytes = FRAME_BYTES;
+            self.bytes += FRAME_BYTES;
+        } else {
+            self.bytes += bytes;
+        }
+    }
+
     /// The clients have taken what stands before this place: it is kept in short where that can be done.
     pub(super) fn taken(&mut self, before: Position) {
+        self.taken = self.taken.max(before);
         while self.pieces.get(self.short).is_some_and(|piece| piece.first < before) {
             self.shorten();
         }
@@ -107,7 +146,10 @@ impl FrameLog {
     pub(super) fn trim(&mut self) {
         while self.is_full() {
             let Some(gone) = self.pieces.pop_front() else { break };
-            self.bytes -= gone.bytes();
+            match self.large.take_if(|large| large.at == gone.first) {
+                None => self.bytes -= gone.bytes(),
+                Some(_) => {}
+            }
             self.short = self.short.saturating_sub(1);
             self.floor = self.floor.max(gone.last().unwrap_or_default());
         }
@@ -137,7 +179,7 @@ impl FrameLog {
 
     /// Bytes of the frames that it has.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.large.map_or(0, |large| large.bytes)
     }
 
     /// Where the next frame will stand.
@@ -266,7 +308,9 @@ pub(super) fn ordinal(frame: &Frame) -> Option<Ordinal> {
 mod tests {
     use super::*;
     use crate::protocol::proto::chat::ChatTextPatch;
-    use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, UiEventFrame};
+    use crate::protocol::proto::rpc::{
+        DoneFrame, ErrorFrame, SnapshotEntity, SnapshotFrame, UiEventFrame,
+    };
 
     fn event(ordinal: u64) -> Arc<Frame> {
         let body = Body::UiEvent(UiEventFrame { ordinal, ..Default::default() });
@@ -409,6 +453,58 @@ mod tests {
         (log.short, log.floor) = (0, Ordinal(2));
         assert_eq!(log.after(Ordinal(2)), Some(Position(2)));
         assert!(log.get(Position(0)).is_none() && log.get(Position(3)).is_some());
+    }
+
+    fn snapshot(bytes: usize) -> Arc<Frame> {
+        let entity = SnapshotEntity { id: "x".repeat(bytes), ..Default::default() };
+        let body = Body::Snapshot(SnapshotFrame { entities: vec![entity], ..Default::default() });
+        Arc::new(Frame { frame: Some(body), ..Default::default() })
+    }
+
+    /// It is as long as a long conversation, and comes after each run.
+    #[test]
+    fn a_large_snapshot_takes_the_place_of_no_event() {
+        const LARGE: usize = 1024 * 1024;
+        let (mut log, mut ordinal) = (FrameLog::default(), 0);
+        for turn in 0..3 {
+            for _ in 0..100 {
+                ordinal += 1;
+                log.push(event(ordinal), Audience::All);
+            }
+            log.push(snapshot(LARGE), Audience::All);
+            log.push(done("r"), Audience::All);
+            log.trim();
+            let missed = log.after(Ordinal(ordinal - 3)).expect("the last events are there");
+            let frames: Vec<_> = (missed.0..log.end().0).map(Position).collect();
+            let frames: Vec<_> = frames.into_iter().filter_map(|at| log.get(at)).collect();
+            assert_eq!(frames.len(), 5, "in turn {turn}");
+            assert_eq!(frames[3].frame.encoded_len(), snapshot(LARGE).encoded_len());
+            assert!(log.bytes() < 2 * LARGE, "only one is kept");
+            log.taken(log.end());
+        }
+        // The events of the turns before are there, and what is gone between them is shown to nobody.
+        let first = log.after(Ordinal(0)).expect("all events");
+        let empty = log.get(Position(first.0 + 100)).expect("the place of a snapshot");
+        assert_eq!(empty.frame.frame, None);
+    }
+
+    /// One that a client waits for stays until newer frames need its place.
+    #[test]
+    fn a_large_snapshot_that_was_not_taken_is_replaced_by_none() {
+        let mut log = FrameLog::default();
+        log.push(event(1), Audience::All);
+        log.taken(log.end());
+        for _ in 0..2 {
+            log.push(snapshot(LARGE_SNAPSHOT_BYTES), Audience::Askers);
+        }
+        log.trim();
+        assert!(log.get(Position(1)).is_some_and(|it| it.frame.frame.is_some()));
+        assert_eq!(log.after(Ordinal(1)), Some(Position(1)));
+        log.push(large(), Audience::All);
+        log.push(large(), Audience::All);
+        log.push(large(), Audience::All);
+        log.trim();
+        assert!(!log.has(Position(1)) && log.bytes() <= FRAMES_BYTES_MAX, "{}", log.bytes());
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(super) enum Seen {
         first: Position,
         /// Its error, if it had one, and its done.
         last: Vec<Arc<Frame>>,
+        has_run: bool,
     },
 }
 
@@ -81,7 +82,8 @@ impl Requests {
             if known.is_open {
                 return Seen::Open { first: known.first };
             }
-            return Seen::Ended { first: known.first, last: known.last.clone() };
+            let Known { first, has_run, .. } = *known;
+            return Seen::Ended { first, last: known.last.clone(), has_run };
         }
         self.forget_refused(id);
         let (said_bytes, has_run, answerers, last) = Default::default();

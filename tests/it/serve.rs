@@ -112,6 +112,24 @@ fn a_run_outlives_its_client_and_is_shown_from_where_it_left() {
     assert_eq!(provider.requests(), 1);
 }
 
+/// The snapshot at the end of each run is as long as the conversation.
+#[test]
+fn what_was_missed_of_a_long_conversation_is_shown_by_its_events() {
+    const PROMPT_BYTES: usize = 1024 * 1024;
+    let node = Node::start(&[]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", &"x".repeat(PROMPT_BYTES)));
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.send(submit("r2", "again"));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    let newest = talk.frames().iter().filter_map(Frame::ordinal).max().expect("events");
+    talk.finish();
+    let since = Attach { since_ordinal: Some(newest - 3), ..attach("s") };
+    let mut talk = node.try_attach(since).expect("attached");
+    let first = talk.wait("what was missed", |it| it.ordinal().is_some() || it.is_snapshot());
+    assert_eq!(first.ordinal(), Some(newest - 2));
+}
+
 #[test]
 fn a_request_is_run_once_also_after_a_restart() {
     let provider = Provider::start(vec![says("the answer")]);

@@ -97,6 +97,25 @@ fn a_request_that_is_sent_again_has_the_same_answer() {
     assert_eq!(call(&node, Method::POST, path, &prompt).1, body);
 }
 
+/// Its frames are more than a node keeps of a conversation.
+#[test]
+fn a_long_request_that_is_sent_again_is_answered_with_the_conversation() {
+    const PROMPT_BYTES: usize = 600_000;
+    let node = Node::start(&[]);
+    let path = "/v1/sessions/s/requests";
+    let prompt = submit("r", &"x".repeat(PROMPT_BYTES));
+    let (status, _) = call(&node, Method::POST, path, &prompt);
+    assert_eq!(status, 200);
+    for _ in 0..2 {
+        let (_, body) = call(&node, Method::POST, path, &prompt);
+        let answer = frames(&body);
+        let [state, done] = &answer[..] else { panic!("two frames, and not {}", answer.len()) };
+        assert!(state.is_snapshot() && state.id() == "r" && done.ends("r"));
+        let (role, text) = state.messages()[1];
+        assert!(role == "assistant" && text.starts_with("Turn 1. You said: xxx"));
+    }
+}
+
 /// Also at an address for other methods; a client of gRPC gets a status of its own.
 #[test]
 fn an_address_that_nothing_is_at_is_not_found() {

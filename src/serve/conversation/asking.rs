@@ -1,10 +1,10 @@
 //! The requests of clients: one that was seen before is not run again, and one beyond a limit is refused.
 
 use super::{Conversation, Sent};
-use crate::protocol::command::{Command, Enable};
+use crate::protocol::command::{Command, Enable, Page};
 use crate::protocol::id::RequestId;
-use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Request};
-use crate::serve::client::ClientId;
+use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
+use crate::serve::client::{Again, ClientId};
 use crate::serve::refusal::Refusal;
 use crate::serve::requests::Seen;
 use crate::serve::tenants::{Held, RETRY_AFTER};
@@ -76,11 +76,29 @@ impl Conversation {
                 requests.reopen(id.as_str(), at);
                 true
             }
-            (Seen::Ended { first, last }, Some(asker)) => {
-                asker.asked_again((id, used), (first, &last), log);
+            (Seen::Ended { first, last, has_run }, Some(asker)) => {
+                let shown = asker.asked_again((id, used), (first, &last), (log, has_run));
+                match shown {
+                    Again::Frames => {}
+                    Again::Snapshot => self.answer_with_snapshot(client, id, last),
+                }
                 false
             }
         }
+    }
+
+    /// Shows a client the conversation as it is, and then the last frames of its request.
+    fn answer_with_snapshot(
+        &mut self,
+        client: ClientId,
+        request: &RequestId,
+        last: Vec<Arc<Frame>>,
+    ) {
+        let own = self.next_own();
+        if let Some(client) = self.client(client) {
+            client.owe(own.clone(), request.clone(), last);
+        }
+        self.ask(own, Command::Snapshot(Page::default()));
     }
 
     fn handle(&mut self, client: ClientId, (id, held): (RequestId, &Held), request: Asked) {

@@ -173,12 +173,21 @@ impl Conversation {
 
     fn answered_own(&mut self, frame: Frame) {
         match &frame.frame {
-            Some(Body::Done(_)) => drop(self.own.remove(&frame.request_id)),
+            Some(Body::Done(_)) => {
+                self.own.remove(&frame.request_id);
+                // There may have been no snapshot.
+                if let Some(client) = self.owed(&frame.request_id) {
+                    client.pay(&frame.request_id, None);
+                }
+            }
             Some(Body::Snapshot(_)) => {
                 let next = self.log.end();
                 let Self { clients, requests, .. } = self;
                 if let Some(client) = clients.iter_mut().find(|it| it.awaits(&frame.request_id)) {
                     client.snapshot(frame, next, requests);
+                } else if let Some(client) = self.owed(&frame.request_id) {
+                    let request = frame.request_id.clone();
+                    client.pay(&request, Some(frame));
                 }
             }
             // What an extension shows belongs to all who have it.
@@ -187,6 +196,11 @@ impl Conversation {
             }
             Some(Body::Hello(_) | Body::Error(_)) | None => {}
         }
+    }
+
+    /// The client that is owed something once this request of a snapshot is answered.
+    fn owed(&mut self, snapshot: &str) -> Option<&mut Client> {
+        self.clients.iter_mut().find(|client| client.is_owed(snapshot))
     }
 
     /// Gives all clients what they take; lets those go that have all.
