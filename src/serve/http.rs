@@ -24,9 +24,9 @@ use crate::protocol::wire::Frame;
 use crate::store::OpenMode;
 use axum::Router;
 use axum::body::{Body, BodyDataStream};
-use axum::extract::{Extension, FromRequestParts, Path, Query, State};
+use axum::extract::{Extension, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt;
@@ -81,6 +81,14 @@ fn wrong_method() -> Response {
         "this address does not take this method; use one of the header Allow, or check the path";
     let refusal = Refusal::new(RefusalKind::Invalid, why);
     (StatusCode::METHOD_NOT_ALLOWED, document(&error(&refusal))).into_response()
+}
+
+/// A refusal before the request was looked at, in the form that its client reads.
+pub(super) fn refused(request: &Request, refusal: Refusal) -> Response {
+    match Form::of(None, request.headers()) {
+        Ok(form) if request.method() == Method::GET => form.refused(refusal),
+        Ok(_) | Err(_) => refusal.into_response(),
+    }
 }
 
 /// The answer for who is not known.
@@ -277,8 +285,13 @@ async fn events(
     let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
     let form = Form::of(options.format.as_deref(), &headers)?;
     let wanted = options.wanted(&id, (past, false), &headers)?;
-    let (hello, frames) = node.attach(&caller, wanted).await?.watched();
-    Ok(form.response(Some(Ok(hello)), frames))
+    Ok(match node.attach(&caller, wanted).await {
+        Ok(attached) => {
+            let (hello, frames) = attached.watched();
+            form.response(Some(Ok(hello)), frames)
+        }
+        Err(refusal) => form.refused(refusal),
+    })
 }
 
 async fn list(

@@ -282,7 +282,7 @@ async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next:
             if let Err(refusal) = admit(&node, &caller) {
                 return match is_grpc(&request) {
                     true => rpc::status(refusal).into_http(),
-                    false => refusal.into_response(),
+                    false => http::refused(&request, refusal),
                 };
             }
             request.extensions_mut().insert(caller);

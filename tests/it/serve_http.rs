@@ -116,6 +116,27 @@ fn a_long_request_that_is_sent_again_is_answered_with_the_conversation() {
     }
 }
 
+/// A browser's `EventSource` connects again after a stream that ends, and after no other status.
+#[test]
+fn a_browser_that_may_come_again_is_answered_with_a_stream() {
+    let node = Node::start(&["--max-conversations", "1"]);
+    let _held = node.attach("s");
+    let get = |session: &str, accept: &str| {
+        let url = format!("http://{}/v1/sessions/{session}/events", node.address);
+        wait(http().get(url).header("accept", accept).send()).expect("an answer")
+    };
+    let refused = get("other", "text/event-stream");
+    assert_eq!(refused.status(), 200);
+    assert_eq!(refused.headers()["content-type"], "text/event-stream");
+    let body = wait(refused.text()).expect("it ends");
+    assert!(body.starts_with("retry: 2000\n\nevent: end\ndata: {"), "{body}");
+    assert!(body.contains("resource_exhausted") && body.ends_with("}\n\n"), "{body}");
+    assert_eq!(get("other", "*/*").status(), 429);
+    let mut shown = get("s", "text/event-stream");
+    let begin = wait(read_until(&mut shown, "\"hello\":{"));
+    assert!(begin.starts_with("retry: 2000\n\ndata: {"), "{begin}");
+}
+
 /// Also at an address for other methods; a client of gRPC gets a status of its own.
 #[test]
 fn an_address_that_nothing_is_at_is_not_found() {

@@ -25,6 +25,9 @@ const EVENTS: &str = "text/event-stream";
 /// minute, as nginx does.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 
+/// What a stream of events begins with: the milliseconds after which a browser connects again.
+const RETRY: &[u8] = b"retry: 2000\n\n";
+
 /// The response header that turns off buffering in nginx.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -70,7 +73,10 @@ impl Form {
         });
         let lines = match self {
             Self::Lines => lines.boxed(),
-            Self::Events => with_comments(lines.boxed()),
+            Self::Events => {
+                let retry = Bytes::from_static(RETRY);
+                stream::iter([retry]).chain(with_comments(lines.boxed())).boxed()
+            }
         };
         let headers = [
             (header::CONTENT_TYPE, content),
@@ -78,6 +84,26 @@ impl Form {
             (UNBUFFERED, "no"),
         ];
         (headers, Body::from_stream(lines.map(Ok::<_, Infallible>))).into_response()
+    }
+
+    /// A refusal, before there is a stream. A browser's `EventSource` never connects again after another status than 200
+    /// (<https://html.spec.whatwg.org/multipage/server-sent-events.html>), so one that may come again gets a stream that
+    /// ends.
+    pub(super) fn refused(self, refusal: Refusal) -> Response {
+        let may_come_again = match refusal.kind {
+            RefusalKind::Unavailable | RefusalKind::Ending | RefusalKind::Exhausted => true,
+            RefusalKind::Invalid
+            | RefusalKind::NotFound
+            | RefusalKind::Exists
+            | RefusalKind::Locked
+            | RefusalKind::TooLarge
+            | RefusalKind::Failed
+            | RefusalKind::Internal => false,
+        };
+        match self {
+            Self::Events if may_come_again => self.response(Some(Err(refusal)), stream::empty()),
+            Self::Events | Self::Lines => refusal.into_response(),
+        }
     }
 
     pub(super) fn frame(self, frame: &Frame) -> Bytes {
