@@ -55,6 +55,8 @@ pub(super) struct Node {
     pub(super) turns: Arc<Turns>,
     pub(super) traces: Option<Traces>,
     held: Mutex<HashMap<Key, Held>>,
+    /// The conversations that are being deleted, each as often as it was asked for.
+    deleting: Mutex<Vec<Key>>,
     /// Runs that the node may still begin.
     runs: Arc<Semaphore>,
     openings: Semaphore,
@@ -88,6 +90,21 @@ enum NotHeld {
     NoRoom(Held),
 }
 
+/// A conversation that is being deleted; not any more once this is dropped.
+pub(super) struct Deleting {
+    node: Arc<Node>,
+    key: Key,
+}
+
+impl Drop for Deleting {
+    fn drop(&mut self) {
+        let mut all = self.node.lock_deleting();
+        if let Some(at) = all.iter().position(|key| *key == self.key) {
+            all.swap_remove(at);
+        }
+    }
+}
+
 /// What a client wants.
 #[derive(Debug)]
 pub(super) struct Wanted {
@@ -103,8 +120,8 @@ pub(super) struct Wanted {
 
 impl Node {
     pub(super) fn new(services: Services, traces: Option<Traces>) -> Arc<Self> {
-        let (counts, forwarding, turns, held, is_draining, ended): (Arc<Counts>, _, _, _, _, _) =
-            Default::default();
+        let (counts, forwarding, turns, held): (Arc<Counts>, _, _, _) = Default::default();
+        let (deleting, is_draining, ended) = Default::default();
         let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
         let peers = Peers::new(services.peers.clone());
         let runs = Arc::new(Semaphore::new(services.limits.runs));
@@ -119,6 +136,7 @@ impl Node {
             turns,
             traces,
             held,
+            deleting,
             runs,
             openings,
             lookups,
@@ -301,6 +319,10 @@ impl Node {
             let why = "this node does not hold the conversation";
             return Err(NotHeld::Refused(Refusal::new(RefusalKind::Locked, why)));
         }
+        if self.lock_deleting().contains(key) {
+            let why = "the conversation is being deleted; attach again to begin another one";
+            return Err(NotHeld::Refused(Refusal::new(RefusalKind::Ending, why)));
+        }
         let tenant = self.tenants.of(&key.namespace);
         self.check_room(&all, (key, &tenant), mode)?;
         let (mail, to_read) = mpsc::channel(MAIL_MAX);
@@ -441,6 +463,21 @@ impl Node {
                 tokio::spawn(async move { to.send(mail).await.ok() });
             }
         }
+    }
+
+    /// From here on, and until this is dropped, the conversation is not opened here.
+    pub(super) fn deleting(self: &Arc<Self>, key: &Key) -> Deleting {
+        self.lock_deleting().push(key.clone());
+        Deleting { node: Arc::clone(self), key: key.clone() }
+    }
+
+    fn lock_deleting(&self) -> MutexGuard<'_, Vec<Key>> {
+        self.deleting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a conversation is in memory here.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        self.lock().contains_key(key)
     }
 
     /// Ends a conversation, if it is open, and waits until it has released its session. Says whether it was.

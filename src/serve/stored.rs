@@ -143,7 +143,7 @@ pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
 }
 
 /// Deletes a conversation. One that is open is ended first, here or at the node that holds it.
-pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<(), Refusal> {
+pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Result<(), Refusal> {
     node.check(&key)?;
     if node.services.library.is_some() {
         // A store that can't delete it keeps it, and then it does not end either.
@@ -154,8 +154,9 @@ pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<
         };
         find(node, &key.namespace, read).await?;
     }
-    let why = "the conversation was deleted";
-    let was_open = node.end(&key, Refusal::new(RefusalKind::NotFound, why)).await;
+    // Clients that come back meanwhile are told to wait, and don't have it opened again.
+    let _deleting = node.deleting(&key);
+    let was_open = node.end(&key, was_deleted()).await;
     if was_open && node.services.library.is_none() {
         // The memory was all that it was in.
         return Ok(());
@@ -163,27 +164,42 @@ pub(super) async fn delete(node: &Node, key: Key, is_forwarded: bool) -> Result<
     let until = Instant::now() + TAKE_OVER_MAX;
     let mut was_there = was_open;
     loop {
-        let deleted = delete_here(node, &key, was_there).await;
-        let holder = match deleted {
-            Err(Refusal { holder: Some(holder), .. })
-                if !is_forwarded && node.peers.is_fleet() && !node.peers.is_own(&holder) =>
-            {
-                holder
-            }
+        let refusal = match delete_here(node, &key, was_there).await {
+            Err(refusal) if refusal.kind == RefusalKind::Locked => refusal,
             deleted => return deleted,
         };
-        let there = node.peers.delete(&holder, &key.namespace, &key.session).await;
-        match there {
-            // It has just let go of it, or is gone, and may have deleted it before.
-            Err(Refusal { kind: RefusalKind::Locked | RefusalKind::Unavailable, .. })
-                if Instant::now() < until =>
-            {
-                was_there = true;
+        let holder = refusal.holder.as_deref().filter(|_| node.peers.is_fleet());
+        let refusal = match holder {
+            // It was about to be opened, or to leave memory.
+            Some(own) if node.peers.is_own(own) => {
+                was_there |= node.end(&key, was_deleted()).await;
+                refusal
             }
-            there => return there,
+            Some(holder) if !is_forwarded => {
+                let there = node.peers.delete(holder, &key.namespace, &key.session).await;
+                match there {
+                    // It has just let go of it, or is gone, and may have deleted it before.
+                    Err(there)
+                        if matches!(there.kind, RefusalKind::Locked | RefusalKind::Unavailable) =>
+                    {
+                        was_there = true;
+                        there
+                    }
+                    there => return there,
+                }
+            }
+            Some(_) | None => return Err(refusal),
+        };
+        if Instant::now() >= until {
+            return Err(refusal);
         }
         sleep(ATTEMPT_INTERVAL).await;
     }
+}
+
+/// Why the clients of a conversation end that is deleted.
+fn was_deleted() -> Refusal {
+    Refusal::new(RefusalKind::NotFound, "the conversation was deleted")
 }
 
 /// Deletes a conversation that no other process holds; one that `was_there` may be missing by now.
@@ -194,10 +210,11 @@ async fn delete_here(node: &Node, key: &Key, was_there: bool) -> Result<(), Refu
         // It had no turn yet, or another node has deleted it.
         Ok(Deleted::Missing) if was_there => Ok(()),
         Ok(Deleted::Missing) => Err(not_found(&session)),
-        Err((message, holder)) if !holder.is_empty() => {
-            Err(Refusal { holder: Some(holder), ..Refusal::new(RefusalKind::Locked, message) })
+        Err((message, Some(holder))) => {
+            let holder = Some(holder).filter(|holder| !holder.is_empty());
+            Err(Refusal { holder, ..Refusal::new(RefusalKind::Locked, message) })
         }
-        Err((why, _)) => Err(failed(why)),
+        Err((why, None)) => Err(failed(why)),
     })
     .await
 }
@@ -228,7 +245,11 @@ pub(super) async fn fork(
     node.check(&from)?;
     let Key { namespace, session: from } = from;
     let session = to.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
-    node.check(&Key { namespace: namespace.clone(), session: session.clone() })?;
+    let to = Key { namespace: namespace.clone(), session: session.clone() };
+    node.check(&to)?;
+    if node.holds(&to) {
+        return Err(is_there());
+    }
     let tenant = namespace.clone();
     let (places, folder) = (node.services.places.clone(), String::new());
     find(node, &tenant, move |library| {
@@ -247,14 +268,18 @@ pub(super) async fn fork(
         };
         match add_session(settings, &session, ended.copy, &mut ids) {
             Ok(()) => Ok(ForkResponse { session_id: session.as_str().to_owned(), turns }),
-            Err(NotAdded::Exists) => {
-                let why = "there is a conversation of this id already; choose another id";
-                Err(Refusal::new(RefusalKind::Exists, why))
-            }
+            Err(NotAdded::Exists) => Err(is_there()),
+            // Its process holds it.
+            Err(NotAdded::Failed(_)) if library.has(&session) == Ok(true) => Err(is_there()),
             Err(NotAdded::Failed(why)) => Err(failed(why)),
         }
     })
     .await
+}
+
+fn is_there() -> Refusal {
+    let why = "there is a conversation of this id already; choose another id";
+    Refusal::new(RefusalKind::Exists, why)
 }
 
 #[cfg(test)]

@@ -383,14 +383,18 @@ impl Library {
         self.try_delete(session).map_err(|error| error.to_string())
     }
 
-    /// The same; the error also has the address of the node that holds the session, if there is one.
+    /// The same; the error also has the address of the process that holds the session, if one does: empty if it is no
+    /// node.
     #[cfg(feature = "serve")]
-    pub(crate) fn delete_here(&self, session: &SessionId) -> Result<Deleted, (String, String)> {
+    pub(crate) fn delete_here(
+        &self,
+        session: &SessionId,
+    ) -> Result<Deleted, (String, Option<String>)> {
         self.try_delete(session).map_err(|error| {
             let address = if let StoreError::Locked { address, .. } = &error {
-                address.clone()
+                Some(address.clone())
             } else {
-                String::new()
+                None
             };
             (error.to_string(), address)
         })

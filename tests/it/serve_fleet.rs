@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tonic::{Code, Status};
 
 /// A node of the fleet that stores in `database`.
@@ -398,6 +399,47 @@ fn a_conversation_of_a_node_that_was_stopped_is_deleted_once_its_lease_ends() {
     wait(client.delete(DeleteRequest { session_id: "s".to_owned() })).expect("deleted");
     assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "0");
     one.server.signal(Signal::CONT);
+}
+
+/// Set at the end, also by a panic.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Clients that lose their conversation attach again at once, at any node.
+#[test]
+fn a_conversation_is_deleted_also_while_clients_come_back_to_it() {
+    needs!(Postgres);
+    const DELETIONS: usize = 10;
+    let database = Database::new();
+    let nodes = [node(&database, ECHO), node(&database, ECHO)];
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ended = Ended(&has_ended);
+        for node in &nodes {
+            let has_ended = &has_ended;
+            scope.spawn(move || {
+                while !has_ended.load(Ordering::Relaxed) {
+                    // What it is told while the conversation is deleted is not the question here.
+                    node.try_attach(attach("s")).ok();
+                }
+            });
+        }
+        let deletions = (0..DELETIONS).map(|number| {
+            let mut talk = attached(&nodes[number % 2], "s");
+            talk.send(submit(&format!("r{number}"), "hello"));
+            assert_eq!(talk.wait_done(&format!("r{number}")), "ok");
+            let mut client = nodes[number / 2 % 2].client();
+            let deleted = client.delete(DeleteRequest { session_id: "s".to_owned() });
+            wait(deleted).err()
+        });
+        let refused: Vec<_> = deletions.flatten().collect();
+        assert!(refused.is_empty(), "{refused:?}");
+    });
 }
 
 #[test]

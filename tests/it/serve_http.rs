@@ -137,6 +137,26 @@ fn a_browser_that_may_come_again_is_answered_with_a_stream() {
     assert!(begin.starts_with("retry: 2000\n\ndata: {"), "{begin}");
 }
 
+/// Also one that has not begun, and has nothing in the store.
+#[test]
+fn a_conversation_is_copied_to_no_id_that_is_in_memory() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db")]);
+    let mut talks = ["from", "used"].map(|session| node.attach(session));
+    for talk in &mut talks {
+        talk.send(submit("r", "hello"));
+        assert_eq!(talk.wait_done("r"), "ok");
+    }
+    let _watched = node.attach("watched");
+    let mut client = node.client();
+    for to in ["used", "watched"] {
+        let fork = ForkRequest { session_id: "from".to_owned(), new_session_id: to.to_owned() };
+        let refused = wait(client.fork(fork)).expect_err("it is there");
+        assert_eq!(refused.code(), Code::AlreadyExists, "{to}: {refused}");
+        assert!(!refused.message().contains("process"), "{to}: {refused}");
+    }
+}
+
 /// Also at an address for other methods; a client of gRPC gets a status of its own.
 #[test]
 fn an_address_that_nothing_is_at_is_not_found() {
