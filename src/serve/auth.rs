@@ -78,6 +78,15 @@ impl Authority {
         [accounts, signed]
     }
 
+    /// Whether there is a token or a certificate for a tenant. An identity provider may have signed one for any.
+    pub(super) fn serves(&self, tenant: &Namespace) -> bool {
+        let Some((_, accounts)) = self.accounts.as_ref().filter(|_| self.signed.is_none()) else {
+            return true;
+        };
+        let accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        accounts.0.values().any(|name| name == tenant.tenant())
+    }
+
     /// Who has sent a request, over a connection with this certificate.
     ///
     /// # Errors

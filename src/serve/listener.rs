@@ -189,6 +189,7 @@ fn reload(node: &Node) {
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
     let all = authority.reload().into_iter().chain([certificates]);
     let errors: Vec<_> = all.filter_map(Result::err).collect();
+    node.end_unserved(|tenant| authority.serves(tenant));
     for error in &errors {
         tracing::error!("not all was read again, and the node goes on as before: {error:#}");
     }

@@ -480,6 +480,13 @@ impl Node {
         self.lock().contains_key(key)
     }
 
+    /// Ends the conversations of the tenants that are not served any more.
+    pub(super) fn end_unserved(&self, is_served: impl Fn(&Namespace) -> bool) {
+        let why = "the tenant of the conversation is not served here any more";
+        let is_meant = |key: &Key| !is_served(&key.namespace);
+        self.tell(is_meant, || Mail::Fail(Box::new(Refusal::unavailable(why))));
+    }
+
     /// Ends a conversation, if it is open, and waits until it has released its session. Says whether it was.
     pub(super) async fn end(&self, key: &Key, refusal: Refusal) -> bool {
         let held = self.lock().get(key).cloned();

@@ -203,6 +203,27 @@ fn a_node_speaks_tls() {
 }
 
 #[test]
+fn the_streams_of_a_tenant_that_is_taken_out_end() {
+    let folder = Folder::new();
+    let tenants = folder.name("tenants");
+    let bob = line("bob", "token-of-bob");
+    fs::write(&tenants, line("ann", "token-of-ann") + &bob).expect("a file");
+    let node = Node::start(&["--tenants", &tenants, "--log-level", "info"]);
+    let talk = |name: &str| {
+        node.attach_with(Some(&format!("token-of-{name}")), attach("s")).expect("attached")
+    };
+    let (mut gone, mut stays) = (talk("ann"), talk("bob"));
+    fs::write(&tenants, &bob).expect("a file");
+    node.server.signal(Signal::HUP);
+    let ended = gone.wait_end().expect_err("it is not served any more");
+    assert_eq!(ended.code(), Code::Unavailable, "{ended}");
+    let again = node.attach_with(Some("token-of-ann"), attach("s")).err().expect("refused");
+    assert_eq!(again.code(), Code::Unauthenticated);
+    stays.send(submit("r", "hello"));
+    assert_eq!(stays.wait_done("r"), "ok");
+}
+
+#[test]
 fn limits_say_what_to_do() {
     let answer = || vec![Step::Text("a part".to_owned()), Step::Stall];
     let provider = Provider::start(vec![answer(), answer()]);
