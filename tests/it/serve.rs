@@ -41,7 +41,9 @@ fn a_conversation_is_that_of_standard_input() {
     let frames = talk.finish();
     assert_eq!(names(&frames, "r"), names(&expected, "r"));
     assert_eq!(finished_text(&frames, "r"), finished_text(&expected, "r"));
-    assert!(frames.iter().any(|frame| frame.error() == Some("session_mismatch")));
+    let mismatch = frames.iter().find(|frame| frame.error() == Some("session_mismatch"));
+    let mismatch = mismatch.expect("an error").0.to_string();
+    assert!(mismatch.contains("in a stream that attaches to") && !mismatch.contains("process"));
     assert_eq!(frames[0].text("/sessionId"), "s");
 }
 

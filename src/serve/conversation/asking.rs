@@ -2,7 +2,7 @@
 
 use super::{Conversation, Sent};
 use crate::protocol::command::{Command, Enable, Page};
-use crate::protocol::id::RequestId;
+use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
 use crate::serve::client::{Again, ClientId};
 use crate::serve::refusal::Refusal;
@@ -112,6 +112,12 @@ impl Conversation {
         {
             return self.shut_down(client, id);
         }
+        if let Ok(Request { session: Some(named), .. }) = &request
+            && *named != self.session
+        {
+            let message = mismatch(&self.session);
+            return self.refuse(&id, Code::SessionMismatch, &message);
+        }
         let is_leaving = self.client(client).is_some_and(|it| it.is_shutting_down());
         if is_prompt && is_leaving {
             let message =
@@ -187,6 +193,16 @@ impl Conversation {
         let effects = self.host.decoded(Ok(Request { session: None, id, command }));
         self.perform(effects);
     }
+}
+
+/// Why a request for another conversation is not handled.
+fn mismatch(own: &SessionId) -> String {
+    let own = own.as_str();
+    format!(
+        "the request names another conversation than the one that it was sent to, {own:?}, so it was not handled; leave \
+         sessionId out, or send it to the address of the other conversation, over HTTP, or in a stream that attaches to \
+         that one"
+    )
 }
 
 /// The error of a request whose id another request had.
