@@ -65,7 +65,8 @@ def main(proto, address, session):
         from duologue.fleet.v1 import fleet_pb2
         from duologue.fleet.v1.fleet_pb2_grpc import FleetStub
 
-        node = FleetStub(grpc.insecure_channel(address))
+        any_size = [("grpc.max_receive_message_length", -1)]
+        node = FleetStub(grpc.insecure_channel(address, options=any_size))
         last = None
         for prompt, text in ask(node, session, ["What is a duologue?", "And what is it good for?"]):
             if prompt != last:
