@@ -3,7 +3,7 @@
 use crate::client_tools::{calls, declare};
 use crate::frames::{Frame, snapshot, submit};
 use crate::mcp_servers::{config, log, mark};
-use crate::process::eventually;
+use crate::process::{DEADLINE, eventually};
 use crate::provider::{Provider, Step, says};
 use crate::serve_node::{Node, Talk, attach, http, wait, with_provider};
 use crate::server::Folder;
@@ -25,8 +25,15 @@ impl Servers {
         Self { mark, folder }
     }
 
-    fn path(&self) -> String {
-        self.folder.name("servers")
+    /// Options of a node that has it: a run waits for it, however slow the machine is.
+    fn options(&self) -> [String; 4] {
+        let wait_ms = DEADLINE.as_millis().to_string();
+        [
+            "--mcp-config".to_owned(),
+            self.folder.name("servers"),
+            "--mcp-wait-ms".to_owned(),
+            wait_ms,
+        ]
     }
 
     /// How many of its processes have begun.
@@ -69,7 +76,8 @@ fn end(mut node: Node) {
 #[test]
 fn a_conversation_that_is_only_watched_starts_no_tool_server() {
     let servers = Servers::new();
-    let node = Node::start(&["--mcp-config", &servers.path(), "--mcp-wait-ms", "100000"]);
+    let options = servers.options();
+    let node = Node::start(&options.each_ref().map(String::as_str));
     let mut watched: Vec<_> = (0..4).map(|it| node.attach(&format!("watched{it}"))).collect();
     for talk in &mut watched {
         talk.send(snapshot("q"));
@@ -90,7 +98,8 @@ fn a_call_is_refused_where_nobody_who_may_decide_is_attached_any_more() {
     let servers = Servers::new();
     let script = vec![calls_echo(), says("one"), calls_echo(), says("two")];
     let provider = Provider::start(script);
-    let node = with_provider(&provider, &["--mcp-config", &servers.path()]);
+    let options = servers.options();
+    let node = with_provider(&provider, &options.each_ref().map(String::as_str));
     let mut talk = node.attach("s");
     talk.send(submit("r", "hello"));
     assert_eq!(talk.wait_done("r"), "ok");
@@ -131,8 +140,9 @@ fn a_call_for_a_client_that_has_left_ends_without_it() {
 fn a_client_that_could_decide_may_come_back_for_a_while() {
     let servers = Servers::new();
     let provider = Provider::start(vec![calls_echo(), says("It was not allowed.")]);
-    let args = ["--mcp-config", &servers.path(), "--detached-ms", "1"];
-    let node = with_provider(&provider, &args);
+    let options = servers.options();
+    let options = options.each_ref().map(String::as_str);
+    let node = with_provider(&provider, &[&options[..], &["--detached-ms", "1"]].concat());
     let mut talk = node.attach("s");
     let mut deciding = with_approvals(&node, "s");
     deciding.send(submit("r", "hello"));
