@@ -132,6 +132,27 @@ fn what_was_missed_of_a_long_conversation_is_shown_by_its_events() {
     assert_eq!(first.ordinal(), Some(newest - 2));
 }
 
+/// Clients of gRPC take no message of more than 4 MiB, unless they are told.
+#[test]
+fn a_run_in_a_long_conversation_ends_with_what_it_added() {
+    const PROMPT_BYTES: usize = 1200 * 1024;
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db")]);
+    let mut talk = node.attach("s");
+    for (id, prompt) in [("r", "x".repeat(PROMPT_BYTES)), ("r2", "again".to_owned())] {
+        talk.send(submit(id, &prompt));
+        assert_eq!(talk.wait_done(id), "ok");
+    }
+    let frames = talk.frames();
+    let last = frames.iter().rfind(|it| it.is_snapshot() && it.id() == "r2").expect("a snapshot");
+    assert_eq!(last.messages()[0], ("user", "again"));
+    talk.send(r#"{"requestId":"q","snapshot":{}}"#);
+    assert_eq!(talk.wait_done("q"), "ok");
+    let frames = talk.finish();
+    let whole = frames.iter().find(|it| it.is_snapshot() && it.id() == "q").expect("a snapshot");
+    assert_eq!(whole.messages().len(), 4);
+}
+
 #[test]
 fn a_request_is_run_once_also_after_a_restart() {
     let provider = Provider::start(vec![says("the answer")]);

@@ -10,10 +10,15 @@ use crate::session::client_error::run_failed;
 use crate::session::exit::Verdict;
 use crate::session::{FinalSnapshot, Hint, Hints, Output, SessionMode};
 use crate::task::report::RunError;
+use prost::Message;
 
 /// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
 /// what the run added, unless it was asked for in full: about 2 MB.
 pub const FULL_SNAPSHOT_ENTITIES_MAX: usize = 2_000;
+
+/// Bytes after which it is the same in a session of a node: a client of gRPC ends its stream at a message of more than
+/// 4 MiB, unless it was told to take longer ones.
+const FULL_SNAPSHOT_BYTES_MAX: usize = 1024 * 1024;
 
 impl Recorder {
     pub(in crate::session) fn snapshot(&mut self, request: &RequestId, span: Span) {
@@ -38,22 +43,35 @@ impl Recorder {
     pub(in crate::session) fn final_snapshot(&mut self, request: &RequestId) {
         match self.final_snapshot {
             _ if !self.keeps() || self.is_unseen => {}
-            FinalSnapshot::FullUntilLong if self.is_long() => {
-                self.push(Output::Warning(long_session(self.hints).into()));
-                self.final_snapshot = FinalSnapshot::Turn;
-                self.snapshot(request, Span::LastTurn);
-            }
-            FinalSnapshot::Full | FinalSnapshot::FullUntilLong => {
-                self.snapshot(request, Span::Conversation);
-            }
+            FinalSnapshot::FullUntilLong => match self.full_unless_long(request) {
+                Ok(frame) => self.push(Output::Frame(frame)),
+                Err(how_long) => {
+                    self.push(Output::Warning(long_session(&how_long, self.hints).into()));
+                    self.final_snapshot = FinalSnapshot::Turn;
+                    self.snapshot(request, Span::LastTurn);
+                }
+            },
+            FinalSnapshot::Full => self.snapshot(request, Span::Conversation),
             FinalSnapshot::Turn => self.snapshot(request, Span::LastTurn),
             FinalSnapshot::None => {}
         }
     }
 
-    /// Whether the session is stored, and so long that a copy of it after each run is no help.
-    fn is_long(&self) -> bool {
-        self.log.rules().is_stored && self.projections.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
+    /// The whole conversation.
+    ///
+    /// # Errors
+    /// How long it is, if the session is stored, and so long that a copy of it after each run is no help.
+    fn full_unless_long(&self, request: &RequestId) -> Result<Frame, String> {
+        let rules = self.log.rules();
+        if rules.is_stored && self.projections.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX {
+            return Err(format!("{FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls"));
+        }
+        let frame = self.state(Some(request), Span::Conversation);
+        let is_bounded = rules.is_stored && rules.has_request_ids;
+        if is_bounded && frame.encoded_len() > FULL_SNAPSHOT_BYTES_MAX {
+            return Err(format!("{FULL_SNAPSHOT_BYTES_MAX} bytes"));
+        }
+        Ok(frame)
     }
 
     pub(in crate::session) fn run_failed(&mut self, request: &RequestId, error: RunError) {
@@ -93,10 +111,9 @@ impl Recorder {
 }
 
 /// The notice that snapshots are shorter from here on.
-fn long_session(hints: Hints) -> String {
+fn long_session(how_long: &str, hints: Hints) -> String {
     format!(
-        "the conversation has more than {FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls: from here \
-         on the snapshot at the end of a run has what the run added{}",
+        "the conversation has more than {how_long}: from here on the snapshot at the end of a run has what the run added{}",
         hints.of(Hint::FinalSnapshot)
     )
 }
