@@ -182,6 +182,20 @@ impl Command {
         matches!(self, Self::Retry | Self::Edit(Some(_)) | Self::Compact(_))
     }
 
+    /// Whether it is carried out only while the model is silent.
+    pub(crate) fn wants_silence(&self) -> bool {
+        matches!(
+            self,
+            Self::New
+                | Self::System(Some(_))
+                | Self::Fork
+                | Self::Undo(_)
+                | Self::Retry
+                | Self::Edit(_)
+                | Self::Compact(_)
+        )
+    }
+
     fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {
         let given = (!parameter.is_empty()).then(|| parameter.to_owned());
         let file = |name| given.clone().map(PathBuf::from).ok_or(Wrong::NoFile(name));

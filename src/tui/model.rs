@@ -27,6 +27,7 @@ mod rewinding;
 mod run;
 mod servers;
 mod shell_commands;
+mod switching;
 mod vi;
 
 pub(crate) use approvals::{Approval, Asking};
@@ -42,11 +43,13 @@ pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, PromptSource, Waiting};
 pub(crate) use run::{Run, RunPhase, ToolCall, ToolState};
 pub(crate) use shell_commands::{CommandOutput, ShellCommand};
+pub(crate) use switching::Switch;
 pub(crate) use vi::Vi;
 
 use super::input::{Candidates, Editor, History};
 use super::markdown::Block;
 use crate::protocol::command::{Decision, ModelChoice};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
@@ -162,6 +165,8 @@ pub(crate) struct State {
     enters_with_output: Option<String>,
     /// A model that was chosen by its name, while the list of the provider is asked for.
     checks_model: Option<String>,
+    /// What was chosen to answer while the model answers, and is switched to after that.
+    pub(crate) switch: Option<Switch>,
     /// The message that the written text will replace.
     pub(crate) edits: Option<String>,
     pub(crate) approvals: Vec<Approval>,
@@ -235,6 +240,7 @@ impl State {
             outputs: Vec::new(),
             enters_with_output: None,
             checks_model: None,
+            switch: None,
             edits: None,
             approvals: Vec::new(),
             asking: Asking::default(),
@@ -294,7 +300,11 @@ impl State {
             Event::LineCut => self.note(Note::Error, LINE_CUT.to_owned()),
             Event::LineInterrupted => return self.line_interrupted(),
             Event::InputEnded => self.lines_ended(),
-            Event::Frame(frame) => self.frame(*frame),
+            Event::Frame(frame) => {
+                let is_last = matches!(frame.frame, Some(Body::Done(_)));
+                self.frame(*frame);
+                return if is_last { self.switch_at_last() } else { Vec::new() };
+            }
             Event::Sent(outgoing, id) => self.sent(outgoing, id),
             Event::Tick => {}
             Event::Resized(size) => self.size = size,
@@ -376,6 +386,7 @@ impl State {
         self.offers.clear();
         self.lists_servers = None;
         self.chosen = None;
+        self.switch = None;
         self.consent = Consent::Given;
         self.log = Log::default();
         self.prompts.clear();

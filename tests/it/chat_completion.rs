@@ -1,6 +1,7 @@
 //! Lists under the line of a chat: commands and files.
 
 use crate::chat::{Person, chat};
+use crate::once::duologue;
 use crate::profiles::Scene;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
@@ -81,6 +82,43 @@ fn a_pasted_path_of_an_image_is_attached() {
     person.types("?\r");
     person.sees("attached: my shot.png");
     person.sees("attached: notes.txt");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// A session takes no other model while it answers: the choice waits, and goes with the prompts that wait after it.
+#[test]
+fn a_model_that_is_chosen_during_an_answer_answers_the_next_prompt() {
+    let folder = Folder::new();
+    let gated = vec![Step::Text("One.".to_owned()), Step::Gate, Step::Done];
+    let list = vec![Step::Status(200, Vec::new(), r#"{"data":[{"id":"m9"}]}"#.to_owned())];
+    let provider = Provider::start(vec![gated, list, says("Two."), says("Three.")]);
+    let mut command = duologue(&folder, &["chat", "--engine", "openai", "--model", "m1"]);
+    command.env("HOME", folder.path("")).env("OPENAI_API_KEY", KEY);
+    command.env("OPENAI_BASE_URL", provider.base_url());
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("first\r");
+    provider.wait_request(1);
+    person.sees("One.");
+    person.types("/model m9\r");
+    person.sees("m9 answers from the next prompt on");
+    provider.wait_request(2);
+    person.types("/compact keep the names\r");
+    person.sees("the model still answers; stop it with Esc first");
+    person.sees("> /compact keep the names");
+    // Ctrl-U.
+    person.types("\u{15}second\r");
+    person.sees("waits: second");
+    provider.open_gate();
+    person.answered("Two.");
+    person.sees("openai · m9 answers from the next prompt on");
+    person.types("third\r");
+    person.answered("Three.");
+    let models = [1, 3, 4].map(|number| provider.wait_request(number).body["model"].clone());
+    assert_eq!(models, [json!("m1"), json!("m9"), json!("m9")]);
+    let shown = person.screen().text();
+    assert!(!shown.contains("still being answered") && !shown.contains("lists no"), "{shown}");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

@@ -408,11 +408,17 @@ pub(super) mod tests {
     fn nothing_is_changed_while_the_model_answers() {
         let mut scene = Scene::new();
         scene.ask("r", "hello");
-        for command in ["/undo", "/retry", "/edit", "/edit x"] {
+        for command in ["/undo 2", "/retry", "/edit", "/edit x", "/compact keep the names", "/fork"]
+        {
             enter(&mut scene, command);
+            let hint = "the model still answers; stop it with Esc first";
+            assert_eq!(scene.state.shown_hint(), Some(hint), "{command}");
+            assert_eq!(scene.state.editor.take(), command, "it stays in the line");
         }
         assert_eq!(edits(&scene), []);
-        assert_eq!(notes(&scene), ["the model still answers; stop it with Esc first"; 4]);
+        assert!(notes(&scene).is_empty());
+        let compact = |action: &Action| matches!(action, Action::Request(Outgoing::Compact(_)));
+        assert!(!scene.actions.iter().any(compact));
     }
 
     #[test]

@@ -74,8 +74,12 @@ impl State {
         }
         let is_decision = is_decision(&text);
         match Command::read(text.trim_end()) {
-            // What follows it was meant for the next conversation.
-            Some(Ok(Command::New | Command::System(Some(_)))) if self.is_busy() => {
+            Some(Ok(command)) if command.wants_silence() && self.is_opening => {
+                self.hint("another conversation is being opened; Esc stays in this one");
+                Vec::new()
+            }
+            // It stays in the line: what follows it was meant for the next conversation, or its text would be lost.
+            Some(Ok(command)) if command.wants_silence() && self.is_busy() => {
                 self.hint("the model still answers; stop it with Esc first");
                 Vec::new()
             }
@@ -121,11 +125,6 @@ impl State {
         }
     }
 
-    /// The model answers, or has to answer something that waits.
-    fn is_busy(&self) -> bool {
-        self.run.is_some() || !self.waiting.is_empty()
-    }
-
     pub(super) fn order(&mut self, command: Command) -> Vec<Action> {
         match command {
             Command::Help => self.help(),
@@ -151,14 +150,14 @@ impl State {
                 return vec![Action::ListProfiles];
             }
             Command::Model(Some(model)) => {
-                let mut actions = switch(String::new(), model.clone());
+                let mut actions = self.switch_to(String::new(), model.clone());
                 if !self.is_plain() {
                     self.checks_model = Some(model);
                     actions.push(Action::ListModels);
                 }
                 return actions;
             }
-            Command::Profile(Some(profile)) => return switch(profile, String::new()),
+            Command::Profile(Some(profile)) => return self.switch_to(profile, String::new()),
             Command::Model(None) | Command::Profile(None) => {
                 let text = format!("{} answers", self.status.answers_with());
                 self.note(Note::Information, text);
@@ -269,10 +268,6 @@ impl Status {
         names.dedup();
         names.join(" · ")
     }
-}
-
-pub(super) fn switch(profile: String, model: String) -> Vec<Action> {
-    vec![Action::Request(Outgoing::SwitchModel { profile, model })]
 }
 
 #[cfg(test)]

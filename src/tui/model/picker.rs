@@ -1,6 +1,5 @@
 //! A list to choose from, with a search.
 
-use super::orders::switch;
 use super::{Action, Note, Opening, Piece, State};
 use crate::tui::input::{Move, fuzzy};
 use crate::tui::terminal::keys::{Key, Press};
@@ -140,7 +139,9 @@ impl State {
         let choices = match listed {
             Ok(names) => self.named_choices(names, &self.status.model),
             Err(why) => {
-                self.hint(format!("the provider lists no models: {}", clean(&why)));
+                if self.picker.as_ref().is_some_and(|picker| picker.kind == PickerKind::Model) {
+                    self.hint(format!("the provider lists no models: {}", clean(&why)));
+                }
                 Vec::new()
             }
         };
@@ -251,7 +252,7 @@ impl State {
             let written = picker.search.trim();
             return match picker.kind {
                 PickerKind::Model if !written.is_empty() => {
-                    switch(String::new(), written.to_owned())
+                    self.switch_to(String::new(), written.to_owned())
                 }
                 PickerKind::Model
                 | PickerKind::Profile
@@ -261,8 +262,8 @@ impl State {
             };
         };
         match picker.kind {
-            PickerKind::Model => switch(String::new(), choice.value),
-            PickerKind::Profile => switch(choice.value, String::new()),
+            PickerKind::Model => self.switch_to(String::new(), choice.value),
+            PickerKind::Profile => self.switch_to(choice.value, String::new()),
             PickerKind::Session => self.open(Opening::Stored { session: choice.value }),
             PickerKind::Prompt => {
                 self.write_anew(choice.value);

@@ -1,7 +1,7 @@
 //! The requests of the person, from the key to the last frame.
 
 use super::edits;
-use super::{Action, CommandOutput, Lines, Note, Piece, State};
+use super::{Action, CommandOutput, Lines, Note, Piece, State, Switch};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Decision, Edit};
 use crate::protocol::constants::{code, done};
@@ -14,12 +14,14 @@ use std::time::Duration;
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outgoing {
-    /// A prompt; with the run that it joins, and the outputs of commands that go along.
+    /// A prompt; with the run that it joins, the outputs of commands that go along, and what answers it if that was
+    /// chosen during the run before it.
     Submit {
         prompt: String,
         joins: Option<String>,
         source: PromptSource,
         outputs: Vec<CommandOutput>,
+        choice: Option<Switch>,
     },
     /// Stop a run or withdraw a queued prompt.
     Cancel {
@@ -108,7 +110,8 @@ impl State {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
         let remember = self.remember(line);
         let outputs = std::mem::take(&mut self.outputs);
-        let outgoing = Outgoing::Submit { prompt, joins, source, outputs };
+        let choice = self.switch.clone().filter(|_| joins.is_none());
+        let outgoing = Outgoing::Submit { prompt, joins, source, outputs, choice };
         let mut actions = vec![Action::Request(outgoing)];
         actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
@@ -164,7 +167,7 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_begins(&id);
         }
-        if let Outgoing::Submit { prompt, joins, outputs, source } = outgoing {
+        if let Outgoing::Submit { prompt, joins, outputs, source, .. } = outgoing {
             let (since, joins) = (self.now, joins.is_some());
             let is_echoed = self.takes_typed_lines() && source == PromptSource::Written;
             let line = match source {
@@ -193,9 +196,12 @@ impl State {
         {
             return self.note(Note::Error, text.to_owned());
         }
-        if let Some(Outgoing::SwitchModel { .. }) = outgoing
-            && !error.detail.is_empty()
-        {
+        let is_switch = matches!(outgoing, Some(Outgoing::SwitchModel { .. }));
+        if is_switch || error.code == code::INVALID_SETTINGS {
+            // Nothing asks it.
+            (self.checks_model, self.switch) = (None, None);
+        }
+        if (is_switch || error.code == code::INVALID_SETTINGS) && !error.detail.is_empty() {
             // The message is about a request, which a person has not written.
             let answers = self.status.answers_with();
             let text = format!("{}; {answers} answers as before", clean(&error.detail));

@@ -87,8 +87,12 @@ impl Scene {
     }
 
     pub(crate) fn error(&mut self, id: &str, code: &str, message: &str) {
-        let (code, message) = (code.to_owned(), message.to_owned());
-        self.frame(id, Body::Error(ErrorFrame { code, message, ..ErrorFrame::default() }));
+        self.error_with(id, code, message, "");
+    }
+
+    pub(crate) fn error_with(&mut self, id: &str, code: &str, message: &str, detail: &str) {
+        let [code, message, detail] = [code, message, detail].map(str::to_owned);
+        self.frame(id, Body::Error(ErrorFrame { code, message, detail, ..ErrorFrame::default() }));
     }
 
     /// The prompts that were asked, with what each one joins; they get the ids r1, r2 …
@@ -431,7 +435,8 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
             let (prompt, joins) = scene.asked()[sent];
             let (prompt, joins) = (prompt.to_owned(), joins.map(str::to_owned));
             let (source, outputs) = (PromptSource::Written, Vec::new());
-            let outgoing = Outgoing::Submit { prompt, joins, source, outputs };
+            let choice = None;
+            let outgoing = Outgoing::Submit { prompt, joins, source, outputs, choice };
             scene.event(Event::Sent(outgoing, format!("r{sent}")));
             sent += 1;
         }

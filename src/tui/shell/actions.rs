@@ -15,7 +15,9 @@ use crate::support::threads;
 use crate::task::server::FilledPrompt;
 use crate::tui::commands::Wrong;
 use crate::tui::input::{Candidates, mentions, unquoted};
-use crate::tui::model::{Action, Choice, CommandOutput, Event, Note, Outgoing, PromptSource};
+use crate::tui::model::{
+    Action, Choice, CommandOutput, Event, Note, Outgoing, PromptSource, Switch,
+};
 use crate::tui::text::clean;
 use data_encoding::BASE64;
 use rustix::process::{Signal, kill_current_process_group};
@@ -147,10 +149,11 @@ impl Shell<'_> {
 
     fn request(&mut self, mut outgoing: Outgoing) {
         let command = match &mut outgoing {
-            Outgoing::Submit { prompt, joins, source, outputs } => {
+            Outgoing::Submit { prompt, joins, source, outputs, choice } => {
                 let Some(submit) = self.submission(prompt, source, outputs) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
-                Command::Submit(Submit { joins, ..submit })
+                let choice = choice.clone().map(|it| Box::new(model_choice(it)));
+                Command::Submit(Submit { joins, choice, ..submit })
             }
             Outgoing::Cancel { target } => {
                 let target = target.as_deref().and_then(RequestId::new);
@@ -177,11 +180,10 @@ impl Shell<'_> {
                 let replacement = Replacement::new(message_id.clone(), prompt);
                 Command::Edit(Edit::Replace(Replacement { attachments, removed, ..replacement }))
             }
-            Outgoing::SwitchModel { profile, model } => Command::SwitchModel(ModelChoice {
-                profile: profile.clone(),
-                model: model.clone(),
-                ..ModelChoice::default()
-            }),
+            Outgoing::SwitchModel { profile, model } => {
+                let (profile, model) = (profile.clone(), model.clone());
+                Command::SwitchModel(model_choice(Switch { profile, model }))
+            }
         };
         self.send(command, outgoing);
     }
@@ -216,8 +218,8 @@ impl Shell<'_> {
         let others = self.attached(mentions, &submit.attachments);
         submit.attachments.extend(others);
         let prompt = submit.prompt.clone().into_string();
-        let (joins, source, outputs) = (None, PromptSource::CommandLine, Vec::new());
-        let outgoing = Outgoing::Submit { prompt, joins, source, outputs };
+        let (source, outputs) = (PromptSource::CommandLine, Vec::new());
+        let outgoing = Outgoing::Submit { prompt, joins: None, source, outputs, choice: None };
         self.send(Command::Submit(submit), outgoing);
     }
 
@@ -377,6 +379,11 @@ impl Shell<'_> {
         }
         attachments
     }
+}
+
+fn model_choice(switch: Switch) -> ModelChoice {
+    let Switch { profile, model } = switch;
+    ModelChoice { profile, model, ..ModelChoice::default() }
 }
 
 /// The output of a command, as a text that every provider takes.

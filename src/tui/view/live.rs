@@ -167,6 +167,10 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line> {
         lines.truncate(WAITING_ROWS_MAX - 1);
         lines.push(styled(one_line(&format!("… {more} more wait"), columns), style));
     }
+    lines.extend(state.switch.iter().map(|switch| {
+        let text = format!("after this answer: {}", switch.names());
+        styled(one_line(&text, columns), style)
+    }));
     lines.extend(state.outputs.iter().map(|output| {
         let text = format!("goes with the next prompt: the output of {}", output.command);
         styled(one_line(&text, columns), style)
