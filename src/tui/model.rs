@@ -366,6 +366,9 @@ impl State {
     /// Says something at the end of the printed text.
     pub(crate) fn note(&mut self, note: Note, text: String) {
         self.print(Piece::Note(note, text));
+        if note == Note::Error {
+            self.line_failed();
+        }
     }
 
     fn print(&mut self, piece: Piece) {

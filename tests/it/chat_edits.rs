@@ -201,7 +201,7 @@ fn without_keys_the_new_prompt_stands_after_the_command() {
     let nothing = "Error: nothing was asked yet, so there is nothing to change\n";
     assert!(ended.stdout.starts_with(&nothing.repeat(2)), "{}", ended.stdout);
     assert!(ended.stdout.contains("is not stored, so it can't be copied"), "{}", ended.stdout);
-    assert_eq!(ended.status, 0);
+    assert_eq!(ended.status, 1, "nobody else sees that they failed");
 }
 
 #[test]

@@ -24,7 +24,7 @@ Turn 2. You said: two Before that you said: one
 Error: there is no command /dance; /help lists the commands
 ";
     assert_eq!(ended.stdout, expected);
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    assert_eq!((ended.status, ended.stderr.as_str()), (1, ""), "there is no such command");
 }
 
 #[test]

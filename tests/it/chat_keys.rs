@@ -275,7 +275,7 @@ fn model_profile_and_system_prompt_are_chosen_and_shown() {
     let mut once = Once::start(command);
     once.write("a\n/model large\n/model\nb\n/system Be brief.\n/system\nc\n/profile small\n/profile none\n");
     let ended = once.finish();
-    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(ended.status, 1, "there is no profile none: {ended:?}");
     for shown in [
         "openai · large answers from the next prompt on",
         "openai · large answers\n",

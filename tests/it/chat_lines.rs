@@ -198,6 +198,33 @@ fn a_prompt_that_was_not_answered_is_in_the_exit_status() {
     assert_eq!((ended.status, ended.stderr.as_str()), (1, ""));
 }
 
+#[test]
+fn a_command_that_fails_is_in_the_exit_status() {
+    let folder = Folder::new();
+    fs::write(folder.path("there"), "mine").expect("a file");
+    for wrong in ["/save there", "/bogus", "/rename", "/undo abc", "/mcp restart nope", "/fork"] {
+        let ended = piped(&folder, &[], &format!("hi\n{wrong}\n"));
+        assert!(ended.stdout.contains("Turn 1. You said: hi"), "{wrong}: {ended:?}");
+        assert!(ended.stdout.contains("\nError: "), "{wrong}: {ended:?}");
+        assert_eq!((ended.status, ended.stderr.as_str()), (1, ""), "{wrong}: {ended:?}");
+    }
+    assert_eq!(fs::read_to_string(folder.path("there")).expect("a file"), "mine");
+}
+
+/// What was meant for another provider is sent to nobody.
+#[test]
+fn nothing_is_asked_after_a_choice_that_fails() {
+    for wrong in ["/profile wrok", "/resume wrok", "/fork"] {
+        let folder = Folder::new();
+        let provider = Provider::start(vec![says("Hello.")]);
+        let mut once = Once::start(with_provider(&folder, &provider));
+        once.write(&format!("{wrong}\nsecret question\nand more\n"));
+        let ended = once.finish();
+        assert_eq!((ended.status, provider.requests()), (1, 0), "{wrong}: {ended:?}");
+        assert!(ended.stdout.contains("nothing after this line is read"), "{wrong}: {ended:?}");
+    }
+}
+
 fn with_provider(folder: &Folder, provider: &Provider) -> std::process::Command {
     let base_url = provider.base_url();
     let words = ["chat", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
@@ -306,7 +333,7 @@ fn each_conversation_of_a_chat_has_a_debug_file_of_its_own() {
     let lines = "one\n/new\ntwo\n/new\n/undo\nthree\n/fork\nfour\n";
     let options = ["--debug-events-jsonl", "frames.jsonl", "--store", "store"];
     let ended = piped(&folder, &options, lines);
-    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(ended.status, 1, "there is nothing to undo: {ended:?}");
     let read = |name: &str| fs::read_to_string(folder.path(name)).expect(name);
     assert_eq!(read("frames-2.jsonl"), "mine");
     let names = ["frames.jsonl", "frames-3.jsonl", "frames-4.jsonl", "frames-5.jsonl"];

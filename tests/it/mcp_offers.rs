@@ -82,11 +82,16 @@ fn a_server_that_can_not_be_asked_is_named() {
 
 /// A chat with the fixture, to which these lines are piped; what it printed.
 fn chatted(lines: &str) -> String {
+    chatted_to(0, lines)
+}
+
+/// The same, which ends with this status.
+fn chatted_to(status: i32, lines: &str) -> String {
     let (folder, mark) = (Folder::new(), mark());
     fs::write(folder.path("servers"), config(&mark, &["docs"], &json!({}))).expect("a file");
     let ended = piped(&folder, &["--mcp-config", "servers"], lines);
     assert_gone(&mark);
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    assert_eq!((ended.status, ended.stderr.as_str()), (status, ""), "{}", ended.stdout);
     ended.stdout
 }
 
@@ -114,7 +119,7 @@ fn a_prompt_of_a_server_is_asked_in_a_chat() {
 
 #[test]
 fn a_prompt_that_can_not_be_made_says_why() {
-    let shown = chatted("/docs:sum\n/docs:sum a b c\n/docs:none\n/docs:sum \"a\nhi\n");
+    let shown = chatted_to(1, "/docs:sum\n/docs:sum a b c\n/docs:none\n/docs:sum \"a\nhi\n");
     for why in [
         "the MCP server `docs`: it needs `path`; it takes path=… [style=…]",
         "it takes no more arguments, but \"c\" follows",

@@ -1,6 +1,6 @@
 //! Applies the frames of the conversation, each once.
 
-use super::{Note, Run, RunPhase, State, ToolState};
+use super::{Note, Piece, Run, RunPhase, State, ToolState};
 use crate::protocol::any::Any;
 use crate::protocol::command::ModelChoice;
 use crate::protocol::constants::finish;
@@ -37,7 +37,8 @@ impl State {
             match word.split_once('=') {
                 Some(("engine", name)) => self.status.engine = clean(name),
                 Some(("model", name)) => self.status.model = clean(name),
-                Some(("config-error", why)) => self.note(Note::Error, clean(why)),
+                // No line has asked for anything yet.
+                Some(("config-error", why)) => self.print(Piece::Note(Note::Error, clean(why))),
                 Some(_) | None => {}
             }
         }
@@ -306,7 +307,6 @@ mod tests {
     use super::*;
     use crate::protocol::constants::code;
     use crate::protocol::proto::session::TokenCounts;
-    use crate::tui::model::Piece;
     use crate::tui::model::tests::Scene;
 
     #[test]

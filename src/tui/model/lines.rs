@@ -4,7 +4,7 @@
 use super::prompts::expand;
 use super::{Action, Draft, Event, LEAVE_TIME, Note, State};
 use crate::protocol::command::Decision;
-use crate::tui::commands::{Command, Wrong};
+use crate::tui::commands::{Command, Name, Wrong};
 use std::collections::VecDeque;
 
 /// Lines that may wait for their turn before no more are read.
@@ -28,7 +28,9 @@ pub(crate) struct Lines {
     under_way: Vec<String>,
     /// The call whose question was printed last.
     asked: Option<PrintedQuestion>,
-    /// A prompt was not answered, because it was refused or its run failed.
+    /// The line that is being handled chooses who gets what follows it.
+    chooses: bool,
+    /// A prompt was not answered, because it was refused or its run failed, or a command was not carried out.
     has_failed: bool,
 }
 
@@ -99,7 +101,8 @@ impl State {
         lines.waiting.len() < most
     }
 
-    /// Whether lines of a file or a program had a prompt that was not answered: nobody else sees it.
+    /// Whether lines of a file or a program had a prompt that was not answered, or a command that failed: nobody else
+    /// sees it.
     pub(crate) fn has_failed_unseen(&self) -> bool {
         self.lines.as_ref().is_some_and(|lines| lines.has_failed && !lines.are_typed)
     }
@@ -160,6 +163,8 @@ impl State {
             "" => return Vec::new(),
             "/stop" => return self.cancel(),
             "/quit" if lines.are_typed => return self.leave(),
+            // After a line that ends the input.
+            _ if lines.have_ended => {}
             _ => lines.waiting.push_back(line),
         }
         Vec::new()
@@ -200,8 +205,25 @@ impl State {
         }
     }
 
+    /// An error was printed, so what the line asks for was not done. If others would get what follows it in a file, no more
+    /// is read.
+    pub(super) fn line_failed(&mut self) {
+        let Some(lines) = &mut self.lines else { return };
+        lines.has_failed = true;
+        if lines.are_typed || !std::mem::take(&mut lines.chooses) {
+            return;
+        }
+        let may_go_on = !lines.waiting.is_empty() || !lines.have_ended;
+        lines.waiting.clear();
+        lines.have_ended = true;
+        if may_go_on {
+            self.note(Note::Warning, NOT_READ.to_owned());
+        }
+    }
+
     /// Handles a line in its turn. The lines after it wait until what it has done has ended.
     pub(super) fn begin_line(&mut self, line: &str) -> Vec<Action> {
+        self.lines.iter_mut().for_each(|lines| lines.chooses = chooses(line));
         let actions = self.line(line);
         let is_acting = actions.iter().any(ends_with_an_event);
         self.lines.iter_mut().for_each(|lines| lines.is_acting |= is_acting);
@@ -308,7 +330,23 @@ const NO_CONSENT: &str =
 pub(super) const LINE_CUT: &str = "the line was not sent, as its end is lost: a terminal takes no line of more than \
      4,094 bytes; name a file with @FILE in place of the text, or chat without --plain";
 
+/// Lines of a file after one that chooses and has failed.
+const NOT_READ: &str =
+    "nothing after this line is read, because it was meant for what the line chooses";
+
 const NO_QUESTION: &str = "no tool call waits for a decision";
+
+/// Whether a line chooses the model or the conversation that the lines after it are meant for.
+fn chooses(line: &str) -> bool {
+    match Command::read(line.trim_end()) {
+        Some(Ok(Command::Resume(words))) => !words.is_empty(),
+        Some(Ok(command)) => {
+            matches!(command, Command::Model(Some(_)) | Command::Profile(Some(_)) | Command::Fork)
+        }
+        Some(Err(wrong)) => wrong == Wrong::TakesNothing(Name::Fork.as_str()),
+        None => false,
+    }
+}
 
 /// A prompt as it is written after a second slash.
 pub(super) fn unescaped(text: &str) -> String {

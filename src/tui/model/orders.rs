@@ -193,12 +193,14 @@ impl State {
 
     /// Another conversation, once the model is silent in this one.
     pub(super) fn open(&mut self, opening: Opening) -> Vec<Action> {
+        if matches!(&opening, Opening::Stored { session } if *session == self.status.session) {
+            let text = "this is the conversation that goes on here";
+            self.note(Note::Information, text.to_owned());
+            return Vec::new();
+        }
         let why = match &opening {
             _ if self.is_busy() => "the model still answers; stop it with Esc first",
             _ if self.is_opening => "another conversation is being opened already",
-            Opening::Stored { session } if *session == self.status.session => {
-                "this is the conversation that goes on here"
-            }
             Opening::New { .. } | Opening::Stored { .. } | Opening::Copied { .. } => {
                 self.is_opening = true;
                 return vec![Action::Open(opening)];

@@ -191,9 +191,17 @@ impl State {
             format!("/resume {}  {} {}", choice.value, choice.title, choice.detail)
         };
         let lines: Vec<_> = matching.iter().take(PLAIN_CHOICES_MAX).map(line).collect();
-        match lines.is_empty() {
-            true => self.note(Note::Information, "no conversation matches".to_owned()),
-            false => self.print(Piece::Lines(lines)),
+        // Whoever typed the words reads the list and chooses; a file goes on with what it meant for one of these.
+        let is_choice = !picker.search.is_empty() && !self.takes_typed_lines();
+        let has_several = !lines.is_empty();
+        match (has_several, is_choice) {
+            (false, true) => self.note(Note::Error, "no conversation matches".to_owned()),
+            (false, false) => self.note(Note::Information, "no conversation matches".to_owned()),
+            (true, _) => self.print(Piece::Lines(lines)),
+        }
+        if is_choice && has_several {
+            let why = "several conversations match; name the one that is meant by its id";
+            self.note(Note::Error, why.to_owned());
         }
         Vec::new()
     }

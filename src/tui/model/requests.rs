@@ -207,6 +207,7 @@ impl State {
             let text = format!("{}; {answers} answers as before", clean(&error.detail));
             return self.note(Note::Error, text);
         }
+        let is_command = outgoing.is_some();
         self.has_reported_store |= error.code == code::STORE_FAILED;
         let text = match new_in_detail(&error.message, &error.detail) {
             detail if detail.is_empty() => error.message.clone(),
@@ -215,7 +216,11 @@ impl State {
         if self.run.as_ref().is_some_and(|run| run.request == request) {
             self.log.ended(&format!("failed: {}", clean(&text)));
         }
-        self.note(Note::Error, text);
+        match is_command {
+            true => self.note(Note::Error, text),
+            // A prompt has failed if its last frame says so.
+            false => self.print(Piece::Note(Note::Error, text)),
+        }
     }
 
     /// The last frame of a request.

@@ -117,7 +117,8 @@ impl State {
                 let text = clean(&text);
                 self.log.ended(&format!("failed: {text}"));
                 if is_shown {
-                    self.note(Note::Error, text);
+                    // It is from before this chat.
+                    self.print(Piece::Note(Note::Error, text));
                 }
             }
             _ => {}

@@ -124,6 +124,54 @@ fn quit_ends_a_file_where_it_stands_and_leaves_a_terminal_at_once() {
     assert_eq!(terminal.actions.last(), Some(&Action::Quit));
 }
 
+/// Others would get what was meant for the model or the conversation that was not chosen.
+#[test]
+fn a_file_is_read_no_further_than_a_choice_that_fails() {
+    let check = |are_typed: bool, wrong: &str, asked: &[(&str, Option<&str>)]| {
+        let mut scene = scene(are_typed);
+        scene.state.status.is_stored = true;
+        line(&mut scene, wrong);
+        line(&mut scene, "hello");
+        if let Some(Action::Request(switch @ Outgoing::SwitchModel { .. })) =
+            scene.actions.first().cloned()
+        {
+            scene.event(Event::Sent(switch, "s".to_owned()));
+            scene.error_with(
+                "s",
+                "invalid_settings",
+                "it can't be used",
+                "there is no such profile",
+            );
+            scene.done("s", "failed");
+        }
+        if scene.actions.first() == Some(&Action::ListSessions) {
+            scene.event(Event::Sessions(Ok(Vec::new())));
+        }
+        line(&mut scene, "more");
+        assert_eq!(scene.asked(), asked, "{wrong}: {:?}", scene.pieces);
+        assert_eq!(scene.actions.contains(&Action::EndInput), asked.is_empty(), "{wrong}");
+        assert_eq!(scene.state.has_failed_unseen(), !are_typed, "{wrong}");
+    };
+    // Nothing was said that could be copied.
+    for wrong in ["/profile wrok", "/model m9", "/resume wrok", "/fork", "/fork now"] {
+        check(false, wrong, &[]);
+        check(true, wrong, &[("hello", None)]);
+    }
+    for wrong in ["/undo", "/undo abc", "/rename", "/mcp restart nope", "/allow"] {
+        check(false, wrong, &[("hello", None)]);
+    }
+}
+
+#[test]
+fn an_error_that_no_line_has_made_is_no_failure_of_one() {
+    let mut scene = scene(false);
+    scene.error("", "store_failed", "the disk is full");
+    line(&mut scene, "/help");
+    line(&mut scene, "/resume");
+    scene.event(Event::Sessions(Ok(Vec::new())));
+    assert!(!scene.state.has_failed_unseen(), "{:?}", scene.pieces);
+}
+
 #[test]
 fn stop_stops_at_once_and_the_next_line_is_asked() {
     let mut scene = scene(false);
