@@ -9,6 +9,7 @@ mod vi;
 pub(crate) use complete::{
     Candidates, Completion, fuzzy, meanings, mentions, needs_quotes, quoted, unquoted,
 };
+pub(crate) use folds::{FoldOf, FoldedText};
 pub(crate) use history::{ENTRIES_MAX, History};
 
 use folds::{Fold, is_fold, without_folds};
@@ -338,7 +339,7 @@ mod tests {
     fn a_fold_is_one_character_until_it_is_sent() {
         let mut editor = Editor::default();
         editor.insert("see ");
-        editor.insert_folded("[pasted 9 lines]".to_owned(), "a\nb".to_owned());
+        editor.insert_folded("[pasted 9 lines]".to_owned(), "a\nb".to_owned(), FoldOf::Text);
         editor.insert("!");
         assert_eq!(editor.shown(), ("see [pasted 9 lines]!".to_owned(), 21));
         assert_eq!(editor.expanded(), "see a\nb!");
@@ -359,6 +360,30 @@ mod tests {
         // A character of a fold in a text from elsewhere is none.
         editor.insert("\u{100000}");
         assert_eq!(editor.take(), "a\nb\u{fffd}");
+    }
+
+    /// Its characters may stand for something else by then.
+    #[test]
+    fn a_text_with_folds_is_written_again() {
+        let fold = |editor: &mut Editor, label: &str, text: &str, of| {
+            editor.insert_folded(label.to_owned(), text.to_owned(), of);
+        };
+        let mut editor = Editor::default();
+        fold(&mut editor, "[image a.png]", "@/tmp/a.png", FoldOf::File);
+        assert_eq!(editor.folded(), None, "a name is short");
+        editor.insert(" and ");
+        fold(&mut editor, "[pasted 9 lines]", "a\nb", FoldOf::Text);
+        editor.insert("!");
+        let folded = editor.folded().expect("a long text");
+        assert_eq!(folded.shown(), "@/tmp/a.png and [pasted 9 lines]!");
+        assert_eq!(folded.expanded(), "@/tmp/a.png and a\nb!");
+        editor.take();
+        fold(&mut editor, "[pasted 7 lines]", "c\nd", FoldOf::Text);
+        editor.set_folded(&folded);
+        assert_eq!(editor.shown().0, "[image a.png] and [pasted 9 lines]!");
+        assert_eq!(editor.expanded(), folded.expanded());
+        assert!(editor.undo());
+        assert_eq!(editor.shown().0, "[pasted 7 lines]");
     }
 
     #[derive(Clone, Debug)]

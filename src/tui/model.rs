@@ -46,7 +46,7 @@ pub(crate) use shell_commands::{CommandOutput, ShellCommand};
 pub(crate) use switching::Switch;
 pub(crate) use vi::Vi;
 
-use super::input::{Candidates, Editor, History};
+use super::input::{Candidates, Editor, FoldedText, History};
 use super::markdown::Block;
 use crate::protocol::command::{Decision, ModelChoice};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -63,6 +63,9 @@ use std::time::Duration;
 /// How long after the first Ctrl-C a second one leaves.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
 
+/// Lines of a prompt that are printed unless it is wanted in full.
+pub(crate) const PROMPT_LINES_MAX: usize = 40;
+
 /// Columns and rows of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -75,6 +78,8 @@ pub(crate) struct Size {
 pub(crate) enum Piece {
     Prompt {
         text: String,
+        /// With signs in place of what was pasted, if something long was.
+        written: Option<String>,
         attachments: Vec<String>,
         /// The terminal has shown the text when it was typed as a line: only the attachments are to be printed.
         is_echoed: bool,
@@ -151,6 +156,8 @@ pub(crate) struct State {
     pub(crate) editor: Editor,
     /// The line has the keys of vi.
     pub(crate) vi: Option<Vi>,
+    /// The texts into which something long was pasted, the newest last.
+    folded_texts: Vec<FoldedText>,
     pub(crate) history: History,
     pub(crate) candidates: Option<Candidates>,
     /// The names of the command files that can be used.
@@ -232,6 +239,7 @@ impl State {
             now: Duration::ZERO,
             editor: Editor::default(),
             vi: None,
+            folded_texts: Vec::new(),
             history,
             candidates: None,
             run: None,

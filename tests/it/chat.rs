@@ -325,6 +325,10 @@ fn a_pasted_text_is_one_prompt_and_answers_nothing() {
     person.sees("> [pasted 2001 lines]");
     assert!(!person.screen().text().contains("line 0 of"), "it is folded");
     person.types("\r");
+    // It is printed as it was written, and in full if that is wanted.
+    person.answered("> [pasted 2001 lines]\n\n");
+    assert!(!person.screen().text().contains("line 0 of"), "{}", person.screen().text());
+    person.types("\u{f}");
     person.sees("line 0 of a text that was pasted");
     person.types("/quit\r");
     let (status, screen) = person.ends();

@@ -418,6 +418,11 @@ fn a_paste_of_100_kb_is_one_prompt() {
     tmux.sees("[pasted 4000 lines]");
     assert!(tmux.screen().lines().count() <= 15);
     tmux.keys(&["Enter"]);
+    eventually("the answer has its end", || {
+        let frames = fs::read_to_string(folder.path("events")).expect("the frames");
+        frames.contains("\"done\":{").then_some(())
+    });
+    tmux.keys(&["C-o"]);
     tmux.sees("line 00001");
     tmux.line("/quit");
     tmux.is_restored(&folder);

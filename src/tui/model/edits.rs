@@ -154,7 +154,7 @@ impl State {
                 self.note(Note::Information, text);
             }
             None => {
-                self.editor.set(last.text);
+                self.write_again(last.text);
                 self.edits = Some(last.message_id);
             }
         }

@@ -202,15 +202,16 @@ impl State {
     }
 
     pub(super) fn look_back(&mut self) {
+        self.keep_folds();
         if let Some(prompt) = self.history.older(&self.editor.expanded()) {
-            self.editor.set(prompt);
+            self.write_again(prompt);
             self.candidates = None;
         }
     }
 
     pub(super) fn look_forward(&mut self) {
         if let Some(prompt) = self.history.newer() {
-            self.editor.set(prompt);
+            self.write_again(prompt);
             self.candidates = None;
         }
     }

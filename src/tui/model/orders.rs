@@ -85,6 +85,7 @@ impl State {
             }
             Some(Ok(command)) if command.sends() && !self.may_send() => Vec::new(),
             Some(Ok(command)) => self.measured_first(joins).unwrap_or_else(|| {
+                self.keep_folds();
                 let text = self.editor.take();
                 self.edits = None;
                 self.history.add(text.trim_end());
@@ -114,6 +115,7 @@ impl State {
             }
             None if !self.may_send() => Vec::new(),
             None => self.measured_first(joins).unwrap_or_else(|| {
+                self.keep_folds();
                 let text = self.editor.take();
                 let text = unescaped(&text);
                 let text = text.strip_prefix("!!").map_or(text.clone(), |rest| format!("!{rest}"));

@@ -2,8 +2,8 @@
 //! file that is attached.
 
 use super::hint::size;
-use super::{Action, State};
-use crate::tui::input::quoted;
+use super::{Action, PROMPT_LINES_MAX, Piece, State};
+use crate::tui::input::{FoldOf, FoldedText, quoted};
 use crate::tui::text::clean;
 use std::path::Path;
 
@@ -15,6 +15,9 @@ const BYTES_MAX: usize = 1_000;
 
 /// Bytes of a text that may name files.
 const PATHS_BYTES_MAX: usize = 8 * 1024;
+
+/// Texts with pasted ones whose folds are kept.
+const FOLDED_MAX: usize = 8;
 
 /// The beginnings of a path or a URL as terminals paste them.
 const PATH_BEGINNINGS: [&str; 6] = ["/", "~/", "./", "'", "\"", "file://"];
@@ -64,7 +67,8 @@ impl State {
             let name = Path::new(&path).file_name().unwrap_or_default().to_string_lossy();
             let kind = if is_image { "image" } else { "file" };
             let label = format!("[{kind} {}]", clean(&name).replace('\n', " "));
-            self.editor.insert_folded(label, format!("@{}", quoted(&path, true)));
+            let mention = format!("@{}", quoted(&path, true));
+            self.editor.insert_folded(label, mention, FoldOf::File);
             self.editor.insert(" ");
         }
         self.changed();
@@ -79,8 +83,48 @@ impl State {
             1 => format!("[pasted {}]", size(u64::try_from(text.len()).unwrap_or(u64::MAX))),
             lines => format!("[pasted {lines} lines]"),
         };
-        self.editor.insert_folded(label, text.to_owned());
+        self.editor.insert_folded(label, text.to_owned(), FoldOf::Text);
         self.changed();
+    }
+
+    /// The text of the line is about to be sent or replaced: where it is shown again, what was pasted is folded again.
+    pub(super) fn keep_folds(&mut self) {
+        let Some(folded) = self.editor.folded() else { return };
+        self.folded_texts.retain(|other| other.expanded() != folded.expanded());
+        if self.folded_texts.len() >= FOLDED_MAX {
+            self.folded_texts.remove(0);
+        }
+        self.folded_texts.push(folded);
+    }
+
+    /// The folds of a text that was written in this chat.
+    fn folds_of(&self, text: &str) -> Option<&FoldedText> {
+        let text = text.trim_end();
+        self.folded_texts.iter().find(|folded| folded.expanded().trim_end() == text)
+    }
+
+    /// A prompt as it was written, if something long was pasted into it.
+    pub(crate) fn as_written(&self, prompt: &str) -> Option<String> {
+        self.folds_of(prompt).map(FoldedText::shown)
+    }
+
+    /// Writes a text into the line again.
+    pub(super) fn write_again(&mut self, text: String) {
+        match self.folds_of(&text).cloned() {
+            Some(folded) => self.editor.set_folded(&folded),
+            None => self.editor.set(text),
+        }
+    }
+
+    /// Prints a prompt. A long one is shortened, and can be shown in full later.
+    pub(super) fn print_prompt(&mut self, text: String, attachments: Vec<String>, is_echoed: bool) {
+        let written = self.as_written(&text);
+        let is_long = written.is_some() || text.lines().nth(PROMPT_LINES_MAX).is_some();
+        let piece = Piece::Prompt { text, written, attachments, is_echoed };
+        match is_long && !self.is_plain() {
+            true => self.print_foldable(piece),
+            false => self.print(piece),
+        }
     }
 }
 
@@ -98,6 +142,7 @@ mod tests {
     use super::*;
     use crate::task::server::FilledPrompt;
     use crate::tui::model::Event;
+    use crate::tui::model::edits::tests::{edits, enter, replacement, turn};
     use crate::tui::model::tests::Scene;
     use crate::tui::terminal::keys::{Key, Press, Typed};
 
@@ -151,7 +196,41 @@ mod tests {
         scene.event(event(&line));
         assert_eq!(scene.asked(), [("Sum up.", None)]);
         scene.key(Key::Up);
-        assert_eq!(scene.state.editor.text(), line);
+        assert_eq!(scene.state.editor.shown().0, "/summarize [pasted 42 lines]");
+        assert_eq!(scene.state.editor.expanded().trim_end(), line);
+    }
+
+    #[test]
+    fn a_prompt_is_printed_and_written_again_as_it_was_written() {
+        let mut scene = Scene::new();
+        let text = "line\n".repeat(600);
+        let prompt = format!("look: {text}");
+        let shown = "look: [pasted 600 lines]";
+        scene.write("look: ");
+        paste(&mut scene, &text);
+        scene.key(Key::Enter);
+        assert_eq!(scene.asked(), [(prompt.as_str(), None)]);
+        scene.send("r");
+        turn(&mut scene, "r", &prompt);
+        let printed = Piece::Prompt {
+            text: prompt.clone(),
+            written: Some(shown.to_owned()),
+            attachments: Vec::new(),
+            is_echoed: false,
+        };
+        assert!(scene.pieces.first() == Some(&printed), "it is shortened");
+        scene.press(Press::ctrl('o'));
+        assert!(scene.pieces.last() == Some(&Piece::Unfolded(Box::new(printed))), "in full");
+        scene.key(Key::Up);
+        assert_eq!(scene.state.editor.shown().0, shown);
+        scene.press(Press::ctrl('u'));
+        enter(&mut scene, "/edit");
+        assert_eq!(scene.state.editor.shown().0, shown);
+        enter(&mut scene, "!");
+        let expected = replacement("r-user", &format!("{prompt}!"));
+        assert!(edits(&scene) == [expected], "it is asked in full");
+        scene.key(Key::Up);
+        assert_eq!(scene.state.editor.shown().0, format!("{shown}!"));
     }
 
     /// What was selected is not what the longer search finds there.

@@ -240,12 +240,13 @@ impl State {
 
     /// Writes a text into the line; what was written there can be had back with the up key.
     pub(super) fn write_anew(&mut self, text: String) {
+        self.keep_folds();
         let written = self.editor.take();
         self.history.leave();
         if !written.trim().is_empty() {
             self.history.add(&written);
         }
-        self.editor.set(text);
+        self.write_again(text);
         self.editor.go(Move::End);
     }
 

@@ -39,6 +39,7 @@ impl State {
         if !self.may_send() {
             return Vec::new();
         }
+        self.keep_folds();
         self.editor.take();
         self.edits = None;
         self.submit_expanded(line, prompt, joins)

@@ -157,9 +157,12 @@ impl State {
             return self.note(Note::Warning, text);
         }
         self.history.leave();
+        self.keep_folds();
         let written = self.editor.take();
-        let is_kept = !written.trim().is_empty();
-        self.editor.set(if is_kept { format!("{prompt}\n{written}") } else { prompt });
+        match written.trim().is_empty() {
+            true => self.write_again(prompt),
+            false => self.editor.set(format!("{prompt}\n{written}")),
+        }
     }
 
     /// A request was made.
@@ -269,7 +272,7 @@ impl State {
         self.quiet.retain(|(id, _)| id != request);
         self.keep_prompt(message_id, &text, attachments);
         let attachments = attachments.iter().map(|it| clean(&it.filename)).collect();
-        self.print(Piece::Prompt { text, attachments, is_echoed });
+        self.print_prompt(text, attachments, is_echoed);
     }
 }
 

@@ -91,7 +91,7 @@ impl State {
                 if is_shown {
                     let attachments = message.attachments.iter().map(|it| clean(&it.filename));
                     let attachments = attachments.collect();
-                    self.print(Piece::Prompt { text, attachments, is_echoed: false });
+                    self.print_prompt(text, attachments, false);
                 }
             }
             role::ASSISTANT => {

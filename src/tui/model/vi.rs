@@ -136,7 +136,7 @@ impl State {
                 None => self.simple_command(char, count),
             }
         }
-        self.history.leave_unless_shown(self.editor.text());
+        self.history.leave_unless_shown(&self.editor.expanded());
         if self.is_in_normal_mode() {
             self.editor.stay_on_line();
         }

@@ -159,7 +159,9 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line> {
     let shown = state.waiting.iter().filter(|_| state.run.is_some());
     let line = |waiting: &crate::tui::model::Waiting| {
         let how = if waiting.joins { "joins the answer" } else { "waits" };
-        styled(one_line(&format!("{how}: {}", waiting.prompt), columns), style)
+        let written = state.as_written(&waiting.prompt);
+        let prompt = written.as_ref().unwrap_or(&waiting.prompt);
+        styled(one_line(&format!("{how}: {prompt}"), columns), style)
     };
     let mut lines: Vec<_> = shown.map(line).collect();
     if lines.len() > WAITING_ROWS_MAX {

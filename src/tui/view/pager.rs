@@ -120,7 +120,12 @@ mod tests {
     use crate::tui::{Colours, Theme, Tone};
 
     fn prompt(text: &str) -> Piece {
-        Piece::Prompt { text: text.to_owned(), attachments: Vec::new(), is_echoed: false }
+        Piece::Prompt {
+            text: text.to_owned(),
+            written: None,
+            attachments: Vec::new(),
+            is_echoed: false,
+        }
     }
 
     fn shown(pager: &mut Pager) -> Vec<String> {

@@ -4,12 +4,16 @@ use super::live::Above;
 use super::look::{Look, Part};
 use super::{one_line, seconds, styled};
 use crate::tui::markdown::{Block, Committed, Kind, Rest};
-use crate::tui::model::{Note, Piece, ToolCall, ToolState};
+use crate::tui::model::{Note, PROMPT_LINES_MAX, Piece, ToolCall, ToolState};
 use crate::tui::text::{Line, clean, width, wrap};
 use ratatui_core::style::Style;
+use std::borrow::Cow;
 
 /// Lines of a result that are printed unless it is wanted in full.
 const RESULT_LINES_MAX: usize = 4;
+
+/// Lines of a longer prompt that are printed.
+const PROMPT_LINES_FIRST: usize = 10;
 
 /// A line of code that has more columns is cut.
 const CODE_COLUMNS_MAX: usize = 64 * 1024;
@@ -159,9 +163,10 @@ impl Printer {
             Piece::Prompt { attachments, is_echoed: true, .. } => {
                 self.attached(attachments, columns)
             }
-            Piece::Prompt { text, attachments, is_echoed: false } => {
+            Piece::Prompt { text, written, attachments, is_echoed: false } => {
                 let style = self.look.style(Part::Prompt);
-                let mut lines = wrapped(&clean(text), self.look.signs().prompt, columns, style);
+                let text = self.prompt(text, written.as_deref(), is_unfolded);
+                let mut lines = wrapped(&clean(&text), self.look.signs().prompt, columns, style);
                 lines.extend(self.attached(attachments, columns));
                 lines
             }
@@ -195,6 +200,26 @@ impl Printer {
                 lines.flat_map(|line| row(line, columns)).collect()
             }
         }
+    }
+
+    /// A prompt as it is shown. Plain text has no key that shows it in full.
+    fn prompt<'a>(
+        &self,
+        text: &'a str,
+        written: Option<&'a str>,
+        is_unfolded: bool,
+    ) -> Cow<'a, str> {
+        if is_unfolded || self.look.theme.is_plain() {
+            return Cow::Borrowed(text);
+        }
+        let text = written.unwrap_or(text);
+        let count = text.lines().count();
+        if count <= PROMPT_LINES_MAX {
+            return Cow::Borrowed(text);
+        }
+        let first: Vec<_> = text.lines().take(PROMPT_LINES_FIRST).collect();
+        let more = count - first.len();
+        Cow::Owned(format!("{}\n… {more} more lines (Ctrl-O shows them)", first.join("\n")))
     }
 
     /// What goes with a prompt.

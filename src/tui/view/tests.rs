@@ -308,6 +308,7 @@ fn plain_lines_have_words_for_signs_and_no_colours() {
     let pieces = [
         Piece::Prompt {
             text: "hello".to_owned(),
+            written: None,
             attachments: vec!["a.png".to_owned()],
             is_echoed: false,
         },
@@ -320,6 +321,28 @@ fn plain_lines_have_words_for_signs_and_no_colours() {
     assert_eq!(text(&lines), expected);
     let styles = lines.iter().flat_map(|line| line.spans.iter().map(|span| span.style));
     assert!(styles.into_iter().all(|style| style == Style::new()));
+}
+
+#[test]
+fn a_long_prompt_is_shortened_unless_nothing_shows_it_in_full() {
+    let prompt: String = (1..=60).map(|number| format!("line {number}\n")).collect();
+    let shown = |written: Option<&str>, colours, is_unfolded| {
+        let piece = Piece::Prompt {
+            text: prompt.clone(),
+            written: written.map(str::to_owned),
+            attachments: Vec::new(),
+            is_echoed: false,
+        };
+        text(&Printer::new(look(colours), true).lines(&piece, 60, is_unfolded))
+    };
+    let first: Vec<_> = prompt.lines().take(10).collect();
+    let more = "  … 50 more lines (Ctrl-O shows them)";
+    let expected = format!("> {}\n{more}", first.join("\n  "));
+    assert_eq!(shown(None, Colours::True, false), expected);
+    assert_eq!(shown(Some("[pasted 60 lines]"), Colours::True, false), "> [pasted 60 lines]");
+    let all = prompt.trim_end().replace('\n', "\n  ");
+    assert_eq!(shown(Some("[…]"), Colours::True, true).trim_end(), format!("> {all}"));
+    assert!(shown(None, Colours::Plain, false).contains("line 60"));
 }
 
 /// A line of code is one line however wide the window is, with nothing before it: so it is copied as it was
