@@ -208,7 +208,7 @@ fn a_person_chats_and_leaves_the_terminal_as_it_was() {
     person.types("hello there\r");
     person.answered("Turn 1. You said: hello there");
     person.types("two\nlines\r");
-    person.answered("Turn 2. You said: two lines");
+    person.answered("Turn 2. You said: two\nlines");
     person.types("\u{4}");
     let (status, screen) = person.ends();
     assert_eq!(status, 0);
@@ -224,7 +224,8 @@ Turn 1. You said: hello there
 
 ∴ thought, 1 line (Ctrl-O shows it)
 
-Turn 2. You said: two lines";
+Turn 2. You said: two
+lines";
     assert!(screen.text().starts_with(expected), "{}", screen.text());
     let history = fs::read_to_string(folder.path(".local/state/duologue/prompts.jsonl"));
     assert_eq!(history.expect("the prompts"), "\"hello there\"\n\"two\\nlines\"\n");

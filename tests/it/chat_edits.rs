@@ -18,7 +18,7 @@ fn the_last_turn_is_dropped_visibly() {
     person.types("/undo\r");
     person.sees("· the last turn was dropped: second");
     person.types("third\r");
-    person.answered("You said: third Before that you said: first");
+    person.answered("You said: third\nBefore that you said: first");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
@@ -224,7 +224,7 @@ fn another_conversation_that_can_not_be_stored_does_not_end_this_one() {
     person.sees_words("this conversation goes on");
     assert!(!person.screen().text().contains("another conversation begins"));
     person.types("second\r");
-    person.answered("You said: second Before that you said: first");
+    person.answered("You said: second\nBefore that you said: first");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
@@ -266,7 +266,7 @@ fn a_second_esc_goes_back_to_an_earlier_prompt() {
     person.sees("Enter replaces this prompt and drops all after it");
     person.types(" try\r");
     person.sees("the last 2 turns were dropped: second");
-    person.answered("You said: second try Before that you said: first");
+    person.answered("You said: second try\nBefore that you said: first");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

@@ -19,7 +19,8 @@ Turn 1. You said: one
 
 You: two
 
-Turn 2. You said: two Before that you said: one
+Turn 2. You said: two
+Before that you said: one
 
 Error: there is no command /dance; /help lists the commands
 ";

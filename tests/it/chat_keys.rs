@@ -47,7 +47,7 @@ fn every_key_for_a_line_begins_a_line() {
     person.types("a\nb\u{1b}\rc\u{1b}[13;2ud\u{1b}[27;2;13~e\\\rf");
     person.sees("> a\n  b\n  c\n  d\n  e\n  f");
     person.types("\r");
-    person.answered("You said: a b c d e f");
+    person.answered("You said: a\nb\nc\nd\ne\nf");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

@@ -158,7 +158,7 @@ fn a_suspended_chat_comes_back_whole() {
     tmux.line("clear; fg");
     tmux.sees("> a draft");
     tmux.keys(&["Enter"]);
-    tmux.sees("Turn 2. You said: a draft Before");
+    tmux.sees("Turn 2. You said: a draft\nBefore");
     let text = tmux.text();
     assert_eq!(text.matches("Turn 2.").count(), 1, "{text}");
     tmux.keys(&["C-d"]);
@@ -395,7 +395,7 @@ fn a_screen_that_is_drawn_again_leaves_nothing_in_the_scrollback() {
         eventually("it is drawn at the top", || tmux.screen().starts_with("> a").then_some(()));
     }
     tmux.keys(&["Enter"]);
-    tmux.sees("You said: ab Before that you said: one\n>");
+    tmux.sees("You said: ab\nBefore that you said: one\n>");
     let text = tmux.text();
     assert_eq!((text.matches("/help").count(), text.matches("\n>").count()), (1, 3), "{text}");
     assert!(text.contains("Turn 1. You said: one"), "{text}");

@@ -35,8 +35,9 @@ impl InlineReader {
             Event::Code(text) => self.push(&text, Face::Code),
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n", Face::Text),
             Event::InlineHtml(html) => self.push(&html, Face::Html),
-            Event::SoftBreak => self.push(self.after_break(" "), self.face()),
-            Event::HardBreak => self.push("\n", self.face()),
+            // Models write verses, and facts a line each, and mean the breaks. One in the source after `<br>` is the same.
+            Event::SoftBreak if self.is_empty() || self.is_after_break() => {}
+            Event::SoftBreak | Event::HardBreak => self.push("\n", self.face()),
             Event::FootnoteReference(label) => self.push(&format!("[^{label}]"), Face::Text),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Face::Code),
             Event::Start(tag) => return self.start(tag).map(Event::Start),
@@ -55,8 +56,11 @@ impl InlineReader {
 
     /// `text` without the white space that would begin a row of its own after a break of the line.
     fn after_break<'t>(&self, text: &'t str) -> &'t str {
-        let is_new = self.runs.last().is_some_and(|run| run.text.ends_with('\n'));
-        if is_new { text.trim_start_matches([' ', '\t']) } else { text }
+        if self.is_after_break() { text.trim_start_matches([' ', '\t']) } else { text }
+    }
+
+    fn is_after_break(&self) -> bool {
+        self.runs.last().is_some_and(|run| run.text.ends_with('\n'))
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -71,6 +71,22 @@ fn every_kind_of_block_has_its_picture() {
     }
 }
 
+/// Verses, and facts a line each.
+#[test]
+fn a_line_of_the_source_is_a_line_on_the_screen() {
+    let rows = [
+        ("Roses are red,\nViolets are blue,\n", "Roses are red,\nViolets are blue,\n"),
+        ("**Name:** Ada\n**Born:** 1815\n", "Name: Ada\nBorn: 1815\n"),
+        ("- one\n  and more\n- two\n", "• one\n  and more\n• two\n"),
+        ("> one\n> two\n", "│ one\n│ two\n"),
+        ("a<br>\nb  \nc\\\nd\n", "a\nb\nc\nd\n"),
+        ("See [the\ndocs](/x).\n", "See the\ndocs (/x).\n"),
+    ];
+    for (document, expected) in rows {
+        assert_eq!(picture(document, 40, &DARK), expected, "{document:?}");
+    }
+}
+
 /// Each part of a line with what it looks like, for a look at a few.
 fn looks(document: &str, theme: &Theme) -> Vec<(String, String)> {
     let spans = draw(&read(document), 80, theme).into_iter().flat_map(|line| line.spans);

@@ -268,7 +268,7 @@ fn a_small_screen_keeps_what_matters_most() {
     assert_eq!(at(&mut scene, 20, 2), "   row has\nnot stored · /help");
     assert_eq!(at(&mut scene, 20, 3), "⠋ answering · 0 s ·…\n   row has\nnot stored · /help");
     let taller = "\n\n⠋ answering · 0 s · Es…\n> more words than a ro\n  w has\nnot stored · /help";
-    assert_eq!(at(&mut scene, 23, 8), format!("an answer of several\nlines{taller}"));
+    assert_eq!(at(&mut scene, 23, 8), format!("an answer\nof several\nlines{taller}"));
 }
 
 #[test]

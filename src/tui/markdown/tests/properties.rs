@@ -238,6 +238,25 @@ fn cut<'a>(document: &'a str, cuts: &[Index]) -> Vec<&'a str> {
     cuts.windows(2).map(|pair| &document[pair[0]..pair[1]]).collect()
 }
 
+/// Each line is printed once, as soon as the next one begins.
+#[test]
+fn a_verse_is_printed_line_by_line() {
+    let verse = "Roses are red,\nViolets are blue,\n**sugar** is\nsweet.\n";
+    let mut markdown = Markdown::default();
+    let mut settled = |piece: &str| {
+        markdown.push(piece);
+        let rest = Committed::default().rest(&markdown.open(), 40, &DARK);
+        (rest.lines.len(), rest.settled_lines())
+    };
+    assert_eq!(settled("Roses are red,"), (1, 0));
+    assert_eq!(settled("\n"), (1, 0));
+    assert_eq!(settled("Violets"), (2, 1));
+    assert_eq!(settled(" are blue,\n"), (2, 1));
+    let pieces: Vec<_> = verse.split_inclusive(' ').collect();
+    let printed = printed_as_it_streams(&pieces, |_| (0, 40));
+    assert_eq!(text(&printed), picture(verse, 40, &DARK));
+}
+
 const BEFORE_RUNS: [&str; 10] =
     ["\n\n", "\n\n- ", "\n- ", "\n> ", "\n  - ", " ", " ", " ", "\n", "\n\n## "];
 
