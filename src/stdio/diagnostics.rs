@@ -35,9 +35,7 @@ impl Diagnostics {
     pub(super) fn take(&mut self, frame: &Frame) {
         let Self::Taken { reports_warnings, warnings, complaint } = self else { return };
         if let Some(Body::Error(error)) = &frame.frame {
-            let detail = additions(&error.message, &error.detail);
-            let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
-            *complaint = Some(escape_control(&format!("{}{detail}", error.message)));
+            *complaint = Some(escape_control(&with_detail(&error.message, &error.detail)));
         } else if let Some(Body::UiEvent(event)) = &frame.frame
             && !*reports_warnings
             && let Some(warning) = event.payload.as_ref().and_then(warning)
@@ -60,6 +58,12 @@ impl Diagnostics {
             }
         }
     }
+}
+
+/// The message of an error, and in parentheses what its detail says besides.
+pub(crate) fn with_detail(message: &str, detail: &str) -> String {
+    let more = additions(message, detail).map(|text| format!(" ({text})")).unwrap_or_default();
+    format!("{message}{more}")
 }
 
 /// The parts of `detail` that `message` does not hold; `None` if that is only the class.

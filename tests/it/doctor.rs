@@ -84,6 +84,23 @@ fn doctor_says_what_is_configured_and_whether_it_can_work() {
     check(&["--base-url", "http://127.0.0.1:1/v1"], "no model is named");
 }
 
+/// As a single run says it: a name that is not known and a server that does not run are two faults.
+#[test]
+fn why_a_provider_can_not_be_reached_is_said() {
+    let scene = Scene::new("", "");
+    for command in ["doctor", "models"] {
+        let said = |url: &str| {
+            let ended = scene.run(&[command, "--base-url", url, "--model", "m"]);
+            format!("{}{}", ended.stdout, ended.stderr)
+        };
+        let refused = said("http://127.0.0.1:1/v1");
+        assert!(refused.contains("can't be reached: check that it runs"), "{refused}");
+        assert!(refused.contains(" (network: ") && refused.contains("refused"), "{refused}");
+        let unknown = said("http://duologue.invalid/v1");
+        assert!(unknown.contains(" (network: ") && unknown.contains("dns error"), "{unknown}");
+    }
+}
+
 /// Parts of a configuration that chooses no provider are named.
 #[test]
 fn what_is_missing_in_a_configuration_is_said() {

@@ -6,6 +6,7 @@ use super::envelope::{self, Error};
 use super::output::{Failure, Out, status};
 use crate::engine::ErrorClass;
 use crate::protocol::constants::command_code;
+use crate::support::terminal::escape_control;
 use serde_json::Value;
 use std::time::Instant;
 
@@ -74,6 +75,12 @@ fn error(failure: &Failure) -> Error {
             (command_code::WRITE_FAILED, None)
         }
     };
-    let message = failure.to_string();
-    Error { code, class, detail: message.clone(), message }
+    let detail = failure.to_string();
+    let message = match failure {
+        Failure::Unanswered(error) => escape_control(&error.message),
+        Failure::Usage(_) | Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => {
+            detail.clone()
+        }
+    };
+    Error { code, class, message, detail }
 }

@@ -2,6 +2,7 @@
 
 use super::{FOUND, LATER, OUTPUT, USAGE};
 use crate::engine::RunError;
+use crate::stdio::with_detail;
 use crate::support::files;
 use crate::support::stderr;
 use crate::support::terminal::escape_control;
@@ -25,11 +26,16 @@ pub(super) enum Failure {
     #[error("{0}")]
     Usage(String),
     /// The provider can't be reached, or replies with an error.
-    #[error("{}", escape_control(&.0.message))]
+    #[error("{}", escape_control(&complaint(.0)))]
     Unanswered(RunError),
     /// A file given on the command line can't be written.
     #[error("{0}")]
     Unwritten(String),
+}
+
+/// An error of the provider, as a single run reports it.
+pub(super) fn complaint(error: &RunError) -> String {
+    with_detail(&error.message, &format!("{}: {}", error.class.as_str(), error.detail))
 }
 
 /// Standard output, buffered.

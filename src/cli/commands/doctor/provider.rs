@@ -3,6 +3,7 @@
 use super::Check;
 use crate::cli::commands::args::DoctorArgs;
 use crate::cli::commands::models::{listed, settings};
+use crate::cli::commands::output::complaint;
 use crate::cli::config::engine::{ECHO_ANSWERS, KeyOrigin, ProviderChoice, engine};
 use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
@@ -222,10 +223,10 @@ fn answer(engine: &dyn Engine, settings: &CallSettings) -> Check {
             format!(
                 "a server answers, but lists no models, so that it could not be checked whether it has \
                  the model {model}, or whether the base URL is right; `duologue exec hi` asks it ({})",
-                error.message
+                complaint(&error)
             ),
         ),
-        Ok(Err(error)) => Check::wrong("answer", error.message),
+        Ok(Err(error)) => Check::wrong("answer", complaint(&error)),
         Err(error) => Check::wrong("answer", format!("{error:#}")),
     }
 }
