@@ -1,5 +1,6 @@
 //! The commands that a person can write in place of a prompt: a slash, a name, and perhaps more. Pure.
 
+use crate::support::nearest::nearest;
 use std::path::PathBuf;
 
 /// Names of commands.
@@ -65,7 +66,7 @@ pub(crate) enum Command {
 /// Why a text is no command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Wrong {
-    #[error("there is no command /{0}; /help lists the commands")]
+    #[error("{}", unknown(.0))]
     Unknown(String),
     #[error("/{0} needs the name of a file, as in /{0} answer.md")]
     NoFile(&'static str),
@@ -79,6 +80,13 @@ pub(crate) enum Wrong {
     NoServer,
     #[error("/{0} takes nothing after its name; to send a prompt that begins like it, write //{0}")]
     TakesNothing(&'static str),
+}
+
+/// What is said of a word that is no command.
+fn unknown(word: &str) -> String {
+    let near = nearest(word, Name::ALL.into_iter().map(Name::as_str));
+    let near = near.map(|name| format!("did you mean /{name}? ")).unwrap_or_default();
+    format!("there is no command /{word}; {near}/help lists the commands")
 }
 
 impl Name {
@@ -267,6 +275,18 @@ mod tests {
         check("/exit", Some(Ok(Command::Quit)));
         check("//help", None);
         check("/usr/bin/env is a path", None);
+    }
+
+    #[test]
+    fn a_misspelt_command_names_its_neighbour() {
+        let check = |word: &str, expected: &str| {
+            let Some(Err(wrong)) = Command::read(&format!("{word} x")) else { panic!("{word}") };
+            assert_eq!(wrong.to_string(), format!("there is no command {word}; {expected}"));
+        };
+        check("/udno", "did you mean /undo? /help lists the commands");
+        check("/Modle", "did you mean /model? /help lists the commands");
+        check("/SAVE", "did you mean /save? /help lists the commands");
+        check("/dance", "/help lists the commands");
     }
 
     #[test]
