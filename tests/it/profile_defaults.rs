@@ -137,7 +137,7 @@ fn options_say_all_that_a_profile_needs() {
     let shown = format!("the profile `anthropic` is in {path}; it is the default\n");
     assert!(ended.stdout.starts_with(&shown), "{ended:?}");
     assert!(ended.stdout.contains("it can't answer yet: "), "{ended:?}");
-    assert!(ended.stdout.ends_with("\ntry it: duologue exec hello\n"), "{ended:?}");
+    assert!(!ended.stdout.contains("try it"), "{ended:?}");
     let first = "default: anthropic\nprofiles:\n  anthropic:\n    engine: anthropic\n    model: \
                  claude-sonnet-5\n    key-variable: WORK_KEY\n";
     assert_eq!(user_file(&scene), first);
@@ -275,11 +275,52 @@ fn a_key_that_is_missing_or_refused_is_reported_at_once() {
     assert!(listed.stderr.contains(&check), "{listed:?}");
 }
 
+/// Whoever has only the key finds out how to give it; it is on no screen a second time, and can be corrected.
+#[test]
+fn a_key_that_is_typed_is_tried_and_asked_for_again() {
+    let scene = Scene::new("", "");
+    let refused = Step::Status(401, Vec::new(), r#"{"error":{"message":"No."}}"#.to_owned());
+    let list = r#"{"data":[{"id":"small"}]}"#;
+    let provider = Provider::start(vec![vec![refused], answers(list)]);
+    let mut person = at_terminal(&scene, &["--base-url", &provider.base_url()]);
+    person
+        .sees_words("Key: type it now, in a variable, in a file, from a command, or none [none]:");
+    let shown = "sk-shown0";
+    person.types(&format!("{shown}\n"));
+    person.sees_words("the key itself does not belong here: answer `type`");
+    person.types("file\n");
+    person.sees_words("or nothing to type the key now:");
+    person.types(&format!("{shown}\n"));
+    let says = |person: &Person, text: &str, count: usize| {
+        eventually(text, || (person.bytes().matches(text).count() == count).then_some(()));
+    };
+    says(&person, "does not belong here", 2);
+    person.types("type\n");
+    says(&person, "(it is not shown):", 1);
+    person.types("wrong-key\r");
+    says(&person, "type the key again", 1);
+    says(&person, "(it is not shown):", 2);
+    // Ctrl-Z is no part of it.
+    person.types(&format!("{KEY}\u{1a}\r"));
+    person.sees("Model:");
+    person.types("small\n");
+    person.sees("Name of the profile [openai]:");
+    person.types("\n");
+    says(&person, "try it: duologue exec hello", 1);
+    let bytes = person.bytes();
+    assert!(!bytes.contains(KEY) && !bytes.contains("wrong-key"), "{bytes:?}");
+    assert_eq!(bytes.matches(shown).count(), 2, "as it was typed: {bytes:?}");
+    assert_eq!(person.ends().0, 0);
+    let key = fs::read_to_string(scene.folder.path("config/duologue/keys/openai"));
+    assert_eq!(key.expect("the key"), format!("{KEY}\n"));
+    assert_eq!(provider.requests(), 2);
+}
+
 #[test]
 fn a_person_who_leaves_a_question_has_nothing_written_and_the_terminal_as_it_was() {
     let scene = Scene::new("", "");
     let mut person = at_terminal(&scene, &["--provider", "gemini"]);
-    person.sees_words("or none [variable]:");
+    person.sees_words("or none [type]:");
     person.types("f\n");
     person.sees_words("or nothing to type the key now:");
     person.types("\n");
@@ -291,8 +332,8 @@ fn a_person_who_leaves_a_question_has_nothing_written_and_the_terminal_as_it_was
     assert!(screen.text().contains("nothing was"), "{}", screen.text());
     assert!(fs::metadata(scene.folder.path("config/duologue/keys")).is_err());
     let mut person = at_terminal(&scene, &["--provider", "gemini"]);
-    person.sees_words("or none [variable]:");
-    person.types("\n");
+    person.sees_words("or none [type]:");
+    person.types("variable\n");
     person.sees("Name of the variable [GEMINI_API_KEY]:");
     person.types("\n");
     person.sees("Model [gemini-flash-latest]:");

@@ -80,6 +80,8 @@ impl Person {
                 Some(b'\r' | b'\n') => break true,
                 Some(CTRL_U) => typed.clear(),
                 Some(key) if BACKSPACE.contains(&key) => drop(typed.pop()),
+                // Ctrl-Z and the like are no part of a key.
+                Some(key) if key.is_ascii_control() => {}
                 Some(key) => typed.push(key),
             }
         };

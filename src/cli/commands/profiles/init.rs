@@ -145,8 +145,12 @@ fn report(profile: &NewProfile, added: &Added, path: &Path, doubt: Option<Doubt>
         }
     };
     let can = if readiness.can_answer { "it is complete" } else { "it can't answer yet" };
+    let try_it = match readiness.can_answer {
+        true => format!("try it: duologue exec{option} hello\n"),
+        false => String::new(),
+    };
     let text = format!(
-        "the profile `{name}` is in {}; {which}\n{can}: {}\ntry it: duologue exec{option} hello\n",
+        "the profile `{name}` is in {}; {which}\n{can}: {}\n{try_it}",
         path.display(),
         readiness.why
     );

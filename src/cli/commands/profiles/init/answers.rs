@@ -19,6 +19,16 @@ use std::path::{Path, PathBuf};
 /// Bytes of the name of a variable that is typed; a key that is typed in its place is mostly longer.
 const VARIABLE_BYTES_MAX: usize = 64;
 
+/// How keys of providers begin.
+const KEY_BEGINNINGS: [&str; 6] = ["sk-", "AIza", "gsk_", "xai-", "hf_", "pplx-"];
+
+/// Bytes from which on a word without a slash is more likely a key than an answer.
+const KEY_BYTES_MIN: usize = 20;
+
+/// What is said of a key that was typed where it is shown. It is not shown again.
+const KEY_IN_SIGHT: &str =
+    "the key itself does not belong here: answer `type`, and it can be typed without being shown";
+
 /// The variable for the key of a server that has none of its own.
 const GENERAL_VARIABLE: &str = "DUOLOGUE_API_KEY";
 
@@ -59,9 +69,18 @@ pub(super) enum KeyPlace {
     Typed(String),
 }
 
+/// What the server has said when it was asked for its models.
+struct Asked {
+    models: Vec<String>,
+    doubt: Option<Doubt>,
+    /// The person has said that a key which is refused is meant all the same.
+    is_confirmed: bool,
+}
+
 /// Where a person says that the key is.
 #[derive(Clone, Copy)]
 enum Kind {
+    Typed,
     Variable,
     File,
     Command,
@@ -69,7 +88,8 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [(Self, &'static str); 4] = [
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Typed, "type"),
         (Self::Variable, "variable"),
         (Self::File, "file"),
         (Self::Command, "command"),
@@ -79,8 +99,11 @@ impl Kind {
     fn read(answer: &str) -> Result<Self, String> {
         let typed = answer.to_lowercase();
         let kind = Self::ALL.into_iter().find(|(_, word)| word.starts_with(&typed));
-        let wrong = || "answer with variable, file, command or none".to_owned();
-        kind.map(|(kind, _)| kind).ok_or_else(wrong)
+        let wrong = match looks_like_key(answer) {
+            true => KEY_IN_SIGHT,
+            false => "answer with type, variable, file, command or none",
+        };
+        kind.map(|(kind, _)| kind).ok_or_else(|| wrong.to_owned())
     }
 }
 
@@ -96,8 +119,8 @@ impl Answers {
     ) -> Result<Self> {
         let (engine, base_url) = provider(args, person.as_mut())?;
         let server = Server { engine, base_url: base_url.as_deref() };
-        let key = server.key(args, person.as_mut())?;
-        let (model, doubt) = server.model(args, &key, person.as_mut())?;
+        let (key, asked) = server.key(args, person.as_mut())?;
+        let (model, doubt) = server.model(args, &key, asked, person.as_mut())?;
         let name = match (&args.name, person) {
             (Some(name), _) => name.trim().to_owned(),
             (None, Some(mut person)) => {
@@ -154,13 +177,29 @@ impl Server<'_> {
         self.base_url.is_some()
     }
 
-    fn key(&self, args: &InitProfileArgs, person: Option<&mut Person>) -> Result<KeyPlace> {
+    /// Where the key is, and what the server has said to it, if it was typed.
+    fn key(
+        &self,
+        args: &InitProfileArgs,
+        person: Option<&mut Person>,
+    ) -> Result<(KeyPlace, Option<Asked>)> {
+        let needs_none = matches!(self.engine, EngineName::Echo | EngineName::Ollama);
+        let is_named = args.key_env.is_some() || args.key_file.is_some();
+        let is_said = is_named || args.key_command.is_some() || args.no_key || needs_none;
+        match person {
+            Some(person) if !is_said => self.asked_key(person),
+            person => Ok((self.named_key(args, person.is_some())?, None)),
+        }
+    }
+
+    /// The key that the options name.
+    fn named_key(&self, args: &InitProfileArgs, is_at_terminal: bool) -> Result<KeyPlace> {
         if let Some(name) = &args.key_env {
             return Ok(KeyPlace::At(KeyFrom::Variable(name.clone())));
         }
         if let Some(path) = &args.key_file {
             let key = KeyPlace::At(KeyFrom::File(std::path::absolute(path)?));
-            if person.is_some() {
+            if is_at_terminal {
                 self.check_key(&key).map_err(|why| anyhow!("nothing was written: {why}"))?;
             }
             return Ok(key);
@@ -170,30 +209,34 @@ impl Server<'_> {
             return Ok(KeyPlace::At(command.map_err(|why| anyhow!("--key-command: {why}"))?));
         }
         let needs_none = matches!(self.engine, EngineName::Echo | EngineName::Ollama);
-        match person {
-            _ if args.no_key || needs_none => Ok(KeyPlace::Nowhere),
-            Some(person) => self.asked_key(person),
-            None if self.is_elsewhere() => Ok(KeyPlace::Nowhere),
-            None => bail!(
+        match args.no_key || needs_none || self.is_elsewhere() {
+            true => Ok(KeyPlace::Nowhere),
+            false => bail!(
                 "say where the key is: --key-env NAME, --key-file FILE or --key-command 'WORD ...'"
             ),
         }
     }
 
-    fn asked_key(&self, person: &mut Person) -> Result<KeyPlace> {
-        let default = if self.is_elsewhere() { "none" } else { "variable" };
-        let question = "Key: in a variable, in a file, from a command, or none";
-        Ok(match person.ask_until(question, default, Kind::read)? {
+    fn asked_key(&self, person: &mut Person) -> Result<(KeyPlace, Option<Asked>)> {
+        let usual = ProviderChoice::key_variable(self.engine);
+        let usual = usual.filter(|_| !self.is_elsewhere()).unwrap_or(GENERAL_VARIABLE);
+        let is_set = std::env::var_os(usual).is_some_and(|key| !key.is_empty());
+        let default = match self.is_elsewhere() {
+            true => "none",
+            false if is_set => "variable",
+            false => "type",
+        };
+        let question = "Key: type it now, in a variable, in a file, from a command, or none";
+        let key = match person.ask_until(question, default, Kind::read)? {
+            Kind::Typed => return self.typed_key(person),
             Kind::Variable => {
-                let usual = ProviderChoice::key_variable(self.engine);
-                let usual = usual.filter(|_| !self.is_elsewhere()).unwrap_or(GENERAL_VARIABLE);
                 let name = person.ask_until("Name of the variable", usual, variable)?;
                 KeyPlace::At(KeyFrom::Variable(name))
             }
             Kind::File => {
                 let question = "Path of the file, or nothing to type the key now";
                 match person.ask_until(question, "", |path| self.key_file(path))? {
-                    None => KeyPlace::Typed(person.ask_secretly("Key")?),
+                    None => return self.typed_key(person),
                     Some(key) => key,
                 }
             }
@@ -202,13 +245,37 @@ impl Server<'_> {
                 KeyPlace::At(person.ask_until(question, "", command)?)
             }
             Kind::Nowhere => KeyPlace::Nowhere,
-        })
+        };
+        Ok((key, None))
     }
 
-    /// The file that a person names; `None` if they name none.
+    /// A key that is typed now. The server is asked at once: one that it refuses can be corrected.
+    fn typed_key(&self, person: &mut Person) -> Result<(KeyPlace, Option<Asked>)> {
+        let mut refused = None;
+        loop {
+            let typed = person.ask_secretly("Key")?;
+            let is_confirmed = refused.as_ref() == Some(&typed);
+            let key = KeyPlace::Typed(typed.clone());
+            let asked = Asked { is_confirmed, ..self.models(&key) };
+            match &asked.doubt {
+                Some(Doubt::Refused(why)) if !is_confirmed => {
+                    let again = "type the key again, or the same once more to go on all the same";
+                    person.say(&format!("{}; {again}\n", escape_control(why)))?;
+                    refused = Some(typed);
+                }
+                Some(_) | None => return Ok((key, Some(asked))),
+            }
+        }
+    }
+
+    /// The file that a person names; `None` if they name none and want to type the key.
     fn key_file(&self, path: &str) -> Result<Option<KeyPlace>, String> {
-        if path.is_empty() {
+        let is_there = Path::new(path).exists();
+        if path.is_empty() || path == "type" && !is_there {
             return Ok(None);
+        }
+        if looks_like_key(path) && !is_there {
+            return Err(KEY_IN_SIGHT.to_owned());
         }
         let path = expanded(path).map_err(|error| format!("{error:#}"))?;
         let key = KeyPlace::At(KeyFrom::File(path));
@@ -226,21 +293,23 @@ impl Server<'_> {
         &self,
         args: &InitProfileArgs,
         key: &KeyPlace,
+        asked: Option<Asked>,
         person: Option<&mut Person>,
     ) -> Result<(Option<String>, Option<Doubt>)> {
         let default =
             if self.is_elsewhere() { "" } else { ProviderChoice::default_model(self.engine) };
         let has_one = self.engine != EngineName::Echo;
         match (&args.model, person) {
-            (Some(model), _) => Ok((Some(model.trim().to_owned()), None)),
+            (Some(model), _) => {
+                let doubt = asked.and_then(|asked| asked.doubt);
+                Ok((Some(model.trim().to_owned()), doubt))
+            }
             (None, Some(person)) if has_one => {
                 let mut doubtful = String::new();
-                let (models, doubt) = match self.models(key) {
-                    Ok(models) => (models, None),
-                    Err(why) => (Vec::new(), Some(why)),
-                };
+                let asked = asked.unwrap_or_else(|| self.models(key));
+                let Asked { models, doubt, is_confirmed } = asked;
                 let refusal = match &doubt {
-                    Some(Doubt::Refused(why)) => Some(why),
+                    Some(Doubt::Refused(why)) => Some(why).filter(|_| !is_confirmed),
                     Some(Doubt::Unreached(_)) | None => None,
                 };
                 if !models.is_empty() {
@@ -273,10 +342,19 @@ impl Server<'_> {
     }
 
     /// The models that the server lists; none if it lists none, or can't be asked for them.
+    fn models(&self, key: &KeyPlace) -> Asked {
+        let (models, doubt) = match self.listed(key) {
+            Ok(models) => (models, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        Asked { models, doubt, is_confirmed: false }
+    }
+
+    /// The same.
     ///
     /// # Errors
-    /// If it refuses the key, or can't be reached.
-    fn models(&self, key: &KeyPlace) -> Result<Vec<String>, Doubt> {
+    /// If the server refuses the key, or can't be reached.
+    fn listed(&self, key: &KeyPlace) -> Result<Vec<String>, Doubt> {
         let asked = self.choice(key).and_then(|choice| {
             let hurried = EngineArgs {
                 connect_timeout_ms: LIST_WAIT_MS,
@@ -344,10 +422,21 @@ pub(super) fn word(engine: EngineName) -> String {
 /// The name of a variable. A wrong one may be a key, so it is not shown again.
 fn variable(name: &str) -> Result<String, String> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_name = name.len() <= VARIABLE_BYTES_MAX && name.chars().all(is_fine);
+    let is_name =
+        name.len() <= VARIABLE_BYTES_MAX && name.chars().all(is_fine) && !begins_key(name);
     is_name.then(|| name.to_owned()).ok_or_else(|| {
         "that is no name of a variable; the key itself does not belong here".to_owned()
     })
+}
+
+/// Whether an answer is a key rather than what was asked for.
+fn looks_like_key(answer: &str) -> bool {
+    let is_word = !answer.contains(|c: char| c == '/' || c.is_whitespace());
+    is_word && (begins_key(answer) || answer.len() >= KEY_BYTES_MIN)
+}
+
+fn begins_key(answer: &str) -> bool {
+    KEY_BEGINNINGS.iter().any(|beginning| answer.starts_with(beginning))
 }
 
 fn command(line: &str) -> Result<KeyFrom, String> {
