@@ -78,6 +78,11 @@ pub enum Kind {
     Other,
 }
 
+/// Whether no provider takes a file that begins so: it is neither text in UTF-8 nor of another type that is known.
+pub(crate) fn is_unknown(beginning: &[u8]) -> bool {
+    media::is_unknown(beginning)
+}
+
 /// The attachments and resources that a request names. Files and resources are not read here.
 ///
 /// # Errors

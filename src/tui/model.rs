@@ -325,7 +325,9 @@ impl State {
             Event::Offered { server, offers } => self.offered(server, offers),
             Event::Models(listed) => self.models_listed(listed),
             Event::Files { found, completes } => self.candidates_listed(found, completes),
-            Event::FilesFound { looked_for, missing } => self.files_found(&looked_for, missing),
+            Event::FilesFound { looked_for, missing, unknown } => {
+                self.files_found(&looked_for, missing, unknown);
+            }
             Event::Measured { large, draft } => return self.measured(&large, draft),
             Event::PastedFiles { text, files } => self.pasted_files_found(&text, files),
             Event::Edited(Ok(text)) => {

@@ -83,6 +83,16 @@ pub(super) fn of_data(data: &[u8], declared: &str, name: &str) -> Result<String,
     })
 }
 
+/// Whether a file that begins so is neither text in UTF-8 nor of another type that is known.
+pub(super) fn is_unknown(beginning: &[u8]) -> bool {
+    // The last character may be cut.
+    let end = match std::str::from_utf8(beginning) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Ok(_) | Err(_) => beginning.len(),
+    };
+    Sniffed::of(beginning.get(..end).unwrap_or_default()) == Sniffed::Unknown
+}
+
 /// The media type of content that can't be read here: the declared one, else that of its names.
 pub(super) fn unread(declared: &str, names: [&str; 2]) -> String {
     match normal(declared) {

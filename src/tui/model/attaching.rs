@@ -27,6 +27,8 @@ pub(super) struct Attaching {
     looked_for: Vec<String>,
     /// The paths that were not found.
     missing: Vec<String>,
+    /// Those of files that no provider takes.
+    unknown: Vec<String>,
     question: Question,
 }
 
@@ -70,19 +72,15 @@ impl Attaching {
 }
 
 impl State {
-    /// The names of files that the draft has and that were not found.
-    pub(crate) fn missing_files(&self) -> Option<String> {
+    /// The names of files that the draft has and that can't be sent, and why.
+    pub(crate) fn faulty_files(&self) -> Option<String> {
         // The list says what the name may become.
         if self.candidates.as_ref().is_some_and(|found| !found.words.is_empty()) {
             return None;
         }
-        let mut missing = self.attaching.missing.iter();
-        let first = meanings(missing.next()?).last().unwrap_or_default();
-        let more = match missing.count() {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
-        Some(format!("no file {}{more}", clean(first)))
+        let Attaching { missing, unknown, .. } = &self.attaching;
+        let missing = first_named(missing).map(|names| format!("no file {names}"));
+        missing.or_else(|| first_named(unknown).map(|names| format!("{names}: not UTF-8 text")))
     }
 
     /// Has the files of the draft looked for, if it names others than before. What is missing is shown until
@@ -100,15 +98,21 @@ impl State {
         self.attaching.looked_for.clone_from(&named);
         if named.is_empty() {
             self.attaching.missing.clear();
+            self.attaching.unknown.clear();
             return None;
         }
         Some(Action::FindFiles(named))
     }
 
     /// They were looked for; the draft may have changed meanwhile.
-    pub(super) fn files_found(&mut self, looked_for: &[String], missing: Vec<String>) {
+    pub(super) fn files_found(
+        &mut self,
+        looked_for: &[String],
+        missing: Vec<String>,
+        unknown: Vec<String>,
+    ) {
         if self.attaching.looked_for == looked_for {
-            self.attaching.missing = missing;
+            (self.attaching.missing, self.attaching.unknown) = (missing, unknown);
         }
     }
 
@@ -227,9 +231,21 @@ impl State {
     }
 }
 
+/// The name of the first of these mentions, and how many more there are.
+fn first_named(mentions: &[String]) -> Option<String> {
+    let (first, more) = mentions.split_first()?;
+    let first = clean(meanings(first).last().unwrap_or_default());
+    Some(match more.len() {
+        0 => first,
+        count => format!("{first} and {count} more"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::constants::code;
+    use crate::protocol::proto::chat::{ChatAttachment, ChatRunStarted, ChatUserMessageAccepted};
     use crate::tui::model::tests::Scene;
     use crate::tui::model::{Event, Lines, Piece};
     use crate::tui::terminal::keys::{Key, Press, Typed};
@@ -255,8 +271,9 @@ mod tests {
         let found = |scene: &mut Scene, looked_for: &str, missing: &[&str]| {
             let names = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
             let looked_for = names(looked_for.split(' ').collect());
-            scene.event(Event::FilesFound { looked_for, missing: names(missing.to_vec()) });
-            scene.state.missing_files()
+            let (missing, unknown) = (names(missing.to_vec()), Vec::new());
+            scene.event(Event::FilesFound { looked_for, missing, unknown });
+            scene.state.faulty_files()
         };
         scene.write("me@x.y, see @a, or");
         assert_eq!(looked_for(&scene), ["a", "a,"], "once for each change of a name");
@@ -268,10 +285,32 @@ mod tests {
         assert_eq!(found(&mut scene, "a, b", &[]), None);
         assert_eq!(found(&mut scene, "a, b", &["b"]).as_deref(), Some("no file b"));
         scene.key(Key::Enter);
-        assert_eq!((scene.asked().len(), scene.state.missing_files()), (1, None));
+        assert_eq!((scene.asked().len(), scene.state.faulty_files()), (1, None));
         // Such files are not attached.
         scene.write("/save @c");
         assert_eq!(looked_for(&scene).len(), 3);
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_is_said_and_gives_its_prompt_back() {
+        let mut scene = Scene::new();
+        let prompt = "see @latin1.txt";
+        scene.write(prompt);
+        let (looked_for, missing) = (vec!["latin1.txt".to_owned()], Vec::new());
+        let unknown = looked_for.clone();
+        scene.event(Event::FilesFound { looked_for, missing, unknown });
+        assert_eq!(scene.state.faulty_files().as_deref(), Some("latin1.txt: not UTF-8 text"));
+        scene.key(Key::Enter);
+        scene.send("r");
+        assert!(scene.state.editor.is_empty() && scene.state.faulty_files().is_none());
+        let filename = "latin1.txt".to_owned();
+        let attachments = vec![ChatAttachment { filename, ..Default::default() }];
+        let text = prompt.to_owned();
+        scene.ui("r", ChatUserMessageAccepted { text, attachments, ..Default::default() });
+        scene.ui("r", ChatRunStarted::default());
+        scene.error_with("r", code::ENGINE_INIT_FAILED, "it can't be sent", "config: unsupported");
+        scene.done("r", "failed");
+        assert_eq!(scene.state.editor.text(), prompt);
     }
 
     #[test]

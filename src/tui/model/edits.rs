@@ -170,6 +170,12 @@ impl State {
         self.last_asked().map(|asked| asked.message_id.as_str())
     }
 
+    /// The prompt that was accepted last, if something was attached to it.
+    pub(super) fn last_with_attachments(&self) -> Option<String> {
+        let last = self.prompts.last().filter(|asked| !asked.attachments.is_empty())?;
+        Some(last.text.clone())
+    }
+
     /// The files that `text` mentions after `@` and the message that it replaces, if any, does not.
     pub(super) fn newly_mentioned(&self, message_id: Option<&str>, text: &str) -> Vec<String> {
         let is_replaced = |asked: &&AcceptedPrompt| message_id == Some(asked.message_id.as_str());

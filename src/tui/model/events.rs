@@ -58,10 +58,11 @@ pub(crate) enum Event {
         found: Candidates,
         completes: bool,
     },
-    /// Files that the draft names were looked for, and these are missing.
+    /// Files that the draft names were looked for; these are missing, and these are of a type that no provider takes.
     FilesFound {
         looked_for: Vec<String>,
         missing: Vec<String>,
+        unknown: Vec<String>,
     },
     /// The files that a draft names were measured.
     Measured {

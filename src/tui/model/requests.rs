@@ -11,6 +11,9 @@ use crate::task::server::FilledPrompt;
 use crate::tui::text::clean;
 use std::time::Duration;
 
+/// The detail of the error for an attachment that the provider does not take.
+const UNSUPPORTED_ATTACHMENT: &str = "config: unsupported";
+
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outgoing {
@@ -216,7 +219,8 @@ impl State {
             detail if detail.is_empty() => error.message.clone(),
             detail => format!("{} ({})", error.message, detail.join(": ")),
         };
-        if self.run.as_ref().is_some_and(|run| run.request == request) {
+        if let Some(run) = self.run.as_mut().filter(|run| run.request == request) {
+            run.refuses_attachments = error.detail == UNSUPPORTED_ATTACHMENT;
             self.log.ended(&format!("failed: {}", clean(&text)));
         }
         match is_command {
@@ -255,7 +259,12 @@ impl State {
             self.lines.iter_mut().for_each(Lines::prompt_failed);
         }
         if is_run {
+            let is_refused = self.run.as_ref().is_some_and(|run| run.refuses_attachments);
             self.end_run(status);
+            let refused = self.last_with_attachments().filter(|_| is_refused && !self.is_plain());
+            if let Some(prompt) = refused.filter(|_| status == done::FAILED) {
+                self.give_back(prompt);
+            }
         }
     }
 

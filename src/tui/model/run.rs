@@ -25,6 +25,8 @@ pub(crate) struct Run {
     /// Calls that have no result yet.
     pub(crate) tools: Vec<ToolCall>,
     pub(crate) is_stopping: bool,
+    /// The provider takes no attachments of a kind that is among those of the conversation.
+    pub(super) refuses_attachments: bool,
 }
 
 /// The part of a run that is under way, as the status line names it.
@@ -145,6 +147,7 @@ impl Run {
             reasoning: None,
             tools: Vec::new(),
             is_stopping: false,
+            refuses_attachments: false,
         }
     }
 

@@ -125,8 +125,13 @@ impl Shell<'_> {
         self.find(move || {
             let is_missing =
                 |mention: &&String| !resources.contains(mention) && files::named(mention).is_none();
-            let missing = looked_for.iter().filter(is_missing).cloned().collect();
-            Event::FilesFound { looked_for, missing }
+            let missing: Vec<_> = looked_for.iter().filter(is_missing).cloned().collect();
+            let is_unknown = |mention: &&String| {
+                let named = files::named(mention).filter(|_| !resources.contains(mention));
+                named.is_some_and(|(_, path)| files::is_unknown(&path))
+            };
+            let unknown = looked_for.iter().filter(is_unknown).cloned().collect();
+            Event::FilesFound { looked_for, missing, unknown }
         });
     }
 

@@ -1,6 +1,6 @@
 //! Files of the chat: earlier prompts, paths to complete, and saved conversations.
 
-use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::attachment::{self, Attachment, Content};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::support::files::{read_end, replace, user_folder};
 use crate::support::shell_words;
@@ -10,8 +10,8 @@ use crate::tui::input::{
 use crate::tui::model::{Large, PastedFile, UNASKED_BYTES_MAX, is_image_name};
 use crate::tui::text::clean;
 use std::collections::VecDeque;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,9 @@ const FILES_MAX: usize = 200;
 
 /// Entries of folders that are looked at for one list, those of the nearest folders first.
 const ENTRIES_LOOKED_AT_MAX: usize = 20_000;
+
+/// Bytes at the beginning of a file that tell its type.
+const LOOKED_AT_BYTES: u64 = 64 * 1024;
 
 /// The file with the prompts of earlier chats: one JSON string a line.
 #[derive(Clone, Debug)]
@@ -218,6 +221,14 @@ fn pasted_file(word: &str) -> Option<PastedFile> {
     let path = std::path::absolute(path).ok().filter(|path| path.is_file())?;
     let path = path.to_str()?.to_owned();
     (!path.contains(char::is_control)).then_some(PastedFile { path, is_image })
+}
+
+/// Whether no provider takes a file. One that can't be read is reported when it is sent.
+pub(super) fn is_unknown(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(LOOKED_AT_BYTES).read_to_end(&mut beginning));
+    read.is_ok() && attachment::is_unknown(&beginning)
 }
 
 /// The files that these mentions name and that are attached only if the person agrees, each once.

@@ -316,7 +316,7 @@ fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> V
         true => "Enter replaces this prompt and drops all after it · Esc leaves all as it is",
         false => "Enter replaces the last prompt and its answer · Esc leaves them as they are",
     };
-    let missing = state.missing_files().map(|missing| one_line(&missing, columns));
+    let missing = state.faulty_files().map(|missing| one_line(&missing, columns));
     let edits = state.edits.as_ref().map(|_| match &missing {
         Some(missing) => format!("{missing} · {edits}"),
         None => edits.to_owned(),

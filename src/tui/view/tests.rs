@@ -58,7 +58,8 @@ fn a_file_that_is_not_found_stands_in_the_last_row() {
     ] {
         scene.write(&format!("@{name} "));
         let names = vec![name.to_owned()];
-        scene.event(Event::FilesFound { looked_for: names.clone(), missing: names });
+        let (looked_for, unknown) = (names.clone(), Vec::new());
+        scene.event(Event::FilesFound { looked_for, missing: names, unknown });
         check(&scene, &format!("──\n> @{name} |\n{row}"));
         scene.press(Press::ctrl('u'));
         check(&scene, "──\n> |\nnot stored · /help");

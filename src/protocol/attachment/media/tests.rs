@@ -89,3 +89,12 @@ fn what_is_not_read_has_the_type_of_its_name() {
     assert_eq!(unread("Image/WebP", ["cat.jpg", ""]), "image/webp");
     assert_eq!(unread("", ["cat", "https://e.org/cat"]), "");
 }
+
+#[test]
+fn text_in_another_encoding_is_unknown() {
+    assert!(is_unknown(b"Gr\xfc\xdfe"), "Latin-1");
+    assert!(is_unknown(b"\xff\xfeG\0r\0"), "UTF-16");
+    let text = "Grü".as_bytes();
+    assert!(!is_unknown(&text[..text.len() - 1]), "it goes on");
+    assert!(!is_unknown(b"") && !is_unknown(b"\x89PNG\r\n\x1a\n"));
+}
