@@ -163,7 +163,8 @@ impl<'a> BlockReader<'a> {
             if loose.is_empty() {
                 loose_start = range.start;
             }
-            let Some(event) = loose.read(event) else { continue };
+            let is_escaped = self.is_escaped(range.start);
+            let Some(event) = loose.read(event, is_escaped) else { continue };
             self.put(Kind::Paragraph(loose.take()), loose_start, place, &mut blocks);
             if let Event::End(_) = event {
                 if ignored == 0 {
@@ -284,8 +285,9 @@ impl<'a> BlockReader<'a> {
     /// The text up to the end of a block that holds nothing else.
     fn text(&mut self) -> Vec<Inline> {
         let mut reader = InlineReader::default();
-        while let Some((event, _)) = self.next() {
-            if let Some(Event::End(_)) = reader.read(event) {
+        while let Some((event, range)) = self.next() {
+            let is_escaped = self.is_escaped(range.start);
+            if let Some(Event::End(_)) = reader.read(event, is_escaped) {
                 break;
             }
         }
@@ -308,6 +310,12 @@ impl<'a> BlockReader<'a> {
         let after = blocks.last().map_or(place.after, After::block);
         let gap = gap(after, &kind, self.blank_before(start, place.quoted), place.tight);
         blocks.push(Block { gap, kind });
+    }
+
+    /// Whether a backslash before the character at `at` is no character of its own.
+    fn is_escaped(&self, at: usize) -> bool {
+        let before = self.source.as_bytes().get(..at).unwrap_or_default();
+        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
     }
 
     fn line_start(&self, at: usize) -> usize {

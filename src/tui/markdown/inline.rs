@@ -15,6 +15,8 @@ pub(super) struct InlineReader {
     strike: usize,
     /// The links and images that are open.
     targets: Vec<Target>,
+    /// A formula in LaTeX is open, which Markdown does not know: its backslashes are not those of escapes.
+    in_formula: bool,
 }
 
 /// A link or an image that is open.
@@ -28,9 +30,12 @@ struct Target {
 }
 
 impl InlineReader {
-    /// Reads `event` if it belongs to a text; returns any other.
-    pub(super) fn read<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
+    /// Reads `event` if it belongs to a text; returns any other. `is_escaped`: a backslash stands before it.
+    pub(super) fn read<'a>(&mut self, event: Event<'a>, is_escaped: bool) -> Option<Event<'a>> {
         match event {
+            Event::Text(text) if is_escaped && self.is_of_formula(&text) => {
+                self.push(&format!("\\{text}"), self.face());
+            }
             Event::Text(text) => self.push(self.after_break(&text), self.face()),
             Event::Code(text) => self.push(&text, Face::Code),
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n", Face::Text),
@@ -47,6 +52,14 @@ impl InlineReader {
             }
         }
         None
+    }
+
+    /// Whether `text`, which a backslash stands before, is of a formula: `\(` and `\[` begin one.
+    fn is_of_formula(&mut self, text: &str) -> bool {
+        let was_open = self.in_formula;
+        self.in_formula =
+            (was_open || text.starts_with(['(', '['])) && !text.starts_with([')', ']']);
+        was_open || self.in_formula
     }
 
     /// The runs that were read; there may be none.

@@ -71,6 +71,21 @@ fn every_kind_of_block_has_its_picture() {
     }
 }
 
+/// What LaTeX writes around a formula are escapes in Markdown.
+#[test]
+fn formulas_are_shown_as_they_are_written() {
+    let rows = [
+        (r"A \(x^2\) and \[ y \] math.", r"A \(x^2\) and \[ y \] math."),
+        (r"\(\{a\}\,b\)\*", r"\(\{a\}\,b\)*"),
+        (r"1\) is no list, \*x\* no stress", "1) is no list, *x* no stress"),
+        (r"a \\(y) `\(x\)`", r"a \(y) \(x\)"),
+        (r"See \(x", r"See \(x"),
+    ];
+    for (document, expected) in rows {
+        assert_eq!(picture(document, 40, &DARK), format!("{expected}\n"), "{document:?}");
+    }
+}
+
 /// Verses, and facts a line each.
 #[test]
 fn a_line_of_the_source_is_a_line_on_the_screen() {
