@@ -29,6 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 pub(super) use wal::LogLoss;
+use wal::OpenLog;
 
 /// How long another process that writes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -68,6 +69,8 @@ pub(super) struct Sqlite {
     pub(super) damage: Option<String>,
     /// What is missing in its log.
     pub(super) log_loss: Option<LogLoss>,
+    /// Dropped after the connection.
+    _log: OpenLog,
     /// The device and the number of the file, by which it is known whether it is still there.
     pub(super) file: Option<(u64, u64)>,
     pub(super) fault: FailPoint,
@@ -89,8 +92,8 @@ impl Sqlite {
         fault: FailPoint,
     ) -> Result<Self, StoreError> {
         let path = &*file_path::resolve(path)?;
-        let log_loss = wal::loss(path);
         make(path, may_be_new)?;
+        let log = OpenLog::new(path);
         let journal = Journal::of(path);
         let until = Instant::now() + BUSY_WAIT_MAX;
         let opened = loop {
@@ -112,7 +115,8 @@ impl Sqlite {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let path = path.to_owned();
         let (file, is_full, logged) = (file_path::identity(&path), false, 0);
-        Ok(Self { connection, path, is_full, logged, damage, log_loss, file, fault })
+        let log_loss = log.loss;
+        Ok(Self { connection, path, is_full, logged, damage, log_loss, _log: log, file, fault })
     }
 
     /// Checks that the file is not damaged: a damaged one is only read.

@@ -40,7 +40,8 @@ pub(in crate::store) fn inspect(path: &Path, reads: bool) -> Result<Inspection, 
     }
     let held = lock::held(path, HOLDERS_MAX).map_err(failed("locked"))?;
     // A connection that may write would take what is left of a damaged log into the database.
-    let loss = wal::loss(path);
+    let log = wal::OpenLog::new(path);
+    let loss = log.loss;
     let is_log_torn = loss == Some(wal::LogLoss::Torn);
     if let Some(loss) = loss.filter(|_| !is_log_torn) {
         let why = io::Error::other(format!("its log {loss}, so that changes are missing"));

@@ -1,6 +1,7 @@
 //! Queries on all sessions of one file of SQLite, and the deletion of one.
 
-use super::{Sqlite, find, path as file_path, schema, wal};
+use super::wal::{self, OpenLog};
+use super::{Sqlite, find, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::inspection::Checked;
@@ -47,6 +48,7 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     let path = &*file_path::resolve(path)?;
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
     file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
+    let log = OpenLog::new(path);
     let opened = read_only(path).or_else(|error| {
         if error.is_half_changed() {
             roll_back(path)?;
@@ -55,10 +57,10 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
         Err(error)
     });
     match opened {
-        Ok(connection) => Ok(of_reader(path, connection)),
+        Ok(connection) => Ok(of_reader(path, connection, log)),
         // What is damaged is read as far as it can be.
         Err(error) if error.is_damage() => Sqlite::open(path, false, FailPoint::default()),
-        Err(error) if error.is_unwritable() => Ok(unlocked(path)?),
+        Err(error) if error.is_unwritable() => unlocked(path, log),
         Err(error) => Err(error),
     }
 }
@@ -96,14 +98,15 @@ fn roll_back(path: &Path) -> Result<(), StoreError> {
     schema::check(&connection, path).map(drop)
 }
 
-fn of_reader(path: &Path, connection: Connection) -> Sqlite {
+fn of_reader(path: &Path, connection: Connection, log: OpenLog) -> Sqlite {
     Sqlite {
         connection,
         path: path.to_owned(),
         is_full: false,
         logged: 0,
         damage: None,
-        log_loss: wal::loss(path),
+        log_loss: log.loss,
+        _log: log,
         file: None,
         fault: FailPoint::default(),
     }
@@ -111,7 +114,7 @@ fn of_reader(path: &Path, connection: Connection) -> Sqlite {
 
 /// Opens a store in a place where nothing can be written, where SQLite can't make the index of its log,
 /// as a file that nobody changes.
-fn unlocked(path: &Path) -> Result<Sqlite, StoreError> {
+fn unlocked(path: &Path, log: OpenLog) -> Result<Sqlite, StoreError> {
     let unreadable = |why: &str| {
         let source = io::Error::new(io::ErrorKind::ReadOnlyFilesystem, why);
         StoreError::Io { path: path.to_owned(), action: "read where it is", source }
@@ -126,7 +129,7 @@ fn unlocked(path: &Path) -> Result<Sqlite, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     schema::check(&connection, path)?;
-    Ok(of_reader(path, connection))
+    Ok(of_reader(path, connection, log))
 }
 
 /// Whether there is a file without a byte, which is a store without a session.
