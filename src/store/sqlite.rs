@@ -65,6 +65,9 @@ pub(super) struct Sqlite {
     pub(super) is_full: bool,
     /// About how many bytes are in the write-ahead log.
     pub(super) logged: u64,
+    /// Its tables are there; they may be missing in a file that is only read, while another process makes the store,
+    /// or after one that was to make it was killed: then there are no sessions.
+    has_tables: bool,
     /// What is wrong with the file: it is only read, as far as it can be.
     pub(super) damage: Option<String>,
     /// What is missing in its log.
@@ -116,7 +119,19 @@ impl Sqlite {
         let path = path.to_owned();
         let (file, is_full, logged) = (file_path::identity(&path), false, 0);
         let log_loss = log.loss;
-        Ok(Self { connection, path, is_full, logged, damage, log_loss, _log: log, file, fault })
+        let has_tables = true;
+        Ok(Self {
+            connection,
+            path,
+            is_full,
+            logged,
+            has_tables,
+            damage,
+            log_loss,
+            _log: log,
+            file,
+            fault,
+        })
     }
 
     /// Checks that the file is not damaged: a damaged one is only read.
@@ -131,7 +146,7 @@ impl Sqlite {
     }
 
     pub(super) fn has(&mut self, session: &SessionId) -> Result<bool, StoreError> {
-        Ok(find(&self.connection, session)?.is_some())
+        Ok(self.has_tables && find(&self.connection, session)?.is_some())
     }
 
     /// The session of this folder that was changed last, of those in which something was said.

@@ -263,6 +263,30 @@ fn an_empty_file_is_a_store_without_sessions_and_becomes_private() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// Its process was killed before it has made the tables.
+#[test]
+fn a_store_whose_making_was_cut_off_has_no_sessions() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    let made = Connection::open(folder.path("store")).expect("a database");
+    let mode = made.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()));
+    mode.expect("a log");
+    drop(made);
+    let sessions =
+        |words: &[&str]| run(&folder, &[&["sessions"], words, &["--store", &store]].concat());
+    let listed = sessions(&["list"]);
+    assert_eq!((listed.status, &*listed.stdout, &*listed.stderr), (0, "", ""));
+    for words in [&["show", "s"][..], &["export", "s"], &["fork", "s"], &["rename", "s", "title"]] {
+        let ended = sessions(words);
+        assert_eq!((ended.status, &*ended.stdout), (1, ""), "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains("s is not in the store"), "{words:?}: {ended:?}");
+    }
+    let found = sessions(&["search", "word"]);
+    assert!(found.status < 2 && !found.stderr.contains("no such table"), "{found:?}");
+    assert_eq!(exec(&folder, &["--store", &store, "--session", "s", "hello"]).status, 0);
+    assert_eq!(sessions(&["show", "s"]).status, 0);
+}
+
 #[test]
 fn a_file_that_is_written_is_not_the_store() {
     let folder = Folder::new();

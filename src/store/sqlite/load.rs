@@ -58,6 +58,9 @@ impl Sqlite {
     }
 
     fn read(&mut self, session: &SessionId, reading: &mut Reading) -> Result<(), StoreError> {
+        if !self.has_tables {
+            return Ok(());
+        }
         let mut statement = self.connection.prepare_cached(SESSION)?;
         let mut rows = statement.query([session.as_str()])?;
         let Some(row) = rows.next()? else { return Ok(()) };
@@ -95,6 +98,9 @@ impl Sqlite {
         &mut self,
         session: &SessionId,
     ) -> Result<Option<Choices>, StoreError> {
+        if !self.has_tables {
+            return Ok(None);
+        }
         let mut statement = self.connection.prepare_cached(CHOICES)?;
         let found = statement.query_row([session.as_str()], |row| row.get::<_, Option<Vec<u8>>>(0));
         let found = found.optional()?;

@@ -57,7 +57,7 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
         Err(error)
     });
     match opened {
-        Ok(connection) => Ok(of_reader(path, connection, log)),
+        Ok(opened) => Ok(of_reader(path, opened, log)),
         // What is damaged is read as far as it can be.
         Err(error) if error.is_damage() => Sqlite::open(path, false, FailPoint::default()),
         Err(error) if error.is_unwritable() => unlocked(path, log),
@@ -98,12 +98,14 @@ fn roll_back(path: &Path) -> Result<(), StoreError> {
     schema::check(&connection, path).map(drop)
 }
 
-fn of_reader(path: &Path, connection: Connection, log: OpenLog) -> Sqlite {
+/// `has_tables`: as in [`Sqlite`].
+fn of_reader(path: &Path, (connection, has_tables): (Connection, bool), log: OpenLog) -> Sqlite {
     Sqlite {
         connection,
         path: path.to_owned(),
         is_full: false,
         logged: 0,
+        has_tables,
         damage: None,
         log_loss: log.loss,
         _log: log,
@@ -128,8 +130,8 @@ fn unlocked(path: &Path, log: OpenLog) -> Result<Sqlite, StoreError> {
     let uri = format!("file:{encoded}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    schema::check(&connection, path)?;
-    Ok(of_reader(path, connection, log))
+    let has_tables = schema::check(&connection, path)?;
+    Ok(of_reader(path, (connection, has_tables), log))
 }
 
 /// Whether there is a file without a byte, which is a store without a session.
@@ -137,18 +139,22 @@ pub(in crate::store) fn is_empty(path: &Path) -> bool {
     path.metadata().is_ok_and(|about| about.is_file() && about.len() == 0)
 }
 
-fn read_only(path: &Path) -> Result<Connection, StoreError> {
+/// A connection for reading, and whether there are tables.
+fn read_only(path: &Path) -> Result<(Connection, bool), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT_MAX)?;
-    schema::check(&connection, path)?;
-    Ok(connection)
+    let has_tables = schema::check(&connection, path)?;
+    Ok((connection, has_tables))
 }
 
 /// All sessions, in no order, and what could not be read of them.
 pub(in crate::store) fn summaries(
     sqlite: &Sqlite,
 ) -> Result<(Vec<Summary>, Option<String>), StoreError> {
+    if !sqlite.has_tables {
+        return Ok((Vec::new(), None));
+    }
     let mut unread = Unread::default();
     let (mut all, mut last) = (BTreeMap::new(), None);
     // In a damaged file, as far as they are found from either end.
@@ -184,6 +190,9 @@ pub(in crate::store) fn summary_of(
     sqlite: &Sqlite,
     session: &SessionId,
 ) -> Result<Option<Summary>, StoreError> {
+    if !sqlite.has_tables {
+        return Ok(None);
+    }
     let mut found = BTreeMap::new();
     let sql = format!("{SUMMARIES} FROM sessions WHERE id = ?");
     match each_summary(sqlite, (&sql, [session.as_str()]), &mut found) {
@@ -261,6 +270,28 @@ mod tests {
     use super::*;
     use crate::support::test_folder::TestFolder;
     use std::fs;
+
+    /// As where a process was killed before it has made the tables, and while it makes them.
+    #[test]
+    fn a_store_without_tables_has_no_sessions() {
+        let folder = TestFolder::new();
+        let path = folder.path("store");
+        make(&path, true).expect("a file");
+        let session = SessionId::new("s").expect("an id");
+        for mode in ["delete", "wal"] {
+            let made = Connection::open(&path).expect("a database");
+            made.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(())).expect("a mode");
+            drop(made);
+            let mut sqlite = open(&path).expect("it is opened");
+            assert_eq!(summaries(&sqlite).expect("a list"), (Vec::new(), None));
+            assert!(!sqlite.has(&session).expect("an answer"));
+            assert!(sqlite.choices(&session).expect("an answer").is_none());
+            let sink = Sink::Search(Search::new(&session, &Phrases::default(), 1));
+            let reading = sqlite.load(&session, sink).expect("it is read");
+            assert!(!reading.is_there() && reading.loss.is_none());
+        }
+        assert!(!is_empty(&path), "it has a page");
+    }
 
     /// As where a process was killed while it wrote on a network file system.
     #[test]
