@@ -43,10 +43,16 @@ impl UsageTotals {
         }
     }
 
-    /// What the session has cost, as far as that is known, and in which currency.
-    pub(crate) fn spent(&self) -> Option<(Cost, Arc<str>)> {
-        let currency = self.session.currency.clone()?;
-        Some((self.session.cost, currency))
+    /// What the session has cost in a currency, as far as that is known; `None` if no call had a cost in it.
+    pub(crate) fn spent(&self, currency: &str) -> Option<Cost> {
+        let mut costs = self.session.costs.iter();
+        costs.find_map(|(of, cost)| (**of == *currency).then_some(*cost))
+    }
+
+    /// Whether the session has calls whose cost is not known, or is in another currency.
+    pub(crate) fn has_uncounted(&self, currency: &str) -> bool {
+        let Totals { has_unknown, costs, .. } = &self.session;
+        *has_unknown || costs.iter().any(|(of, _)| **of != *currency)
     }
 
     /// The counts up to the provider call that ended last.
@@ -61,10 +67,9 @@ impl UsageTotals {
 pub(super) struct Totals {
     /// Without a cost.
     counts: TokenCounts,
-    cost: Cost,
-    /// The currency of `cost`; `None` as long as no call had a cost.
-    currency: Option<Arc<str>>,
-    /// There is a call whose cost is not known, or is in another currency.
+    /// One cost for each currency.
+    costs: Vec<(Arc<str>, Cost)>,
+    /// There is a call whose cost is not known.
     has_unknown: bool,
 }
 
@@ -87,15 +92,20 @@ impl Totals {
             reasoning_tokens: count(usage.reasoning_tokens.unwrap_or_default()),
             ..TokenCounts::default()
         };
-        let (cost, currency) = spent.cost.clone().unzip();
-        Self { counts, has_unknown: cost.is_none(), cost: cost.unwrap_or_default(), currency }
+        let has_unknown = spent.cost.is_none();
+        let costs = spent.cost.iter().map(|(cost, currency)| (currency.clone(), *cost)).collect();
+        Self { counts, costs, has_unknown }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        let is_same = |own: &Arc<str>| other.currency.as_ref().is_none_or(|other| other == own);
-        self.has_unknown |= other.has_unknown || !self.currency.as_ref().is_none_or(is_same);
-        self.currency = self.currency.take().or_else(|| other.currency.clone());
-        self.cost = self.cost + other.cost;
+        self.has_unknown |= other.has_unknown;
+        for (currency, more) in &other.costs {
+            // What is in another currency can't be added.
+            match self.costs.iter_mut().find(|(own, _)| own == currency) {
+                Some((_, cost)) => *cost = *cost + *more,
+                None => self.costs.push((currency.clone(), *more)),
+            }
+        }
         let (own, more) = (&mut self.counts, &other.counts);
         own.provider_calls = own.provider_calls.saturating_add(more.provider_calls);
         own.uncounted_calls = own.uncounted_calls.saturating_add(more.uncounted_calls);
@@ -111,10 +121,13 @@ impl Totals {
     /// currency. The cost of uncounted calls is not included.
     pub(super) fn on_wire(&self) -> TokenCounts {
         let is_known = self.counts.provider_calls > 0 && !self.has_unknown;
-        let currency = self.currency.as_ref().filter(|_| is_known);
+        let [(currency, cost)] = &self.costs[..] else { return self.counts.clone() };
+        if !is_known {
+            return self.counts.clone();
+        }
         TokenCounts {
-            cost: currency.map_or(String::new(), |_| self.cost.to_string()),
-            currency: currency.map_or(String::new(), |currency| (**currency).to_owned()),
+            cost: cost.to_string(),
+            currency: (**currency).to_owned(),
             ..self.counts.clone()
         }
     }
@@ -200,6 +213,24 @@ mod tests {
         call(&mut totals, "USD");
         let counts = call(&mut totals, "EUR");
         assert_eq!((counts.cost.as_str(), counts.input_tokens), ("", 2000));
+        call(&mut totals, "USD");
+        let spent = ["USD", "EUR", "JPY"].map(|currency| totals.spent(currency));
+        let of = |millionths| Some(Cost(millionths * PICOS_PER_DIGIT));
+        assert_eq!(spent, [of(12_000), of(6_000), None], "each has its own sum");
+        assert!(["USD", "EUR", "JPY"].iter().all(|currency| totals.has_uncounted(currency)));
+    }
+
+    #[test]
+    fn what_has_no_price_is_not_counted_and_is_told() {
+        let mut totals = UsageTotals::default();
+        assert_eq!((totals.spent("USD"), totals.has_uncounted("USD")), (None, false));
+        call(&mut totals, "USD");
+        ended(&mut totals, None, Spent::default());
+        assert!(!totals.has_uncounted("USD"), "a call without counts is in no sum");
+        let usage = Usage { input_tokens: 1, ..Usage::default() };
+        ended(&mut totals, Some(usage), Spent::default());
+        assert!(totals.has_uncounted("USD"));
+        assert_eq!(totals.spent("USD"), Some(Cost(6_000 * PICOS_PER_DIGIT)));
     }
 
     #[test]

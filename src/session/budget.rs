@@ -19,11 +19,13 @@ const WARNING_PERCENT: u128 = 80;
 pub(super) struct Budget {
     limit: Option<Cost>,
     has_warned: bool,
+    /// The person was told that not all calls are counted.
+    has_told_uncounted: bool,
 }
 
 impl Budget {
     pub(super) fn new(limit: Option<Cost>) -> Self {
-        Self { limit, has_warned: false }
+        Self { limit, ..Self::default() }
     }
 }
 
@@ -41,7 +43,8 @@ impl Recorder {
         tokens: impl FnOnce(&Transcript) -> u64,
     ) -> Option<RunError> {
         let limit = self.budget.limit?;
-        let (spent, _) = self.projections.usage.spent().unwrap_or_default();
+        let currency = self.prices().prices().map_or("", |prices| &prices.currency);
+        let spent = self.projections.usage.spent(currency).unwrap_or_default();
         let tokens = tokens(&self.projections.transcript);
         let usage =
             Usage { input_tokens: i32::try_from(tokens).unwrap_or(i32::MAX), ..Usage::default() };
@@ -60,10 +63,32 @@ impl Recorder {
         })
     }
 
+    /// Warns, once, of calls that the budget does not count: their cost is never known any more, so that to refuse
+    /// the next one would end the conversation.
+    pub(super) fn tell_uncounted(&mut self) {
+        let Some(limit) = self.budget.limit.filter(|_| !self.budget.has_told_uncounted) else {
+            return;
+        };
+        // Without prices no model is asked.
+        let Some(prices) = self.prices().prices() else { return };
+        let currency = &prices.currency;
+        if !self.projections.usage.has_uncounted(currency) {
+            return;
+        }
+        let text = format!(
+            "the budget of {limit} {currency} does not count all of this conversation: it has calls whose price is \
+             not known, or is in another currency"
+        );
+        self.budget.has_told_uncounted = true;
+        self.push(Output::Warning(text.into()));
+    }
+
     /// The event that most of the budget is spent, once.
     pub(super) fn nearly_spent(&mut self) -> Option<CallReport> {
+        self.tell_uncounted();
         let limit = self.budget.limit.filter(|_| !self.budget.has_warned)?;
-        let (spent, currency) = self.projections.usage.spent()?;
+        let currency = self.prices().prices()?.currency.clone();
+        let spent = self.projections.usage.spent(&currency)?;
         if spent.0.saturating_mul(100) < limit.0.saturating_mul(WARNING_PERCENT) {
             return None;
         }
@@ -71,7 +96,6 @@ impl Recorder {
         let text = format!("{spent} {currency} of the budget of {limit} are spent");
         self.push(Output::Warning(Warning { text, has_event: true, code: None }));
         let (cost, budget) = (spent.to_string(), limit.to_string());
-        let currency = currency.to_string();
         let correlation = None;
         let spent = BudgetNearlySpent { cost, budget, currency, correlation };
         Some(CallReport::BudgetNearlySpent(spent.into()))

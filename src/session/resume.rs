@@ -57,6 +57,7 @@ impl Session {
             }
             self.degraded(StoreDegraded { reason, first_missing_ordinal });
         }
+        self.recorder.tell_uncounted();
         self.resume_choices(choices);
     }
 

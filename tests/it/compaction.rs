@@ -811,6 +811,38 @@ fn a_budget_is_kept_over_processes() {
     assert_eq!(errors(&server.finish().frames, "r"), ["budget_exhausted"]);
 }
 
+/// What earlier processes have spent without a price, or in another currency, is not added to what is spent now.
+#[test]
+fn a_budget_says_what_it_does_not_count() {
+    let folder = Folder::new();
+    for currency in ["EUR", "JPY"] {
+        let prices = json!({ "currency": currency,
+            "models": { "scripted": { "input": 1000, "output": 1000 } } });
+        std::fs::write(folder.path(currency), prices.to_string()).expect("a file");
+    }
+    let (place, euros, yens) = (folder.name("store"), folder.name("EUR"), folder.name("JPY"));
+    let stored = ["--store", &place, "--session", "s"];
+    let provider = Provider::start(vec![says("one"), says("two"), says("three"), says("four")]);
+    let mut server = openai(&provider, &stored).start();
+    assert_eq!(server.turn("r1", "first prompt"), "ok");
+    server.finish();
+    let budget = ["--prices", &euros, "--budget", "0.9"];
+    let mut server = openai(&provider, &[&stored[..], &budget].concat()).start();
+    assert_eq!(server.turn("r2", "second prompt"), "ok");
+    assert_eq!(server.turn("r3", "third prompt"), "ok");
+    let ended = server.finish();
+    let told = "the budget of 0.900000 EUR does not count all of this conversation";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+    // 0.244 EUR are no JPY.
+    let budget = ["--prices", &yens, "--budget", "0.3"];
+    let mut server = openai(&provider, &[&stored[..], &budget].concat()).start();
+    assert_eq!(server.turn("r4", "fourth prompt"), "ok");
+    let ended = server.finish();
+    let told = "the budget of 0.300000 JPY does not count all of this conversation";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+    assert!(!ended.stderr.contains("are spent"), "{}", ended.stderr);
+}
+
 /// A file of prices: what a call of `scripted` and of `small` costs.
 fn prices(folder: &Folder) -> String {
     let models = json!({

@@ -75,7 +75,7 @@ fn a_summary_that_is_cancelled_has_the_price_of_its_model() {
         report(&mut session, summary, event);
     }
     drop(send(&mut session, "x", Command::Cancel(Cancel::default())));
-    let (cost, _) = session.recorder.projections.usage.spent().expect("a cost");
+    let cost = session.recorder.projections.usage.spent("EUR").expect("a cost");
     assert_eq!(cost.to_string(), "0.100100");
 }
 
