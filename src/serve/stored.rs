@@ -269,8 +269,7 @@ pub(super) async fn fork(
         match add_session(settings, &session, ended.copy, &mut ids) {
             Ok(()) => Ok(ForkResponse { session_id: session.as_str().to_owned(), turns }),
             Err(NotAdded::Exists) => Err(is_there()),
-            // Its process holds it.
-            Err(NotAdded::Failed(_)) if library.has(&session) == Ok(true) => Err(is_there()),
+            Err(NotAdded::Locked(why)) => Err(Refusal::new(RefusalKind::Locked, why)),
             Err(NotAdded::Failed(why)) => Err(failed(why)),
         }
     })

@@ -1,8 +1,9 @@
 //! Sessions that begin with the conversation of another one, or with one that frames have shown.
 
+use super::database::ask;
 use super::error::StoreError;
 use super::library::Library;
-use super::place::StoreSettings;
+use super::place::{StorePlace, StoreSettings};
 use super::reading::{Known, Sink};
 use super::session_store::SessionStore;
 use crate::conversation::copy::CopiedTurns;
@@ -21,6 +22,8 @@ pub(crate) struct Ended {
 pub(crate) enum NotAdded {
     /// The store has a session of this id.
     Exists,
+    /// Another process holds a session of this id, of which nothing is stored yet: who, and what to do, for a person.
+    Locked(String),
     /// Why the store can't be written, for a person.
     Failed(String),
 }
@@ -55,9 +58,22 @@ pub(crate) fn add_session(
     copy: CopiedTurns,
     ids: &mut Ids,
 ) -> Result<(), NotAdded> {
+    let (places, stored) = (settings.places.clone(), settings.namespace.stored(session));
     let written = SessionStore::add(settings, session, copy.records(session, ids));
-    written.map_err(|error| match matches!(error, StoreError::Exists(_)) {
-        true => NotAdded::Exists,
-        false => NotAdded::Failed(error.to_string()),
+    written.map_err(|error| {
+        let is_locked = matches!(error, StoreError::Locked { .. });
+        // One that is open elsewhere is claimed in vain; to try again later would not help.
+        if matches!(error, StoreError::Exists(_)) || is_locked && is_in(&places, &stored) {
+            NotAdded::Exists
+        } else if is_locked {
+            NotAdded::Locked(error.to_string())
+        } else {
+            NotAdded::Failed(error.to_string())
+        }
     })
+}
+
+/// Whether one of the stores has a session, as far as they can be read.
+fn is_in(places: &[StorePlace], stored: &SessionId) -> bool {
+    places.iter().any(|place| ask(place, |store| store.has(stored)).unwrap_or_default())
 }

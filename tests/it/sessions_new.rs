@@ -114,6 +114,30 @@ fn a_fork_that_can_not_be_made_says_why() {
     assert_eq!(refused["error"]["code"], "session_exists");
 }
 
+/// A session that is in the store is there also while another process holds it; one of which nothing is stored may
+/// be made later.
+#[test]
+fn a_fork_is_not_made_over_a_session_that_is_open() {
+    let folder = Folder::new();
+    talk(&folder, &["one"]);
+    let place = folder.name("store");
+    let json = |id: &str| {
+        let ended = sessions(&folder, &["fork", "s", "--as", id, "--output", "json"]);
+        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        (ended.status, document["error"]["code"].clone())
+    };
+    let mut held = echo(&["--store", &place, "--session-id", "held"]).start();
+    assert_eq!(held.turn("r1", "other"), "ok");
+    assert_eq!(json("held"), (1, json!("session_exists")));
+    held.finish();
+    assert_eq!(json("held"), (1, json!("session_exists")));
+    let mut begun = echo(&["--store", &place, "--session", "begun"]).start();
+    wait_state(&mut begun);
+    assert_eq!(json("begun"), (75, json!("session_locked")));
+    begun.finish();
+    assert_eq!(json("begun"), (0, Value::Null));
+}
+
 /// What the model is sent of tool calls and attachments is copied exactly.
 #[test]
 fn a_fork_sends_the_model_what_the_session_would_send() {

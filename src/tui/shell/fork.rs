@@ -46,7 +46,9 @@ impl Forker {
             Err(NotAdded::Exists) => {
                 Err(format!("the store has a session {} already", copy.as_str()))
             }
-            Err(NotAdded::Failed(why)) => Err(format!("the copy can't be stored: {why}")),
+            Err(NotAdded::Locked(why) | NotAdded::Failed(why)) => {
+                Err(format!("the copy can't be stored: {why}"))
+            }
         }
     }
 }

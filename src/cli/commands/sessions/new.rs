@@ -3,10 +3,10 @@
 
 use super::args::{ForkArgs, Places};
 use super::{Failure, Out, library, message, named, partial};
-use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
+use crate::cli::commands::{FOUND, LATER};
 use crate::conversation::copy::CopiedTurns;
-use crate::protocol::constants::command_code;
+use crate::protocol::constants::{code, command_code};
 use crate::protocol::id::{Ids, SessionId};
 use crate::store::{NotAdded, add_session};
 use crate::support::terminal::escape_control;
@@ -43,6 +43,10 @@ impl<'a> Maker<'a> {
         match add_session(settings, session, copy, &mut self.ids) {
             Ok(()) => {}
             Err(NotAdded::Exists) => return self.refuse(exists(session)),
+            Err(NotAdded::Locked(why)) => {
+                self.refuse(locked(why))?;
+                return Ok(LATER);
+            }
             Err(NotAdded::Failed(why)) => return Err(Failure::Usage(why)),
         }
         let mut out = Out::new()?;
@@ -80,6 +84,10 @@ fn exists(session: &SessionId) -> Error {
     let id = escape_control(session.as_str());
     let message = format!("the session {id} is in the store already; name another id with --as");
     Error { code: command_code::SESSION_EXISTS, class: None, detail: message.clone(), message }
+}
+
+fn locked(message: String) -> Error {
+    Error { code: code::SESSION_LOCKED, class: None, detail: message.clone(), message }
 }
 
 /// Copies the turns of a session that have ended, or the first of them.
