@@ -121,6 +121,19 @@ fn a_page_has_the_markdown_of_a_model_and_nothing_that_it_made_up() {
     }
 }
 
+/// A new title is an event after the last turn.
+#[test]
+fn an_export_with_summaries_keeps_to_the_protocol_after_a_rename() {
+    let folder = Folder::new();
+    ask(&folder, "s", "a prompt");
+    let renamed = sessions(&folder, &["rename", "s", "a title"]);
+    assert_eq!(renamed.status, 0, "{renamed:?}");
+    let lines = sessions(&folder, &["export", "s", "--turn-summaries"]);
+    fs::write(folder.path("lines"), &lines.stdout).expect("a file");
+    let checked = run(&folder, &["check", "lines"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+}
+
 #[test]
 fn what_is_exported_has_the_whole_conversation() {
     let folder = Folder::new();

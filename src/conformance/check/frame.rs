@@ -183,7 +183,11 @@ impl Checker {
         // Between the calls of a run it may be compacted, which is shown to clients that have turned that on. The call for
         // a compaction outside of runs is shown to no client.
         let is_hidden = !self.process.announces(capability::COMPACTION);
-        let has_unseen = is_hidden && self.may_be_between_calls() || self.is_compacting;
+        // The summaries before the first snapshot are of earlier processes, and turns are not the last of their events.
+        let is_summarized =
+            self.process.announces(capability::TURN_SUMMARIES) && !self.order.has_snapshot();
+        let has_unseen =
+            is_hidden && self.may_be_between_calls() || self.is_compacting || is_summarized;
         self.order.snapshot(frame, has_unseen, report);
         if read.strange.is_empty() {
             let of = if self.runs.has(name) {

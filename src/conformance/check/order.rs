@@ -96,6 +96,10 @@ impl Order {
         self.has_events
     }
 
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
     /// Whether the last snapshot, after events, was of the same ordinal.
     pub(super) fn is_snapshot_of(&self, frame: &SnapshotFrame) -> bool {
         self.has_events && self.snapshot == Some(frame.snapshot_ordinal)
