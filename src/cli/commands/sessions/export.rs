@@ -156,14 +156,15 @@ fn write(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {
 
 fn markdown(found: &Conversation) -> String {
     let (turns, totals) = (found.summaries.turns().len(), found.summaries.totals());
-    let mut text = format!("# Conversation {}\n", found.session.as_str());
+    let mut text = format!("# Conversation {}\n", literal(found.session.as_str()));
     if turns > 0 {
         text += &format!("\n*{}*\n", literal(&session_words(turns, totals)));
     }
     for said in summarized(found) {
         text += &match said {
             Said::Message { role, text, files, mark } => {
-                let files: String = files.iter().map(|name| format!("\n- file: {name}")).collect();
+                let file = |name: &String| format!("\n- file: {}", literal(name));
+                let files: String = files.iter().map(file).collect();
                 let mark = mark.map_or(String::new(), |mark| format!("\n\n*({mark})*"));
                 let text = contained(&text);
                 format!("\n## {}\n\n{text}\n{files}{mark}\n", role_name(&role))
@@ -171,10 +172,12 @@ fn markdown(found: &Conversation) -> String {
             Said::Ended(how) if text.ends_with("\n\n") => format!("*({how})*\n"),
             Said::Ended(how) => format!("\n*({how})*\n"),
             Said::Summary(words) => format!("\n*{}*\n", literal(&words)),
-            Said::Call { tool, input } => format!("\n### Call of {tool}\n\n{}\n", fenced(&input)),
+            Said::Call { tool, input } => {
+                format!("\n### Call of {}\n\n{}\n", literal(&tool), fenced(&input))
+            }
             Said::Result { tool, text, is_error } => {
                 let what = if is_error { "Error" } else { "Result" };
-                format!("\n### {what} of {tool}\n\n{}\n", fenced(&text))
+                format!("\n### {what} of {}\n\n{}\n", literal(&tool), fenced(&text))
             }
         };
     }
@@ -191,6 +194,40 @@ fn fenced(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::any::Any;
+    use crate::protocol::id::SessionId;
+    use crate::protocol::proto::chat::{
+        ChatAttachment, ChatMessageEntity, ToolCallEntity, ToolResultEntity,
+    };
+    use crate::protocol::proto::rpc::SnapshotFrame;
+
+    /// A model names a tool, and a person or another program names sessions and files.
+    #[test]
+    fn names_are_no_markdown() {
+        let name = || "__x__\r\n\n# Fake\n\n<script>".to_owned();
+        let file = ChatAttachment { filename: name(), ..ChatAttachment::default() };
+        let payloads: [Any; 3] = [
+            ChatMessageEntity { attachments: vec![file], ..ChatMessageEntity::default() }.into(),
+            ToolCallEntity { tool_name: name(), ..ToolCallEntity::default() }.into(),
+            ToolResultEntity { tool_name: name(), ..ToolResultEntity::default() }.into(),
+        ];
+        let entity = |payload| SnapshotEntity { payload: Some(payload), ..Default::default() };
+        let entities = payloads.map(entity).to_vec();
+        let found = Conversation {
+            session: SessionId::new(&name()).expect("an id"),
+            state: SnapshotFrame { entities, ..SnapshotFrame::default() },
+            summaries: Summaries::default(),
+            compactions: Vec::new(),
+            turns: Vec::new(),
+            loss: None,
+        };
+        let text = format!("\n{}", markdown(&found));
+        let shown = r"\_\_x\_\_   # Fake  \<script\>";
+        for begin in ["# Conversation", "- file:", "### Call of", "### Result of"] {
+            assert!(text.contains(&format!("\n{begin} {shown}\n")), "{begin}: {text}");
+        }
+        assert!(!text.contains("\n# Fake"), "{text}");
+    }
 
     #[test]
     fn what_was_said_can_not_end_its_fence() {

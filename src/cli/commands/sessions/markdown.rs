@@ -93,7 +93,7 @@ fn end_of_html(block: &str) -> Option<String> {
 /// `text` on one line, with nothing in it that means something in Markdown.
 pub(super) fn literal(text: &str) -> String {
     let mut literal = String::with_capacity(text.len());
-    for char in text.chars().map(|char| if char == '\n' { ' ' } else { char }) {
+    for char in text.chars().map(|char| if matches!(char, '\n' | '\r') { ' ' } else { char }) {
         if matches!(char, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~') {
             literal.push('\\');
         }
@@ -109,6 +109,7 @@ mod tests {
     #[test]
     fn a_name_means_nothing_in_markdown() {
         assert_eq!(literal("a_*b*\n<c>"), "a\\_\\*b\\* \\<c\\>");
+        assert_eq!(literal("a\r\n# b\rc"), "a  # b c");
     }
 
     #[test]
