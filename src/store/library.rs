@@ -29,6 +29,14 @@ pub(crate) struct Library {
     namespace: Option<Namespace>,
 }
 
+/// Open stores, from which several sessions are read.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    library: &'a Library,
+    /// Those that are there.
+    stores: Vec<Store>,
+}
+
 /// What a list says of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
@@ -182,13 +190,8 @@ impl Library {
         list: impl Fn(&mut Store) -> Result<(Vec<Summary>, Option<String>), StoreError>,
     ) -> Result<Listing, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
-        let mut losses = Vec::new();
-        for (number, place) in self.places.iter().enumerate() {
-            if place.path().is_some_and(sessions::is_empty) {
-                continue;
-            }
-            let read = ask(place, &list);
-            let (summaries, loss) = read.map_err(|error| error.to_string())?;
+        let (lists, mut losses) = self.ask_each(list).map_err(|error| error.to_string())?;
+        for (number, (summaries, loss)) in lists {
             for summary in summaries {
                 let shown = match &self.namespace {
                     None => Some(summary.id.as_str()),
@@ -206,6 +209,32 @@ impl Library {
         Ok(Listing { sessions: all, losses })
     }
 
+    /// Asks each of the stores; gives the number of each that has answered, and why others can't be found, for people.
+    /// One of two may be gone, as the other one has the same: it is an error only if all are.
+    fn ask_each<T>(
+        &self,
+        question: impl Fn(&mut Store) -> Result<T, StoreError>,
+    ) -> Result<(Vec<(usize, T)>, Vec<String>), StoreError> {
+        let (mut answers, mut absent, mut is_there) = (Vec::new(), Vec::new(), false);
+        for (number, place) in self.places.iter().enumerate() {
+            if place.path().is_some_and(sessions::is_empty) {
+                is_there = true;
+                continue;
+            }
+            match ask(place, &question) {
+                Ok(answer) => answers.push((number, answer)),
+                Err(error) if error.is_absence() => absent.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        is_there |= !answers.is_empty();
+        let losses = absent.iter().map(ToString::to_string).collect();
+        match absent.into_iter().next().filter(|_| !is_there) {
+            Some(error) => Err(error),
+            None => Ok((answers, losses)),
+        }
+    }
+
     /// What the list says of one session; `None` if it is not there.
     ///
     /// # Errors
@@ -214,12 +243,9 @@ impl Library {
     pub(crate) fn summary(&self, session: &SessionId) -> Result<Option<Summary>, String> {
         let stored = self.stored(session);
         let mut all = Summary::default();
-        for (number, place) in self.places.iter().enumerate() {
-            if place.path().is_some_and(sessions::is_empty) {
-                continue;
-            }
-            let found = ask(place, |store| store.summary(&stored));
-            if let Some(found) = found.map_err(|error| error.to_string())? {
+        let found = self.ask_each(|store| store.summary(&stored));
+        for (number, found) in found.map_err(|error| error.to_string())?.0 {
+            if let Some(found) = found {
                 let id = session.as_str().to_owned();
                 all.add(Summary { id, store: number, ..found });
             }
@@ -285,9 +311,9 @@ impl Library {
     /// # Errors
     /// If a store can't be read, for a person.
     pub(crate) fn has(&self, session: &SessionId) -> Result<bool, String> {
-        let has = |place: &StorePlace| ask(place, |store| store.has(session));
-        let found: Result<Vec<_>, _> = self.places.iter().map(has).collect();
-        Ok(found.map_err(|error| error.to_string())?.contains(&true))
+        let found = self.ask_each(|store| store.has(session));
+        let (found, _) = found.map_err(|error| error.to_string())?;
+        Ok(found.iter().any(|(_, has)| *has))
     }
 
     /// The sessions in which all of `words` may be; `None` if a store can't say without reading them.
@@ -302,24 +328,28 @@ impl Library {
         found.map_err(|error| error.to_string())
     }
 
-    /// Where all words of a search are in a session, at most `max` places; `None` if there is no such
-    /// session.
+    /// Opens the stores, to read many sessions over the same connections.
     ///
     /// # Errors
-    /// If the store can't be read, or there is no timeline, for a person.
-    pub(crate) fn search(
-        &self,
-        session: &SessionId,
-        phrases: &Phrases,
-        max: usize,
-    ) -> Result<Option<Found>, String> {
-        let sink = || Sink::Search(Search::new(session, phrases, max));
-        let reading = self.read(session, sink).map_err(|error| error.to_string())?;
-        let loss = reading.loss.map(|loss| loss.reason);
-        let (true, Sink::Search(search)) = (reading.start.is_some(), reading.sink) else {
-            return Ok(loss.map(|loss| Found { hits: Vec::new(), loss: Some(loss) }));
-        };
-        Ok(Some(Found { hits: search.finish(), loss }))
+    /// If a store can't be read, for a person.
+    pub(crate) fn reader(&self) -> Result<Reader<'_>, String> {
+        self.open().map_err(|error| error.to_string())
+    }
+
+    fn open(&self) -> Result<Reader<'_>, StoreError> {
+        let (mut stores, mut absent) = (Vec::new(), None);
+        for place in &self.places {
+            match Store::look(place) {
+                Ok(store) => stores.push(store),
+                // The other one may have what is asked for.
+                Err(error) if error.is_absence() => absent = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match absent.filter(|_| stores.is_empty()) {
+            Some(absent) => Err(absent),
+            None => Ok(Reader { library: self, stores }),
+        }
     }
 
     /// What was said in a session; `None` if there is no such session. A run without an end is shown as it
@@ -350,29 +380,7 @@ impl Library {
         session: &SessionId,
         sink: impl Fn() -> Sink,
     ) -> Result<Reading, StoreError> {
-        let mut best: Option<Reading> = None;
-        let mut absent = None;
-        let session = &self.stored(session);
-        for place in &self.places {
-            match Store::look(place).and_then(|mut store| store.load(session, sink())) {
-                Ok(reading) => {
-                    let is_longer = best.as_ref().is_none_or(|best| {
-                        (reading.is_there(), reading.last) > (best.is_there(), best.last)
-                    });
-                    if is_longer {
-                        best = Some(reading);
-                    }
-                }
-                // The other one may have it.
-                Err(error) if error.is_absence() => absent = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        match (best, absent) {
-            (Some(best), _) => Ok(best),
-            (None, Some(absent)) => Err(absent),
-            (None, None) => Ok(Reading::new(session, String::new(), sink())),
-        }
+        self.open()?.read(session, sink)
     }
 
     /// Deletes a session from all files, so that nothing of it can be read in them.
@@ -431,6 +439,59 @@ impl Library {
             }
         }
         Ok(deleted)
+    }
+}
+
+impl Reader<'_> {
+    /// Where all words of a search are in a session, at most `max` places; `None` if there is no such
+    /// session.
+    ///
+    /// # Errors
+    /// If the store can't be read, or there is no timeline, for a person.
+    pub(crate) fn search(
+        &mut self,
+        session: &SessionId,
+        phrases: &Phrases,
+        max: usize,
+    ) -> Result<Option<Found>, String> {
+        let sink = || Sink::Search(Search::new(session, phrases, max));
+        let reading = self.read(session, sink).map_err(|error| error.to_string())?;
+        let loss = reading.loss.map(|loss| loss.reason);
+        let (true, Sink::Search(search)) = (reading.start.is_some(), reading.sink) else {
+            return Ok(loss.map(|loss| Found { hits: Vec::new(), loss: Some(loss) }));
+        };
+        Ok(Some(Found { hits: search.finish(), loss }))
+    }
+
+    /// Reads the log of a session from the store that has most of it.
+    fn read(
+        &mut self,
+        session: &SessionId,
+        sink: impl Fn() -> Sink,
+    ) -> Result<Reading, StoreError> {
+        let mut best: Option<Reading> = None;
+        let mut absent = None;
+        let session = &self.library.stored(session);
+        for store in &mut self.stores {
+            match store.load(session, sink()) {
+                Ok(reading) => {
+                    let is_longer = best.as_ref().is_none_or(|best| {
+                        (reading.is_there(), reading.last) > (best.is_there(), best.last)
+                    });
+                    if is_longer {
+                        best = Some(reading);
+                    }
+                }
+                // The other one may have it.
+                Err(error) if error.is_absence() => absent = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match (best, absent) {
+            (Some(best), _) => Ok(best),
+            (None, Some(absent)) => Err(absent),
+            (None, None) => Ok(Reading::new(session, String::new(), sink())),
+        }
     }
 }
 

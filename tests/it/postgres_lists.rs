@@ -1,7 +1,7 @@
 //! Lists, searches and short ids in a database with many sessions.
 
-use crate::once::{Ended, Once, duologue};
-use crate::postgres_server::{Database, PASSWORD};
+use crate::once::{Ended, Once, duologue, run};
+use crate::postgres_server::{Database, PASSWORD, Proxy};
 use crate::process::eventually;
 use crate::server::Folder;
 use serde_json::Value;
@@ -50,6 +50,24 @@ fn many_sessions_are_listed_and_searched_in_parts() {
     let found = sessions(&folder, &database, &["search", "seldom"]);
     assert_eq!(found.stdout.lines().count(), 2, "the prompt and its answer: {found:?}");
     assert!(found.stdout.lines().all(|line| line.starts_with("s  turn 1  ")), "{found:?}");
+}
+
+#[test]
+fn a_search_makes_no_connection_for_each_session() {
+    const FOUND: usize = 8;
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    for number in 0..FOUND {
+        let (dsn, id) = (database.dsn_at(database.port), format!("s{number}"));
+        let words = ["exec", "--engine", "echo", "--store", &dsn, "--session-id", &id, "seldom"];
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 0, "{ended:?}");
+    }
+    let proxy = Proxy::start(database.port);
+    let dsn = database.dsn_at(proxy.port);
+    let found = run(&folder, &["sessions", "search", "seldom", "--store", &dsn]);
+    assert_eq!(found.stdout.lines().count(), 2 * FOUND, "each with its answer: {found:?}");
+    assert!(proxy.connections() < FOUND, "{} connections", proxy.connections());
 }
 
 /// The sizes of sessions take the server long, and only a list has them.

@@ -338,6 +338,11 @@ impl Proxy {
         *self.armed.lock().expect("no panic") = armed;
     }
 
+    /// Connections so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.made.load(Ordering::Relaxed)
+    }
+
     /// Bytes of the largest answer so far.
     pub(crate) fn largest_answer(&self) -> usize {
         self.largest.load(Ordering::Relaxed)

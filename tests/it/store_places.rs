@@ -263,6 +263,36 @@ fn an_empty_file_is_a_store_without_sessions_and_becomes_private() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// One of two stores has everything.
+#[test]
+fn sessions_are_listed_and_found_where_one_of_two_stores_is_gone() {
+    let folder = Folder::new();
+    let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
+    let both = ["--turns-db", &turns, "--timeline-db", &timeline];
+    assert_eq!(exec(&folder, &[&both[..], &["--session-id", "s", "needle"]].concat()).status, 0);
+    let sessions = |words: &[&str]| run(&folder, &[&["sessions"], words, &both].concat());
+    let searched = sessions(&["search", "needle"]).stdout;
+    for gone in ["turns", "timeline"] {
+        fs::rename(folder.path(gone), folder.path("kept")).expect("a file");
+        let listed = sessions(&["list"]);
+        assert!(listed.stdout.contains("needle"), "{gone}: {listed:?}");
+        let found = sessions(&["search", "needle"]);
+        assert_eq!(found.stdout, searched, "{gone}: {found:?}");
+        for ended in [listed, found] {
+            let told = format!("the store {} can't be opened", folder.name(gone));
+            assert!(ended.status == 1 && ended.stderr.contains(&told), "{gone}: {ended:?}");
+        }
+        assert_eq!(sessions(&["show", "s"]).status, 0);
+        fs::rename(folder.path("kept"), folder.path(gone)).expect("a file");
+    }
+    for gone in ["turns", "timeline"] {
+        fs::remove_file(folder.path(gone)).expect("a file");
+    }
+    for words in [&["list"][..], &["search", "needle"], &["show", "s"]] {
+        assert_eq!(sessions(words).status, 2, "{words:?}");
+    }
+}
+
 /// Its process was killed before it has made the tables.
 #[test]
 fn a_store_whose_making_was_cut_off_has_no_sessions() {

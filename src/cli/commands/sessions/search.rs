@@ -42,9 +42,16 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         envelope.warn("no_words", why.to_owned());
     }
     let phrases = Phrases::new(&args.words);
+    // Opened once: a connection to a server takes long, and a long log is looked through when its file is opened.
+    let mut reader = match sessions.is_empty() {
+        true => None,
+        false => Some(library.reader().map_err(Failure::Usage)?),
+    };
     for summary in &sessions {
-        let Some(session) = SessionId::new(&summary.id) else { continue };
-        let found = library.search(&session, &phrases, RESULTS_MAX - count);
+        let Some((session, reader)) = SessionId::new(&summary.id).zip(reader.as_mut()) else {
+            continue;
+        };
+        let found = reader.search(&session, &phrases, RESULTS_MAX - count);
         let Some(found) = found.map_err(Failure::Usage)? else { continue };
         if let Some(loss) = found.loss {
             degraded(&mut envelope, loss, &mut error);
