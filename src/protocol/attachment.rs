@@ -217,31 +217,12 @@ impl Attachment {
     /// The kind, by the media type; where that is not known, by the end of its name or address, or by
     /// what the client calls it.
     pub fn kind(&self) -> Kind {
-        let media_type = match self.shown.media_type.as_str() {
-            "" => media::of_names([&self.shown.filename, self.url().unwrap_or_default()]),
-            known => known,
-        };
-        match media_type {
-            "application/pdf" => Kind::Pdf,
-            // An image that is text is one for people only.
-            _ if media::is_text(media_type) => Kind::Text,
-            _ if media::is_image(media_type) => Kind::Image,
-            "" if self.shown.kind == IMAGE => Kind::Image,
-            _ => Kind::Other,
-        }
+        kind_of(&self.shown, self.url().unwrap_or_default())
     }
 
     /// The name of the file; where there is none, a name by the kind.
     pub fn filename(&self) -> &str {
-        match self.shown.filename.as_str() {
-            "" => match self.kind() {
-                Kind::Image => "image",
-                Kind::Pdf => "document.pdf",
-                Kind::Text => "text",
-                Kind::Other => "file",
-            },
-            name => name,
-        }
+        name_of(&self.shown, self.kind())
     }
 
     /// The content in base64; `None` if it is an address.
@@ -286,6 +267,43 @@ impl Attachment {
             Content::Data(data) => Some(data),
             Content::Url(_) | Content::File(_) | Content::Resource(_) => None,
         }
+    }
+}
+
+/// The kind of an attachment that is at `url`, which is empty for bytes.
+fn kind_of(shown: &ChatAttachment, url: &str) -> Kind {
+    let media_type = match shown.media_type.as_str() {
+        "" => media::of_names([&shown.filename, url]),
+        known => known,
+    };
+    match media_type {
+        "application/pdf" => Kind::Pdf,
+        // An image that is text is one for people only.
+        _ if media::is_text(media_type) => Kind::Text,
+        _ if media::is_image(media_type) => Kind::Image,
+        "" if shown.kind == IMAGE => Kind::Image,
+        _ => Kind::Other,
+    }
+}
+
+fn name_of(shown: &ChatAttachment, kind: Kind) -> &str {
+    match shown.filename.as_str() {
+        "" => match kind {
+            Kind::Image => "image",
+            Kind::Pdf => "document.pdf",
+            Kind::Text => "text",
+            Kind::Other => "file",
+        },
+        name => name,
+    }
+}
+
+/// The name of an attachment for people; where it has none, as in a `data:` URL, what it is: `image (image/png)`.
+pub(crate) fn shown_name(shown: &ChatAttachment) -> String {
+    let name = name_of(shown, kind_of(shown, &shown.url));
+    match (shown.filename.as_str(), shown.media_type.as_str()) {
+        ("", media_type) if !media_type.is_empty() => format!("{name} ({media_type})"),
+        _ => name.to_owned(),
     }
 }
 

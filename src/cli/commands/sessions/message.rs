@@ -6,6 +6,7 @@ use crate::conversation::summaries::Summarized;
 use crate::conversation::timeline::turn_number;
 use crate::conversation::transcript::TurnState;
 use crate::protocol::any::Any;
+use crate::protocol::attachment::shown_name;
 use crate::protocol::constants::tool_result;
 use crate::protocol::proto::session::TurnSummary;
 use crate::store::Conversation;
@@ -86,8 +87,7 @@ fn turn_of(payload: &Any) -> Option<u32> {
 fn entry(payload: Any) -> Option<Said> {
     if let Any::ChatMessageEntity(it) = payload {
         let mark = mark(&it);
-        let files = it.attachments.iter().map(|file| file.filename.clone());
-        let files = files.filter(|name| !name.is_empty()).collect();
+        let files = it.attachments.iter().map(shown_name).collect();
         let (role, text) = (it.role.clone(), it.text.clone());
         return Some(Said::Message { role, text, files, mark });
     }
@@ -100,4 +100,29 @@ fn entry(payload: Any) -> Option<Said> {
         return Some(Said::Result { tool, text, is_error });
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::chat::{ChatAttachment, ChatMessageEntity};
+
+    /// A `data:` URL names no file.
+    #[test]
+    fn an_attachment_without_a_name_is_shown_by_what_it_is() {
+        let file = |filename: &str, media_type: &str| {
+            let (filename, media_type) = (filename.to_owned(), media_type.to_owned());
+            ChatAttachment { filename, media_type, ..ChatAttachment::default() }
+        };
+        let attachments = vec![
+            file("a.png", "image/png"),
+            file("", "image/png"),
+            file("", "application/pdf"),
+            file("", ""),
+        ];
+        let entity = ChatMessageEntity { attachments, ..ChatMessageEntity::default() };
+        let Some(Said::Message { files, .. }) = entry(entity.into()) else { panic!("a message") };
+        let expected = ["a.png", "image (image/png)", "document.pdf (application/pdf)", "file"];
+        assert_eq!(files, expected);
+    }
 }
