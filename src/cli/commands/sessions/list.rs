@@ -129,10 +129,10 @@ fn row(session: &Summary, id_bytes: usize) -> [String; 6] {
     ]
 }
 
-/// The time to the minute, and the folder from that of the user.
+/// The time to the minute, still in UTC, and the folder from that of the user.
 fn short_row(mut row: [String; 6]) -> [String; 6] {
     row[1].truncate(MINUTE_BYTES);
-    row[1] = row[1].replace('T', " ");
+    row[1] = row[1].replace('T', " ") + "Z";
     let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
     let inside = home.and_then(|home| row[FOLDER].strip_prefix(&*home).map(str::to_owned));
     if let Some(inside) = inside.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -273,7 +273,7 @@ mod tests {
         };
         let lines = table(&[long(1), long(2), long(0x8000_0000)], Some(80));
         assert!(lines.iter().all(|line| line.width() <= 80), "{lines:?}");
-        assert!(lines[1].starts_with("session-00000001  1970-01-01 00:00  120 "), "{lines:?}");
+        assert!(lines[1].starts_with("session-00000001  1970-01-01 00:00Z  120 "), "{lines:?}");
         assert!(lines[1].ends_with("/duologue") && lines[1].contains("How do I l"), "{lines:?}");
         assert_eq!(one_word("a\nb\u{2028}\u{1b}c"), "a\\nb\\u{2028}\\x1bc");
         assert_eq!([size(1023), size(3 << 20)], ["1023 B", "3 MiB"]);
