@@ -20,6 +20,7 @@ use crate::support::fail_point::FailPoint;
 use crate::support::terminal::escape_control;
 use path as file_path;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rustix::fs::{Access, access};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -97,6 +98,8 @@ impl Sqlite {
         let path = &*file_path::resolve(path)?;
         make(path, may_be_new)?;
         let log = OpenLog::new(path);
+        // A damaged file is only read, so that this does not end the attempt.
+        let may_write = file_path::check_access(path, Access::READ_OK | Access::WRITE_OK);
         let journal = Journal::of(path);
         let until = Instant::now() + BUSY_WAIT_MAX;
         let opened = loop {
@@ -108,12 +111,20 @@ impl Sqlite {
             }
         };
         let (connection, damage) = match opened {
-            Ok(connection) => (connection, None),
+            Ok(connection) => {
+                may_write?;
+                (connection, None)
+            }
             Err(error) if error.is_no_database() && !file_path::was_store(path) => {
                 return Err(StoreError::NotADatabase(path.to_owned()));
             }
             Err(error) if error.is_damage() => (salvage(path)?, Some(error.to_string())),
-            Err(error) => return Err(error),
+            Err(error) => {
+                may_write?;
+                return Err(unwritable_folder(path)
+                    .filter(|_| error.is_unwritable())
+                    .unwrap_or(error));
+            }
         };
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let path = path.to_owned();
@@ -325,6 +336,14 @@ fn connect(path: &Path, journal: Journal, wait: Duration) -> Result<Connection, 
     schema::create(&mut connection, path)?;
     connection.busy_timeout(BUSY_WAIT_MAX)?;
     Ok(connection)
+}
+
+/// Why SQLite can't make its files beside the database, if nothing can be made there.
+fn unwritable_folder(path: &Path) -> Option<StoreError> {
+    let error = io::Error::from(access(path.parent()?, Access::WRITE_OK).err()?);
+    let why = format!("SQLite makes files beside it, and its folder can't be written: {error}");
+    let source = io::Error::new(error.kind(), why);
+    Some(StoreError::Io { path: path.to_owned(), action: "written", source })
 }
 
 /// Opens a damaged file for reading what can be read. SQLite opens one that is too short only if its

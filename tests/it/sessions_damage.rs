@@ -152,6 +152,34 @@ fn as_reader(folder: &Folder, words: &[&str], is_root: bool) -> Ended {
     Once::start(command).finish()
 }
 
+/// The errors of SQLite name no file.
+#[test]
+fn a_store_that_may_not_be_opened_is_named_with_the_reason() {
+    let folder = Folder::new();
+    ask(&folder, "s", "a needle");
+    let is_root = rustix::process::geteuid().is_root();
+    let set = |mode| fs::set_permissions(folder.path("store"), Permissions::from_mode(mode));
+    let of_store = |action: &str| format!("the store {} can't be {action}: ", folder.name("store"));
+    set(0o000).expect("our file");
+    for words in [&["list"][..], &["show", "s"], &["search", "needle"]] {
+        let ended = as_reader(&folder, words, is_root);
+        assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains(&of_store("read")), "{words:?}: {ended:?}");
+    }
+    set(0o444).expect("our file");
+    let refused = as_reader(&folder, &["delete", "s"], is_root);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(refused.stderr.contains(&of_store("written")), "{refused:?}");
+    set(0o600).expect("our file");
+    // SQLite could open it for writing, and not make its log.
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o555)).expect("our folder");
+    if !is_root {
+        let ended = as_reader(&folder, &["delete", "s"], is_root);
+        assert!(ended.stderr.contains("its folder can't be written"), "{ended:?}");
+    }
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).expect("our folder");
+}
+
 /// A backup that belongs to somebody else, or is on a disk that can only be read.
 #[test]
 fn a_store_in_a_folder_that_can_not_be_written_is_read() {

@@ -2,6 +2,7 @@
 //! sessions keep files beside it, which must be the same for all processes.
 
 use crate::store::error::StoreError;
+use rustix::fs::{Access, access};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -60,6 +61,14 @@ pub(super) fn check_kind(path: &Path, about: &Metadata) -> Result<(), StoreError
     Err(unusable(path, io::Error::other(what)))
 }
 
+/// Checks that this process may read the file, or write it: SQLite's own errors name no file. It is not opened for
+/// that, as to close it would release the locks that this process has on it (fcntl(2)).
+pub(super) fn check_access(path: &Path, wanted: Access) -> Result<(), StoreError> {
+    let action = if wanted.contains(Access::WRITE_OK) { "written" } else { "read" };
+    let path = path.to_owned();
+    access(&path, wanted).map_err(|error| StoreError::Io { path, action, source: error.into() })
+}
+
 /// Checks that a file that is written has no other name: SQLite keeps a log for each name, so that
 /// what is written under one of them would be lost under the other.
 pub(super) fn check_names(path: &Path, about: &Metadata) -> Result<(), StoreError> {
@@ -104,8 +113,27 @@ fn unusable(path: &Path, source: io::Error) -> StoreError {
 mod tests {
     use super::*;
     use crate::support::test_folder::TestFolder;
-    use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_file_that_this_process_may_not_open_is_named() {
+        let folder = TestFolder::new();
+        let path = folder.path("store");
+        fs::write(&path, "").expect("a file");
+        let both = Access::READ_OK | Access::WRITE_OK;
+        assert!(check_access(&path, both).is_ok());
+        // Root may.
+        if rustix::process::geteuid().is_root() {
+            return;
+        }
+        for (mode, wanted, action) in [(0o000, Access::READ_OK, "read"), (0o444, both, "written")] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("our file");
+            let error = check_access(&path, wanted).expect_err("no permission").to_string();
+            let expected = format!("the store {} can't be {action}: ", path.display());
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
 
     #[test]
     fn one_file_has_one_path() {

@@ -12,6 +12,7 @@ use crate::store::words::Phrases;
 use crate::support::fail_point::FailPoint;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior};
+use rustix::fs::Access;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
@@ -48,6 +49,7 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     let path = &*file_path::resolve(path)?;
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
     file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
+    file_path::check_access(path, Access::READ_OK)?;
     let log = OpenLog::new(path);
     let opened = read_only(path).or_else(|error| {
         if error.is_half_changed() {
