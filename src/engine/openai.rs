@@ -3,6 +3,8 @@
 //! The pure modules of this folder build requests and decode responses. They are in reading order: each uses
 //! only those above it. `engine/provider` does the I/O.
 
+mod usage;
+
 mod chunk;
 
 mod calls;

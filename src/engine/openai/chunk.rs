@@ -4,6 +4,7 @@
 //! (<https://platform.openai.com/docs/api-reference/chat-streaming>), with what other providers add
 //! to it. Fields that are not read here may hold anything.
 
+use super::usage::usage;
 use crate::conversation::event::Usage;
 use crate::engine::provider::json;
 use crate::engine::provider::tool::{
@@ -139,27 +140,9 @@ impl Chunk {
             .or_else(|| in_extension().filter(is_object))
     }
 
-    /// The token counts, if there are any. Each is read where OpenAI has it, or else where DeepSeek,
-    /// Anthropic or a proxy before them has it.
+    /// The token counts, if there are any.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let usage = self.counts()?;
-        let count = |places: &[&str]| places.iter().find_map(|it| json::token_count(usage, it));
-        let input = count(&["/prompt_tokens"]);
-        let output = count(&["/completion_tokens"]);
-        let created = ["/cache_creation_input_tokens", "/prompt_tokens_details/cache_write_tokens"];
-        let reasoning = ["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"];
-        (input.is_some() || output.is_some()).then(|| Usage {
-            input_tokens: input.unwrap_or_default(),
-            output_tokens: output.unwrap_or_default(),
-            cached_tokens: count(&[
-                "/prompt_tokens_details/cached_tokens",
-                "/prompt_cache_hit_tokens",
-            ])
-            .unwrap_or_default(),
-            cache_creation_tokens: count(&created).unwrap_or_default(),
-            cache_read_tokens: count(&["/cache_read_input_tokens"]).unwrap_or_default(),
-            reasoning_tokens: count(&reasoning),
-        })
+        usage(self.counts()?)
     }
 }
 

@@ -192,31 +192,3 @@ fn what_a_message_repeats_of_the_deltas_is_ignored() {
     assert_eq!(said(r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#), b"a");
     assert_eq!(said(r#"{"choices":[{"delta":{},"message":{"content":"a"}}]}"#), b"");
 }
-
-#[test]
-fn every_count_is_read_wherever_a_provider_has_it() {
-    let usage = |more: &str| {
-        let json = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":8,{more}}}}}"#);
-        decode(json.as_bytes()).expect("decodes").usage().expect("counts")
-    };
-    let counts = Usage { input_tokens: 9, output_tokens: 8, ..Usage::default() };
-    for (more, expected) in [
-        (
-            r#""completion_tokens_details":{"reasoning_tokens":5}"#,
-            Usage { reasoning_tokens: Some(5), ..counts },
-        ),
-        (r#""reasoning_tokens":0"#, Usage { reasoning_tokens: Some(0), ..counts }),
-        (r#""completion_tokens_details":null"#, counts),
-        (r#""prompt_cache_hit_tokens":4"#, Usage { cached_tokens: 4, ..counts }),
-        (
-            r#""prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2}"#,
-            Usage { cached_tokens: 3, cache_creation_tokens: 2, ..counts },
-        ),
-        (
-            r#""cache_creation_input_tokens":6,"cache_read_input_tokens":7"#,
-            Usage { cache_creation_tokens: 6, cache_read_tokens: 7, ..counts },
-        ),
-    ] {
-        assert_eq!(usage(more), expected, "{more}");
-    }
-}
