@@ -11,6 +11,10 @@ use crate::protocol::id::ToolCallId;
 /// Bytes of arguments that may come before the tool is named.
 const UNNAMED_BYTES_MAX: usize = 1024 * 1024;
 
+/// What gateways before Bedrock and Anthropic begin the arguments of a call with, before the real ones: the input of
+/// its block as that begins.
+const PLACEHOLDER: &str = "{}";
+
 /// The tool calls of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<OpenCall>);
@@ -22,8 +26,20 @@ struct OpenCall {
     id: Option<String>,
     data: CallData,
     arguments: Joiner,
+    beginning: Beginning,
     extent: Extent,
     stage: CallStage,
+}
+
+/// Whether the arguments of a call begin with [`PLACEHOLDER`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Beginning {
+    /// None have come.
+    #[default]
+    Awaited,
+    /// They do, and it is held back: it stands for nothing if an object follows, and for itself otherwise.
+    Held,
+    Past,
 }
 
 /// How far the arguments of a call are, as far as their brackets say so.
@@ -61,6 +77,7 @@ impl Calls {
             if place == CALLS_MAX {
                 return Err(too_many());
             }
+            self.release(events);
             self.0.push(OpenCall::new(delta));
         }
         let id = self.id(delta, place);
@@ -69,6 +86,7 @@ impl Calls {
 
     /// No piece follows: every call is whole. Adds what happened to `events`.
     pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
+        self.release(events);
         for call in &mut self.0 {
             let CallStage::Started(tool) = &call.stage else {
                 return Err(AnswerError::NamelessCall);
@@ -81,6 +99,11 @@ impl Calls {
         Ok(())
     }
 
+    /// How many calls have a beginning that is held back.
+    pub(super) fn held(&self) -> usize {
+        self.0.iter().filter(|call| call.beginning == Beginning::Held).count()
+    }
+
     /// What the server must be sent back with the calls, in their order.
     pub(super) fn take_data(&mut self) -> Vec<CallData> {
         self.0.iter_mut().map(OpenCall::take_data).collect()
@@ -89,6 +112,11 @@ impl Calls {
     /// No call has begun.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Nothing follows what is held back.
+    fn release(&mut self, events: &mut Vec<EngineEvent>) {
+        self.0.iter_mut().for_each(|call| call.release(events));
     }
 
     /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
@@ -145,6 +173,7 @@ impl OpenCall {
             id: delta.id().map(str::to_owned),
             data: CallData { id: delta.own_id().map(str::to_owned), extra_content: None },
             arguments: Joiner::default(),
+            beginning: Beginning::default(),
             extent: Extent::default(),
             stage: CallStage::Unnamed(String::new()),
         }
@@ -192,7 +221,8 @@ impl OpenCall {
         id: String,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
-        let mut text = self.arguments.push(delta.arguments());
+        let text = self.arguments.push(delta.arguments());
+        let mut text = self.without_placeholder(text);
         self.extent.push(delta.arguments());
         if let Some(extra) = delta.extra_content() {
             self.data.extra_content = Some(extra.clone());
@@ -213,6 +243,44 @@ impl OpenCall {
             events.push(EngineEvent::ToolArguments { id: tool.id.clone(), text });
         }
         Ok(())
+    }
+
+    /// What counts of the next piece, with what was held back before it.
+    fn without_placeholder(&mut self, text: String) -> String {
+        let is_placeholder = text.trim() == PLACEHOLDER;
+        match self.beginning {
+            Beginning::Awaited | Beginning::Held if text.is_empty() => text,
+            Beginning::Awaited if is_placeholder => {
+                self.beginning = Beginning::Held;
+                String::new()
+            }
+            Beginning::Held if text.trim_start().starts_with('{') => {
+                // The arguments begin here.
+                self.extent = Extent::default();
+                if is_placeholder {
+                    return String::new();
+                }
+                self.beginning = Beginning::Past;
+                text
+            }
+            Beginning::Held => {
+                self.beginning = Beginning::Past;
+                PLACEHOLDER.to_owned() + &text
+            }
+            Beginning::Awaited | Beginning::Past => {
+                self.beginning = Beginning::Past;
+                text
+            }
+        }
+    }
+
+    /// The beginning that is held back counts.
+    fn release(&mut self, events: &mut Vec<EngineEvent>) {
+        if let (Beginning::Held, CallStage::Started(tool)) = (self.beginning, &self.stage) {
+            let text = PLACEHOLDER.to_owned();
+            events.push(EngineEvent::ToolArguments { id: tool.id.clone(), text });
+            self.beginning = Beginning::Past;
+        }
     }
 }
 
@@ -353,6 +421,35 @@ mod tests {
         // An id that comes late is that of the call that has none.
         let late = r#"{"index":0,"id":"a","function":{"name":"g","arguments":"{}"}}"#;
         check(&[&call("f", ""), late], "+call_0:f call_0<{} !call_0");
+    }
+
+    /// As gateways before Bedrock send them.
+    #[test]
+    fn an_empty_object_before_the_arguments_is_no_part_of_them() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#;
+        let piece = |arguments: &str| {
+            serde_json::json!({ "index": 0, "function": { "arguments": arguments } }).to_string()
+        };
+        let (whole, empty) = (piece(r#"{"city":"Berlin"}"#), piece(""));
+        check(&[first, &whole], "+a:f a<{\"city\":\"Berlin\"} !a");
+        check(&[first, &empty, &whole], "+a:f a<{\"city\":\"Berlin\"} !a");
+        check(&[first, &piece("{\"a\""), &piece(":1}")], "+a:f a<{\"a\" a<:1} !a");
+        check(&[first, &piece("{}"), &piece("{\"a\":1}")], "+a:f a<{\"a\":1} !a");
+        // Alone it is the arguments, and before another call.
+        check(&[first, &empty], "+a:f a<{} !a");
+        check(&[first, &piece("{}")], "+a:f a<{} !a");
+        let second = r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}"#;
+        check(&[first, second, &piece("1")], "+a:f a<{} +b:g a<1 b<{} !a !b");
+        // Before the name, and with an end under another index.
+        let unnamed = piece("{}");
+        let named = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":1}"}}"#;
+        check(&[&unnamed, named], "+a:f a<{\"a\":1} !a");
+        let rest = r#"{"index":1,"function":{"arguments":"\"a\":1}"}}"#;
+        check(&[first, &piece("{"), rest], "+a:f a<{ a<\"a\":1} !a");
+        // What no object follows is not changed.
+        check(&[first, &piece(",")], "+a:f a<{}, !a");
+        let filled = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"b\":1}"}}"#;
+        check(&[filled, &piece("{}")], "+a:f a<{\"b\":1} a<{} !a");
     }
 
     /// As Nebius and Cerebras number the last piece.

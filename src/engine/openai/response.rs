@@ -171,10 +171,11 @@ impl<'a> OpenAiReader<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let reason = choice.finish_reason().map(str::to_owned);
-        let before = events.len();
+        let (before, held) = (events.len(), self.calls.held());
         let piece = choice.piece(shape, &mut self.by_delta);
         self.piece(piece, events)?;
-        let holds = Holds { output: events.len() > before, reason: reason.is_some() };
+        let is_output = events.len() > before || self.calls.held() > held;
+        let holds = Holds { output: is_output, reason: reason.is_some() };
         let is_new = reason.is_some() && reason != self.finish_reason;
         self.finish = self.finish.after(holds, self.has_answer());
         self.finish_reason = reason.or(self.finish_reason.take());
