@@ -65,13 +65,36 @@ fn a_provider_with_tls_is_reached_through_a_tunnel() {
 
 #[test]
 fn hosts_that_are_exempt_are_asked_directly() {
-    for exempt in [NOWHERE, "invalid", ".invalid", "*", "other.example, models.invalid"] {
+    for exempt in [
+        NOWHERE,
+        "invalid",
+        ".invalid",
+        "*",
+        "other.example, models.invalid",
+        "*.invalid",
+        "models.invalid:80",
+        "other.example models.invalid",
+    ] {
         let proxy = Provider::start(Vec::new());
         let address = proxy.base_url();
         let variables = [("HTTP_PROXY", address.as_str()), ("NO_PROXY", exempt)];
         let ended = exec(&format!("http://{NOWHERE}/v1"), &variables);
         assert_eq!(ended.status, 75, "{exempt}: {ended:?}");
         assert_eq!(proxy.requests(), 0, "{exempt}");
+    }
+}
+
+#[test]
+fn a_host_that_is_exempt_at_another_port_is_asked_through_the_proxy() {
+    for exempt in ["models.invalid:8080", "*.other.invalid", "other.example:80 *.example"] {
+        let proxy = Provider::start(vec![says("by proxy")]);
+        let address = format!("ann:hid%20den@{}", proxy.base_url().trim_start_matches("http://"));
+        let address = format!("http://{address}");
+        let variables = [("HTTP_PROXY", address.as_str()), ("NO_PROXY", exempt)];
+        let ended = exec(&format!("http://{NOWHERE}/v1"), &variables);
+        assert_eq!((ended.status, ended.stdout.as_str()), (0, "by proxy\n"), "{exempt}: {ended:?}");
+        let login = proxy.wait_request(1).header("proxy-authorization").map(str::to_owned);
+        assert_eq!(login.as_deref(), Some("Basic YW5uOmhpZCBkZW4="), "{exempt}");
     }
 }
 

@@ -3,12 +3,14 @@
 mod connector;
 mod direct;
 mod exchange;
+mod proxies;
 mod woken;
 
 use super::roots;
 use crate::support::secret::Secret;
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
+use proxies::Proxies;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Url, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto};
@@ -55,7 +57,7 @@ fn builder(
     connect_timeout: Duration,
     roots: Option<RootCertStore>,
 ) -> Result<ClientBuilder, Box<dyn Error>> {
-    let mut builder = Client::builder()
+    let builder = Client::builder()
         .tls_backend_preconfigured(tls_of(roots)?)
         .http1_only()
         .user_agent(USER_AGENT)
@@ -66,11 +68,11 @@ fn builder(
         .referer(false)
         // Retries are decided in `retry` alone.
         .retry(reqwest::retry::never());
-    if is_this_machine(url) {
+    Ok(match is_this_machine(url) {
         // A proxy's loopback is another machine.
-        builder = builder.no_proxy();
-    }
-    Ok(builder)
+        true => builder.no_proxy(),
+        false => builder.proxy(Proxies::from_environment().into_choice()),
+    })
 }
 
 /// TLS that trusts `roots`, or Mozilla's if there are none.

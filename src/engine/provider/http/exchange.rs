@@ -3,10 +3,10 @@
 
 use super::connector::{Connect, ConnectError};
 use super::direct::{self, Direct};
-use super::{is_this_machine, provider_client, tls_of};
+use super::proxies::Proxies;
+use super::{provider_client, tls_of};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
-use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 use rustls::RootCertStore;
 use std::error::Error;
@@ -72,14 +72,10 @@ impl ProviderClient {
     }
 }
 
-/// The proxy that requests to `url` go through, by the rules of the HTTP client.
+/// The proxy that requests to `url` go through, without its login.
 pub(in crate::engine) fn proxy(url: &Url) -> Option<String> {
-    // A proxy's loopback is another machine.
-    if is_this_machine(url) {
-        return None;
-    }
-    let intercept = Matcher::from_system().intercept(&url.as_str().parse().ok()?)?;
-    Some(intercept.uri().to_string())
+    let proxy = Proxies::from_environment().of(url)?;
+    Some(proxy.uri().to_string())
 }
 
 impl Response {
