@@ -81,6 +81,7 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
         answers(last),
         redirect,
         answers(r#"{"data":[{"id":"b","context_length":8192},{"id":"a"}]}"#),
+        answers(r#"[{"id":"b","context_length":131072},{"id":"a"}]"#),
     ];
     let provider = Provider::start(script);
     let scene = Scene::new(&with_command(&provider), "");
@@ -117,6 +118,10 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
     let whole = scene.run(&[&words[..], &["--output", "json"]].concat());
     let whole: Value = serde_json::from_str(&whole.stdout).expect("a document");
     assert_eq!(whole["data"], json!([{ "id": "a" }, { "id": "b", "contextTokens": 8192 }]));
+    // As Together has it.
+    let bare = scene.run(&[&words[..], &["--output", "json"]].concat());
+    let bare: Value = serde_json::from_str(&bare.stdout).expect("a document");
+    assert_eq!(bare["data"], json!([{ "id": "a" }, { "id": "b", "contextTokens": 131072 }]));
 }
 
 /// Models that nobody named a provider for are those of the built-in engine, and a line says so.

@@ -111,7 +111,12 @@ impl ModelList {
             Self::Gemini => ("models", "name", body.get("nextPageToken")),
             Self::Ollama => ("models", "name", None),
         };
-        let models = body.get(list)?.as_array()?.iter().filter_map(|model| {
+        // Together's list is the body itself.
+        let is_bare = self == Self::OpenAi && body.is_array();
+        let list = if is_bare { body } else { body.get(list)? };
+        // Servers that are written in Go have null for a list without models.
+        let list: &[Value] = if list.is_null() { &[] } else { list.as_array()? };
+        let models = list.iter().filter_map(|model| {
             let name = model.get(name)?.as_str()?;
             let name = name.strip_prefix("models/").unwrap_or(name).to_owned();
             let tokens = CONTEXT_TOKENS.iter().find_map(|place| model.pointer(place)?.as_u64());
@@ -173,7 +178,13 @@ mod tests {
         check(Gemini, page, &["g"], Some("t"));
         check(Ollama, json!({ "models": [{ "name": "llama3.2:1b" }] }), &["llama3.2:1b"], None);
         assert_eq!(OpenAi.read(&json!({ "models": [] })), None);
-        assert_eq!(OpenAi.read(&json!([])), None);
+        check(OpenAi, json!([{ "id": "a", "object": "model" }, "odd"]), &["a"], None);
+        check(OpenAi, json!([]), &[], None);
+        check(OpenAi, json!({ "object": "list", "data": null }), &[], None);
+        assert_eq!(OpenAi.read(&json!({ "data": {} })), None);
+        assert_eq!(OpenAi.read(&json!({ "error": "x" })), None);
+        assert_eq!(OpenAi.read(&json!("x")), None);
+        assert_eq!(Ollama.read(&json!([])), None);
     }
 
     #[test]
@@ -196,5 +207,6 @@ mod tests {
             Some(200_000),
         );
         check(Gemini, json!({ "models": [{ "name": "models/g", "inputTokenLimit": 7 }] }), Some(7));
+        check(OpenAi, json!([{ "id": "a", "context_length": 131_072 }]), Some(131_072));
     }
 }
