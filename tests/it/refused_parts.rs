@@ -103,6 +103,31 @@ fn reasoning_that_a_server_refuses_is_left_out() {
     OPENAI.check_refused_reasoning(script, words, r#""reasoning_content":"hm""#);
 }
 
+/// In the form of Groq, and of a proxy that checks what it is sent.
+#[test]
+fn reasoning_under_other_names_is_left_out_where_it_is_refused() {
+    const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+    let block = json!({ "type": "thinking", "thinking": "hm", "signature": "c2ln" });
+    for (delta, words, kept) in [
+        (
+            json!({ "reasoning": "hm" }),
+            "'messages.1' : for 'role:assistant' the following must be satisfied\
+             [('messages.1' : property 'reasoning' is unsupported)]",
+            r#""reasoning":"hm""#,
+        ),
+        (
+            json!({ "thinking_blocks": [block] }),
+            "messages.1.thinking_blocks: Extra inputs are not permitted",
+            r#""thinking_blocks":[{"#,
+        ),
+    ] {
+        let thought = json!({ "choices": [{ "delta": delta }] });
+        let script =
+            vec![Step::Event(thought.to_string()), Step::Text("one".to_owned()), Step::Done];
+        OPENAI.check_refused_reasoning(script, words, kept);
+    }
+}
+
 /// An answer of a model that does not think, which calls a tool.
 fn calls_tool() -> Vec<Step> {
     let call = json!({ "index": 0, "id": "call_a",

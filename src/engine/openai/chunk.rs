@@ -58,11 +58,25 @@ pub(super) struct Delta {
     refusal: Text,
     reasoning_content: Text,
     reasoning: Text,
-    /// The reasoning once more, in a form to send back.
+    reasoning_text: Text,
+    /// The reasoning once more, in forms to send back.
     reasoning_details: Value,
+    thinking_blocks: Value,
+    reasoning_opaque: Value,
     tool_calls: Option<Vec<ToolDelta>>,
     /// What `tool_calls` replaced: one call, without an id.
     function_call: Option<Box<Function>>,
+}
+
+/// A field of an answer, and of a message of a request, that holds reasoning as a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ReasoningField {
+    /// As DeepSeek, Kimi and LiteLLM have it.
+    ReasoningContent,
+    /// As vLLM, Groq, Ollama and OpenRouter have it.
+    Reasoning,
+    /// As GitHub's Copilot has it.
+    ReasoningText,
 }
 
 /// The next piece of a tool call.
@@ -176,19 +190,34 @@ impl Delta {
     /// The model's reasoning, and the name of the field that holds it. Providers that fill more than one
     /// field repeat the text in each.
     pub(super) fn reasoning(&self) -> (&'static str, &[u8]) {
-        let fields = [
-            ("reasoning_content", &self.reasoning_content),
-            ("reasoning", &self.reasoning),
-            ("thinking", &self.content.thinking),
-        ];
-        let filled = fields.into_iter().find(|(_, text)| !text.0.is_empty());
-        filled.map_or(("reasoning", &[]), |(field, text)| (field, &text.0))
+        let by_name = self.reasoning_texts().map(|(field, text)| (field.name(), text));
+        let in_content = ("thinking", self.content.thinking.0.as_slice());
+        let mut fields = by_name.into_iter().chain([in_content]);
+        fields.find(|(_, text)| !text.is_empty()).unwrap_or(("reasoning", &[]))
     }
 
-    /// The reasoning in a form to send back, if the server has one; leaves none of it.
+    /// The model's reasoning in each field that may be sent back.
+    pub(super) fn reasoning_texts(&self) -> [(ReasoningField, &[u8]); 3] {
+        [
+            (ReasoningField::ReasoningContent, &self.reasoning_content.0),
+            (ReasoningField::Reasoning, &self.reasoning.0),
+            (ReasoningField::ReasoningText, &self.reasoning_text.0),
+        ]
+    }
+
+    /// The reasoning in the form that OpenRouter wants back; leaves none of it.
     pub(super) fn take_details(&mut self) -> Vec<Value> {
-        let Value::Array(details) = self.reasoning_details.take() else { return Vec::new() };
-        details
+        list(self.reasoning_details.take())
+    }
+
+    /// The reasoning in the form that LiteLLM wants back; leaves none of it.
+    pub(super) fn take_thinking_blocks(&mut self) -> Vec<Value> {
+        list(self.thinking_blocks.take())
+    }
+
+    /// The reasoning in the form that Copilot alone can read, if there is any.
+    pub(super) fn reasoning_opaque(&self) -> Option<&str> {
+        self.reasoning_opaque.as_str().filter(|opaque| !opaque.is_empty())
     }
 
     /// The text of the answer. A refusal is an answer like any other.
@@ -210,12 +239,31 @@ impl Delta {
 
     fn is_empty(&self) -> bool {
         let Content { text, thinking } = &self.content;
-        let texts = [text, thinking, &self.refusal, &self.reasoning_content, &self.reasoning];
-        texts.iter().all(|text| text.0.is_empty())
+        let has_items = |value: &Value| value.as_array().is_some_and(|items| !items.is_empty());
+        [text, thinking, &self.refusal].iter().all(|text| text.0.is_empty())
+            && self.reasoning_texts().iter().all(|(_, text)| text.is_empty())
             && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
             && self.function_call.is_none()
-            && self.reasoning_details.as_array().is_none_or(Vec::is_empty)
+            && !has_items(&self.reasoning_details)
+            && !has_items(&self.thinking_blocks)
+            && self.reasoning_opaque().is_none()
     }
+}
+
+impl ReasoningField {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ReasoningContent => "reasoning_content",
+            Self::Reasoning => "reasoning",
+            Self::ReasoningText => "reasoning_text",
+        }
+    }
+}
+
+/// The items of `value`, if it is a list.
+fn list(value: Value) -> Vec<Value> {
+    let Value::Array(items) = value else { return Vec::new() };
+    items
 }
 
 impl ToolDelta {

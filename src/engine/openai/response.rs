@@ -25,9 +25,6 @@ fn missing(has_mark: bool) -> &'static str {
 #[cfg(test)]
 mod tests;
 
-/// The field of reasoning that servers want back.
-const RETURNED_FIELD: &str = "reasoning_content";
-
 /// Finish reasons of an answer that the server broke off, as OpenRouter, Zhipu, DeepSeek, vLLM and others have
 /// them.
 const BROKEN_OFF: [&str; 6] = [
@@ -188,7 +185,7 @@ impl<'a> OpenAiReader<'a> {
         mut piece: Box<Delta>,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
-        self.provider_data.push_details(piece.take_details());
+        self.provider_data.push(&mut piece);
         let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
@@ -229,9 +226,6 @@ impl<'a> OpenAiReader<'a> {
 
     fn push_reasoning(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
-            if self.reasoning_field == RETURNED_FIELD {
-                self.provider_data.push_content(&text);
-            }
             self.send(EngineEvent::Reasoning { source: self.reasoning_field, text }, events);
         }
     }

@@ -136,8 +136,9 @@ pub(super) enum Item {
         id: Value,
         #[serde(default)]
         summary: Value,
-        #[serde(default, deserialize_with = "or_none")]
-        content: Vec<Part>,
+        /// The reasoning itself, as open models show it.
+        #[serde(default)]
+        content: Value,
         /// The reasoning in a form that only the provider can read.
         encrypted_content: Option<String>,
     },

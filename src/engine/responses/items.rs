@@ -256,8 +256,8 @@ impl Items {
         Ok(())
     }
 
-    /// Ends a reasoning item and returns its provider data. Only the last event of the item has all of it,
-    /// and the provider takes it in the encrypted form alone.
+    /// Ends a reasoning item and returns its provider data. Only the last event of the item has all of it. OpenAI takes
+    /// it in the encrypted form alone; a server that encrypts nothing takes it as it is.
     fn reasoning(
         &mut self,
         mut shown: ShownReasoning,
@@ -268,18 +268,24 @@ impl Items {
             return Ok(None);
         };
         shown.complete(&summary, &content, events);
-        let Some(encrypted_content) = encrypted_content.filter(|text| !text.is_empty()) else {
+        let encrypted_content = encrypted_content.filter(|text| !text.is_empty());
+        let is_open = encrypted_content.is_none();
+        let has_parts = content.as_array().is_some_and(|parts| !parts.is_empty());
+        if is_open && !has_parts {
             return Ok(None);
-        };
+        }
+        let content = if is_open { content } else { Value::Null };
         let id = id.as_str().filter(|id| !id.is_empty()).map(str::to_owned);
         let id_bytes = id.as_ref().map_or(0, String::len);
-        self.data_bytes += encrypted_content.len() + summary.to_string().len() + id_bytes;
+        let encrypted_bytes = encrypted_content.as_ref().map_or(0, String::len);
+        let content_bytes = if is_open { content.to_string().len() } else { 0 };
+        self.data_bytes += encrypted_bytes + content_bytes + summary.to_string().len() + id_bytes;
         if self.data_bytes > DATA_BYTES_MAX {
             let what = format!("more than {DATA_BYTES_MAX} bytes of reasoning");
             return Err(AnswerError::TooMuch(what));
         }
         let summary = if summary.is_array() { summary } else { Value::Array(Vec::new()) };
-        Ok(Some(DataItem::Reasoning { summary, encrypted_content, id }))
+        Ok(Some(DataItem::Reasoning { summary, content, encrypted_content, id }))
     }
 }
 

@@ -12,8 +12,12 @@ pub(super) enum DataItem {
     Reasoning {
         /// Required also if it is empty.
         summary: Value,
+        /// The reasoning itself, if there is no encrypted form, as with vLLM; else null.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        content: Value,
         /// Never empty.
-        encrypted_content: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted_content: Option<String>,
         /// The provider's own, which strict servers require; `None` if it gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,

@@ -1,6 +1,5 @@
 //! The reasoning of an answer as people see it. It has several parts, and may come in two forms.
 
-use super::event::Part;
 use crate::engine::EngineEvent;
 use serde_json::Value;
 
@@ -45,19 +44,18 @@ impl ShownReasoning {
     pub(super) fn complete(
         &mut self,
         summary: &Value,
-        content: &[Part],
+        content: &Value,
         events: &mut Vec<EngineEvent>,
     ) {
         if self.last.is_some() {
             return;
         }
-        let parts = summary.as_array().map_or(&[][..], Vec::as_slice);
-        let texts = parts.iter().map(|part| part["text"].as_str().unwrap_or_default());
-        for (number, text) in (0..).zip(texts) {
-            self.push(ReasoningField::Summary, number, text, events);
-        }
-        for (number, part) in (0..).zip(content) {
-            self.push(ReasoningField::Text, number, part.text(), events);
+        for (field, parts) in [(ReasoningField::Summary, summary), (ReasoningField::Text, content)]
+        {
+            let parts = parts.as_array().map_or(&[][..], Vec::as_slice);
+            for (number, part) in (0..).zip(parts) {
+                self.push(field, number, part["text"].as_str().unwrap_or_default(), events);
+            }
         }
     }
 }

@@ -173,8 +173,8 @@ fn answer<'a>(
     let (mut text, mut calls) = (text, calls.iter());
     for data in provider_data::decode(provider_data, model, calls.len()) {
         let item = match data {
-            DataItem::Reasoning { summary, encrypted_content, id } => {
-                reasoning.push(WireItem::Reasoning { id, summary, encrypted_content });
+            DataItem::Reasoning { summary, content, encrypted_content, id } => {
+                reasoning.push(WireItem::Reasoning { id, summary, content, encrypted_content });
                 None
             }
             // A blank text is left out of the transcript.

@@ -73,7 +73,10 @@ pub(super) enum WireItem<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         summary: Value,
-        encrypted_content: String,
+        #[serde(skip_serializing_if = "Value::is_null")]
+        content: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        encrypted_content: Option<String>,
     },
     FunctionCall {
         call_id: Cow<'a, str>,

@@ -62,6 +62,8 @@ fn reasoning_is_taken_once_with_its_field() {
     check_delta(r#"{"reasoning":"a"}"#, "reasoning=a");
     check_delta(r#"{"reasoning":"a","reasoning_content":"a"}"#, "reasoning_content=a");
     check_delta(r#"{"reasoning_content":"","reasoning":"a"}"#, "reasoning=a");
+    check_delta(r#"{"reasoning_text":"a","reasoning_opaque":"b"}"#, "reasoning_text=a");
+    check(r#"{"choices":[{"message":{"reasoning_text":"a"}}]}"#, "reasoning_text=a");
     check_delta(r#"{"reasoning_content":null,"reasoning":"a","content":"b"}"#, "reasoning=a, b");
 }
 

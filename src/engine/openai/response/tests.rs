@@ -453,7 +453,7 @@ fn what_only_keeps_the_connection_alive_is_no_progress() {
     }
 }
 
-/// What DeepSeek and OpenRouter want back is collected, however the answer arrives.
+/// What DeepSeek, OpenRouter and vLLM want back is collected, however the answer arrives.
 #[test]
 fn the_reasoning_to_send_back_is_that_of_the_response() {
     let chunk = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
@@ -480,7 +480,7 @@ fn the_reasoning_to_send_back_is_that_of_the_response() {
         (by_name.as_str(), Some("{\"reasoning_content\":\"h\u{f6}m\"}")),
         (whole, Some("{\"reasoning_content\":\"h\u{f6}m\"}")),
         (&details, Some(detailed)),
-        (&plain, None),
+        (&plain, Some("{\"reasoning\":\"hm\"}")),
     ] {
         let bytes = body.as_bytes();
         for at in 0..=bytes.len() {

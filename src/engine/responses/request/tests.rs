@@ -140,6 +140,20 @@ fn reasoning_goes_back_in_its_place_to_the_model_that_wrote_it() {
 }
 
 #[test]
+fn reasoning_that_is_not_encrypted_goes_back_as_it_came() {
+    let content = json!([{ "type": "reasoning_text", "text": "hm" }]);
+    let reasoned = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "content": content });
+    let own = data("responses", "m", json!([reasoned, { "type": "call" }]));
+    let tool = call("a");
+    let answer = Message::Assistant {
+        text: "".into(),
+        calls: vec![(&tool, "{}")],
+        provider_data: Some(&own),
+    };
+    assert_eq!(json_of(&[answer], &[])["input"][0], reasoned);
+}
+
+#[test]
 fn names_and_ids_of_calls_take_the_patterns_of_the_interface() {
     let mut tool = call(&"x".repeat(65));
     tool.name = "functions.look".to_owned();

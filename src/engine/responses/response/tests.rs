@@ -402,11 +402,43 @@ fn reasoning_that_comes_in_two_forms_is_shown_once() {
         + &done(0, item.clone())
         + &text(1, &["a"])
         + &ending(&[]);
-    check(&body, r#"<reasoning_text>long <text>a 113/9 END "completed" completed"#);
+    // What has no encrypted form goes back as it is.
+    let data = concat!(
+        r#"[{"type":"reasoning","summary":[{"type":"summary_text","text":"s"}],"#,
+        r#""content":[{"type":"reasoning_text","text":"long"}]},{"type":"text","bytes":1}]"#,
+    );
+    let expected =
+        format!(r#"<reasoning_text>long <text>a 113/9 END "completed" completed {data}"#);
+    check(&body, &expected);
     check(
         &(start() + &done(0, item) + &text(1, &["a"]) + &ending(&[])),
-        r#"<summary>s <text>a 113/9 END "completed" completed"#,
+        &format!(r#"<summary>s <text>a 113/9 END "completed" completed {data}"#),
     );
+}
+
+#[test]
+fn reasoning_goes_back_in_one_form_or_not_at_all() {
+    let content = json!([{ "type": "reasoning_text", "text": "hm" }]);
+    let read = |mut item: Value| {
+        item["type"] = "reasoning".into();
+        let body = start() + &done(0, item) + &text(1, &["a"]) + &ending(&[]);
+        let read = read(&[body.as_bytes()]);
+        let (_, data) = read.split_once(r#" END "completed" completed"#).expect("an end");
+        data.trim().to_owned()
+    };
+    // As vLLM sends it.
+    let vllm = json!({ "id": "rs_1", "summary": [], "content": content, "encrypted_content": null,
+                       "status": "completed" });
+    let expected = json!([
+        { "type": "reasoning", "summary": [], "content": content, "id": "rs_1" },
+        { "type": "text", "bytes": 1 },
+    ]);
+    assert_eq!(serde_json::from_str::<Value>(&read(vllm)).expect("JSON"), expected);
+    let both = read(json!({ "summary": [], "content": content, "encrypted_content": "c2ln" }));
+    assert!(both.contains("c2ln") && !both.contains("hm"), "{both}");
+    for nothing in [json!([]), json!(null), json!("hm")] {
+        assert_eq!(read(json!({ "summary": [], "content": nothing })), "", "{nothing}");
+    }
 }
 
 #[test]
