@@ -571,6 +571,11 @@
     (duologue-tests--wait-text "The next prompt starts it.")
     (should-not (duologue--chat-process (duologue-tests--chat)))))
 
+(ert-deftest duologue-an-answer-that-the-provider-withheld-is-said ()
+  (duologue-tests--with-fake "withheld"
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "The provider withheld the rest of the answer")))
+
 (ert-deftest duologue-a-wrong-command-line-is-said ()
   (duologue-tests--with '("--nonsense")
     (duologue-tests--type "hi")

@@ -562,6 +562,11 @@ Types that are not known here change nothing."
       ("duologue.provider.v1.RetryScheduled"
        (setf (duologue--chat-retry chat) (format "attempt %s of %s" .attempt .attemptsMax)))
       ("duologue.provider.v1.RetryStarted" (setf (duologue--chat-retry chat) nil))
+      ("duologue.provider.v1.AnswerTruncated"
+       (duologue--notice chat (pcase .finishClass
+                                ("max_tokens" "The answer was cut off at a token limit")
+                                ("content_filter" "The provider withheld the rest of the answer")
+                                (_ "The answer was cut off"))))
       ;; Ordinals after the first missing one are given out again by the process that goes on.
       ("duologue.session.v1.StoreDegraded" (setf (duologue--chat-degraded chat) t))
       ("duologue.session.v1.TurnDropped"

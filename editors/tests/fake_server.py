@@ -77,6 +77,9 @@ class Server:
         elif self.scenario == "usage":
             totals = {"inputTokens": "51234", "outputTokens": "300", "providerCalls": 1, "cost": "0.0123", "currency": "USD"}
             self.event(request_id, "UsageTotals", package="type.googleapis.com/duologue.session.v1.", session=totals)
+        elif self.scenario == "withheld":
+            self.event(request_id, "AnswerTruncated", package="type.googleapis.com/duologue.provider.v1.",
+                       messageId=request_id, stopReason="refusal", finishClass="content_filter")
         elif self.scenario == "dies":  # In the middle of a line.
             self.patch(request_id, "half of ", 0)
             self.write(b'{"version":1,"uiEv')

@@ -1,11 +1,14 @@
 """A Neovim with a screen, driven by keys, and what tests look at in it."""
 
+import http.server
+import json
 import os
 import pathlib
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -165,6 +168,31 @@ class Test(unittest.TestCase):
     def fake(self, scenario, **values):
         """An editor whose conversations are held by a server with faults."""
         return self.editor(command=[sys.executable, str(FAKE_SERVER), scenario], options=[], **values)
+
+    def provider(self, text, finish_reason):
+        """Options for a provider whose answers are `text` and end for this reason."""
+        events = [
+            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": finish_reason}]},
+        ]
+        body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *arguments):
+                pass
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return ["--engine", "openai", "--base-url", f"http://127.0.0.1:{server.server_port}/v1", "--model", "m"]
 
     def file(self, name, text):
         path = pathlib.Path(self.home, name)

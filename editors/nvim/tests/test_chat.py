@@ -28,6 +28,14 @@ class Chat(Test):
         editor.command("Duologue hi")
         editor.wait("the counts", lambda: "fake · 51.2k in, 300 out, 0.0123 USD" in editor.screen())
 
+    def test_an_answer_that_is_cut_off_says_so(self):
+        for reason, why in (("length", "The answer was cut off at a token limit"),
+                            ("content_filter", "The provider withheld the rest of the answer")):
+            editor = self.editor(options=self.provider("half of", reason))
+            editor.command("Duologue hi")
+            text = editor.wait_text(why)
+            self.assertIn("half of", text)
+
     def test_a_missing_provider_is_said_in_the_conversation(self):
         editor = self.editor(options=[])
         editor.command("Duologue hi")

@@ -93,6 +93,26 @@ class Replace(Test):
         self.assertEqual(self.lines(editor), ["one"])
         self.assertFalse(editor.lua("return vim.bo.modified"))
 
+    def test_an_answer_that_is_cut_off_is_accepted_twice_or_not(self):
+        for reason, why in (("length", "The answer was cut off at a token limit"),
+                            ("content_filter", "The provider withheld the rest of the answer")):
+            editor = self.editor(options=self.provider("eins\nzw", reason))
+            editor.nvim.command("edit " + self.file("a.txt", "one\ntwo\nthree\n"))
+            editor.keys("Vjj:DuologueReplace in German<CR>")
+            editor.wait("the reason", lambda: why + ": <C-y> twice takes it as it is" in editor.screen())
+            editor.keys("<C-y>")
+            editor.wait("it is asked again", lambda: why + ": <C-y> once more takes" in editor.screen())
+            self.assertEqual(self.lines(editor), ["one", "two", "three"])
+            editor.keys("<C-y>")
+            editor.wait("the answer", lambda: self.lines(editor) == ["eins", "zw"])
+
+    def test_an_answer_that_was_withheld_says_so(self):
+        editor = self.editor(options=self.provider("", "content_filter"))
+        editor.nvim.command("edit " + self.file("a.txt", "one\n"))
+        editor.keys(":DuologueReplace x<CR>")
+        editor.wait("the reason", lambda: "withheld" in editor.nvim.command_output("messages"))
+        self.assertEqual(self.lines(editor), ["one"])
+
     def test_an_answer_is_stopped(self):
         editor = self.editor(options=["--engine", "echo", "--echo-delay-ms", "60000"])
         editor.nvim.command("edit " + self.file("a.txt", "one\n"))

@@ -21,6 +21,8 @@ local function command_line()
   -- Of its own and not stored: an edit is no part of a conversation. No tool runs for it: `--deny` goes before what
   -- the options allow.
   local words = config.command_line("rpc", "--no-store", "--final-snapshot=none", "--patch-mode=append")
+  -- An answer that was cut off has an event that says so.
+  words[#words + 1] = "--extensions=retries"
   vim.list_extend(words, { "--deny=*", "--append-system", config.values.replace_system })
   return vim.list_extend(words, config.values.options)
 end
@@ -82,8 +84,13 @@ local function hint(self)
   if not self.is_done then
     return ("answering, %s stops"):format(config.values.keys.reject or ":Duologue reject")
   end
-  local keys = config.values.keys
-  return ("%s accepts, %s rejects"):format(keys.accept or ":Duologue accept", keys.reject or ":Duologue reject")
+  local accept = config.values.keys.accept or ":Duologue accept"
+  local reject = config.values.keys.reject or ":Duologue reject"
+  if self.view.cut_off then
+    local how_often = self.is_warned and "once more" or "twice"
+    return ("%s: %s %s takes it as it is, %s rejects"):format(self.view.cut_off, accept, how_often, reject)
+  end
+  return ("%s accepts, %s rejects"):format(accept, reject)
 end
 
 local function draw(self)
@@ -140,7 +147,7 @@ local function ended(self, status)
     self.process:close()
     schedule(self)
   elseif status ~= "stopped" then
-    fail(self, self.why or "the model has not answered")
+    fail(self, self.why or self.view.cut_off or "the model has not answered")
   end
 end
 
@@ -237,6 +244,10 @@ function M.accept(buffer)
     return Chat.say("the answer is not complete yet")
   elseif selected(self) ~= self.before then
     return Chat.say("the selected text has changed since; reject the replacement and ask again", vim.log.levels.ERROR)
+  elseif self.view.cut_off and not self.is_warned then
+    -- The end of the selection would be lost with that of the answer.
+    self.is_warned = true
+    return schedule(self)
   end
   local row, column, end_row, end_column = place(self)
   local lines = vim.split(answer(self), "\n", { plain = true })

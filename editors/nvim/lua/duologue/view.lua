@@ -17,6 +17,8 @@ function M.new()
     ordinal_text = "0",
     -- Calls that wait for a decision, in the order in which they were asked about.
     questions = {},
+    -- Why the last answer is not complete, or nil.
+    cut_off = nil,
     notices = 0,
   }, M)
 end
@@ -138,6 +140,12 @@ function M:patch(id, kind, payload, piece)
   self:touch(id, has_grown and "grown" or "changed")
 end
 
+--- Why an answer is not complete, by the class of its end.
+local CUT_OFF = {
+  max_tokens = "The answer was cut off at a token limit",
+  content_filter = "The provider withheld the rest of the answer",
+}
+
 local EVENTS = {}
 
 EVENTS["pinocchio.chatapp.v1.ChatUserMessageAccepted"] = M.put_message
@@ -187,6 +195,13 @@ EVENTS["duologue.provider.v1.RetryScheduled"] = function(self, payload)
 end
 EVENTS["duologue.provider.v1.RetryStarted"] = function(self)
   self.retry = nil
+end
+EVENTS["duologue.provider.v1.AnswerTruncated"] = function(self, payload)
+  self.cut_off = CUT_OFF[payload.finishClass] or "The answer was cut off"
+  self:notice(self.cut_off)
+end
+EVENTS["pinocchio.chatapp.v1.ChatProviderCallStarted"] = function(self)
+  self.cut_off = nil
 end
 EVENTS["duologue.session.v1.StoreDegraded"] = function(self)
   -- Ordinals after the first missing one are given out again by the process that goes on.
