@@ -148,7 +148,26 @@
       (activate-mark)
       (duologue-ask "Explain"))
     (let ((text (duologue-tests--wait-text "You said: Explain")))
-      (should (string-search "lines 1 to 4:\n\n````emacs-lisp\none\n```\ntwo\n````" text)))))
+      (should (string-search "lines 1 to 3:\n\n````emacs-lisp\none\n```\ntwo\n````" text)))))
+
+(ert-deftest duologue-a-region-has-the-lines-of-the-whole-buffer-and-a-rectangle-its-own-text ()
+  (with-temp-buffer
+    (transient-mark-mode 1)
+    (insert "abcd\nefgh\nijkl\nmnop\n")
+    (cl-flet ((region (from to)
+                (set-mark from)
+                (goto-char to)
+                (activate-mark)
+                (replace-regexp-in-string "\\`.*, " "" (duologue--region))))
+      (should (equal (region 1 11) "lines 1 to 2:\n\n```fundamental\nabcd\nefgh\n```"))
+      (should (equal (region 1 12) "lines 1 to 3:\n\n```fundamental\nabcd\nefgh\ni\n```"))
+      (narrow-to-region 11 21)
+      (should (equal (region 11 21) "lines 3 to 4:\n\n```fundamental\nijkl\nmnop\n```"))
+      (widen)
+      (rectangle-mark-mode 1)
+      (should (equal (region 2 14) "lines 1 to 3:\n\n```fundamental\nbc\nfg\njk\n```"))
+      ;; Its last line counts, also from the beginning.
+      (should (equal (region 2 11) "lines 1 to 3:\n\n```fundamental\na\ne\ni\n```")))))
 
 (ert-deftest duologue-stop-ends-the-answer-and-gives-back-what-waits ()
   (duologue-tests--with duologue-tests--slow

@@ -987,13 +987,18 @@ DELETE is that of `filter-buffer-substring-function'."
 (defun duologue--region ()
   "Return the region with its origin in a Markdown fence, or nil."
   (when (use-region-p)
-    (let* ((text (buffer-substring-no-properties (region-beginning) (region-end)))
+    (let* ((text (substring-no-properties (funcall region-extract-function nil)))
+           (first (line-number-at-pos (region-beginning) t))
+           (last (line-number-at-pos (region-end) t))
+           ;; A region of whole lines ends where the next line begins.  A rectangle has that line.
+           (last (if (and (> last first) (eq (char-before (region-end)) ?\n) (not (region-noncontiguous-p)))
+                     (1- last)
+                   last))
            (longest (apply #'max 2 (mapcar #'length (duologue--matches "`+" text))))
            (fence (make-string (1+ longest) ?`)))
       (format "%s, lines %d to %d:\n\n%s%s\n%s\n%s"
               (if buffer-file-name (file-relative-name buffer-file-name) (buffer-name))
-              (line-number-at-pos (region-beginning)) (line-number-at-pos (region-end))
-              fence (string-remove-suffix "-mode" (symbol-name major-mode)) (string-remove-suffix "\n" text) fence))))
+              first last fence (string-remove-suffix "-mode" (symbol-name major-mode)) (string-remove-suffix "\n" text) fence))))
 
 (defun duologue--matches (regexp text)
   "Return all matches of REGEXP in TEXT."
