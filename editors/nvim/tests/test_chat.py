@@ -312,6 +312,18 @@ class Context(Test):
         text = editor.wait_text("You said: block")
         self.assertIn("```text\ngr\nkl\n```", text)
 
+    def test_a_block_to_the_ends_of_its_lines_goes_along(self):
+        editor = self.editor()
+        self.open(editor, "a.txt", "xäab\nx\n\tabcdefghij\nxäabc\n")
+        editor.keys("ll<C-v>jjj$:Duologue block<CR>")
+        text = editor.wait_text("You said: block")
+        self.assertIn("```text\nab\n\n\tabcdefghij\nabc\n```", text)
+        editor.wait_idle()
+        # Another block of the same lines.
+        editor.keys("<Esc><C-w>tgg0<C-v>jjj:Duologue again<CR>")
+        text = editor.wait_text("You said: again")
+        self.assertIn("```text\nx\nx\n \nx\n```", text)
+
     def test_a_selection_without_a_prompt_is_put_into_the_prompt(self):
         editor = self.editor()
         self.open(editor, "a.txt", "one\ntwo\n")

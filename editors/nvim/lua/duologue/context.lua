@@ -25,6 +25,27 @@ local function quoted(origin, text, buffer)
   return ("%s:\n\n%s%s\n%s\n%s"):format(origin, fence, vim.bo[buffer].filetype, text, fence)
 end
 
+--- Whether the block goes to the ends of its lines: the marks do not say so.
+local function is_to_the_ends()
+  local view = vim.fn.winsaveview()
+  vim.cmd("noautocmd keepjumps normal! gv")
+  local wanted = vim.fn.getcurpos()[5]
+  vim.cmd("noautocmd normal! \27")
+  vim.fn.winrestview(view)
+  return wanted == vim.v.maxcol
+end
+
+--- The lines of a block from its left column to their ends.
+local function to_the_ends(from, to)
+  local left = math.min(vim.fn.virtcol("'<", 1)[1], vim.fn.virtcol("'>", 1)[1])
+  local lines = {}
+  for row = from[2], to[2] do
+    local is_there = vim.fn.virtcol({ row, "$" }) > left
+    lines[#lines + 1] = is_there and vim.fn.getline(row):sub(vim.fn.virtcol2col(0, row, left)) or ""
+  end
+  return lines
+end
+
 --- The lines of a range, or the characters or the block of the selection if the range is its own.
 function M.selection(first, last)
   local from, to = vim.fn.getpos("'<"), vim.fn.getpos("'>")
@@ -33,7 +54,8 @@ function M.selection(first, last)
     local text = joined(api.nvim_buf_get_lines(0, first - 1, last, false))
     return { kind = "V", from = { 0, first, 1, 0 }, to = { 0, last, 1, 0 }, text = text }
   end
-  local lines = vim.fn.getregion(from, to, { type = mode })
+  local is_open = mode == "\22" and is_to_the_ends()
+  local lines = is_open and to_the_ends(from, to) or vim.fn.getregion(from, to, { type = mode })
   return { kind = mode, from = from, to = to, text = joined(lines) }
 end
 
