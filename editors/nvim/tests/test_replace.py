@@ -84,6 +84,14 @@ class Replace(Test):
         editor.keys("<C-y>")
         editor.wait("the answer", lambda: self.lines(editor) == ["x = 1"])
 
+    def test_blank_lines_before_the_answer_are_left_out(self):
+        for keys, expected in (("jV", ["", "  x = 1"]), ("ggVj", ["", " ", "  x = 1"])):
+            editor = self.open("\n \n  x = 1\n", "\nx=1\n", name="a.py")
+            editor.keys(keys + ":DuologueReplace format<CR>")
+            self.wait_preview(editor)
+            editor.keys("<C-y>")
+            editor.wait("the answer", lambda: self.lines(editor) == expected)
+
     def test_a_rejected_answer_changes_nothing(self):
         editor = self.open("no", "one\n")
         editor.keys(":DuologueReplace x<CR>")

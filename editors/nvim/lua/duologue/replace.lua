@@ -76,6 +76,10 @@ local function answer(self)
   if fence and vim.trim(body):sub(-#fence) == fence then
     text = vim.trim(body):sub(1, -#fence - 1):gsub("\n$", "")
   end
+  -- Some models begin with blank lines.
+  if not (self.before or ""):match("^[ \t]*\n") then
+    text = text:gsub("^[ \t\n]*\n", "")
+  end
   -- A selection of whole lines has no line feed at its end.
   return (text:gsub("\n+$", ""))
 end
