@@ -24,7 +24,7 @@ use crate::conversation::event::ToolResult;
 use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::rpc::ErrorFrame;
-use crate::protocol::proto::session::WaitingFor;
+use crate::protocol::proto::session::{CompactionCause, WaitingFor};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU64;
@@ -185,8 +185,8 @@ pub(super) struct Dialog {
     waits_for: Option<WaitingFor>,
     /// How many compactions have begun.
     compactions: usize,
-    /// Whether the last one has not ended yet.
-    is_compacting: bool,
+    /// Why the last one was begun, while it has not ended.
+    compacting: Option<CompactionCause>,
     /// How many the person was asked about.
     compactions_asked: usize,
     /// The tool call that stands for the one that was asked about, while that has not ended.
@@ -244,7 +244,7 @@ impl Dialog {
             with_images: BTreeMap::new(),
             waits_for: None,
             compactions: 0,
-            is_compacting: false,
+            compacting: None,
             compactions_asked: 0,
             compaction_call: None,
             closers: Vec::new(),

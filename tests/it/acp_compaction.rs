@@ -1,6 +1,6 @@
 //! Long conversations in an editor: what a prompt of `/compact` answers, and what the person is asked.
 
-use crate::acp_client::{Client, bare_command, updates};
+use crate::acp_client::{Client, bare_command, said, updates};
 use crate::provider::{Provider, Step};
 use crate::server::Folder;
 use serde_json::{Value, json};
@@ -32,6 +32,33 @@ fn a_compaction_after_an_answer_that_was_cut_off_is_whole() {
     assert_eq!(client.turn(&session, "two").0, "max_tokens");
     assert_eq!(client.turn(&session, "/compact").0, "end_turn");
     client.finish();
+}
+
+#[test]
+fn a_client_that_shows_no_compactions_is_told_of_them() {
+    let told = "the earlier turns were summarized for the model, now about ";
+    for capabilities in [json!({}), json!({ "session": { "notices": {} } })] {
+        let folder = Folder::new();
+        let provider = Provider::start(vec![says("one"), says("SUMMARY")]);
+        let has_notices = capabilities != json!({});
+        let command = with_provider(&folder, &provider, &[]);
+        let mut client = Client::start_with(command, capabilities);
+        let session = client.session(&folder.path(""));
+        assert_eq!(client.turn(&session, "one").0, "end_turn");
+        let from = client.seen.len();
+        assert_eq!(client.turn(&session, "/compact").0, "end_turn");
+        let seen = &client.seen[from..];
+        // Before the answer to the prompt.
+        let texts = match has_notices {
+            true => {
+                let notices = updates(seen, &session, "notice").into_iter();
+                notices.map(|it| it["title"].to_string()).collect()
+            }
+            false => said(seen, &session, "agent_thought_chunk"),
+        };
+        assert_eq!(texts.matches(told).count(), 1, "{texts}");
+        client.finish();
+    }
 }
 
 /// A client that shows compactions, with a session that has become too long for its model.

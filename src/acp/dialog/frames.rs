@@ -13,7 +13,7 @@ use crate::protocol::constants::{SESSION_NOT_FOUND, code, done};
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{ErrorFrame, SnapshotFrame};
-use crate::protocol::proto::session::WaitingFor;
+use crate::protocol::proto::session::{Compacted, CompactionCause, WaitingFor};
 use crate::protocol::wire::Frame;
 use crate::session::{PROVIDER_CHANGED, is_too_many_rounds};
 use crate::stdio::waiting_text;
@@ -124,14 +124,15 @@ impl Dialog {
     fn compaction_event(&mut self, payload: Any) -> Option<Any> {
         if let Any::CompactionProposed(proposed) = payload {
             self.compaction_proposed(&proposed);
-        } else if let Any::CompactionStarted(_) = payload {
+        } else if let Any::CompactionStarted(started) = payload {
             self.compactions += 1;
-            self.is_compacting = true;
+            self.compacting = Some(started.cause());
             self.asked_compaction(ToolStatus::InProgress);
             self.compaction("in_progress", None, None);
         } else if let Any::Compacted(compacted) = payload {
-            self.is_compacting = false;
+            self.compacting = None;
             self.asked_compaction(ToolStatus::Completed);
+            self.tell_compacted(&compacted);
             let summary = Some(compacted.summary).filter(|summary| !summary.is_empty());
             self.compaction("completed", summary, None);
             let used = self.updates.in_use(compacted.tokens_after);
@@ -139,7 +140,8 @@ impl Dialog {
         } else if let Any::CompactionFailed(failed) = payload {
             self.asked_compaction(ToolStatus::Failed);
             // One that the person does not want has never begun.
-            if std::mem::take(&mut self.is_compacting) {
+            if let Some(cause) = self.compacting.take() {
+                self.tell_not_compacted(cause, &failed.reason);
                 self.compaction("failed", None, Some(failed.reason));
             }
         } else {
@@ -154,6 +156,31 @@ impl Dialog {
             let compaction_id = format!("compaction-{}", self.compactions);
             let summary = summary.map(|text| ContentBlock::Text { text }).into_iter().collect();
             self.queue.update(Update::Compaction { compaction_id, status, summary, error });
+        }
+    }
+
+    /// Says that less is sent to the model, to a client that does not show compactions.
+    fn tell_compacted(&mut self, compacted: &Compacted) {
+        if self.client.has_compaction {
+            return;
+        }
+        let what = match compacted.through_turn_id.as_str() {
+            "" => "earlier results of tools are left out of what the model is sent",
+            _ => "the earlier turns were summarized for the model",
+        };
+        let title = format!("{what}, now about {} tokens", compacted.tokens_after);
+        match self.client.has_notices {
+            true => self.queue.update(Update::Notice { severity: "info", title }),
+            false => self.notices.push(title),
+        }
+    }
+
+    /// Says why the conversation stays as it is, where nothing else does: a prompt of `/compact` is answered with it.
+    fn tell_not_compacted(&mut self, cause: CompactionCause, reason: &str) {
+        let is_cancelled = self.active.as_ref().is_some_and(|active| active.is_cancelled);
+        if !self.client.has_compaction && !is_cancelled && cause != CompactionCause::Request {
+            let text = format!("the conversation was not compacted: {reason}");
+            self.notices.push(escape_control(&text));
         }
     }
 

@@ -139,6 +139,8 @@ impl Dialog {
 
     /// Answers the prompt whose turn it is; the next one follows.
     pub(super) fn answer_prompt(&mut self, outcome: Result<StopReason, RpcError>) {
+        // After the answer a client may be told nothing more until the next prompt.
+        self.tell_notices();
         let Some(Active { id, is_cancelled, .. }) = self.active.take() else { return };
         // The client that has cancelled waits for this and no other answer.
         let outcome = if is_cancelled { Ok(StopReason::Cancelled) } else { outcome };
