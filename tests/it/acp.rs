@@ -421,6 +421,39 @@ fn an_answer_that_is_cut_off_says_so() {
     );
 }
 
+#[test]
+fn an_answer_that_the_provider_withheld_says_so() {
+    let folder = Folder::new();
+    let withheld = |text: &str| {
+        let text = (!text.is_empty()).then(|| Step::Text(text.to_owned()));
+        let end = [Step::Finish("content_filter", Some((3, 0))), Step::Done];
+        text.into_iter().chain(end).collect::<Vec<_>>()
+    };
+    let why = "the provider withheld the rest of the answer";
+    for capabilities in [json!({}), json!({ "session": { "notices": {} } })] {
+        let has_notices = capabilities != json!({});
+        let provider = Provider::start(vec![withheld(""), withheld("half"), says("whole")]);
+        let command = with_provider(&folder, &provider, &[]);
+        let mut client = Client::start_with(command, capabilities);
+        let session = client.session(&folder.path(""));
+        // With the answer of its own prompt, and not of the next one.
+        for (text, count) in [("", 1), ("half", 1), ("whole", 0)] {
+            let from = client.seen.len();
+            assert_eq!(client.turn(&session, "go"), ("end_turn".to_owned(), text.to_owned()));
+            let seen = &client.seen[from..];
+            let told = match has_notices {
+                true => {
+                    let notices = updates(seen, &session, "notice").into_iter();
+                    notices.filter_map(|it| it["title"].as_str()).collect()
+                }
+                false => said(seen, &session, "agent_thought_chunk"),
+            };
+            assert_eq!(told.matches(why).count(), count, "{text:?}: {told}");
+        }
+        client.finish();
+    }
+}
+
 /// The folder decides about profiles, whatever folder the process is in; and so do variables and options.
 #[test]
 fn a_session_belongs_to_its_folder() {

@@ -8,9 +8,11 @@ use crate::acp::schema::{ContentBlock, StopReason, ToolStatus, Update};
 use crate::acp::updates::missing_server;
 use crate::conversation::event::ToolResult;
 use crate::host::{CodedWarning, Effect, Effects};
+use crate::output::cut_off;
 use crate::protocol::any::Any;
-use crate::protocol::constants::{SESSION_NOT_FOUND, code, done};
+use crate::protocol::constants::{SESSION_NOT_FOUND, code, done, finish};
 use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::chat::ChatProviderCallFinished;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{ErrorFrame, SnapshotFrame};
 use crate::protocol::proto::session::{Compacted, CompactionCause, WaitingFor};
@@ -97,6 +99,9 @@ impl Dialog {
         if !matches!(payload, Any::Heartbeat(_)) {
             self.waits_for = None;
         }
+        if let Any::ChatProviderCallFinished(call) = &payload {
+            self.withheld(call);
+        }
         let Some(payload) = self.updates.event(payload, &mut self.queue) else { return };
         let Some(payload) = self.compaction_event(payload) else { return };
         if let Any::ToolApprovalRequested(requested) = payload {
@@ -117,6 +122,14 @@ impl Dialog {
             if self.opening.is_none() && before != self.options.config() {
                 self.config_changed();
             }
+        }
+    }
+
+    /// Says that the provider withheld an answer. The stop reason `refusal` would say more: a client drops the prompt
+    /// from its conversation then, and here it stays.
+    fn withheld(&mut self, call: &ChatProviderCallFinished) {
+        if call.finish_class == finish::CONTENT_FILTER && self.compacting.is_none() {
+            self.notices.extend(cut_off(call).map(str::to_owned));
         }
     }
 
