@@ -3,7 +3,7 @@
 
 use crate::acp_client::{Client, command, is_update, said, updates};
 use crate::attachments::PNG;
-use crate::mcp_fixture::{FAULT_VARIABLE, words};
+use crate::mcp_fixture::{ASK_WITH, FAULT_VARIABLE, words};
 use crate::server::Folder;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -400,6 +400,55 @@ fn a_question_of_a_server_is_asked_where_the_client_can() {
     let (mut client, session) = start(json!({}));
     client.turn(&session, "go");
     assert_eq!(results(client, &session), [r#"{"action":"decline"}"#]);
+}
+
+/// Servers write JSON Schema, as the official SDK for Python does, and editors know less of it.
+#[test]
+fn a_form_has_the_words_of_the_protocol_or_is_declined() {
+    let field = |field: Value| json!({ "type": "object", "properties": { "note": field } });
+    let nothing = json!({ "type": "null" });
+    let text = json!({ "type": "string" });
+    let forms = [
+        (field(json!({ "anyOf": [text, nothing], "default": null })), Some(text.clone())),
+        (field(json!({ "type": ["string", "null"] })), Some(text.clone())),
+        (field(json!({ "type": "string", "format": "uuid" })), Some(text.clone())),
+        (
+            field(json!({ "type": "integer", "minimum": 0.5 })),
+            Some(json!({ "type": "integer", "minimum": 1 })),
+        ),
+        (json!({ "properties": { "note": text } }), Some(text)),
+        (field(json!({ "type": "object", "properties": {} })), None),
+    ];
+    let folder = Folder::new();
+    for (schema, shown) in forms {
+        let script = script(&folder, &[call("act", &format!("{ASK_WITH}{schema}"))]);
+        let command = command(&folder, &["--echo-script", &script, "--approval", "auto"]);
+        let capabilities = json!({ "elicitation": { "form": {} }, "session": { "notices": {} } });
+        let mut client = Client::start_with(command, capabilities);
+        let session = client.session_with(&folder.path(""), json!([server("fixture", "none")]));
+        let id = client.prompt(&session, "go");
+        let answer = match &shown {
+            Some(shown) => {
+                let question = client.wait("a form", |it| it["method"] == "elicitation/create");
+                let params = &question["params"];
+                assert_eq!(params["mode"], "form");
+                assert_eq!(params["requestedSchema"]["properties"]["note"], *shown, "{schema}");
+                let answer = json!({ "action": "accept", "content": { "note": 1 } });
+                client.reply(&question, answer.clone());
+                answer
+            }
+            None => json!({ "action": "decline" }),
+        };
+        assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+        let seen = client.finish().seen;
+        let results = updates(&seen, &session, "tool_call_update").into_iter();
+        let results = results.filter_map(|it| it["content"][0]["content"]["text"].as_str());
+        assert_eq!(results.collect::<Vec<_>>(), [answer.to_string()], "{schema}");
+        let notices = updates(&seen, &session, "notice").into_iter();
+        let titles = notices.filter_map(|it| it["title"].as_str());
+        let named = titles.filter(|it| it.contains("fixture") && it.contains("\"note\""));
+        assert_eq!(named.count(), usize::from(shown.is_none()), "{schema}");
+    }
 }
 
 #[test]

@@ -23,6 +23,9 @@ pub(crate) const LOG_VARIABLE: &str = "MCP_FIXTURE_LOG";
 /// A file, as the tool for it returns it: as text, and as structured content.
 pub(crate) const FILE: &str = "fn main() {\n\tprintln!(\"{}\", 'a');\n}\n";
 
+/// Before the schema of a form that the person is asked for.
+pub(crate) const ASK_WITH: &str = "ask with ";
+
 /// Longer than any test waits.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -125,7 +128,8 @@ impl Fixture {
                 send(&json!({"result": result, "jsonrpc": "2.0", "id": id}));
             }
             let text = &message["params"]["arguments"]["text"];
-            if text == "ask" || text == "ask twice" || text == "open" {
+            let is_form = text.as_str().is_some_and(|it| it.starts_with(ASK_WITH));
+            if text == "ask" || text == "ask twice" || text == "open" || is_form {
                 self.asking = message.get("id").cloned();
             }
             if message["id"] == "question" {
@@ -290,6 +294,11 @@ impl Fixture {
                 ask("question");
                 None
             }
+            text if text.starts_with(ASK_WITH) => {
+                let schema = serde_json::from_str(&text[ASK_WITH.len()..]).expect("a schema");
+                ask_with("question", &schema);
+                None
+            }
             "open" => {
                 let params = json!({
                     "mode": "url", "message": "Sign in", "elicitationId": "e-1",
@@ -348,7 +357,10 @@ impl Fixture {
 
 /// Asks the person, with this id.
 fn ask(id: &str) {
-    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    ask_with(id, &json!({"type": "object", "properties": {"name": {"type": "string"}}}));
+}
+
+fn ask_with(id: &str, schema: &Value) {
     let params = json!({"message": "Your name?", "requestedSchema": schema});
     let method = "elicitation/create";
     send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));

@@ -1,6 +1,7 @@
 //! Requests to the client: each has one response, or is withdrawn.
 
 use super::{Asked, Dialog, Order, Purpose, REQUESTS_MAX, Tool};
+use crate::acp::forms::{self, Unfit};
 use crate::acp::jsonrpc::RpcError;
 use crate::acp::permissions::{self, Answer};
 use crate::acp::queue::Item;
@@ -98,6 +99,11 @@ impl Dialog {
             return self.orders.push_back(Order::Answer(number, cancelled()));
         };
         params.shift_remove("_meta");
+        if let Err(unfit) = forms::fit(&mut params) {
+            // The editor would show nothing, and the server would be told that the person has cancelled.
+            self.notices.push(declined(server, &unfit));
+            return self.orders.push_back(Order::Answer(number, json!({ "action": "decline" })));
+        }
         params.insert("sessionId".to_owned(), json!(self.session));
         // The person must know who asks.
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
@@ -215,6 +221,18 @@ impl Dialog {
     fn decide(&mut self, call: ToolCallId, decision: Decision) {
         self.order(Command::Approve(Approve { call, decision }), Purpose::Notice);
     }
+}
+
+/// What the person is told of a question that no editor can ask.
+fn declined(server: &str, unfit: &Unfit) -> String {
+    let what = match unfit {
+        Unfit::Form => "something in a form".to_owned(),
+        Unfit::Field(name) => format!("{:?} in a form", escape_control(name)),
+    };
+    let server = escape_control(server);
+    format!(
+        "the MCP server {server} asks for {what} that editors can't show, so it was told that you decline"
+    )
 }
 
 /// The result of a question that was not answered.

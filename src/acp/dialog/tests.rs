@@ -372,8 +372,11 @@ fn withdrawn(dialog: &mut Dialog) -> Vec<i64> {
 #[test]
 fn a_question_that_nobody_waits_for_is_taken_back() {
     let mut dialog = open();
-    dialog.question(7, "files", json!({ "message": "Your name?" }));
-    dialog.question(8, "files", json!({ "message": "Your age?" }));
+    let schema = json!({ "type": "object", "properties": {} });
+    for (number, message) in [(7, "Your name?"), (8, "Your age?")] {
+        let params = json!({ "message": message, "requestedSchema": schema });
+        dialog.question(number, "files", params);
+    }
     let asked: Vec<_> = dialog.asked.keys().copied().collect();
     dialog.unasked(7);
     assert_eq!(withdrawn(&mut dialog), asked[..1]);
