@@ -39,8 +39,9 @@ pub(crate) fn lines(input: &[u8]) {
         }
     }
     let cut = &input[..input.len() / 2];
-    let bad = jsonrpc::too_long(cut, cut.len());
-    response(&bad.id, &Err(bad.error));
+    if let Err(bad) = jsonrpc::too_long(cut, cut.len()) {
+        response(&bad.id, &Err(bad.error));
+    }
 }
 
 fn fresh(number: usize) -> SessionId {

@@ -78,9 +78,23 @@ pub(super) struct BadMessage {
 /// Reads a line.
 ///
 /// # Errors
-/// If it is no message.
+/// If it is no message. A response that can't be read is one: that its request has failed.
 pub(super) fn read(line: &[u8]) -> Result<Message, BadMessage> {
-    let bad = |code, why| BadMessage { id: id_in(line), error: RpcError::new(code, why) };
+    parse(line).or_else(|error| unread(line, error))
+}
+
+/// What a line is that can't be read because of `error`; `start` is its beginning.
+fn unread(start: &[u8], error: RpcError) -> Result<Message, BadMessage> {
+    let Seen { id, is_request, is_response } = seen_in(start);
+    match is_response && !is_request && id != Id::Null {
+        // Who waits for the response would wait in vain.
+        true => Ok(Message::Response { id, outcome: Err(error) }),
+        false => Err(BadMessage { id, error }),
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Message, RpcError> {
+    let bad = RpcError::new;
     std::str::from_utf8(line).map_err(|error| bad(PARSE_ERROR, not_utf8(error)))?;
     let no_json = |error| bad(PARSE_ERROR, format!("the line is no JSON: {error}"));
     json::fits(line).map_err(no_json)?;
@@ -117,12 +131,16 @@ fn message(mut members: Map<String, Value>) -> Result<Message, &'static str> {
     Ok(Message::Response { id, outcome })
 }
 
-/// The error for a line that was cut off at `bytes_max`; `start` is its beginning.
-pub(super) fn too_long(start: &[u8], bytes_max: usize) -> BadMessage {
+/// What a line is that was cut off at `bytes_max`; `start` is its beginning.
+///
+/// # Errors
+/// If it is no response.
+pub(super) fn too_long(start: &[u8], bytes_max: usize) -> Result<Message, BadMessage> {
     let why = format!(
-        "the line has more than {bytes_max} bytes, so it was not read; send less at a time"
+        "the line has more than {bytes_max} bytes, so it was not read; send less at a time, or start duologue with a \
+         larger --max-request-bytes (an image takes a third more than its file)"
     );
-    BadMessage { id: id_in(start), error: RpcError::new(INVALID_REQUEST, why) }
+    unread(start, RpcError::new(INVALID_REQUEST, why))
 }
 
 /// Reads the parameters of a method; none at all count as an empty object.
@@ -209,17 +227,24 @@ impl Serialize for Id {
     }
 }
 
-/// The id at the top level of `line`, which may end anywhere and have any other error.
-fn id_in(line: &[u8]) -> Id {
-    let mut id = Id::Null;
-    // Only the part before the error is needed.
-    drop(serde_json::Deserializer::from_slice(line).deserialize_map(IdVisitor(&mut id)));
-    id
+/// What the top level of a line has, up to an error.
+struct Seen {
+    id: Id,
+    is_request: bool,
+    is_response: bool,
 }
 
-struct IdVisitor<'a>(&'a mut Id);
+/// What `line` has, which may end anywhere and have any other error.
+fn seen_in(line: &[u8]) -> Seen {
+    let mut seen = Seen { id: Id::Null, is_request: false, is_response: false };
+    // Only the part before the error is needed.
+    drop(serde_json::Deserializer::from_slice(line).deserialize_map(SeenVisitor(&mut seen)));
+    seen
+}
 
-impl<'de> Visitor<'de> for IdVisitor<'_> {
+struct SeenVisitor<'a>(&'a mut Seen);
+
+impl<'de> Visitor<'de> for SeenVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -228,8 +253,11 @@ impl<'de> Visitor<'de> for IdVisitor<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
+            // Before the value, which may have the error.
+            self.0.is_request |= key == "method";
+            self.0.is_response |= key == "result" || key == "error";
             if key == "id" {
-                *self.0 = Id::of(&map.next_value::<Value>()?).unwrap_or(Id::Null);
+                self.0.id = Id::of(&map.next_value::<Value>()?).unwrap_or(Id::Null);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -266,6 +294,11 @@ impl RpcError {
     fn with_details(self) -> Self {
         let data = Some(Details { details: self.message.clone() });
         Self { data, ..self }
+    }
+
+    /// Whether it is about a message that could not be read.
+    pub(super) fn is_of_unread(&self) -> bool {
+        [PARSE_ERROR, INVALID_REQUEST].contains(&self.code)
     }
 
     /// An error that the client has sent.
@@ -328,9 +361,31 @@ mod tests {
         assert_eq!(error_of(r#"{"id":1.5,"method":"m"}"#), (Id::Null, INVALID_REQUEST));
         assert_eq!(error_of(r#"{"id":1,"method":2}"#), (Id::Number(1), INVALID_REQUEST));
         assert_eq!(error_of(r#"{"result":1}"#), (Id::Null, INVALID_REQUEST));
-        assert_eq!(too_long(br#"{"id":5,"params":"aaa"#, 9).id, Id::Number(5));
+        let cut = too_long(br#"{"id":5,"params":"aaa"#, 9).expect_err("a request");
+        assert_eq!(cut.id, Id::Number(5));
         let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
         assert_eq!(error_of(&deep), (Id::Null, PARSE_ERROR));
+    }
+
+    #[test]
+    fn a_response_that_can_not_be_read_is_a_failure_of_its_request() {
+        let failed = |read: Result<Message, BadMessage>| {
+            let Ok(Message::Response { id, outcome: Err(error) }) = read else {
+                panic!("{read:?}")
+            };
+            (id, error.code)
+        };
+        let half = br#"{"jsonrpc":"2.0","id":3,"result":{"content":"\ud83d"}}"#;
+        assert_eq!(failed(read(half)), (Id::Number(3), PARSE_ERROR));
+        let half = br#"{"jsonrpc":"2.0","error":{"message":"\ud83d"},"id":"a"}"#;
+        assert_eq!(failed(read(half)), (Id::Text("a".to_owned()), PARSE_ERROR));
+        let latin = b"{\"id\":3,\"result\":{\"content\":\"\xe9\"}}";
+        assert_eq!(failed(read(latin)), (Id::Number(3), PARSE_ERROR));
+        let cut = too_long(br#"{"jsonrpc":"2.0","id":4,"result":{"content":"aaa"#, 9);
+        assert_eq!(failed(cut), (Id::Number(4), INVALID_REQUEST));
+        // Nothing says which request is meant, or it is one itself.
+        assert!(too_long(br#"{"jsonrpc":"2.0","result":{"content":"aaa"#, 9).is_err());
+        assert!(read(br#"{"id":3,"method":"m","result":"\ud83d"}"#).is_err());
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Shell<'_> {
         let read = match line {
             Received::Line(RawLine::Whole(line)) => jsonrpc::read(&line),
             Received::Line(RawLine::TooLong { start, bytes_max }) => {
-                Err(jsonrpc::too_long(&start, bytes_max))
+                jsonrpc::too_long(&start, bytes_max)
             }
             Received::Ended => return self.end(None, ExitCode::Ok, ENDING_MAX),
             Received::Failed(error) => {

@@ -369,6 +369,37 @@ fn an_unsaved_buffer_is_read_where_the_client_has_it() {
     client.finish();
 }
 
+/// A response that can't be read is not waited for.
+#[test]
+fn a_buffer_that_can_not_be_read_is_told_and_the_saved_file_is_sent() {
+    let folder = Folder::new();
+    fs::write(folder.path("a.rs"), "the saved text").expect("a file");
+    for (content, why) in [("\\ud83d".to_owned(), "no JSON"), ("x".repeat(5000), "4000 bytes")] {
+        let provider = Provider::start(vec![says("seen")]);
+        let capabilities = json!({ "fs": { "readTextFile": true } });
+        let command = with_provider(&folder, &provider, &["--max-request-bytes", "4000"]);
+        let mut client = Client::start_with(command, capabilities);
+        let session = client.session(&folder.path(""));
+        let link = json!({ "type": "resource_link", "uri": format!("file://{}", folder.name("a.rs")), "name": "a.rs" });
+        let params = json!({ "sessionId": session, "prompt": [link] });
+        let id = client.request("session/prompt", params);
+        let asked = client.wait("a request", |it| it["method"] == "fs/read_text_file");
+        let (own, tail) = (&asked["id"], "\"}}\n");
+        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{own},\"result\":{{\"content\":\"");
+        client.send_raw(format!("{head}{content}{tail}").as_bytes());
+        assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+        let sent = provider.wait_request(1).body["messages"].to_string();
+        assert!(sent.contains("the saved text"), "{sent}");
+        let seen = client.finish().seen;
+        let told = said(&seen, &session, "agent_thought_chunk");
+        assert!(told.contains("a.rs is not sent") && told.contains(why), "{told}");
+        // Neither a response to it nor the end of a wait.
+        let responses = seen.iter().filter(|it| it["id"] == *own && it.get("method").is_none());
+        assert_eq!(responses.count(), 0, "{seen:?}");
+        assert!(seen.iter().all(|it| it["method"] != "$/cancel_request"), "{seen:?}");
+    }
+}
+
 #[test]
 fn a_call_that_fails_says_why_and_the_session_stays() {
     let folder = Folder::new();

@@ -6,6 +6,7 @@ use crate::acp::prompts::Draft;
 use crate::acp::schema::StopReason;
 use crate::protocol::command::{Cancel, Command, Compact, Submit};
 use crate::protocol::id::RequestId;
+use crate::support::terminal::escape_control;
 use serde_json::{Value, json};
 
 /// The command that has the conversation compacted, unless a file of the person has that name.
@@ -47,11 +48,20 @@ impl Dialog {
 
     /// The client's buffer of a file that the prompt names; without one the file itself is read.
     pub(super) fn buffer(&mut self, link: usize, response: Result<Value, RpcError>) {
-        let text = response.ok().and_then(|it| Some(it.get("content")?.as_str()?.to_owned()));
         let Some(Active { stage: PromptStage::Fetching(draft), .. }) = &mut self.active else {
             return;
         };
         if let Some(link) = draft.links.get_mut(link) {
+            // Most errors say that the file is not open. With this one the person may have another text in sight.
+            if let Err(error) = response.as_ref()
+                && error.is_of_unread()
+            {
+                let path = link.path.to_string_lossy();
+                let text =
+                    format!("the editor's text of {path} is not sent, but the saved file: {error}");
+                self.notices.push(escape_control(&text));
+            }
+            let text = response.ok().and_then(|it| Some(it.get("content")?.as_str()?.to_owned()));
             link.buffer = text;
         }
         self.prepare_if_fetched();
