@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 /// Characters of a session's title: the beginning of its first prompt.
 const TITLE_CHARS_MAX: usize = 80;
 
+/// Characters of the prompt that a title is made of: files are named with addresses that no title has.
+const TITLE_LINE_CHARS_MAX: usize = 4096;
+
 /// Bytes of open events after which they are sealed although their turn goes on, so that a turn of any size takes
 /// little memory. It is done as soon as no text is unfinished: patches are dropped once their whole text follows.
 const OPEN_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -250,7 +253,44 @@ impl Batch {
 /// The title of a session that begins with `prompt`.
 pub(crate) fn title_of(prompt: &str) -> String {
     let line = prompt.trim().lines().next().unwrap_or_default();
-    line.chars().take(TITLE_CHARS_MAX).collect()
+    let line: String = line.chars().take(TITLE_LINE_CHARS_MAX).collect();
+    without_addresses(&line).chars().take(TITLE_CHARS_MAX).collect()
+}
+
+/// A line in which a file that an editor has named, `[@name](uri)`, has its name alone.
+fn without_addresses(line: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), line);
+    while let Some((before, after)) = rest.split_once("[@") {
+        plain.push_str(before);
+        match mention(after) {
+            Some((name, after)) => {
+                plain.push('@');
+                plain.push_str(name);
+                rest = after;
+            }
+            None => {
+                plain.push_str("[@");
+                rest = after;
+            }
+        }
+    }
+    plain + rest
+}
+
+/// The name of a file, and what follows its address, which has its parentheses in pairs.
+fn mention(text: &str) -> Option<(&str, &str)> {
+    let (name, address) = text.split_once("](").filter(|(name, _)| !name.contains("[@"))?;
+    let mut depth = 1_usize;
+    for (at, c) in address.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some((name, &address[at + 1..])),
+            ')' => depth -= 1,
+            c if c.is_whitespace() => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// An ordinal as the integer of a database. One that does not fit is 292 million years of events away.
@@ -264,6 +304,20 @@ mod tests {
     use crate::conversation::event::{Scope, ToolCall, ToolResult};
     use crate::protocol::id::{Ids, SessionId};
     use crate::store::testing::restore;
+
+    #[test]
+    fn a_title_has_the_names_of_files_without_their_addresses() {
+        for (prompt, title) in [
+            ("[@ü#x.rs](file:///p/%C3%BC%23x.rs) explain this", "@ü#x.rs explain this"),
+            ("see [@a (1).rs](file:///p/a%20(1).rs), [@b](u)\nnow", "see @a (1).rs, @b"),
+            ("[@one and [@b](u) [@c](u", "[@one and @b [@c](u"),
+            ("[@a](no address) [b](u)", "[@a](no address) [b](u)"),
+        ] {
+            assert_eq!(title_of(prompt), title);
+        }
+        let long = format!("[@a](file:///{}) {}", "p".repeat(200), "x".repeat(200));
+        assert_eq!(title_of(&long), format!("@a {}", "x".repeat(TITLE_CHARS_MAX - 3)));
+    }
 
     /// A turn with so many results of tools, of which each is sealed by itself, and a call that goes on.
     fn events(results: usize) -> Vec<Record> {
