@@ -267,7 +267,13 @@ impl Place {
         let mut servers = BTreeMap::new();
         for server in named {
             if let Some(config) = config(server, &mut notices)? {
-                servers.insert(config.name.clone(), config);
+                let name = config.name.clone();
+                if servers.insert(name.clone(), config).is_some() {
+                    let name = name.as_str();
+                    let text =
+                        format!("two MCP servers have the name {name:?}; the last one is used");
+                    notices.push(text);
+                }
             }
         }
         Ok(Self { folder, servers: Some(servers.into_values().collect()), notices })
@@ -432,6 +438,23 @@ mod tests {
         assert!(
             refused(server(json!({ "name": "x", "type": "http", "url": "h" }))).contains("URL")
         );
+    }
+
+    #[test]
+    fn of_two_servers_of_one_name_the_last_one_is_used_and_told() {
+        let server = |name: &str, command: &str| json!({ "name": name, "command": command });
+        let servers = json!([server("files", "a"), server("files", "b"), server("other", "c")]);
+        let place = Place::of(json!({ "cwd": "/p", "mcpServers": servers })).expect("a place");
+        assert_eq!(
+            place.notices,
+            ["two MCP servers have the name \"files\"; the last one is used"]
+        );
+        let servers = place.servers.expect("servers");
+        let command = |of: &ServerConfig| match &of.transport {
+            Transport::Stdio { command, .. } => command.clone(),
+            Transport::Http { .. } => panic!("a process"),
+        };
+        assert_eq!(servers.iter().map(command).collect::<Vec<_>>(), ["b", "c"]);
     }
 
     #[test]
