@@ -3,10 +3,13 @@
 
 use super::jsonrpc::RpcError;
 use super::schema::{ContentBlock, EmbeddedResource};
-use crate::protocol::attachment::{Attachment, Content, IMAGE};
+use crate::protocol::attachment::{
+    ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, Attachment, Content, IMAGE, PROMPT_BYTES_MAX,
+};
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::support::shell_words;
+use crate::support::terminal::escape_control;
 use data_encoding::BASE64;
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -54,6 +57,14 @@ pub(super) struct Link {
     pub(super) path: PathBuf,
     /// Its text as the client's buffer has it.
     pub(super) buffer: Option<String>,
+}
+
+/// A prompt whose links have been followed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ready {
+    pub(super) submit: Submit,
+    /// What the person is to be told.
+    pub(super) notices: Vec<String>,
 }
 
 /// The prompt in `blocks`.
@@ -198,18 +209,31 @@ impl Draft {
         self.links.iter().enumerate().filter(move |(_, link)| !is_binary(&link.path))
     }
 
-    /// The submit with `text`. Looks at the files: one that is empty or no regular file, as a folder, is only named.
+    /// The submit with `text`. Looks at the files: one that is empty, too long, or no regular file, as a folder, is
+    /// only named.
     ///
     /// # Errors
     /// If there is nothing to answer.
-    pub(super) fn submit(mut self, text: String) -> Result<Submit, RpcError> {
+    pub(super) fn submit(mut self, text: String) -> Result<Ready, RpcError> {
+        let mut notices = Vec::new();
+        let mut bytes: u64 = self.attachments.iter().map(Attachment::len_bytes).sum();
         for Link { path, buffer } in std::mem::take(&mut self.links) {
+            let len_bytes = match &buffer {
+                Some(text) => Some(text.len() as u64).filter(|len| *len > 0),
+                None => len_bytes(&path),
+            };
+            let Some(len_bytes) = len_bytes else { continue };
+            if let Some(why) = no_room(self.attachments.len(), bytes, len_bytes) {
+                let path = path.to_string_lossy();
+                let text = format!("{path} is only named to the model, and not sent: {why}");
+                notices.push(escape_control(&text));
+                continue;
+            }
+            bytes += len_bytes;
             let filename = path.file_name().map(|it| it.to_string_lossy().into_owned());
             match buffer {
-                Some(text) if text.is_empty() => {}
                 Some(text) => self.attach(text.into_bytes(), "", filename.unwrap_or_default()),
-                None if has_bytes(&path) => self.attach_file(path),
-                None => {}
+                None => self.attach_file(path),
             }
         }
         let mut attachments = self.attachments;
@@ -219,7 +243,7 @@ impl Draft {
         let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
         let prompt = Prompt::new(text).or_else(nothing);
         let prompt = prompt.ok_or_else(|| RpcError::invalid_params("the prompt is blank"))?;
-        Ok(Submit { attachments, ..Submit::new(prompt) })
+        Ok(Ready { submit: Submit { attachments, ..Submit::new(prompt) }, notices })
     }
 
     fn attach_file(&mut self, path: PathBuf) {
@@ -228,11 +252,27 @@ impl Draft {
     }
 }
 
-/// Whether there is something to read in the regular file at `path`. Of some, as those of `/proc`, only a read says so.
-fn has_bytes(path: &Path) -> bool {
-    let Some(about) = path.metadata().ok().filter(Metadata::is_file) else { return false };
+/// The size of the regular file at `path`; `None` if there is nothing to read in it. Of some, as those of `/proc`, only a
+/// read says so, and their size is 0.
+fn len_bytes(path: &Path) -> Option<u64> {
+    let about = path.metadata().ok().filter(Metadata::is_file)?;
     let is_read = |mut file: File| file.read(&mut [0]).is_ok_and(|count| count > 0);
-    about.len() > 0 || File::open(path).is_ok_and(is_read)
+    (about.len() > 0 || File::open(path).is_ok_and(is_read)).then_some(about.len())
+}
+
+/// Why a file of so many bytes can't go with a prompt that has `count` attachments already, and `bytes` in them.
+fn no_room(count: usize, bytes: u64, len_bytes: u64) -> Option<String> {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    let (one, all) = (ATTACHMENT_BYTES_MAX / MEBIBYTE, PROMPT_BYTES_MAX / MEBIBYTE);
+    if count >= ATTACHMENTS_MAX {
+        Some(format!("a prompt can have {ATTACHMENTS_MAX} files"))
+    } else if len_bytes > ATTACHMENT_BYTES_MAX {
+        Some(format!("it has {len_bytes} bytes, and {one} MiB is the limit"))
+    } else if bytes.saturating_add(len_bytes) > PROMPT_BYTES_MAX {
+        Some(format!("with it the files of the prompt would have more than {all} MiB"))
+    } else {
+        None
+    }
 }
 
 fn decoded(data: &str) -> Result<Vec<u8>, RpcError> {
@@ -295,7 +335,7 @@ mod tests {
              then?[@x](https://h/x?y)"
         );
         assert_eq!(paths(&draft), ["/p/a b.rs"]);
-        let submit = draft.clone().submit(draft.text).expect("a submit");
+        let submit = draft.clone().submit(draft.text).expect("a submit").submit;
         // The link leads nowhere, and is only named.
         let [only] = &submit.attachments[..] else { panic!("{submit:?}") };
         assert_eq!(only.content, Content::Data((*b"fn c() {}").into()));
@@ -306,7 +346,7 @@ mod tests {
     fn an_image_alone_is_a_prompt_and_nothing_is_none() {
         let image = json!({ "type": "image", "data": "AAEC\n", "mimeType": "image/png", "uri": "file:///x/i.png" });
         let draft = of(json!([image])).expect("a prompt");
-        let submit = draft.submit(String::new()).expect("a submit");
+        let submit = draft.submit(String::new()).expect("a submit").submit;
         assert_eq!(submit.attachments[0].content, Content::Data([0, 1, 2].into()));
         assert_eq!(
             (
@@ -343,7 +383,7 @@ mod tests {
         ]))
         .expect("a prompt");
         let contents = |draft: &Draft| {
-            let submit = draft.clone().submit(draft.text.clone()).expect("a submit");
+            let submit = draft.clone().submit(draft.text.clone()).expect("a submit").submit;
             let content = |it: &Attachment| {
                 let Content::Data(data) = &it.content else { panic!("{it:?}") };
                 String::from_utf8_lossy(data).into_owned()
@@ -376,13 +416,58 @@ mod tests {
             let mut draft = of(json!([link(path)])).expect("a prompt");
             draft.settle(|_| false);
             let text = draft.text.clone();
-            draft.submit(text).expect("a submit").attachments.len()
+            let Ready { submit, notices } = draft.submit(text).expect("a submit");
+            (submit.attachments.len(), notices.len())
         };
-        assert_eq!(attached(&folder.path("__init__.py")), 0);
+        assert_eq!(attached(&folder.path("__init__.py")), (0, 0));
         std::fs::write(folder.path("__init__.py"), "x").expect("a file");
-        assert_eq!(attached(&folder.path("__init__.py")), 1);
-        assert_eq!(attached(Path::new("/proc/self/status")), 1);
-        assert_eq!(attached(&folder.path("")), 0);
+        assert_eq!(attached(&folder.path("__init__.py")), (1, 0));
+        assert_eq!(attached(Path::new("/proc/self/status")), (1, 0));
+        assert_eq!(attached(&folder.path("")), (0, 0));
+        // A long file without blocks on the disk.
+        let log = File::create(folder.path("log")).expect("a file");
+        log.set_len(ATTACHMENT_BYTES_MAX).expect("a length");
+        assert_eq!(attached(&folder.path("log")), (1, 0));
+        log.set_len(ATTACHMENT_BYTES_MAX + 1).expect("a length");
+        assert_eq!(attached(&folder.path("log")), (0, 1));
+    }
+
+    #[test]
+    fn files_that_are_too_many_or_too_long_together_are_only_named() {
+        let folder = TestFolder::new();
+        let submit = |sizes: &[u64], embedded: Value| {
+            let mut blocks = vec![embedded];
+            for (number, size) in sizes.iter().enumerate() {
+                let path = folder.path(&format!("{number}.log"));
+                File::create(&path).and_then(|file| file.set_len(*size)).expect("a file");
+                blocks.push(json!({ "type": "resource_link", "uri": path, "name": "log" }));
+            }
+            let mut draft = of(Value::Array(blocks)).expect("a prompt");
+            draft.settle(|_| false);
+            let text = draft.text.clone();
+            draft.submit(text).expect("a submit")
+        };
+        let text = json!({ "type": "text", "text": "Read" });
+        let Ready { submit: many, notices } = submit(&[1; ATTACHMENTS_MAX + 1], text.clone());
+        assert_eq!(many.attachments.len(), ATTACHMENTS_MAX);
+        let [only] = &notices[..] else { panic!("{notices:?}") };
+        assert!(only.contains(&format!("/{ATTACHMENTS_MAX}.log is only named")), "{only}");
+        assert!(only.ends_with("a prompt can have 32 files"), "{only}");
+        // The one that is too much is left out, and not those after it.
+        let sizes = [ATTACHMENT_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENT_BYTES_MAX, 1];
+        let Ready { submit: long, notices } = submit(&sizes, text);
+        assert_eq!((long.attachments.len(), notices.len()), (3, 1));
+        assert!(notices[0].contains("/2.log is only named"), "{notices:?}");
+        // What the client sends along counts.
+        let resource = json!({ "uri": "file:///x/a.rs", "text": "fn a() {}" });
+        let sizes = [
+            ATTACHMENT_BYTES_MAX,
+            ATTACHMENT_BYTES_MAX,
+            PROMPT_BYTES_MAX - 2 * ATTACHMENT_BYTES_MAX,
+        ];
+        let embedded = json!({ "type": "resource", "resource": resource });
+        let Ready { submit: both, notices } = submit(&sizes, embedded);
+        assert_eq!((both.attachments.len(), notices.len()), (3, 1));
     }
 
     #[test]

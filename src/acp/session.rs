@@ -3,11 +3,10 @@
 
 use super::dialog::{Beginning, CommandLine, Dialog, Order};
 use super::jsonrpc::{Id, RpcError};
-use super::prompts::Draft;
+use super::prompts::{Draft, Ready};
 use super::queue::Batch;
 use super::services::{Opened, Opening, Services};
 use crate::host::{Effects, Host};
-use crate::protocol::command::Submit;
 use crate::session::{Input, Signal, panic_text};
 use crate::support::sleep_until;
 use crate::support::threads;
@@ -93,7 +92,7 @@ pub(super) struct Outlet {
 /// A result of a thread.
 enum Found {
     Opened(Result<Box<Opened>, String>),
-    Prepared(Result<Submit, RpcError>),
+    Prepared(Result<Ready, RpcError>),
 }
 
 /// What a session waits for.
@@ -352,8 +351,8 @@ impl Session {
                     prompt.map(|prompt| prompt + &rest)
                 }
             };
-            let submit = text.map_err(RpcError::failed).and_then(|text| draft.submit(text));
-            Found::Prepared(submit)
+            let prompt = text.map_err(RpcError::failed).and_then(|text| draft.submit(text));
+            Found::Prepared(prompt)
         });
     }
 
@@ -378,7 +377,7 @@ impl Session {
         let defect = || "this met a defect of the program; please report it".to_owned();
         match found {
             Some(Found::Opened(opened)) => self.opened(opened.map(|opened| *opened)),
-            Some(Found::Prepared(submit)) => self.dialog.prepared(submit),
+            Some(Found::Prepared(prompt)) => self.dialog.prepared(prompt),
             // The thread has panicked.
             None if self.host.is_none() => self.opened(Err(defect())),
             None => self.dialog.prepared(Err(RpcError::failed(defect()))),

@@ -310,6 +310,9 @@ fn files_images_and_links_go_with_the_prompt() {
     let folder = Folder::new();
     fs::write(folder.path("notes.txt"), "remember the milk").expect("a file");
     fs::write(folder.path("__init__.py"), "").expect("a file");
+    // A long file, which has no blocks on the disk.
+    let log = fs::File::create(folder.path("long.log"));
+    log.and_then(|log| log.set_len(20 * 1024 * 1024 + 1)).expect("a file");
     let provider = Provider::start(vec![says("seen")]);
     let mut client = Client::start_with(with_provider(&folder, &provider, &[]), json!({}));
     let session = client.session(&folder.path(""));
@@ -319,6 +322,7 @@ fn files_images_and_links_go_with_the_prompt() {
         { "type": "resource_link", "uri": link("notes.txt"), "name": "notes.txt" },
         { "type": "resource_link", "uri": link(""), "name": "all" },
         { "type": "resource_link", "uri": link("__init__.py"), "name": "__init__.py" },
+        { "type": "resource_link", "uri": link("long.log"), "name": "long.log" },
         { "type": "resource", "resource": { "uri": "file:///x/a.rs", "text": "fn a() {}" } },
         { "type": "image", "data": BASE64.encode(PNG), "mimeType": "image/png" },
     ]);
@@ -330,8 +334,9 @@ fn files_images_and_links_go_with_the_prompt() {
         "fn a() {}",
         "data:image/png;base64,",
         "Look at [@notes.txt](file://",
-        // Nothing is in it, so it is only named.
+        // Nothing is in it, or too much, so it is only named.
         "[@__init__.py](file://",
+        "[@long.log](file://",
     ] {
         assert!(sent.contains(part), "{part}: {sent}");
     }
@@ -339,7 +344,12 @@ fn files_images_and_links_go_with_the_prompt() {
     let refused =
         client.refused("session/prompt", json!({ "sessionId": session, "prompt": audio }));
     assert_eq!(refused["code"], -32602);
-    client.finish();
+    let seen = client.finish().seen;
+    let titles = updates(&seen, &session, "session_info_update");
+    let titles: Vec<_> = titles.iter().map(|it| &it["title"]).collect();
+    assert_eq!(titles, ["Look at @notes.txt@all@__init__.py@long.log@a.rs"]);
+    let told = said(&seen, &session, "agent_thought_chunk");
+    assert!(told.contains("long.log is only named to the model"), "{told}");
 }
 
 #[test]

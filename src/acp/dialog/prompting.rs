@@ -2,9 +2,9 @@
 
 use super::{Active, Asked, CommandLine, Dialog, Order, PromptStage, Purpose, Stage, Waiting};
 use crate::acp::jsonrpc::{Id, RpcError};
-use crate::acp::prompts::Draft;
+use crate::acp::prompts::{Draft, Ready};
 use crate::acp::schema::StopReason;
-use crate::protocol::command::{Cancel, Command, Compact, Submit};
+use crate::protocol::command::{Cancel, Command, Compact};
 use crate::protocol::id::RequestId;
 use crate::support::terminal::escape_control;
 use serde_json::{Value, json};
@@ -108,11 +108,12 @@ impl Dialog {
     }
 
     /// The prompt is ready for the host, or can't be used.
-    pub(in crate::acp) fn prepared(&mut self, submit: Result<Submit, RpcError>) {
+    pub(in crate::acp) fn prepared(&mut self, prompt: Result<Ready, RpcError>) {
         // One that was cancelled meanwhile is not waited for.
         let Some(Active { stage: PromptStage::Preparing, .. }) = &self.active else { return };
-        match submit {
-            Ok(submit) => {
+        match prompt {
+            Ok(Ready { submit, notices }) => {
+                self.notices.extend(notices);
                 self.enter(PromptStage::Running(None));
                 self.order(Command::Submit(submit), Purpose::Prompt);
             }
