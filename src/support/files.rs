@@ -401,7 +401,7 @@ pub(crate) fn write_lines(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
 
 /// The beginning of `bytes` that a pipe takes as one: as many whole lines as there is room for, or a part of one that
 /// is longer.
-fn whole_lines(bytes: &[u8]) -> &[u8] {
+pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
     let Some(most) = bytes.get(..PIPE_BUF) else { return bytes };
     if bytes.len() == PIPE_BUF {
         return bytes;

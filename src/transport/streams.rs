@@ -1,6 +1,7 @@
 //! Standard input and output, made private: nothing but what the writer writes reaches the reader, and no
 //! child process takes a request or keeps the pipe open.
 
+use crate::support::files::whole_lines;
 use crate::support::threads::{self, NoThread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -62,7 +63,7 @@ fn nothing() -> io::Result<OwnedFd> {
 /// How bytes are written to an output without waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AtOnce {
-    /// As many as there is room for, in one system call.
+    /// As many lines as there is room for.
     Pipe,
     /// A few, where the system can't do that.
     PolledPipe,
@@ -84,7 +85,7 @@ impl AtOnce {
     /// error counts as no room: the thread that writes the rest meets it again and reports it.
     pub(super) fn write(&mut self, mut output: &File, bytes: &[u8]) -> usize {
         match self {
-            Self::Pipe => match write_without_waiting(output, bytes) {
+            Self::Pipe => match write_lines_without_waiting(output, bytes) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                     *self = Self::PolledPipe;
                     self.write(output, bytes)
@@ -101,6 +102,41 @@ impl AtOnce {
             Self::PolledPipe | Self::Never => 0,
         }
     }
+}
+
+/// Writes lines while there is room for them: each of up to `PIPE_BUF` bytes as a whole or not at all, as another
+/// process may write into the same pipe before the rest is written. Whether one does can't be known, nor how much room
+/// it leaves, so that a larger write, which may end anywhere, is made of a longer line alone.
+///
+/// # Errors
+/// If nothing was written.
+fn write_lines_without_waiting(pipe: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
+    let mut written = 0;
+    while written < bytes.len() {
+        let piece = lines_or_long_line(&bytes[written..]);
+        match write_without_waiting(pipe, piece) {
+            Ok(taken) => {
+                written += taken;
+                if taken < piece.len() {
+                    break;
+                }
+            }
+            Err(error) if written == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(written)
+}
+
+/// The beginning of `bytes` for one write: lines that a pipe takes as a whole, or a line that is too long for that.
+fn lines_or_long_line(bytes: &[u8]) -> &[u8] {
+    let lines = whole_lines(bytes);
+    if lines.len() == bytes.len() || lines.ends_with(b"\n") {
+        return lines;
+    }
+    let more = &bytes[lines.len()..];
+    let end = more.iter().position(|byte| *byte == b'\n').map_or(more.len(), |at| at + 1);
+    &bytes[..lines.len() + end]
 }
 
 /// `preadv2`, `pwritev2`: at the place where `read` and `write` would.
@@ -229,5 +265,62 @@ impl Reader {
             }
         }
         pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::pipe;
+    use std::io::Read;
+
+    fn lines(lengths: &[usize]) -> Vec<u8> {
+        let line = |length: &usize| [vec![b'x'; length - 1], b"\n".to_vec()].concat();
+        lengths.iter().flat_map(line).collect()
+    }
+
+    /// Another process that writes into the same pipe next must not write into a line.
+    #[test]
+    fn a_pipe_with_room_for_a_part_of_a_batch_gets_whole_lines() {
+        for batch in [&[3000; 3][..], &[300; 60], &[PIPE_BUF, PIPE_BUF, 9]] {
+            let (input, output) = pipe().expect("a pipe");
+            let (mut input, output) = (File::from(input), File::from(output));
+            let page = lines(&[PIPE_BUF]);
+            while has_room(&output) {
+                (&output).write_all(&page).expect("there is room");
+            }
+            input.read_exact(&mut vec![0; PIPE_BUF]).expect("data");
+            let batch = lines(batch);
+            let written = AtOnce::of(&output).write(&output, &batch);
+            drop(output);
+            let mut all = Vec::new();
+            input.read_to_end(&mut all).expect("data");
+            assert!(all.ends_with(b"\n") && all.ends_with(&batch[..written]));
+            // Or nothing, on a system that can't tell how much there is room for.
+            assert!(written < batch.len());
+        }
+    }
+
+    #[test]
+    fn one_write_is_of_lines_that_come_whole_or_of_one_that_is_longer() {
+        let check = |batch: &[usize], expected: &[usize]| {
+            let bytes = lines(batch);
+            let (mut rest, mut pieces) = (&bytes[..], Vec::new());
+            while !rest.is_empty() {
+                let piece = lines_or_long_line(rest).len();
+                pieces.push(piece);
+                rest = &rest[piece..];
+            }
+            assert_eq!(pieces, expected, "{batch:?}");
+        };
+        let most = PIPE_BUF;
+        check(&[10, 20], &[30]);
+        check(&[most / 2; 3], &[most / 2 * 2, most / 2]);
+        check(&[most, 1], &[most, 1]);
+        check(&[10, 9 * most, 10, 20], &[10, 9 * most, 30]);
+        check(&[most + 1, most], &[most + 1, most]);
+        // Text without an end of a line.
+        let text = vec![b'x'; 3 * most];
+        assert_eq!(lines_or_long_line(&text).len(), text.len());
     }
 }

@@ -11,7 +11,8 @@ use crate::shape::Shape;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 /// A command file that asks for a JSON object on each line.
 const LIST: &str = "\
@@ -57,25 +58,41 @@ fn text(text: &str) -> Step {
     Step::Text(text.to_owned())
 }
 
-/// A folder with the command files that are run.
-/// Processes that write into one pipe: whole lines, in whatever order.
+/// Processes that write into one pipe: whole lines, in whatever order, also where the pipe is nearly full.
 #[test]
 fn lines_of_several_processes_in_one_pipe_are_whole() {
-    let folder = Folder::new();
+    const PROCESSES: usize = 8;
+    const VALUES: usize = 2000;
+    let folder = folder();
+    let value = |number: usize| format!("{{\"entity\":\"{}\"}}\n", "x".repeat(number % 97));
+    let values: String = (0..VALUES).map(value).collect();
+    fs::write(folder.path("values.txt"), &values).expect("a file");
     let program = env!("CARGO_BIN_EXE_duologue");
     let script = format!(
-        "seq 1 40 | xargs -P 4 -I{{}} {program} exec --json-stream --engine echo 'hello {{}}'"
+        "seq {PROCESSES} | xargs -P {PROCESSES} -I{{}} {program} run-command list.yaml --engine echo \
+         --echo-answer values.txt --output objects"
     );
-    let output = std::process::Command::new("sh")
+    let mut shell = Command::new("sh")
         .args(["-c", &script])
         .current_dir(folder.path(""))
-        .output();
-    let lines = String::from_utf8(output.expect("a shell").stdout).expect("UTF-8");
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell");
+    let mut output = shell.stdout.take().expect("a pipe");
+    // Small reads are slower than what is written.
+    let (mut all, mut piece) = (Vec::new(), [0; 512]);
+    while let bytes @ 1.. = output.read(&mut piece).expect("data") {
+        all.extend_from_slice(&piece[..bytes]);
+    }
+    assert!(shell.wait().expect("its end").success());
+    let lines = String::from_utf8(all).expect("UTF-8");
     let whole = lines.lines().map(|line| serde_json::from_str(line).expect(line));
-    let ends = whole.filter(|event: &serde_json::Value| event["type"] == "done");
-    assert_eq!(ends.count(), 40);
+    let entities = whole.filter(|value: &Value| value.get("entity").is_some());
+    assert_eq!(entities.count(), PROCESSES * VALUES);
 }
 
+/// A folder with the command files that are run.
 pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     fs::write(folder.path("list.yaml"), LIST).expect("a file");
