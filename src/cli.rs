@@ -24,6 +24,7 @@ mod serve;
 mod session;
 pub mod shell;
 mod store;
+mod texts;
 mod tips;
 pub mod tools;
 mod variables;
@@ -564,7 +565,7 @@ fn without_output_variable(command: clap::Command) -> clap::Command {
 
 /// `command` without environment variables that are set but empty.
 fn with_set_variables(command: clap::Command) -> clap::Command {
-    if std::env::vars_os().any(|(_, value)| value.is_empty()) {
+    if std::env::vars_os().any(|(_, value)| texts::is_blank(&value)) {
         return without_empty_variables(command);
     }
     command
@@ -572,11 +573,11 @@ fn with_set_variables(command: clap::Command) -> clap::Command {
 
 /// Scripts and CI files set a variable to the empty string to unset it.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let is_empty = |arg: &Arg| {
+    let is_unset = |arg: &Arg| {
         let value = arg.get_env().and_then(std::env::var_os);
-        value.is_some_and(|value| value.is_empty())
+        value.is_some_and(|value| texts::is_unset(arg, &value))
     };
     command
-        .mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg })
+        .mut_args(|arg| if is_unset(&arg) { arg.env(Resettable::Reset) } else { arg })
         .mut_subcommands(without_empty_variables)
 }

@@ -1,6 +1,7 @@
 //! Options that are settings of every provider call.
 
 use super::foreign::settings::TypedSettings;
+use super::texts::not_blank;
 use crate::engine::CallSettings;
 use crate::yaml;
 use anyhow::{Result, anyhow};
@@ -11,15 +12,15 @@ use serde_json::{Map, Value};
 #[derive(Args, Clone, Debug, Default)]
 pub struct CallArgs {
     /// How random the choice of words is, from 0 to 2
-    #[arg(long, env = "DUOLOGUE_TEMPERATURE", value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, env = "DUOLOGUE_TEMPERATURE", value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub temperature: Option<String>,
 
     /// The share of likely words that are chosen from, from 0 to 1
-    #[arg(long, env = "DUOLOGUE_TOP_P", value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, env = "DUOLOGUE_TOP_P", value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub top_p: Option<String>,
 
     /// Most tokens of an answer
-    #[arg(long, env = "DUOLOGUE_MAX_TOKENS", value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, env = "DUOLOGUE_MAX_TOKENS", value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub max_tokens: Option<String>,
 
     /// A text that ends the answer. May be repeated
@@ -32,6 +33,7 @@ pub struct CallArgs {
         alias = "inference-seed",
         env = "DUOLOGUE_SEED",
         value_name = "N",
+        value_parser = not_blank,
         allow_negative_numbers = true
     )]
     pub seed: Option<String>,
@@ -41,7 +43,8 @@ pub struct CallArgs {
         long,
         alias = "inference-reasoning-effort",
         env = "DUOLOGUE_REASONING_EFFORT",
-        value_name = "WORD"
+        value_name = "WORD",
+        value_parser = not_blank
     )]
     pub reasoning_effort: Option<String>,
 
@@ -51,13 +54,14 @@ pub struct CallArgs {
         alias = "inference-thinking-budget",
         env = "DUOLOGUE_REASONING_BUDGET",
         value_name = "N",
+        value_parser = not_blank,
         allow_negative_numbers = true
     )]
     pub reasoning_budget: Option<String>,
 
     /// Summary of the model's reasoning that the provider is asked for: auto, none, or another word of
     /// the provider
-    #[arg(long, env = "DUOLOGUE_REASONING_SUMMARY", value_name = "WORD")]
+    #[arg(long, env = "DUOLOGUE_REASONING_SUMMARY", value_name = "WORD", value_parser = not_blank)]
     pub reasoning_summary: Option<String>,
 
     /// Members for the body of every request, as a JSON object; they replace those of the same name

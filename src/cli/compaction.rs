@@ -1,5 +1,6 @@
 //! Options about conversations that become too long for the model.
 
+use super::texts::not_blank;
 use crate::session::compaction::{self, CompactionRules};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
@@ -17,7 +18,7 @@ pub struct CompactionArgs {
     pub compact: Option<CompactMode>,
 
     /// The model that writes summaries, of the same provider; without it the one that answers
-    #[arg(long, env = "DUOLOGUE_COMPACT_MODEL", value_name = "NAME")]
+    #[arg(long, env = "DUOLOGUE_COMPACT_MODEL", value_name = "NAME", value_parser = not_blank)]
     pub compact_model: Option<String>,
 
     /// The prompt that asks for a summary, in place of the one that comes with the program

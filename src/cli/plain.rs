@@ -75,6 +75,8 @@ fn set(args: &mut RpcArgs, name: &str, value: &str) -> Option<()> {
     let session = &mut args.session;
     match name {
         "engine" => session.provider.engine = Some(engine(value)?),
+        // A typed one is an error, and a variable's counts as not set.
+        "model" | "base-url" | "profile" if value.trim().is_empty() => return None,
         "model" => session.provider.model = Some(value.to_owned()),
         "base-url" => session.provider.base_url = Some(value.to_owned()),
         "profile" => session.provider.profile = Some(value.to_owned()),
@@ -209,6 +211,9 @@ mod tests {
             &["--engine"][..],
             &["--engine", ""],
             &["--engine="],
+            &["--model", " "],
+            &["--base-url= "],
+            &["--profile", "\t"],
             &["--engine", "none"],
             &["--engine", "echo", "--engine", "echo"],
             &["--eng", "echo"],

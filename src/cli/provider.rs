@@ -1,6 +1,7 @@
 //! Options about the provider: which one, where, with which key, and the profile that says so.
 
 use super::foreign::provider::{TypedAddresses, TypedKeys};
+use super::texts::not_blank;
 use super::{EngineName, config};
 use crate::conversation::choices::OriginKey;
 use crate::support::files::WorkFolder;
@@ -35,6 +36,7 @@ pub struct ProviderArgs {
         short,
         alias = "ai-engine",
         env = "DUOLOGUE_MODEL",
+        value_parser = not_blank,
         add = ArgValueCandidates::new(models)
     )]
     pub model: Option<String>,
@@ -45,6 +47,7 @@ pub struct ProviderArgs {
         long,
         env = "DUOLOGUE_BASE_URL",
         value_name = "URL",
+        value_parser = not_blank,
         hide_env_values = true
     )]
     pub base_url: Option<String>,
@@ -55,6 +58,7 @@ pub struct ProviderArgs {
         long,
         env = "DUOLOGUE_PROFILE",
         value_name = "NAME",
+        value_parser = not_blank,
         add = ArgValueCandidates::new(names),
         help = "Use the settings of this profile; `duologue profiles` lists them"
     )]

@@ -2,7 +2,8 @@
 //! says so in every output; a job that lost a part of its configuration gets an error.
 
 use crate::once::{Ended, Once, duologue, run};
-use crate::server::Folder;
+use crate::provider::{Provider, says};
+use crate::server::{Folder, KEY};
 use serde_json::Value;
 use std::fs;
 
@@ -89,10 +90,6 @@ fn a_part_of_a_configuration_is_an_error_where_nobody_is_at_a_terminal() {
         check_incomplete(&folder, &[], (name, " "), "is set but empty");
     }
     check_incomplete(&folder, &[], ("DUOLOGUE_ENGINE", ""), "DUOLOGUE_ENGINE is set but empty");
-    for option in ["--model", "--base-url", "--profile"] {
-        let part = format!("{option} is set but empty");
-        check_incomplete(&folder, &[option, ""], ("DUOLOGUE_LOG_LEVEL", "warn"), &part);
-    }
     let url = "http://127.0.0.1:1";
     for name in [
         "ANTHROPIC_BASE_URL",
@@ -105,6 +102,50 @@ fn a_part_of_a_configuration_is_an_error_where_nobody_is_at_a_terminal() {
         let part = format!("{name} is set, but no engine is chosen");
         check_incomplete(&folder, &[], (name, url), &part);
     }
+}
+
+/// The value of an option is lost, as where a shell's variable is not set: no other provider gets the prompt.
+#[test]
+fn an_option_that_is_typed_and_empty_is_an_error_whatever_else_is_configured() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("another provider")]);
+    let check = |words: &[&str], option: &str, value: &str| {
+        let mut command = duologue(&folder, &[words, &[option, value]].concat());
+        command.env("HOME", folder.path("")).env("OPENAI_API_KEY", KEY);
+        command.env("OPENAI_BASE_URL", provider.base_url());
+        let mut once = Once::start(command);
+        match words[0] {
+            "rpc" => once.offer("{\"requestId\":\"r\",\"submit\":{\"prompt\":\"hi\"}}\n"),
+            _ => once.close_stdin(),
+        }
+        let ended = once.finish();
+        assert_eq!(ended.status, 2, "{words:?} {option}: {ended:?}");
+        let all = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(
+            all.contains(option) && all.contains("it is empty"),
+            "{words:?} {option}: {ended:?}"
+        );
+    };
+    for option in [
+        "--base-url",
+        "--profile",
+        "--model",
+        "--temperature",
+        "--top-p",
+        "--max-tokens",
+        "--seed",
+        "--reasoning-effort",
+        "--reasoning-budget",
+        "--reasoning-summary",
+        "--compact-model",
+        "--openai-base-url",
+    ] {
+        check(&["exec", "hi"], option, "");
+        check(&["exec", "hi", "--engine", "echo"], option, " ");
+        check(&["rpc"], option, "");
+    }
+    check(&["rpc"], "--base-url", " ");
+    assert_eq!(provider.requests(), 0);
 }
 
 /// `words` with a variable and with input: their status is 2 and `part` is in the error, and nothing is

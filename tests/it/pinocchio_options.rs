@@ -405,7 +405,7 @@ fn a_file_of_settings_that_is_not_read_is_an_error_where_nothing_else_is() {
 fn an_address_that_is_lost_is_an_error() {
     let ended = run(&Folder::new(), &["exec", "hi", "--openai-base-url", ""]);
     assert!(ended.status == 2 && ended.stdout.is_empty(), "{ended:?}");
-    assert!(ended.stderr.contains("--openai-base-url is set but empty"), "{ended:?}");
+    assert!(ended.stderr.contains("'--openai-base-url <URL>': it is empty"), "{ended:?}");
 }
 
 #[test]

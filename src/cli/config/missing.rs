@@ -38,12 +38,12 @@ pub(crate) fn set_variables() -> Vec<&'static str> {
 }
 
 /// # Errors
-/// If options or variables are a part of a provider's configuration, with what is missing.
-pub(crate) fn ensure_unconfigured(args: &ProviderArgs, foreign: &ForeignArgs) -> Result<()> {
+/// If variables or a file of settings are a part of a provider's configuration, with what is missing.
+pub(crate) fn ensure_unconfigured(foreign: &ForeignArgs) -> Result<()> {
     let foreign = foreign.config_file.iter().map(|_| CONFIG_FILE.to_owned());
     let empty = ENOUGH.iter().filter(|name| is_empty(name) == Some(true)).map(|name| lacks(name));
     let variables = OF_PROVIDERS.iter().filter_map(|name| of_variable(name));
-    let found: Vec<_> = of_options(args).chain(empty).chain(variables).chain(foreign).collect();
+    let found: Vec<_> = empty.chain(variables).chain(foreign).collect();
     refuse(&found)
 }
 
@@ -74,16 +74,6 @@ fn lacks(name: &str) -> String {
 /// Whether the variable `name` is empty; `None` if it is not set.
 fn is_empty(name: &str) -> Option<bool> {
     std::env::var_os(name).map(|value| value.to_string_lossy().trim().is_empty())
-}
-
-/// Options that are there without a value.
-fn of_options(args: &ProviderArgs) -> impl Iterator<Item = String> {
-    let options =
-        [("--model", &args.model), ("--base-url", &args.base_url), ("--profile", &args.profile)];
-    options.into_iter().chain(args.addresses.options()).filter_map(|(name, value)| {
-        let is_blank = value.as_ref().is_some_and(|value| value.trim().is_empty());
-        is_blank.then(|| lacks(name))
-    })
 }
 
 /// The error in the variable `name`, if it is set. A key that chooses a provider by itself has

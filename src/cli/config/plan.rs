@@ -75,7 +75,7 @@ impl Plan {
         let has_provider = notices.is_empty();
         if !has_provider && (!self.is_attended || self.session.require_provider) {
             let SessionArgs { provider, foreign, .. } = &self.session;
-            missing::ensure_unconfigured(provider, foreign)?;
+            missing::ensure_unconfigured(foreign)?;
             if !self.has_client || profile::name(provider).is_some() {
                 missing::ensure_no_profiles(provider)?;
             }

@@ -1,6 +1,7 @@
 //! Keys and addresses of providers as Pinocchio names them.
 
 use crate::cli::EngineName;
+use crate::cli::texts::not_blank;
 use crate::support::secret::Secret;
 use clap::Args;
 
@@ -46,28 +47,23 @@ impl TypedKeys {
 #[derive(Args, Clone, Debug, Default)]
 pub struct TypedAddresses {
     /// Of the engines openai and responses
-    #[arg(long, hide = true, value_name = "URL")]
+    #[arg(long, hide = true, value_name = "URL", value_parser = not_blank)]
     pub openai_base_url: Option<String>,
 
     /// Of the engine anthropic
-    #[arg(long, hide = true, value_name = "URL")]
+    #[arg(long, hide = true, value_name = "URL", value_parser = not_blank)]
     pub claude_base_url: Option<String>,
 
     /// Of the engine gemini
-    #[arg(long, hide = true, value_name = "URL")]
+    #[arg(long, hide = true, value_name = "URL", value_parser = not_blank)]
     pub gemini_base_url: Option<String>,
 
     /// Of the engine ollama
-    #[arg(long, hide = true, value_name = "URL")]
+    #[arg(long, hide = true, value_name = "URL", value_parser = not_blank)]
     pub ollama_base_url: Option<String>,
 }
 
 impl TypedAddresses {
-    /// The options, and those of their values that were typed.
-    pub(crate) fn options(&self) -> [(&'static str, &Option<String>); 4] {
-        self.of_engines().map(|(option, _, url)| (option, url))
-    }
-
     fn of_engines(&self) -> [(&'static str, EngineName, &Option<String>); 4] {
         [
             ("--openai-base-url", EngineName::Openai, &self.openai_base_url),

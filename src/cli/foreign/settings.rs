@@ -2,6 +2,7 @@
 
 use crate::cli::EngineName;
 use crate::cli::calls::CallArgs;
+use crate::cli::texts::not_blank;
 use crate::command_file::separated;
 use crate::engine::CallSettings;
 use anyhow::{Result, anyhow};
@@ -13,22 +14,22 @@ use std::collections::BTreeMap;
 #[derive(Args, Clone, Debug, Default)]
 pub struct TypedSettings {
     /// As --temperature
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub inference_temperature: Option<String>,
     /// As --temperature
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub ai_temperature: Option<String>,
     /// As --top-p
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub inference_top_p: Option<String>,
     /// As --top-p
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub ai_top_p: Option<String>,
     /// As --max-tokens
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub inference_max_response_tokens: Option<String>,
     /// As --max-tokens
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub ai_max_response_tokens: Option<String>,
     /// As --stop, several separated by commas
     #[arg(long, hide = true, value_name = "TEXTS", value_parser = texts)]
@@ -37,16 +38,16 @@ pub struct TypedSettings {
     #[arg(long, hide = true, value_name = "TEXTS", value_parser = texts)]
     pub ai_stop: Vec<Texts>,
     /// As --reasoning-effort, for the engine responses alone
-    #[arg(long, hide = true, value_name = "WORD")]
+    #[arg(long, hide = true, value_name = "WORD", value_parser = not_blank)]
     pub openai_reasoning_effort: Option<String>,
     /// As --reasoning-effort, for the engine openai alone
-    #[arg(long, hide = true, value_name = "WORD")]
+    #[arg(long, hide = true, value_name = "WORD", value_parser = not_blank)]
     pub openai_chat_reasoning_effort: Option<String>,
     /// As --reasoning-effort, for the engine gemini alone
-    #[arg(long, hide = true, value_name = "WORD")]
+    #[arg(long, hide = true, value_name = "WORD", value_parser = not_blank)]
     pub gemini_thinking_level: Option<String>,
     /// As --reasoning-budget, for the engine gemini alone
-    #[arg(long, hide = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, hide = true, value_name = "N", value_parser = not_blank, allow_negative_numbers = true)]
     pub gemini_thinking_budget: Option<String>,
 }
 

@@ -61,7 +61,7 @@ fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Option<Built>> {
     let engine = engine(&choice, &args.engines, &mut notices)?;
     if !notices.is_empty() {
         // A part of a configuration says more than that there is none.
-        missing::ensure_unconfigured(&args.provider, &ForeignArgs::default())?;
+        missing::ensure_unconfigured(&ForeignArgs::default())?;
         missing::ensure_no_profiles(&args.provider)?;
         return Ok(None);
     }
