@@ -1,11 +1,12 @@
 //! Files named on the command line that are no files: named pipes, and the standard streams.
 
 use crate::frames::{Frame, cancel, snapshot, submit};
+use crate::once::{Once, duologue};
 use crate::oracle::Answers;
 use crate::server::{Folder, Launch, Reading, Server, echo};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Signal;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::process::Command;
 use std::thread;
@@ -107,6 +108,41 @@ fn files_that_are_standard_output_are_not_the_protocol() {
 }
 
 /// A debug file is whole although the output that it copies could not be written.
+/// It holds the prompt, or the requests, and not what is read beside them.
+#[test]
+fn a_file_that_is_standard_input_is_refused_with_what_to_write_instead() {
+    let folder = Folder::new();
+    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
+    let options = [
+        "--system-file",
+        "--history",
+        "--prices",
+        "--mcp-config",
+        "--key-file",
+        "--profile-registries",
+        "--echo-answer",
+        "--echo-script",
+        "--schema",
+    ];
+    for (option, name) in options.into_iter().flat_map(|it| [(it, "-"), (it, "/dev/stdin")]) {
+        for command in [&["exec", "hi"][..], &["run-command", "ask.yaml"], &["rpc"]] {
+            if option == "--schema" && command[0] != "exec" {
+                continue;
+            }
+            let words = [command, &["--engine", "echo", option, name]].concat();
+            let mut once = Once::start(duologue(&folder, &words));
+            once.offer("{\"submit\":{\"prompt\":\"Be terse.\"}}\n");
+            let ended = once.finish();
+            assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+            let said = format!("{option} can't be standard input");
+            assert!(ended.stderr.contains(&said), "{words:?}: {ended:?}");
+            assert!(!ended.stdout.contains("You said"), "{words:?}: {ended:?}");
+            let is_system = option == "--system-file";
+            assert_eq!(ended.stderr.contains("--system \"$(cat)\""), is_system, "{ended:?}");
+        }
+    }
+}
+
 #[test]
 fn a_debug_file_is_written_to_its_end_when_standard_output_fails() {
     let folder = Folder::new();

@@ -109,7 +109,7 @@ fn with_file(
         false => DefaultStore::OfSessions,
     })?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
-    inputs.add("the command file", Some(&file.path));
+    inputs.add_command_file(&file.path);
     attachments::add(&args.attachments, &mut inputs);
     let mut read = None;
     let mut from_stdin = || match mode.reads_stdin() {

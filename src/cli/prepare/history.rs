@@ -1,5 +1,6 @@
 //! Reads earlier messages of a conversation from a file of JSON Lines.
 
+use super::inputs::no_stdin;
 use super::text;
 use crate::command_file::{FileMessage, Role, is_stdin};
 use crate::conversation::transcript::HistoryMessage;
@@ -19,7 +20,7 @@ const EXPECTED: &str = "write one message a line, as in {\"role\": \"user\", \"t
 /// The messages in the file at `path`, oldest first.
 pub(super) fn read(path: Option<&Path>) -> Result<Vec<FileMessage>> {
     let Some(path) = path else { return Ok(Vec::new()) };
-    ensure!(!is_stdin(path), "--history can't be standard input; name a file");
+    ensure!(!is_stdin(path), no_stdin("--history"));
     let text = text::from_file(path, HISTORY_BYTES_MAX).context("--history")?;
     messages(&text)
         .map_err(|(line, message)| anyhow!("--history: {}:{line}: {message}", path.display()))

@@ -3,10 +3,11 @@
 
 use crate::cli::SessionArgs;
 use crate::cli::store::default_place;
+use crate::command_file::is_stdin;
 use crate::profile::files::Places;
 use crate::store::StorePlace;
 use crate::support::files::{FileId, FilePlace};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,11 @@ const STORE_VARIABLE: &str = "DUOLOGUE_STORE";
 
 /// The regular files that a command reads.
 #[derive(Debug)]
-pub(super) struct Inputs(Vec<InputFile>);
+pub(super) struct Inputs {
+    files: Vec<InputFile>,
+    /// The first option that names standard input and can't be that.
+    of_stdin: Option<&'static str>,
+}
 
 #[derive(Debug)]
 struct InputFile {
@@ -26,6 +31,16 @@ struct InputFile {
     name: String,
     place: FilePlace,
     kind: Kind,
+}
+
+/// The error that `option` names standard input: its path leads to an empty input, as the program has made its own
+/// private.
+pub(super) fn no_stdin(option: &str) -> anyhow::Error {
+    let advice = match option {
+        "--system-file" => "write --system \"$(cat)\", or name a file",
+        _ => "write it to a file first, and name that",
+    };
+    anyhow!("{option} can't be standard input, which is for the prompt or for requests; {advice}")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +63,7 @@ impl Inputs {
             place: FilePlace::Present(id),
             kind: Kind::Prompt,
         });
-        let mut inputs = Self(stdin.into_iter().collect());
+        let mut inputs = Self { files: stdin.into_iter().collect(), of_stdin: None };
         let SessionArgs { provider, tools, answers, engines, .. } = args;
         inputs.add("--history", args.history.as_deref());
         inputs.add("--system-file", args.system_file.as_deref());
@@ -63,7 +78,8 @@ impl Inputs {
         named.iter().for_each(|path| inputs.add("--profile-registries", Some(path)));
         let found = Places::find(&[], &registries.folder).files;
         found.iter().for_each(|(_, path)| inputs.add("a file of profiles", Some(path)));
-        inputs.add(ROOTS_VARIABLE, std::env::var_os(ROOTS_VARIABLE).as_deref().map(Path::new));
+        let roots = std::env::var_os(ROOTS_VARIABLE);
+        inputs.add_as(Kind::Other, ROOTS_VARIABLE, roots.as_deref().map(Path::new));
         inputs
     }
 
@@ -86,9 +102,17 @@ impl Inputs {
         self.add_as(Kind::Store, option, place.and_then(StorePlace::path));
     }
 
-    /// Adds the file that `option` names.
-    pub(super) fn add(&mut self, option: &str, path: Option<&Path>) {
+    /// Adds the file that `option` names, which can't be standard input.
+    pub(super) fn add(&mut self, option: &'static str, path: Option<&Path>) {
+        if path.is_some_and(is_stdin) {
+            self.of_stdin.get_or_insert(option);
+        }
         self.add_as(Kind::Other, option, path);
+    }
+
+    /// Adds the command file, which may be standard input.
+    pub(super) fn add_command_file(&mut self, path: &Path) {
+        self.add_as(Kind::Other, "the command file", Some(path));
     }
 
     /// Adds a file of the prompt that `option` names.
@@ -104,7 +128,7 @@ impl Inputs {
             FilePlace::Missing(_) => kind == Kind::Store,
         });
         let name = || format!("{} ({option})", path.display());
-        self.0.extend(place.map(|place| InputFile { name: name(), place, kind }));
+        self.files.extend(place.map(|place| InputFile { name: name(), place, kind }));
     }
 
     /// Adds files that the flags of a command file name.
@@ -114,12 +138,15 @@ impl Inputs {
             place: FilePlace::Present(id),
             kind: Kind::Prompt,
         };
-        self.0.extend(files.into_iter().map(named));
+        self.files.extend(files.into_iter().map(named));
     }
 
     /// # Errors
-    /// If a file that `args` name for writing is one of them.
+    /// If a file that `args` name for writing is one of them, or an option names standard input.
     pub(super) fn ensure_kept(&self, args: &SessionArgs) -> Result<()> {
+        if let Some(option) = self.of_stdin {
+            return Err(no_stdin(option));
+        }
         let all = [Kind::Prompt, Kind::Other, Kind::Store];
         self.ensure_not("--debug-events-jsonl", args.debug_events_jsonl.as_deref(), &all)?;
         self.ensure_not("--log-file", args.log_file.as_deref(), &all)
@@ -151,7 +178,7 @@ impl Inputs {
     fn ensure_not(&self, option: &str, path: Option<&Path>, kinds: &[Kind]) -> Result<()> {
         let written = path.and_then(|path| Some((path, FilePlace::of(path)?)));
         let Some((path, place)) = written else { return Ok(()) };
-        let mut inputs = self.0.iter().filter(|input| kinds.contains(&input.kind));
+        let mut inputs = self.files.iter().filter(|input| kinds.contains(&input.kind));
         let Some(InputFile { name, kind, .. }) = inputs.find(|input| input.place == place) else {
             return Ok(());
         };
