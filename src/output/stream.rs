@@ -25,6 +25,9 @@ use uuid::Uuid;
 /// Version of the events. Raised when an older reader could not read new events.
 const PROTOCOL: u32 = 1;
 
+/// Why an answer is incomplete that the provider reported as complete: its last value has no end.
+const OPEN_VALUE: &str = "open_value";
+
 /// The content of `start`, and the origin of event times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beginning {
@@ -77,8 +80,8 @@ enum OpenTool {
 #[derive(Clone, Debug)]
 struct CutOff {
     message: &'static str,
-    /// The provider's finish reason, by its protocol name.
-    finish_class: String,
+    /// The provider's finish reason, by its protocol name, or [`OPEN_VALUE`].
+    detail: String,
 }
 
 /// The payload of `done`, whose document is written as the model wrote it.
@@ -212,8 +215,8 @@ impl JsonStream {
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if let (ExitCode::CutOff, Some(cut_off)) = (code, &self.cut_off) {
-            self.event(now, "error", json!({ "error": cut_off.error() }), out)?;
+        if code == ExitCode::CutOff {
+            self.cut_off_error(now, out)?;
         }
         let status = status(code);
         let done = Done {
@@ -248,12 +251,26 @@ impl JsonStream {
             let used = i64::from(usage.input_tokens) + i64::from(usage.output_tokens);
             *self.tokens.get_or_insert(0) += used;
         }
-        self.cut_off = cut_off(call)
-            .map(|message| CutOff { message, finish_class: call.finish_class.clone() });
+        self.cut_off =
+            cut_off(call).map(|message| CutOff { message, detail: call.finish_class.clone() });
         match &self.cut_off {
             Some(cut_off) => self.status(now, ("truncated", cut_off.message), out),
             None => Ok(()),
         }
+    }
+
+    /// The error of an incomplete answer. That its last value is not whole is certain only at the end of the run, where
+    /// the provider said that it was.
+    fn cut_off_error(&self, now: Uptime, out: &mut Vec<u8>) -> Result<(), Error> {
+        let error = match &self.cut_off {
+            Some(cut_off) => cut_off.error(),
+            None => {
+                let cut_off = CutOff::within_value();
+                self.status(now, ("truncated", cut_off.message), out)?;
+                cut_off.error()
+            }
+        };
+        self.event(now, "error", json!({ "error": error }), out)
     }
 
     fn tool_requested(&mut self, call: &ChatToolCallRequested) {
@@ -384,15 +401,20 @@ pub(super) fn status(code: ExitCode) -> u8 {
 }
 
 impl CutOff {
+    fn within_value() -> Self {
+        Self { message: "the answer ends inside a JSON value", detail: OPEN_VALUE.to_owned() }
+    }
+
     /// The error before `done`: in this format a run either succeeds or fails.
     fn error(&self) -> Value {
-        let (code, advice) = match self.finish_class.as_str() {
+        let (code, advice) = match self.detail.as_str() {
             finish::MAX_TOKENS => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
+            OPEN_VALUE => ("UNKNOWN", "; ask for less at a time"),
             _ => ("UNKNOWN", ""),
         };
         let message = format!("{}; the text before this event is incomplete{advice}", self.message);
         by_name(json!({
-            "code": code, "message": message, "detail": self.finish_class, "recoverable": false
+            "code": code, "message": message, "detail": self.detail, "recoverable": false
         }))
     }
 }

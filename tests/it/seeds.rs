@@ -163,6 +163,22 @@ fn an_answer_that_is_cut_off_has_an_error_in_the_event_stream() {
     }
 }
 
+/// An answer may be reported as complete where its last value is not.
+#[test]
+fn an_answer_that_ends_inside_a_value_has_an_error_in_the_event_stream() {
+    let folder = Folder::new();
+    fs::write(folder.path("list.yaml"), "prompt: List.\nresponse-type: jsonl\n").expect("a file");
+    fs::write(folder.path("answer.txt"), "{\"a\":1}\n{\"a\":").expect("a file");
+    let words = ["run-command", "list.yaml", "--engine", "echo", "--echo-answer", "answer.txt"];
+    let ended = run(&folder, &[&words[..], &["--json-stream"]].concat());
+    let events = stream_events::events(&ended.stdout, 3).expect("as documented");
+    let [.., status, error, _] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(status["payload"]["status"], "truncated", "{events:?}");
+    let error = &error["payload"]["error"];
+    assert_eq!((&error["code"], &error["detail"]), (&json!("UNKNOWN"), &json!("open_value")));
+    assert_eq!(error["recoverable"], false, "{error}");
+}
+
 /// The host that is asked, and never what else stands in the address.
 #[test]
 fn the_event_stream_names_the_host_that_is_asked() {

@@ -175,6 +175,8 @@ fn check_order(events: &[Value], status: i32) -> Result<(), String> {
     let end = events.last().ok_or("there are no events")?;
     let (code, success) = (&end["payload"]["exitCode"], &end["payload"]["success"]);
     expect(*code == status, || format!("exitCode {code}, but the status is {status}"))?;
+    let has_error = events.iter().any(|event| event["type"] == "error");
+    expect(has_error == (status != 0), || format!("an error is {has_error}"))?;
     expect(*success == (status == 0), || format!("success is {success}"))
 }
 
@@ -205,6 +207,7 @@ fn what_is_against_the_tables_is_seen() {
         start.clone() + &done + &text,
         start.clone() + &done + &done,
         start.clone() + &fatal + &text + &done,
+        start.clone() + &fatal + &done,
         start.clone() + &line("text_delta", "{}") + &done,
         start.clone() + &line("text_delta", "{\"content\":1}") + &done,
         start.clone() + &line("status", "{\"status\":\"s\",\"message\":\"m\",\"x\":1}") + &done,
