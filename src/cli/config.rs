@@ -19,7 +19,7 @@ mod system;
 mod typed;
 
 use crate::cli::prepare::Person;
-use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs};
+use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs, tips};
 use crate::conversation::transcript::{HistoryMessage, Preamble};
 use crate::engine::ErrorClass;
 use crate::engine::echo::Echo;
@@ -187,7 +187,7 @@ pub(crate) enum NothingAsked {
 
 /// The error that a client gets if nothing can be run because of `error`.
 pub(crate) fn client_error(error: &anyhow::Error) -> ClientError {
-    let message = format!("{error:#}");
+    let message = tips::with_variable(format!("{error:#}"));
     if error.is::<NothingAsked>() {
         return ClientError {
             code: Code::EmptyPrompt,

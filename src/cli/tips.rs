@@ -22,6 +22,9 @@ const KEY_OPTIONS: [&str; 7] = [
 const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
      instead; other users of the machine can see the options of a process";
 
+/// The prefix of variables that set options.
+const PREFIX: &str = "DUOLOGUE_";
+
 /// The command that prints help and pages.
 const HELP: &str = "help";
 
@@ -30,6 +33,9 @@ const QUESTION_CHARS_MAX: usize = 60;
 
 /// Adds a suggestion to `error`, which is about `words`. `file` is the command file they run.
 pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile>) -> Error {
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        return not_text(error, words);
+    }
     let mut error = without_foreign(as_unexpected(error));
     let wrong = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let wrong = wrong.into_iter().find_map(|kind| text(&error, kind));
@@ -84,14 +90,61 @@ fn as_unexpected(error: Error) -> Error {
 fn of_variable(error: &Error, wrong: &str, words: &[&str]) -> Option<String> {
     let is_value = matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation);
     let name = wrong.split([' ', '=']).next().filter(|_| is_value)?.strip_prefix("--")?;
-    let is_typed = |word: &&str| {
-        let rest = word.strip_prefix("--").and_then(|word| word.strip_prefix(name));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    variable_of(name, words).map(|variable| from_variable(&variable))
+}
+
+/// `message`, and where the value comes from if it begins with an option that a variable sets. A person who typed no
+/// option does not know its name.
+pub(super) fn with_variable(message: String) -> String {
+    let words: Vec<_> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c == '-';
+    let name =
+        message.strip_prefix("--").and_then(|rest| rest.split(|c: char| !is_of_name(c)).next());
+    match name.and_then(|name| variable_of(name, &words)) {
+        Some(variable) => format!("{message}; {}", from_variable(&variable)),
+        None => message,
+    }
+}
+
+fn from_variable(variable: &str) -> String {
+    format!("the value comes from the variable {variable}; correct it or unset it")
+}
+
+/// The variable that sets the option `name`, if no word may do so.
+fn variable_of(name: &str, words: &[&str]) -> Option<String> {
+    let variable = format!("{PREFIX}{}", name.replace('-', "_").to_ascii_uppercase());
+    let is_set = std::env::var_os(&variable).is_some_and(|value| !value.is_empty());
+    (is_set && !words.iter().any(|word| may_set(word, name))).then_some(variable)
+}
+
+/// Whether `word` sets the option `name`, or may: by its letter, under a name of Pinocchio, or under the one that it
+/// has beside a flag of a command file.
+fn may_set(word: &str, name: &str) -> bool {
+    let Some(long) = word.strip_prefix("--") else {
+        let letter = word.strip_prefix('-').and_then(|rest| rest.chars().next());
+        return letter.is_some_and(|letter| name.starts_with(letter));
     };
-    let variable = format!("DUOLOGUE_{}", name.replace('-', "_").to_ascii_uppercase());
-    let is_set = std::env::var_os(&variable).is_some();
-    (is_set && !words.iter().any(is_typed))
-        .then(|| format!("the value comes from the variable {variable}; correct it or unset it"))
+    let long = long.split('=').next().unwrap_or(long);
+    let is_alike =
+        long.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('-'));
+    is_alike || ["ai-", "inference-"].iter().any(|start| long.starts_with(start))
+}
+
+/// Names the variables that the text which is not UTF-8 may be of, if no word is it.
+fn not_text(mut error: Error, words: &[OsString]) -> Error {
+    let is_wrong = |value: &OsString| value.to_str().is_none();
+    let names = std::env::vars_os().filter(|(_, value)| is_wrong(value));
+    let names = names.filter_map(|(name, _)| name.into_string().ok());
+    let names: Vec<_> =
+        names.filter(|name| name.starts_with(PREFIX)).map(|name| escape_control(&name)).collect();
+    if !words.iter().any(is_wrong) && !names.is_empty() {
+        let names = names.join(", or of ");
+        let tip = format!("the value of the variable {names} is not UTF-8; correct it or unset it");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// A flag of a command file may be misspelt or not defined yet: both get a suggestion.
@@ -200,4 +253,20 @@ fn text(error: &Error, kind: ContextKind) -> Option<String> {
 
 fn all_text(words: &[OsString]) -> Option<Vec<&str>> {
     words.iter().map(|word| word.to_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_may_set_an_option_under_several_names() {
+        for word in ["--seed", "--seed=1", "--inference-seed", "--duologue-seed=1", "-s", "-s1"] {
+            assert!(may_set(word, "seed"), "{word}");
+        }
+        assert!(may_set("--ai-max-response-tokens", "max-tokens"));
+        for word in ["seed", "--seeds", "--no-seeds", "-m", "-", "--", "--top-p", "reseed"] {
+            assert!(!may_set(word, "seed"), "{word}");
+        }
+    }
 }

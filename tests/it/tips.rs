@@ -2,7 +2,9 @@
 
 use crate::once::{Ended, Once, duologue, run};
 use crate::server::Folder;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -197,4 +199,49 @@ fn a_wrong_value_of_a_variable_names_the_variable() {
     once.close_stdin();
     let typed = once.finish();
     assert!(typed.stderr.contains("worse") && !typed.stderr.contains("variable"), "{typed:?}");
+}
+
+/// Who typed no option does not know what an error about one is about.
+#[test]
+fn an_error_about_the_value_of_a_variable_names_the_variable() {
+    let folder = folder();
+    let check = |variable: &str, value: &OsStr, words: &[&str]| {
+        let mut command = duologue(&folder, &[words, &["--engine", "echo"]].concat());
+        command.env(variable, value);
+        let mut once = Once::start(command);
+        once.close_stdin();
+        let ended = once.finish();
+        assert_eq!(ended.status, 2, "{variable}: {ended:?}");
+        assert!(!ended.stderr.contains("s3cret"), "{variable}: {ended:?}");
+        ended.stderr.contains(&format!("variable {variable}"))
+    };
+    for (variable, value) in [
+        ("DUOLOGUE_TEMPERATURE", "0,5"),
+        ("DUOLOGUE_TOP_P", "2"),
+        ("DUOLOGUE_MAX_TOKENS", "-1"),
+        ("DUOLOGUE_SEED", "x"),
+        ("DUOLOGUE_REASONING_BUDGET", "x"),
+        ("DUOLOGUE_EXTRA_BODY", "{"),
+        ("DUOLOGUE_HEADER", "s3cret"),
+        ("DUOLOGUE_HISTORY", "none.jsonl"),
+        ("DUOLOGUE_PRICES", "none.yaml"),
+        ("DUOLOGUE_MCP_CONFIG", "none.json"),
+        ("DUOLOGUE_ECHO_ANSWER", "none.txt"),
+        ("DUOLOGUE_ECHO_SCRIPT", "none.jsonl"),
+        ("DUOLOGUE_SESSION_ID", " "),
+        ("DUOLOGUE_LOG_FILE", "none/log"),
+        ("DUOLOGUE_DEBUG_EVENTS_JSONL", "."),
+        ("DUOLOGUE_RETRIES", "many"),
+    ] {
+        let value = OsStr::new(value);
+        assert!(check(variable, value, &["exec", "hi"]), "{variable}");
+        assert!(check(variable, value, &["run-command", "ask.yaml"]), "{variable}");
+        assert!(check(variable, value, &["rpc"]), "{variable}");
+    }
+    // What was typed is wrong here, and not the variable.
+    let typed = ["exec", "hi", "--inference-temperature", "warm"];
+    assert!(!check("DUOLOGUE_TEMPERATURE", OsStr::new("0.5"), &typed));
+    let bytes = OsStr::from_bytes(b"s3cret\xff");
+    assert!(check("DUOLOGUE_MODEL", bytes, &["exec", "hi"]));
+    assert!(check("DUOLOGUE_SYSTEM", bytes, &["rpc"]));
 }
