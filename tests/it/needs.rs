@@ -23,6 +23,7 @@ macro_rules! needs {
 /// What a test may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
+    Dash,
     Jq,
     Python,
     Node,
@@ -57,6 +58,7 @@ impl Program {
     /// What is to be installed.
     fn name(self) -> &'static str {
         match self {
+            Self::Dash => "dash",
             Self::Jq => "jq",
             Self::Python => "python3",
             Self::Node => "node",
@@ -87,6 +89,7 @@ impl Program {
     fn look(self) -> bool {
         let node_with = |package: &str| Self::Node.is_installed() && installed(package).exists();
         match self {
+            Self::Dash => succeeds("dash", &["-c", ":"]),
             Self::Jq => succeeds("jq", &["--version"]),
             Self::Python => succeeds("python3", &["--version"]),
             Self::Node => succeeds("node", &["--version"]),

@@ -335,6 +335,33 @@ fn input_of_which_it_is_in_doubt_whose_it_is_is_an_error() {
     assert!(ended.status == 2 && ended.stderr.contains(write_dash), "{ended:?}");
 }
 
+/// While a command runs, dash has the here-document of it as its own standard input.
+#[test]
+fn a_here_document_of_dash_is_read_where_it_is_claimed() {
+    needs!(Dash);
+    let folder = folder();
+    fs::write(folder.path("ask.yaml"), "prompt: hello\n").expect("a file");
+    let in_dash = |command: &str| {
+        fs::write(folder.path("here.sh"), format!("{command}\none\ntwo\nEND\n")).expect("a file");
+        in_bash(&folder, "dash here.sh", Stdio::null())
+    };
+    for (command, advice) in [
+        ("duologue exec hello <<END", "write - after the prompt"),
+        ("duologue run-command ask.yaml <<END", "<< with the here-document right after cat"),
+    ] {
+        let ended = in_dash(command);
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{command}: {ended:?}");
+        for part in ["as a here-document of this command", advice] {
+            assert!(ended.stderr.contains(part), "{command}: {ended:?}");
+        }
+    }
+    let expected = "Turn 1. You said: hello\n\none\ntwo\n";
+    for command in ["duologue exec hello - <<END", "cat <<END | duologue run-command ask.yaml"] {
+        let ended = in_dash(command);
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (expected, ""), "{command}");
+    }
+}
+
 /// Lines of a loop may be anything, and so may what is after `--`.
 #[test]
 fn a_dash_after_two_dashes_is_text() {

@@ -52,7 +52,7 @@ const UNREAD: &str = "standard input has data that is not part of the prompt: it
      standard input from /dev/null";
 
 /// How standard input becomes a part of the prompt that is not in doubt: of a pipeline of its own.
-const CLAIM: &str = "write cat | before the command";
+const CLAIM: &str = "write cat | before the command, and << with the here-document right after cat";
 
 /// Prepares the command that `words` name.
 pub(super) fn run(

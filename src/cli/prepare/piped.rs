@@ -108,8 +108,8 @@ impl Piped {
             Fate::RefusedIfFlows(sharer) if flows() => bail!(
                 "something is piped in, and it can't be known whether it is for this command or for {}, which \
                  started it and has the same standard input, so nothing was read or asked: if it is part of the \
-                 prompt, as in a function or a script that is piped into, {claim}; if it is the input of a loop, \
-                 write </dev/null after the command",
+                 prompt, as a here-document of this command or what is piped into a function or a script, {claim}; \
+                 if it is the input of a loop, write </dev/null after the command",
                 name(sharer.pid)
             ),
             Fate::RefusedIfFlows(_) | Fate::Left => None,
