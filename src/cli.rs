@@ -232,7 +232,7 @@ pub struct ExecArgs {
     pub schema: Option<PathBuf>,
 
     /// Print the system prompt, the history and the prompt without running them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "save")]
     pub print_prompt: bool,
 
     /// Output options.
@@ -284,7 +284,7 @@ pub struct RunCommandArgs {
     pub attachments: AttachmentArgs,
 
     /// Print the rendered system prompt, messages and prompt without running them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "save")]
     pub print_prompt: bool,
 
     /// Refuse a template that uses a name without a value, instead of printing `<no value>`

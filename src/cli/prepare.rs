@@ -22,7 +22,7 @@ use crate::acp::Services;
 #[cfg(feature = "serve")]
 use crate::cli::ServeArgs;
 use crate::cli::answer_options::AnswerSchema;
-use crate::cli::config::{self, Once, PromptRequest, Source};
+use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
 use crate::cli::store::DefaultStore;
 use crate::cli::{AcpArgs, ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
@@ -330,6 +330,10 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
     let may_be_blank = !attachments.is_empty() && (is_blank || args.allow_empty);
     let prompt = source(&args, (parts, &unread), (mode, may_be_blank), terminal)?;
     if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
+        // In a conversation it is context, of which there may be none.
+        if prompt.trim().is_empty() && !may_be_blank && !mode.reads_stdin() {
+            return Err(anyhow::Error::from(NothingAsked::Prompt).into());
+        }
         let system = config::printed_system(None, &mut args.session, mode)?;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();

@@ -209,12 +209,16 @@ fn printed(
     (file, mut args, terminal): (&CommandFile, RunCommandArgs, Terminal),
 ) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
+    let has_rest = rendered.system.is_some() || !rendered.messages.is_empty();
     // Options and the profile count only if the file sets no value.
     rendered.system = config::printed_system(rendered.system, &mut args.session, mode)?;
     if let Some(piped) = piped {
         let unread = Unread::default();
         prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin, &unread)?)?;
         unread.log();
+    }
+    if rendered.prompt.trim().is_empty() && !has_rest && !mode.reads_stdin() {
+        return Err(anyhow::Error::from(NothingAsked::Prompt).into());
     }
     let is_shown = terminal.is_shown;
     let session_id = args.session.session_id.as_deref();
