@@ -33,6 +33,10 @@ const ENDINGS: [&str; 2] = ["yaml", "yml"];
 /// Prompts that are listed of a folder.
 const LISTED_MAX: usize = 1_000;
 
+/// Why a file is no prompt that can be run.
+const UNNAMEABLE: &str =
+    "its name has a space, or begins with -, so that no command can name it; rename the file";
+
 /// A prompt in the list.
 #[derive(Debug)]
 pub(crate) struct Listed {
@@ -79,6 +83,7 @@ fn listed_prompt(name: &str, layer: Layer, path: PathBuf, trusted: &Trusted) -> 
         Err(_) => layer != Layer::Project,
     };
     let about = match text {
+        _ if !is_name(name) => Err(UNNAMEABLE.to_owned()),
         Ok(_) if !is_trusted => Err(untrusted(&path)),
         Ok(text) => match CommandFile::parse(&path, &text) {
             Ok(file) => Ok(file.short),
@@ -131,6 +136,9 @@ pub(crate) fn missing(name: &str) -> anyhow::Error {
     };
     let working = WorkFolder::default();
     let listed = list(&working);
+    if let Some(unnameable) = listed.iter().find(|it| it.name == name && !is_name(name)) {
+        return anyhow!("{}: {UNNAMEABLE}", unnameable.path.display());
+    }
     let similar = nearest(name, listed.iter().map(|it| it.name.as_str()));
     let similar = similar.map(|name| format!("did you mean `{}`? ", escape_control(name)));
     let folders = folders(&working);
@@ -161,14 +169,26 @@ fn read_prompt(folder: &Path, name: &str) -> Result<Option<(PathBuf, String)>> {
     Ok(None)
 }
 
-/// The prompts of `folder`: each name with its file.
+/// The prompts of `folder`: each name with its file, also one that nobody can type. Of a folder that is there and can't
+/// be read a warning tells.
 fn files_in(folder: &Path) -> BTreeMap<String, PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().filter_map(Result::ok);
+    let entries = folder.read_dir();
+    if let Err(error) = &entries
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(
+            "{} can't be read, so that no prompt of it is listed: {error}; check what it is and who may read it",
+            escape_control(&folder.display().to_string())
+        );
+    }
+    let entries = entries.into_iter().flatten().filter_map(Result::ok);
     let mut files = BTreeMap::new();
     for path in entries.map(|entry| entry.path()).take(LISTED_MAX) {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        if ENDINGS.contains(&ending) && is_name(name) {
+        // Files of editors and the like are hidden.
+        let is_shown = !name.is_empty() && !name.starts_with('.');
+        if ENDINGS.contains(&ending) && is_shown {
             let is_first = ending == ENDINGS[0] || !files.contains_key(name);
             if is_first {
                 files.insert(name.to_owned(), path);

@@ -85,6 +85,39 @@ fn prompts_are_listed_and_run_by_their_names() {
     assert!(!unknown.contains("did you mean"), "{unknown}");
 }
 
+/// A file that is there is not said to be missing.
+#[test]
+fn a_file_that_can_not_be_run_by_its_name_is_listed_with_the_reason() {
+    let scene = scene("", "");
+    fs::write(scene.folder.path("config/duologue/commands/two words.yaml"), GREET).expect("a file");
+    fs::write(scene.folder.path("config/duologue/commands/.hidden.yaml"), GREET).expect("a file");
+    let listed = prompt(&scene.run(&["run", "--output", "json"]));
+    let named = |name: &str| {
+        let listed = listed.as_array().expect("a list");
+        listed.iter().find(|it| it["name"] == name).cloned()
+    };
+    let unnameable = named("two words").expect("it is listed");
+    assert_eq!(unnameable["canRun"], false, "{listed}");
+    assert!(unnameable["about"].to_string().contains("its name has a space"), "{listed}");
+    assert!(named("greet").is_some_and(|it| it["canRun"] == true), "{listed}");
+    assert_eq!(named(".hidden"), None, "{listed}");
+    let run = scene.run(&["run", "two words"]);
+    assert!(run.status == 2 && run.stderr.contains("two words.yaml: its name has"), "{run:?}");
+    assert_eq!(offered(&scene, &["run", ""]).matches("two words").count(), 0);
+}
+
+/// Nobody may read the folder, or it is none.
+#[test]
+fn a_folder_of_prompts_that_can_not_be_read_is_reported() {
+    let scene = Scene::new("", "");
+    let folder = scene.folder.path("config/duologue/commands");
+    fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
+    fs::write(folder, "no folder").expect("a file");
+    let listed = scene.run(&["run"]);
+    assert_eq!(listed.status, 0, "{listed:?}");
+    assert!(listed.stderr.contains("duologue/commands can't be read"), "{listed:?}");
+}
+
 #[test]
 fn a_prompt_of_a_project_is_run_once_its_file_is_trusted() {
     let scene = scene("", REVIEW);

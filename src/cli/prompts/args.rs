@@ -1,6 +1,6 @@
 //! Arguments of `run` where it lists prompts; those of a prompt are known once its file was read.
 
-use super::{Listed, list};
+use super::{Listed, is_name, list};
 use crate::cli::commands::args::TextOutputArgs;
 use crate::support::files::WorkFolder;
 use clap::Args;
@@ -24,5 +24,6 @@ pub(crate) fn names() -> Vec<CompletionCandidate> {
         let about = about.ok().filter(|about| !about.is_empty());
         CompletionCandidate::new(name).help(about.map(Into::into))
     };
-    list(&WorkFolder::default()).into_iter().map(candidate).collect()
+    let listed = list(&WorkFolder::default()).into_iter();
+    listed.filter(|it| is_name(&it.name)).map(candidate).collect()
 }
