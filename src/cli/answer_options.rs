@@ -30,7 +30,8 @@ const NAME_BYTES_MAX: usize = 64;
 /// Options about answers.
 #[derive(Args, Clone, Debug, Default)]
 pub struct AnswerOptions {
-    /// Ask again, up to this many times, for an answer that does not match its schema
+    /// Ask again, up to this many times, for a document that does not match its schema; lines of JSON Lines are not
+    /// asked for again
     #[arg(long, env = "DUOLOGUE_REPAIR", value_name = "N", default_value_t = 0, value_parser = whole::<u32>(0..=REPAIRS_MAX))]
     pub repair: u32,
 

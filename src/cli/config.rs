@@ -78,6 +78,13 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
         "--output objects prints the JSON values in an answer, and nothing asks for such an answer; add \
          --schema FILE, or name a command file with a `response-type` of json or jsonl"
     );
+    let repairs_lines = session.answers.repair > 0 && request.response == ResponseType::Jsonl;
+    if repairs_lines && session.calls.typed.iter().any(|id| id == "repair") {
+        tracing::warn!(
+            "--repair changes nothing: it asks again for a document, and each line of JSON Lines counts by itself; \
+             leave it out"
+        );
+    }
     let attachments = std::mem::take(&mut request.attachments);
     let has_resource = attachments.iter().any(|it| it.as_resource().is_some());
     let has_attachments = !attachments.is_empty();

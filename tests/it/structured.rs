@@ -49,6 +49,28 @@ fn an_answer_that_does_not_match_is_asked_for_again() {
     );
 }
 
+/// Of a list the lines that match are used; who wants it whole asks for a document.
+#[test]
+fn lines_are_not_asked_for_again_which_a_warning_says() {
+    let folder = folder(&["{\"m\":1}\n{\"n\":1}"]);
+    let file = format!("prompt: numbers\nresponse-type: jsonl\nschema: {SCHEMA}\n");
+    fs::write(folder.path("list.yaml"), file).expect("a file");
+    let list = |more: &[&str], variable: &str| {
+        let words = ["run-command", "list.yaml", "--engine", "echo", "--echo-script"];
+        let mut command = duologue(&folder, &[&words[..], &["script.jsonl"], more].concat());
+        command.env("DUOLOGUE_REPAIR", variable);
+        let mut once = Once::start(command);
+        once.close_stdin();
+        once.finish().stderr
+    };
+    let typed = list(&["--repair", "2"], "");
+    assert!(typed.contains("--repair changes nothing"), "{typed}");
+    for (more, variable) in [(&[][..], "2"), (&["--repair", "0"], "")] {
+        let stderr = list(more, variable);
+        assert!(!stderr.contains("--repair"), "{stderr}");
+    }
+}
+
 /// The pieces are what the model wrote; `done` has the document, as it was found and checked.
 #[test]
 fn the_last_event_has_the_document() {
