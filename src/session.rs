@@ -98,7 +98,7 @@ use crate::conversation::choices::Choices;
 use crate::conversation::event::{SessionEvent, ToolResult};
 use crate::conversation::timeline::Span;
 use crate::protocol::command::Extension;
-use crate::protocol::id::{Ids, SessionId, TaskId, ToolCallId};
+use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::wire::{self, BadLine, Frame};
@@ -207,6 +207,11 @@ impl Session {
     /// The id of the session, which a request can still change before the first event.
     pub(crate) fn id(&self) -> &SessionId {
         self.recorder.session()
+    }
+
+    /// The request of the active run.
+    pub(crate) fn active_request(&self) -> Option<&RequestId> {
+        self.phase.active().map(|active| active.run.request())
     }
 
     /// Replaces the known engines by those of `facts`.

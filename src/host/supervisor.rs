@@ -16,9 +16,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The first event of each run, which names the request of the run.
-const RUN_BEGINS: &str = "ChatUserMessageAccepted";
-
 #[derive(Debug)]
 pub(super) struct Supervisor {
     /// `None` after a panic in it.
@@ -26,23 +23,18 @@ pub(super) struct Supervisor {
     /// The id of the session, which its first request may change.
     id: SessionId,
     mode: SessionMode,
-    /// Requests that were read and have no `done` yet.
-    open: VecDeque<OpenRequest>,
+    /// Requests that were read and have no `done` yet; `None` for a line whose id could not be read.
+    open: VecDeque<Option<RequestId>>,
+    /// The request of the active run, after the last input that was handled whole.
+    running: Option<RequestId>,
     has_ended: bool,
-}
-
-#[derive(Debug)]
-struct OpenRequest {
-    /// `None` for a line whose id could not be read.
-    id: Option<RequestId>,
-    has_run: bool,
 }
 
 impl Supervisor {
     pub(super) fn new(session: Session, mode: SessionMode) -> Self {
         let id = session.id().clone();
         let session = Some(Box::new(session));
-        Self { session, id, mode, open: VecDeque::new(), has_ended: false }
+        Self { session, id, mode, open: VecDeque::new(), running: None, has_ended: false }
     }
 
     /// How long the process talks.
@@ -84,7 +76,7 @@ impl Supervisor {
         } else {
             return;
         };
-        self.open.push_back(OpenRequest { id, has_run: false });
+        self.open.push_back(id);
     }
 
     /// Has the session handle an input. After a panic these are the last outputs of the conversation;
@@ -95,6 +87,10 @@ impl Supervisor {
             Ok(outputs) => {
                 if self.id != *session.id() {
                     self.id.clone_from(session.id());
+                }
+                // It seldom changes, and there is an input for each delta.
+                if self.running.as_ref() != session.active_request() {
+                    self.running = session.active_request().cloned();
                 }
                 outputs.iter().for_each(|output| self.note(output));
                 outputs
@@ -115,16 +111,10 @@ impl Supervisor {
     }
 
     fn note_frame(&mut self, frame: &Frame) {
-        let at = || self.open.iter().position(|open| open.name() == frame.request_id);
-        if let Some(Body::Done(_)) = &frame.frame {
-            if let Some(at) = at() {
-                self.open.remove(at);
-            }
-        } else if let Some(Body::UiEvent(event)) = &frame.frame
-            && event.name == RUN_BEGINS
-            && let Some(at) = at()
+        if let Some(Body::Done(_)) = &frame.frame
+            && let Some(at) = self.open.iter().position(|id| name(id.as_ref()) == frame.request_id)
         {
-            self.open[at].has_run = true;
+            self.open.remove(at);
         }
     }
 
@@ -137,9 +127,12 @@ impl Supervisor {
         let mut outputs = Vec::new();
         let ended = conversation_ended(defect, is_stored);
         let open = std::mem::take(&mut self.open);
+        let mut running = self.running.take();
         // The error of a single run is its request's.
         let has_farewell = self.mode == SessionMode::Conversation || open.is_empty();
-        for OpenRequest { id, has_run } in open {
+        for id in open {
+            // One that has the same id and came later has no run.
+            let has_run = running.take_if(|it| Some(&*it) == id.as_ref()).is_some();
             let client_error = match (self.mode, has_run) {
                 (SessionMode::OneShot, _) => ended.clone(),
                 (SessionMode::Conversation, true) => run_ended(defect),
@@ -178,10 +171,9 @@ impl Supervisor {
     }
 }
 
-impl OpenRequest {
-    fn name(&self) -> &str {
-        self.id.as_ref().map_or("", RequestId::as_str)
-    }
+/// The request that a frame names, which has no name if its line had no id.
+fn name(request: Option<&RequestId>) -> &str {
+    request.map_or("", RequestId::as_str)
 }
 
 #[cfg(test)]

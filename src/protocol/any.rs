@@ -181,6 +181,16 @@ macro_rules! payloads {
 include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
 /// No type and no bytes, as in protobuf.
+impl Any {
+    /// Whether it is a piece of a segment, or of the arguments of a tool call.
+    pub(crate) fn is_patch(&self) -> bool {
+        matches!(
+            self,
+            Self::ChatTextPatch(_) | Self::ChatReasoningPatch(_) | Self::ChatToolArgumentsPatch(_)
+        )
+    }
+}
+
 impl Default for Any {
     fn default() -> Self {
         Self::Other(Box::default())

@@ -128,8 +128,8 @@ pub(super) struct Client {
     extensions: BTreeSet<Extension>,
     /// Its request that turns heartbeats on, until it is given the done.
     heartbeats_after: Option<RequestId>,
-    /// Which events it wants; `None`: all.
-    events: Option<EventFilter>,
+    /// Which events it wants.
+    events: EventFilter,
     is_own_only: bool,
     /// It is shown nothing of what was before it.
     has_no_past: bool,
@@ -168,7 +168,7 @@ impl Client {
             place: place.map_or_else(Place::Awaits, Place::At),
             extensions,
             heartbeats_after: None,
-            events: None,
+            events: EventFilter::default(),
             open: HashMap::new(),
             ended: HashSet::new(),
             closing: None,
@@ -222,7 +222,7 @@ impl Client {
 
     /// It is shown these events alone from here on.
     pub(super) fn show_events(&mut self, events: EventFilter) {
-        self.events = Some(events);
+        self.events = events;
     }
 
     fn wants(&self, frame: &Frame) -> bool {
@@ -233,7 +233,7 @@ impl Client {
                 return true;
             }
         };
-        self.events.as_ref().is_none_or(|events| events.shows(name))
+        self.events.shows(name)
     }
 
     /// It will send no more requests.

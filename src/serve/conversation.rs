@@ -19,6 +19,7 @@ use super::tenants::{Held, RETRY_AFTER, Tenant};
 use super::traces::Spans;
 use crate::host::{Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Enable, Page};
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::wire::{BadLine, Frame, Request};
 use crate::session::{Input, Signal};
@@ -150,6 +151,8 @@ pub(super) struct Conversation {
     log: FrameLog,
     requests: Requests,
     clients: Vec<Client>,
+    /// Which events a client is shown that has named none.
+    events: EventFilter,
     /// What this task has asked the session for: a snapshot for a client, or something that nobody waits for.
     own: HashSet<String>,
     /// Prompts that came too late: their clients send them again, to where the conversation goes on.
@@ -178,8 +181,10 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, settings, mail, room, idle, runs, .. } = opened;
-        let Opened { tenant, times, counts, spans, .. } = opened;
+        let Opened { session, mut settings, mail, room, idle, runs, tenant, times, counts, spans } =
+            opened;
+        // A filter is for clients alone: the node itself reads in the frames of all events what goes on.
+        let events = std::mem::take(&mut settings.rules.events);
         let (mut host, greeting) = Host::new(settings);
         host.observe();
         // Else a node that has lost the conversation would run a request once more that another one has run.
@@ -204,6 +209,7 @@ impl Conversation {
             log: FrameLog::default(),
             requests: Requests::default(),
             clients: Vec::new(),
+            events,
             own: HashSet::new(),
             late: HashSet::new(),
             is_open: false,
@@ -411,7 +417,9 @@ impl Conversation {
         };
         let place = place.ok_or_else(|| self.next_own());
         let asked = place.as_ref().err().cloned();
-        self.clients.push(Client::new(attach, &self.hello, place));
+        let mut client = Client::new(attach, &self.hello, place);
+        client.show_events(self.events.clone());
+        self.clients.push(client);
         if let Some(id) = asked {
             self.ask(id, Command::Snapshot(Page::default()));
         }

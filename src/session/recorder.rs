@@ -283,7 +283,7 @@ impl Recorder {
             if !self.events.shows(payload.name()) {
                 continue;
             }
-            let is_lean = self.patches.fields == PatchFields::Lean && is_patch(&payload);
+            let is_lean = self.patches.fields == PatchFields::Lean && payload.is_patch();
             let mut frame = wire::frame(&self.session, request, wire::ui_event(ordinal, payload));
             if is_lean {
                 frame.session_id = String::new();
@@ -322,11 +322,4 @@ impl Recorder {
             self.verdict = Verdict::Failed;
         }
     }
-}
-
-fn is_patch(payload: &Any) -> bool {
-    matches!(
-        payload,
-        Any::ChatTextPatch(_) | Any::ChatReasoningPatch(_) | Any::ChatToolArgumentsPatch(_)
-    )
 }

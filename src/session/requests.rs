@@ -82,8 +82,7 @@ impl Session {
     fn answered(&self, id: &RequestId, command: &Command) -> Option<Done> {
         let may_run = matches!(command, Command::Submit(_) | Command::Edit(_));
         let may_be_again = self.recorder.log.rules().has_request_ids && may_run;
-        let is_active = self.phase.active().is_some_and(|active| active.run.request() == id);
-        if !may_be_again || is_active {
+        if !may_be_again || self.active_request() == Some(id) {
             return None;
         }
         self.recorder.projections.answered.status(id.as_str())
@@ -111,7 +110,7 @@ impl Session {
     }
 
     fn cancel(&mut self, now: Uptime, id: &RequestId, cancel: &Cancel) {
-        let active = self.phase.active().map(|active| active.run.request().clone());
+        let active = self.active_request().cloned();
         let stops = active.is_some()
             && cancel.target.as_ref().map_or(!cancel.waiting, |it| active.as_ref() == Some(it));
         // Without a run, the cancel withdraws the prompts whose files are being read.
@@ -152,8 +151,8 @@ impl Session {
 
     fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
         self.recorder.turn_on(Extension::SwitchModel);
-        if let Some(active) = self.phase.active() {
-            let client_error = busy(active.run.request(), self.rules.hints);
+        if let Some(active) = self.active_request() {
+            let client_error = busy(active, self.rules.hints);
             return self.recorder.refuse(Some(id), client_error);
         }
         match self.models.switch(choice) {

@@ -35,7 +35,7 @@ impl Session {
     }
 
     fn turn_choice(&self, submit: &command::Submit) -> Result<TurnChoice, String> {
-        let is_joining = submit.joins.as_ref().is_some_and(|joins| self.is_active(joins));
+        let is_joining = submit.joins.is_some() && submit.joins.as_ref() == self.active_request();
         if is_joining && (submit.choice.is_some() || submit.schema.is_some()) {
             let why = "a prompt that joins a run has the model, the settings and the schema of that \
                        run; leave settings and responseSchema out, or targetRequestId";
@@ -46,11 +46,6 @@ impl Session {
         let extraction =
             submit.schema.clone().map(|schema| Extraction::of_request(*schema, repairs));
         Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
-    }
-
-    /// Whether the run of that request is active.
-    fn is_active(&self, request: &RequestId) -> bool {
-        self.phase.active().is_some_and(|active| active.run.request() == request)
     }
 
     fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {

@@ -215,6 +215,25 @@ fn a_run_has_no_more_time_than_it_may() {
     assert_eq!(talk.wait_done("r"), "stopped");
 }
 
+/// The node knows of a run whichever events its clients are shown.
+#[test]
+fn a_run_has_no_more_time_where_its_events_are_not_shown() {
+    let stalling = || vec![Step::Text("a part".to_owned()), Step::Stall];
+    let provider = Provider::start(vec![stalling(), stalling()]);
+    let node = with_provider(&provider, &["--run-ms", "1", "--events", "ChatRunFinished"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "stopped");
+    assert!(talk.frames().iter().all(|frame| frame.event().is_none()), "{:?}", talk.frames());
+    assert_eq!(metrics(&node)["duologue_runs_total"], 1.0);
+    // A client may want others than the node was started with.
+    talk.send(r#"{"requestId":"e","enable":{"events":["ChatRunStopped"]}}"#);
+    assert_eq!(talk.wait_done("e"), "ok");
+    talk.send(submit("r2", "hello"));
+    talk.wait_event("ChatRunStopped");
+    assert_eq!(talk.wait_done("r2"), "stopped");
+}
+
 #[test]
 fn a_run_gets_no_more_time_by_other_requests() {
     let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);

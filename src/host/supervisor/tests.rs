@@ -7,6 +7,7 @@ use crate::conversation::event::{FinishClass, ToolCall, Usage};
 use crate::conversation::log::StoreFailure;
 use crate::protocol::command::{self, Cancel, ClientToolResult, Command, Edit, Page, Prompt};
 use crate::protocol::constants::capability::{ALWAYS, OF_STDIN};
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::json;
 use crate::protocol::wire::{BadLine, Request, RequestFault};
@@ -230,6 +231,24 @@ fn a_panic_in_a_single_run_is_its_error() {
         }
         assert_eq!(stage.exit, Some(ExitCode::Internal));
         assert_eq!(stage.failures(), [("a", "internal", true)]);
+    }
+}
+
+/// Which events are written is no matter for what the requests are told.
+#[test]
+fn a_run_whose_events_are_not_written_has_failed_as_any_other() {
+    let failures = |events: EventFilter, nth| {
+        let mut stage = Stage::new(Rules { events, ..Rules::default() }, nth);
+        conversation().into_iter().for_each(|line| stage.play(line));
+        format!("{:?}", stage.failures())
+    };
+    // The list of tools, and two events of the submit that starts the run.
+    let events_before_run = 3;
+    for nth in 1..=8 {
+        let all = failures(EventFilter::default(), nth);
+        assert_eq!(all.contains("run_failed"), nth > events_before_run, "at event {nth}: {all}");
+        let few = EventFilter::parse("ChatRunFinished").expect("a list");
+        assert_eq!(failures(few, nth), all, "at event {nth}");
     }
 }
 

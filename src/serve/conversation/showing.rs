@@ -2,9 +2,11 @@
 
 use super::{Conversation, Counted, Ending};
 use crate::host::{Effect, Effects};
+use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Page};
 use crate::protocol::constants::code;
 use crate::protocol::id::Ordinal;
+use crate::protocol::proto::rpc::UiEventFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::serve::client::{Client, ClientId, Served};
@@ -16,12 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use tracing::Span;
-
-/// The first event of a prompt, also of one that joins a run.
-const PROMPT_BEGINS: &str = "ChatUserMessageAccepted";
-
-/// The event that each run has once.
-const RUN_BEGINS: &str = "ChatRunStarted";
 
 impl Conversation {
     pub(super) fn perform(&mut self, effects: Effects) {
@@ -98,10 +94,13 @@ impl Conversation {
             spans.answered(&frame.request_id);
         }
         match &frame.frame {
-            Some(Body::UiEvent(event)) if event.name == PROMPT_BEGINS => {
-                self.enter(&frame.request_id);
-            }
-            Some(Body::UiEvent(event)) if event.name == RUN_BEGINS => {
+            // The first event of a prompt, also of one that joins a run.
+            Some(Body::UiEvent(UiEventFrame {
+                payload: Some(Any::ChatUserMessageAccepted(_)),
+                ..
+            })) => self.enter(&frame.request_id),
+            // The event that each run has once.
+            Some(Body::UiEvent(UiEventFrame { payload: Some(Any::ChatRunStarted(_)), .. })) => {
                 self.counts.runs_total.fetch_add(1, Ordering::Relaxed);
                 self.run_until = None;
             }
@@ -290,5 +289,6 @@ impl Conversation {
 }
 
 fn is_patch(frame: &Frame) -> bool {
-    matches!(&frame.frame, Some(Body::UiEvent(event)) if event.name.ends_with("Patch"))
+    let Some(Body::UiEvent(UiEventFrame { payload, .. })) = &frame.frame else { return false };
+    payload.as_ref().is_some_and(Any::is_patch)
 }
