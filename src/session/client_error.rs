@@ -7,6 +7,7 @@ use crate::protocol::attachment::ATTACHMENTS_MAX;
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::wire::{ClientError, Code};
 use crate::task::report::{ErrorClass, RunError, Stage};
+use crate::task::server::ServerName;
 use std::any::Any;
 
 pub(super) fn endless_answer(bytes_max: usize) -> RunError {
@@ -67,12 +68,20 @@ pub(super) fn no_tools(names: &[&str], hints: Hints) -> RunError {
     RunError::of_answer(ErrorClass::Tool, message, format!("called: {names}"))
 }
 
-/// The run would go without tools that it must have.
-pub(super) fn missing_servers(names: &str) -> RunError {
+/// Characters of the names of servers and the reasons why they are missing that an error quotes.
+const REASONS_CHARS_MAX: usize = 1000;
+
+/// The run would go without tools that it must have: those of these servers, each with the reason.
+pub(super) fn missing_servers(missing: &[(&ServerName, String)], hints: Hints) -> RunError {
+    let named = missing.iter().map(|(server, reason)| format!("{server} ({reason})"));
+    let named: String =
+        named.collect::<Vec<_>>().join(", ").chars().take(REASONS_CHARS_MAX).collect();
+    let servers = if missing.len() == 1 { "the server" } else { "the servers" };
     let message = format!(
-        "the tools of {names} are missing, so the model was not asked; see why, or leave out what requires all tools"
+        "the tools of {named} are missing, so the model was not asked; mend {servers}{}",
+        hints.of(Hint::RequireTools)
     );
-    RunError::of_answer(ErrorClass::Tool, message, format!("no tools of {names}"))
+    RunError::of_answer(ErrorClass::Tool, message, format!("no tools of {named}"))
 }
 
 pub(super) fn too_many_rounds(rounds_max: u32, hints: Hints) -> RunError {

@@ -18,6 +18,8 @@ pub enum Hint<'a> {
     ToolTime,
     /// The time that the first call waits for tool servers. Follows the name of the server.
     ServerTime,
+    /// Failing where the tools of a server are missing. Follows "mend the server".
+    RequireTools,
     /// Letting submits wait while a run is active. Follows "send this one again after its done".
     QueueSubmits,
     /// Allowing a tool that nobody can be asked about, by this rule, which names it and no other tool; `None`

@@ -360,7 +360,8 @@ impl Run {
             RunStage::Preparing { deadline }
                 if deadline <= context.now && lacks_servers(context) =>
             {
-                Some(Outcome::Failed(missing_servers(&context.tools.missing())))
+                let (missing, hints) = (context.tools.missing(), context.tools.hints());
+                Some(Outcome::Failed(missing_servers(&missing, hints)))
             }
             RunStage::Preparing { deadline } if deadline <= context.now => {
                 let warning = format!(

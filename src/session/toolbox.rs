@@ -132,12 +132,19 @@ impl Toolbox {
         idle.into_iter().map(shown).collect()
     }
 
-    /// The servers whose tools are missing, for people.
-    pub(super) fn missing(&self) -> String {
-        let is_missing =
-            |server: &&ServerName| !matches!(self.states.get(*server), Some(ServerState::Ready));
-        let names = self.rules.servers.iter().filter(is_missing).map(ServerName::as_str);
-        names.collect::<Vec<_>>().join(", ")
+    /// The servers whose tools are missing, each with the reason, for people.
+    pub(super) fn missing(&self) -> Vec<(&ServerName, String)> {
+        let reason = |server| match self.states.get(server) {
+            Some(ServerState::Ready) => None,
+            Some(ServerState::Failed { reason } | ServerState::Gone { reason }) => {
+                Some(reason.clone())
+            }
+            Some(ServerState::Starting) | None => {
+                Some(format!("it is still being started{}", self.hints.of(Hint::ServerTime)))
+            }
+        };
+        let servers = self.rules.servers.iter();
+        servers.filter_map(|server| Some((server, reason(server)?))).collect()
     }
 
     /// The names of the tools, for people.

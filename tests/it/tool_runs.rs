@@ -114,7 +114,9 @@ fn rules_without_a_tool_are_reported_and_servers_can_be_required() {
     let (status, document) = run(&broken, &["--require-tools", "--allow", "*"]);
     assert_eq!((status, &document["error"]["class"]), (1, &json!("tool")), "{document}");
     let message = document["error"]["message"].as_str().expect("a text");
-    assert!(message.contains("crash-at-init") && document["data"].is_null(), "{document}");
+    assert!(message.contains("crash-at-init (it ended with status 4)"), "{document}");
+    assert!(message.ends_with("mend the server, or leave out --require-tools"), "{document}");
+    assert!(document["data"].is_null(), "{document}");
 }
 
 fn approve(id: &str, call: &str, decision: &str, reason: &str) -> String {

@@ -105,6 +105,7 @@ fn options(hint: Hint<'_>) -> String {
         | Hint::ToolCalls
         | Hint::ToolArguments
         | Hint::ServerTime
+        | Hint::RequireTools
         | Hint::AllowTool(_)
         | Hint::FinalSnapshot
         | Hint::AllowRule(_)
