@@ -1,7 +1,7 @@
 //! One conversation without a way in or out: owns the session, the engine, the tool servers, the
 //! tasks, the ids and the clock. A front end hands over what happens and performs the effects that
 //! come back, in order. The host knows no pipe and no descriptor of a front end: the engine and the
-//! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
+//! calls of tools go on while [`Host::next`] is awaited. Tool servers have tokio tasks of their own.
 //!
 //! `supervisor` is the edge around the session: a panic in it ends the conversation. `requests` decodes
 //! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads,

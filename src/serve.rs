@@ -3,8 +3,8 @@
 //! `conversation` is the task that owns the host of one conversation. It appends what the host shows to a
 //! `frame_log`, from which each client gets its frames at its own pace: `client` is one of them, and `stream` the
 //! way to its connection. `requests` are those that were seen, so that one that is sent again is not run again;
-//! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `client`,
-//! `requests`, `visible` and `rate` are pure. `node` has the conversations that are open; `rpc` and `http` bring clients to
+//! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `requests`,
+//! `visible` and `rate` are pure, and so is `client`, but for the channel to its stream. `node` has the conversations that are open; `rpc` and `http` bring clients to
 //! them; `listener` accepts connections and ends the node; `after_others` has a connection write what many conversations
 //! have shown. `tenants` is what each tenant has and may have, `rate` how
 //! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth`, `jwt` and

@@ -9,9 +9,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
+const COMMANDS: &str = include_str!("../../src/protocol/command.rs");
+const INTERNALS: &str = include_str!("../../docs/internals.md");
 const README: &str = include_str!("../../README.md");
 const CLIENTS: &str = include_str!("../../docs/clients.md");
 const OPTIONS: &str = include_str!("../../docs/options.md");
+
+/// Columns of a line of prose.
+const COLUMNS_MAX: usize = 120;
 
 /// It has no option.
 const KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
@@ -97,6 +103,33 @@ fn the_table_of_entities_has_the_type_of_each() {
         let is_foreign = name.ends_with(".FrontendToolCallEntity");
         assert_eq!(has_word(CLIENTS, name), !is_foreign, "{name}");
     }
+}
+
+/// Rows of tables are as long as they must be.
+#[test]
+fn prose_about_the_code_has_lines_of_limited_width() {
+    for (page, text) in [("ARCHITECTURE.md", ARCHITECTURE), ("docs/internals.md", INTERNALS)] {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('|'));
+        let wide = lines.filter(|(_, line)| line.chars().count() > COLUMNS_MAX);
+        let wide: Vec<_> = wide.map(|(at, line)| format!("{page}:{}: {line}", at + 1)).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
+    }
+}
+
+#[test]
+fn the_table_of_transitions_has_a_row_for_each_command() {
+    let (_, table) = ARCHITECTURE.split_once("\n## The state machine\n").expect("the section");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+    let inputs: Vec<_> = rows.map(|(input, _)| input).collect();
+    let (_, variants) = COMMANDS.split_once("pub enum Command {\n").expect("the commands");
+    let (variants, _) = variants.split_once("\n}\n").expect("their end");
+    let names = variants.lines().map(str::trim).filter_map(|line| line.split(['(', ',']).next());
+    let names = names.filter(|name| name.starts_with(|first: char| first.is_ascii_uppercase()));
+    let names: Vec<_> = names.map(|name| name[..1].to_lowercase() + &name[1..]).collect();
+    assert!(names.len() > 10, "{names:?}");
+    let has_row = |name: &&String| inputs.iter().any(|input| has_word(input, name));
+    let missing: Vec<_> = names.iter().filter(|name| !has_row(name)).collect();
+    assert!(missing.is_empty(), "no row in ARCHITECTURE.md: {missing:?}");
 }
 
 fn events() -> BTreeSet<String> {
