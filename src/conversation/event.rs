@@ -437,7 +437,7 @@ pub enum ToolResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderData {
     /// Name of the engine that wrote it and can read it.
-    pub engine: &'static str,
+    pub engine: Arc<str>,
     /// Host of the provider that it came from, with its port if that is not the scheme's default.
     pub host: Arc<str>,
     /// Model that it belongs to.

@@ -524,7 +524,7 @@ impl<'a> RowReader<'a> {
                 usage: it.usage.as_ref().map(read_usage),
                 duration_ms: it.duration_ms,
                 has_tool_calls: it.has_tool_calls,
-                provider_data: it.provider_data.and_then(read_provider_data),
+                provider_data: it.provider_data.map(read_provider_data),
                 spent: read_spent(it.is_free, it.cost)?,
                 stop_reason: it.stop_reason,
             },

@@ -227,7 +227,7 @@ mod tests {
     fn built(builder: ProviderDataBuilder) -> Option<Value> {
         let failures = Failures::new(&SettingNames::FIELDS, None, "http://h", "m");
         let data = builder.build(&failures)?;
-        assert_eq!((data.engine, &*data.host, &*data.model), ("openai", "h", "m"));
+        assert_eq!((&*data.engine, &*data.host, &*data.model), ("openai", "h", "m"));
         Some(serde_json::from_str(&data.json).expect("JSON"))
     }
 

@@ -208,7 +208,7 @@ async fn an_answer_comes_through_in_order() {
     assert_eq!(end, CallEnd::Finished);
     let json = r#"{"reasoning_content":"hm"}"#.into();
     let host = address::host(&provider.base_url()).expect("an address").into();
-    let data = ProviderData { engine: NAME, host, model: "scripted".into(), json };
+    let data = ProviderData { engine: NAME.into(), host, model: "scripted".into(), json };
     let expected = [
         EngineEvent::CallStarted,
         EngineEvent::ResponseStarted,

@@ -39,12 +39,13 @@ pub(in crate::engine) fn decode<P: DataPart>(
 
 /// Data of any form.
 pub(in crate::engine) fn encode_value<T: Serialize + ?Sized>(
-    engine: &'static str,
+    engine: &str,
     of: &Failures,
     value: &T,
 ) -> Option<ProviderData> {
     let json = serde_json::to_string(value).ok()?.into();
-    Some(ProviderData { engine, host: of.host().into(), model: of.model().into(), json })
+    let (host, model) = (of.host().into(), of.model().into());
+    Some(ProviderData { engine: engine.into(), host, model, json })
 }
 
 /// The value in `data`, if `engine` wrote it for `model`: no other model takes it.
@@ -53,6 +54,6 @@ pub(in crate::engine) fn decode_value<T: DeserializeOwned>(
     engine: &str,
     model: &str,
 ) -> Option<T> {
-    let own = data.filter(|data| data.engine == engine && &*data.model == model)?;
+    let own = data.filter(|data| &*data.engine == engine && &*data.model == model)?;
     serde_json::from_str(&own.json).ok()
 }

@@ -46,7 +46,8 @@ pub(in crate::engine) fn look() -> ToolSpec {
 
 /// The provider data of an answer of `engine` and `model` at the host "h".
 pub(in crate::engine) fn data(engine: &'static str, model: &str, json: Value) -> ProviderData {
-    ProviderData { engine, host: "h".into(), model: model.into(), json: json.to_string().into() }
+    let json = json.to_string().into();
+    ProviderData { engine: engine.into(), host: "h".into(), model: model.into(), json }
 }
 
 pub(in crate::engine) fn user(text: &str) -> Message<'_> {

@@ -98,8 +98,8 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 fn provider_data() -> impl Strategy<Value = ProviderData> {
-    (text(), text(), text()).prop_map(|(host, model, json)| ProviderData {
-        engine: "anthropic",
+    (text(), text(), text(), text()).prop_map(|(engine, host, model, json)| ProviderData {
+        engine: engine.into(),
         host: host.into(),
         model: model.into(),
         json: json.into(),

@@ -16,14 +16,11 @@ use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::tools::ApprovalDecision;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Role of a message of the system.
 const SYSTEM: &str = "system";
-
-/// Names of engines that are remembered: far more than there are.
-const ENGINE_NAMES_MAX: usize = 64;
 
 /// Bytes by their hash.
 pub(in crate::store) type Blobs = BTreeMap<String, Arc<[u8]>>;
@@ -222,17 +219,21 @@ pub(super) fn read_spent(
 pub(super) fn provider_data_message(data: &ProviderData) -> stored::StoredProviderData {
     let ProviderData { engine, host, model, json } = data;
     stored::StoredProviderData {
-        engine: (*engine).to_owned(),
+        engine: engine.to_string(),
         host: host.to_string(),
         model: model.to_string(),
         json: json.to_string(),
     }
 }
 
-pub(super) fn read_provider_data(stored: stored::StoredProviderData) -> Option<ProviderData> {
+pub(super) fn read_provider_data(stored: stored::StoredProviderData) -> ProviderData {
     let stored::StoredProviderData { engine, host, model, json } = stored;
-    let engine = engine_name(&engine)?;
-    Some(ProviderData { engine, host: host.into(), model: model.into(), json: json.into() })
+    ProviderData {
+        engine: engine.into(),
+        host: host.into(),
+        model: model.into(),
+        json: json.into(),
+    }
 }
 
 pub(super) fn turn_message(turn: &Turn) -> stored::StoredTurn {
@@ -279,27 +280,11 @@ fn read_item(stored: stored::StoredStep, blobs: &Blobs) -> Option<TurnItem> {
         Kind::Prompt(prompt) => {
             TurnItem::Prompt(prompt.text.into(), read_attachments(prompt.attachments, blobs))
         }
-        Kind::ProviderData(data) => TurnItem::ProviderData(read_provider_data(data)?),
+        Kind::ProviderData(data) => TurnItem::ProviderData(read_provider_data(data)),
         Kind::Call(call) => {
             let (tool, input, _) = read_tool(call);
             let result = result.map(|it| read_result(it, blobs).into());
             TurnItem::Called { round, tool, input, result }
         }
     })
-}
-
-/// The name of an engine, as a text that lasts as long as the program: engines compare their data
-/// with names of their own. `None` past [`ENGINE_NAMES_MAX`].
-fn engine_name(name: &str) -> Option<&'static str> {
-    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = known.get(name) {
-        return Some(known);
-    }
-    if known.len() >= ENGINE_NAMES_MAX {
-        return None;
-    }
-    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    known.insert(name);
-    Some(name)
 }

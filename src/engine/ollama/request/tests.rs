@@ -21,10 +21,14 @@ fn sent(spec: &CallSpec, messages: &[Message<'_>]) -> Value {
 fn a_conversation_takes_the_form_of_the_interface() {
     let (a, b) = (call("a"), call("b"));
     let json = r#"{"thinking":"hm"}"#;
-    let own =
-        ProviderData { engine: "ollama", host: "h".into(), model: "m".into(), json: json.into() };
+    let own = ProviderData {
+        engine: "ollama".into(),
+        host: "h".into(),
+        model: "m".into(),
+        json: json.into(),
+    };
     let other = ProviderData {
-        engine: "ollama",
+        engine: "ollama".into(),
         host: "h".into(),
         model: "other".into(),
         json: json.into(),

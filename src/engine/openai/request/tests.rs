@@ -57,9 +57,9 @@ fn messages_take_openai_form() {
 
 #[test]
 fn reasoning_goes_back_to_the_model_that_wrote_it_as_it_came() {
-    let answer = |engine, model: &str, data: &Value| {
+    let answer = |engine: &str, model: &str, data: &Value| {
         let data = ProviderData {
-            engine,
+            engine: engine.into(),
             host: "h".into(),
             model: model.into(),
             json: data.to_string().into(),
@@ -182,7 +182,7 @@ fn images_and_files_come_before_the_text() {
 /// The messages of a request to `server` for `model` with the results of two calls, of which `data` was stored.
 fn with_call_data(model: &str, server: Server, ids: [&str; 2], data: &Value) -> Value {
     let data = ProviderData {
-        engine: "openai",
+        engine: "openai".into(),
         host: "h".into(),
         model: "gemini-3-pro".into(),
         json: data.to_string().into(),
@@ -254,7 +254,7 @@ fn a_turn_begins_with_every_byte_of_the_turn_before() {
     let image = [attached("image/png", "a.png", b"abc")];
     let data = json!({ "reasoning_content": "hm" }).to_string();
     let data = ProviderData {
-        engine: "openai",
+        engine: "openai".into(),
         host: "h".into(),
         model: "m".into(),
         json: data.as_str().into(),
