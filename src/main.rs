@@ -4,6 +4,7 @@ use clap::CommandFactory;
 use duologue::cli::prepare::Job;
 use duologue::cli::{Cli, Command, Invocation};
 use duologue::cli::{commands, log, shell};
+use duologue::session;
 use duologue::support::stderr;
 use duologue::tool::guard;
 use std::ffi::OsString;
@@ -11,8 +12,8 @@ use std::io::{self, IsTerminal};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-/// Exit status after an internal error, as in sysexits.h.
-const DEFECT: u8 = 70;
+/// Exit status after an internal error.
+const DEFECT: u8 = session::ExitCode::Internal.number();
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(log::defect));

@@ -22,6 +22,7 @@ pub(crate) mod sessions;
 mod tools;
 mod topics;
 
+use crate::session::ExitCode;
 pub use check::check;
 pub use complete::complete;
 pub use descriptions::{completions, man, manifest};
@@ -45,13 +46,13 @@ const LINE_BYTES_MAX: usize = 2 * crate::task::limits::ANSWER_BYTES_MAX + 128 * 
 
 /// Exit status if contract violations, lines that are not frames, servers that don't run, or settings
 /// that can't work were found, or a session was not.
-const FOUND: u8 = 1;
+const FOUND: u8 = ExitCode::RunFailed.number();
 
 /// Exit status if a file can't be read or written, or the command line is wrong.
-const USAGE: u8 = 2;
+const USAGE: u8 = ExitCode::Usage.number();
 
 /// Exit status if standard output can't be written.
-const OUTPUT: u8 = 74;
+const OUTPUT: u8 = ExitCode::OutputFailed.number();
 
-/// Exit status if the same may succeed later: `EX_TEMPFAIL` of sysexits.h.
-const LATER: u8 = 75;
+/// Exit status if the same may succeed later.
+const LATER: u8 = ExitCode::TryLater.number();

@@ -1,6 +1,7 @@
 //! The manifest: the command line as data, for programs that start this one. Generated from the
 //! definition of the command line and a table of what that definition does not contain.
 
+use crate::session::{ExitCode, Signal};
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};
 
@@ -34,9 +35,9 @@ const RPC: Facts = Facts {
         DEFECT,
         UNWRITTEN,
         LOCKED,
-        (129, "ended by SIGHUP"),
-        (130, "ended by SIGINT"),
-        (143, "ended by SIGTERM"),
+        (after(Signal::Hangup), "ended by SIGHUP"),
+        (after(Signal::Interrupt), "ended by SIGINT"),
+        (after(Signal::Terminate), "ended by SIGTERM"),
     ],
 };
 
@@ -50,17 +51,17 @@ const CHAT: Facts = Facts {
         (1, "input could not be read, or a prompt from a file or a pipe was not answered"),
         WRONG,
         DEFECT,
-        (74, "the terminal could not be used"),
+        (ExitCode::OutputFailed.number(), "the terminal could not be used"),
         LOCKED,
-        (129, "ended by SIGHUP"),
-        (130, "ended by SIGINT"),
-        (131, "ended by SIGQUIT; the terminal is restored"),
-        (134, "ended by SIGABRT; the terminal is restored"),
-        (138, "ended by SIGUSR1; the terminal is restored"),
-        (140, "ended by SIGUSR2; the terminal is restored"),
-        (142, "ended by SIGALRM; the terminal is restored"),
-        (143, "ended by SIGTERM"),
-        (152, "ended by SIGXCPU; the terminal is restored"),
+        (after(Signal::Hangup), "ended by SIGHUP"),
+        (after(Signal::Interrupt), "ended by SIGINT"),
+        (after(Signal::Quit), "ended by SIGQUIT; the terminal is restored"),
+        (after(Signal::Abort), "ended by SIGABRT; the terminal is restored"),
+        (after(Signal::User1), "ended by SIGUSR1; the terminal is restored"),
+        (after(Signal::User2), "ended by SIGUSR2; the terminal is restored"),
+        (after(Signal::Alarm), "ended by SIGALRM; the terminal is restored"),
+        (after(Signal::Terminate), "ended by SIGTERM"),
+        (after(Signal::ProcessorTime), "ended by SIGXCPU; the terminal is restored"),
     ],
 };
 
@@ -83,7 +84,7 @@ const SERVE: Facts = Facts {
             "the command line, or a file named on it, is wrong, or the address can't be listened on",
         ),
         DEFECT,
-        (129, "ended by SIGHUP"),
+        (after(Signal::Hangup), "ended by SIGHUP"),
     ],
 };
 
@@ -95,26 +96,40 @@ const RUN: Facts = Facts {
         (0, "the model has answered, or the reader of the output has gone"),
         (1, "the run failed for good, or the answer does not match response-type and schema"),
         WRONG,
-        (3, "the answer was cut off, for example at a token limit; the partial answer was printed"),
-        DEFECT,
-        (74, "standard output, or the file of --save, could not be written"),
         (
-            75,
+            ExitCode::CutOff.number(),
+            "the answer was cut off, for example at a token limit; the partial answer was printed",
+        ),
+        DEFECT,
+        (
+            ExitCode::OutputFailed.number(),
+            "standard output, or the file of --save, could not be written",
+        ),
+        (
+            ExitCode::TryLater.number(),
             "the same may succeed later: rate limit, server error, network, timeout, locked session",
         ),
-        (129, "ended by SIGHUP; 1 with --json-stream"),
-        (130, "ended by SIGINT; 1 with --json-stream"),
-        (143, "ended by SIGTERM; 1 with --json-stream"),
+        (after(Signal::Hangup), "ended by SIGHUP; 1 with --json-stream"),
+        (after(Signal::Interrupt), "ended by SIGINT; 1 with --json-stream"),
+        (after(Signal::Terminate), "ended by SIGTERM; 1 with --json-stream"),
     ],
 };
 
-const WRONG: (u8, &str) = (2, "the command line, or a file named on it, is wrong");
+/// Exit status of a process that a signal has ended.
+const fn after(signal: Signal) -> u8 {
+    ExitCode::Interrupted(signal).number()
+}
 
-const DEFECT: (u8, &str) = (70, "internal error: a bug in this program");
+const WRONG: (u8, &str) =
+    (ExitCode::Usage.number(), "the command line, or a file named on it, is wrong");
 
-const LOCKED: (u8, &str) = (75, "another process holds the session; the same may succeed later");
+const DEFECT: (u8, &str) = (ExitCode::Internal.number(), "internal error: a bug in this program");
 
-const UNWRITTEN: (u8, &str) = (74, "standard output could not be written");
+const LOCKED: (u8, &str) =
+    (ExitCode::TryLater.number(), "another process holds the session; the same may succeed later");
+
+const UNWRITTEN: (u8, &str) =
+    (ExitCode::OutputFailed.number(), "standard output could not be written");
 
 const LIST_EVENTS: Facts = Facts {
     streaming_default: true,
@@ -127,7 +142,7 @@ const LIST_EVENTS: Facts = Facts {
         ),
         (1, "some lines are not frames; the others are listed"),
         (2, "the command line is wrong, or the stream can't be read"),
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 
@@ -139,7 +154,7 @@ const CHECK: Facts = Facts {
         (0, "no violation, or the reader of the output has gone"),
         (1, "violations were found"),
         (2, "the command line is wrong, or the stream can't be read"),
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 
@@ -151,7 +166,7 @@ const TOOLS: Facts = Facts {
         (0, "all servers could be used, or the reader of the output has gone"),
         (1, "some servers could not be used, or not in time; the tools of the others are listed"),
         WRONG,
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 
@@ -163,7 +178,7 @@ const MCP: Facts = Facts {
         (0, "it was done, or the reader of the output has gone"),
         (1, "a server could not be asked; a login was refused, not finished or not there"),
         WRONG,
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 
@@ -174,7 +189,7 @@ const PROFILES: Facts = Facts {
     exit_codes: &[
         (0, "it was printed or done, or the reader of the output has gone"),
         (2, "the command line or a file of profiles is wrong"),
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 
@@ -186,8 +201,11 @@ const MODELS: Facts = Facts {
         (0, "the models were printed, or the reader of the output has gone"),
         (1, "the provider can't be asked, or has no list"),
         (2, "the command line or a file of profiles is wrong"),
-        (74, "standard output could not be written"),
-        (75, "the same may succeed later: rate limit, server error, network, timeout"),
+        UNWRITTEN,
+        (
+            ExitCode::TryLater.number(),
+            "the same may succeed later: rate limit, server error, network, timeout",
+        ),
     ],
 };
 
@@ -199,7 +217,7 @@ const DOCTOR: Facts = Facts {
         (0, "nothing was found that can't work, or it could not be checked"),
         (1, "something can't work: the provider, the key, a profile, the store or an MCP server"),
         (2, "the command line is wrong"),
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 
@@ -214,7 +232,7 @@ const SESSION_ENDS: [(u8, &str); 4] = [
     (0, "it was done, and a search may have found nothing; or the reader of the output has gone"),
     (1, "a session is not in the store, can't be made or deleted, or could be read only in part"),
     (2, "the command line is wrong, or the store can't be read"),
-    (74, "standard output could not be written"),
+    UNWRITTEN,
 ];
 
 const TEXT: Facts = Facts {
@@ -224,7 +242,7 @@ const TEXT: Facts = Facts {
     exit_codes: &[
         (0, "it was printed or written, or the reader of the output has gone"),
         (2, "the command line is wrong, or a file can't be written"),
-        (74, "standard output could not be written"),
+        UNWRITTEN,
     ],
 };
 

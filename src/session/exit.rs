@@ -64,7 +64,7 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// The number the process exits with.
-    pub fn number(self) -> u8 {
+    pub const fn number(self) -> u8 {
         match self {
             Self::Ok => 0,
             Self::RunFailed | Self::InputFailed => 1,
@@ -95,7 +95,7 @@ impl Signal {
         [Self::Quit, Self::Abort, Self::Alarm, Self::ProcessorTime, Self::User1, Self::User2];
 
     /// Its number, which for the signals of users depends on the system.
-    pub fn number(self) -> u8 {
+    pub const fn number(self) -> u8 {
         let (user1, user2) = if cfg!(target_os = "linux") { (10, 12) } else { (30, 31) };
         match self {
             Self::Hangup => 1,
