@@ -140,8 +140,16 @@ impl HostSettings {
 impl Host {
     /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
-        let HostSettings { mut rules, mut engines, servers, store, files, .. } = settings;
-        let HostSettings { capabilities, seed, faults, .. } = settings;
+        let HostSettings {
+            mut rules,
+            mut engines,
+            servers,
+            store,
+            files,
+            capabilities,
+            seed,
+            faults,
+        } = settings;
         if let Some(store) = &store {
             rules.log.is_stored = true;
             rules.log.may_resume = store.mode != OpenMode::New;

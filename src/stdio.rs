@@ -73,8 +73,18 @@ impl<'a> FrontEnd<'a> {
     /// Writes the first frames, and only then prepares everything else.
     fn start(stdio: Stdio, signals: &'a mut Signals, settings: Box<Settings>) -> Box<Self> {
         let mut observers = Observers::new(&settings);
-        let Settings { host, requests, format, drawing, saved, asking, .. } = *settings;
-        let Settings { debug_file, progress, notices, unread, .. } = *settings;
+        let Settings {
+            host,
+            requests,
+            format,
+            drawing,
+            saved,
+            asking,
+            progress,
+            debug_file,
+            notices,
+            unread,
+        } = *settings;
         observers.debug_file = debug_file;
         observers.progress = progress;
         let Stdio { input, output } = stdio;

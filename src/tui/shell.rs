@@ -213,8 +213,8 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     fn start(chat: Chat, signals: &'a mut Signals) -> io::Result<Self> {
-        let Chat { host, services, debug_file, logged, source, history, .. } = chat;
-        let Chat { mut beginning, mut screen, .. } = chat;
+        let Chat { host, services, mut beginning, debug_file, logged, source, mut screen, history } =
+            chat;
         if !screen.is_plain() {
             signals.listen_to(&Signal::OF_CHATS)?;
         }
