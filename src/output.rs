@@ -1,5 +1,6 @@
 //! Output formats: each is one way to write the same frames to standard output. A format is given
-//! every frame, in order, and then the end of the process; it appends bytes. Pure.
+//! every frame, in order, and then the end of the process; it appends bytes. `words` says what a run does
+//! at the moment, for whatever shows it. Pure.
 
 mod digits;
 mod envelope;
@@ -8,6 +9,7 @@ mod objects;
 mod stream;
 mod text;
 mod view;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,7 @@ pub(crate) use objects::Objects;
 pub(crate) use stream::{Beginning, JsonStream};
 pub(crate) use text::{Shown, Text};
 pub(crate) use view::{cut_off, nothing_found, rejected};
+pub(crate) use words::{how_far, waiting_text};
 
 use crate::conversation::event::Usage;
 use crate::protocol::json::{self, Error};

@@ -80,7 +80,7 @@ pub(crate) mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{
     conversation_ended, is_too_many_rounds, panic_text, request_ended, run_defect, run_ended,
-    store_closed, unread_prompt,
+    store_closed,
 };
 pub use exit::{ExitCode, Signal};
 pub use hints::{Hint, Hints};

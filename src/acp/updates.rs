@@ -5,6 +5,7 @@ use super::queue::{Chunk, ChunkKind, Item, Queue};
 use super::schema::{Cost, ToolCall, ToolContent, ToolStatus, Update};
 use super::tool_calls::{begun, requested, result};
 use crate::conversation::event::ToolResult;
+use crate::output::how_far;
 use crate::protocol::any::Any;
 use crate::protocol::attachment::{Attachment, IMAGE};
 use crate::protocol::constants::{finish, role, tool_call, tool_result};
@@ -13,7 +14,6 @@ use crate::protocol::proto::chat::{ChatAttachment, ChatMessageEntity, ToolCallEn
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::proto::tools::{ToolCallProgressed, ToolServerChanged, ToolServerState};
-use crate::stdio::how_far;
 use crate::store::title_of;
 use crate::support::terminal::escape_control;
 use std::collections::{BTreeMap, BTreeSet};

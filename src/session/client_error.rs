@@ -90,16 +90,22 @@ pub(super) fn too_many_rounds(rounds_max: u32, hints: Hints) -> RunError {
          ask it to go on{}",
         hints.of(Hint::ToolRounds)
     );
-    let detail = format!("more than {rounds_max} {ROUNDS}");
-    RunError::of_answer(ErrorClass::Tool, message, detail)
+    RunError::of_answer(ErrorClass::Tool, message, rounds_detail(rounds_max))
 }
 
-/// What the detail of [`too_many_rounds`] ends with.
-const ROUNDS: &str = "rounds of tool calls";
+fn rounds_detail(rounds_max: u32) -> String {
+    format!("more than {rounds_max} rounds of tool calls")
+}
 
-/// Whether an error with this detail is that of a run with too many rounds of tool calls.
+/// Whether an error of a client with this detail says that a run had too many rounds of tool calls.
 pub(crate) fn is_too_many_rounds(detail: &str) -> bool {
-    detail.starts_with(ErrorClass::Tool.as_str()) && detail.ends_with(ROUNDS)
+    let rounds_max = detail.split(' ').find_map(|word| word.parse().ok());
+    rounds_max.is_some_and(|it| detail == with_class(ErrorClass::Tool, &rounds_detail(it)))
+}
+
+/// The detail of a run's error, as a client gets it.
+fn with_class(class: ErrorClass, detail: &str) -> String {
+    format!("{}: {detail}", class.as_str())
 }
 
 pub(super) fn unknown_tool_call(id: &ToolCallId) -> ClientError {
@@ -319,13 +325,6 @@ pub(crate) fn run_ended(defect: &str) -> ClientError {
     run_failed(RunError { message: message.to_owned(), ..run_defect(defect) })
 }
 
-/// The error if the thread that reads the prompt has ended without a result.
-pub(crate) fn unread_prompt() -> ClientError {
-    let message = "reading the prompt met a defect of this program, so nothing was asked; please \
-                   report it";
-    ClientError { terminal: true, ..client_error(Code::Internal, message) }
-}
-
 /// How a run ends that met a defect of this program.
 pub(crate) fn run_defect(defect: &str) -> RunError {
     let message = "the run met a defect of this program and was ended; the session goes on; please \
@@ -340,7 +339,7 @@ pub(super) fn run_failed(error: RunError) -> ClientError {
         Stage::Refused | Stage::Run => Code::RunFailed,
     };
     let detail = if error.detail.is_empty() { &error.message } else { &error.detail };
-    let detail = format!("{}: {detail}", error.class.as_str());
+    let detail = with_class(error.class, detail);
     ClientError { detail, ..client_error(code, error.message) }
 }
 
@@ -354,5 +353,25 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         (Some(text), _) => (*text).to_owned(),
         (None, Some(text)) => text.clone(),
         (None, None) => "no description".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_rounds_are_known_by_what_a_client_is_told() {
+        let detail = run_failed(too_many_rounds(7, Hints::default())).detail;
+        assert!(is_too_many_rounds(&detail), "{detail}");
+        let others = [
+            run_failed(too_many_segments(7)).detail,
+            rounds_detail(7),
+            format!("{detail}!"),
+            "tool: more than many rounds of tool calls".to_owned(),
+        ];
+        for other in others {
+            assert!(!is_too_many_rounds(&other), "{other}");
+        }
     }
 }

@@ -90,10 +90,6 @@ impl From<Verdict> for ExitCode {
 }
 
 impl Signal {
-    /// The signals that end a chat as well as those that end every process: it has a terminal to restore.
-    pub(crate) const OF_CHATS: [Self; 6] =
-        [Self::Quit, Self::Abort, Self::Alarm, Self::ProcessorTime, Self::User1, Self::User2];
-
     /// Its number, which for the signals of users depends on the system.
     pub const fn number(self) -> u8 {
         let (user1, user2) = if cfg!(target_os = "linux") { (10, 12) } else { (30, 31) };

@@ -3,10 +3,10 @@
 
 mod screen;
 
-use crate::protocol::any::{Any, Kind, Value};
+use crate::output::{how_far, waiting_text};
+use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::session::WaitingFor;
-use crate::protocol::proto::tools::ToolCallProgressed;
 use crate::protocol::wire::Frame;
 use crate::support::stderr;
 use crate::support::terminal::{self, escape_control};
@@ -20,9 +20,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Drawings of the line per second.
 const PICTURES_PER_SECOND_MAX: u8 = 20;
-
-/// What the line says while nothing comes.
-const WAITING: &str = "waiting for the model";
 
 /// The progress line.
 #[derive(Debug)]
@@ -98,7 +95,7 @@ impl Progress {
             self.show(waiting_text(heartbeat.waiting_for()).to_owned());
         }
         if let Any::ChatToolResultReady(_) = payload {
-            self.show(WAITING.to_owned());
+            self.show(waiting_text(WaitingFor::Unspecified).to_owned());
         }
         if let Any::ChatTextPatch(patch) = payload {
             self.bytes += patch.text.len() as u64;
@@ -171,35 +168,6 @@ impl Drop for Progress {
     }
 }
 
-/// What a run waits for, in a few words.
-pub(crate) fn waiting_text(what: WaitingFor) -> &'static str {
-    match what {
-        WaitingFor::Unspecified => WAITING,
-        WaitingFor::ProviderConnecting => "waiting for the provider to respond",
-        WaitingFor::ProviderSilent => "the provider is silent",
-        WaitingFor::Tool => "waiting for a tool",
-        WaitingFor::Approval => "waiting for a decision about a tool call",
-        WaitingFor::Retry => "waiting to ask the provider again",
-        WaitingFor::Store => "waiting for the store",
-        WaitingFor::ClientTool => "waiting for a tool of the client",
-        WaitingFor::ToolServers => "waiting for tool servers to start",
-    }
-}
-
-/// How far a tool call is, in a few words: `3 of 10, reading b.txt`. The server's words are as they came.
-pub(crate) fn how_far(progressed: &ToolCallProgressed) -> String {
-    let number = |value: &Option<Value>| match value.as_ref()?.kind {
-        // As much as a person wants to see.
-        Some(Kind::Number(number)) => Some((number * 100.0).round() / 100.0),
-        _ => None,
-    };
-    let done = number(&progressed.progress).map(|done| done.to_string());
-    let of = number(&progressed.total).map(|total| format!(" of {total}")).unwrap_or_default();
-    let counted = done.map(|done| format!("{done}{of}"));
-    let message = Some(progressed.message.trim().to_owned()).filter(|message| !message.is_empty());
-    counted.into_iter().chain(message).collect::<Vec<_>>().join(", ")
-}
-
 fn begin() -> ProgressBar {
     let screen = Box::<Screen>::default();
     let target = ProgressDrawTarget::term_like_with_hz(screen, PICTURES_PER_SECOND_MAX);
@@ -208,6 +176,6 @@ fn begin() -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
         bar.set_style(style);
     }
-    bar.set_message(WAITING);
+    bar.set_message(waiting_text(WaitingFor::Unspecified));
     bar
 }

@@ -36,6 +36,17 @@ pub(crate) fn unable(error: &anyhow::Error) -> ClientError {
     }
 }
 
+/// The error if the thread that reads the prompt has ended without a result.
+pub(super) fn unread_prompt() -> ClientError {
+    ClientError {
+        code: Code::Internal,
+        message: "reading the prompt met a defect of this program, so nothing was asked; please report it"
+            .to_owned(),
+        detail: String::new(),
+        terminal: true,
+    }
+}
+
 /// The whole output of a process that ends with `client_error` before it has begun, and its exit
 /// status. Pure.
 pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {

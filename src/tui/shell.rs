@@ -103,6 +103,16 @@ pub(crate) struct Chat {
     pub(crate) history: HistoryFile,
 }
 
+/// The signals that end a chat as well as those that end every process: it has a terminal to restore.
+const SIGNALS: [Signal; 6] = [
+    Signal::Quit,
+    Signal::Abort,
+    Signal::Alarm,
+    Signal::ProcessorTime,
+    Signal::User1,
+    Signal::User2,
+];
+
 /// How the first conversation begins.
 #[derive(Debug, Default)]
 pub(crate) struct Beginning {
@@ -216,7 +226,7 @@ impl<'a> Shell<'a> {
         let Chat { host, services, mut beginning, debug_file, logged, source, mut screen, history } =
             chat;
         if !screen.is_plain() {
-            signals.listen_to(&Signal::OF_CHATS)?;
+            signals.listen_to(&SIGNALS)?;
         }
         screen.enter()?;
         let draw_fault = host.faults.at(Place::Draw);

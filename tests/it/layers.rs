@@ -223,6 +223,37 @@ fn a_path_to_a_later_module_is_found() {
     assert_eq!(check("low.rs", many).len(), 2);
 }
 
+const FRONT_ENDS: [&str; 4] = ["stdio", "acp", "serve", "tui"];
+
+/// What `text`, the file `path` under `src`, names of another front end than its own.
+fn foreign_front_ends(path: &Path, text: &str) -> Vec<String> {
+    let path = path.with_extension("");
+    let names: Vec<_> = path.iter().map(|it| it.to_string_lossy()).collect();
+    // It draws the answer of a single run, in place of what `stdio` prints.
+    let is_exempt = path.starts_with("tui/answer");
+    let Some(own) = FRONT_ENDS.iter().find(|it| **it == names[0] && !is_exempt) else {
+        return Vec::new();
+    };
+    let code = without_comments(text);
+    let used = uses(&code, names.len()).into_iter();
+    let foreign = used.filter(|(_, name)| name != own && FRONT_ENDS.contains(name));
+    foreign.map(|(line, name)| format!("src/{}:{line}: names `{name}`", path.display())).collect()
+}
+
+/// What several need stands before all of them.
+#[test]
+fn no_front_end_names_another() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let found = rust_files(&src).into_iter().flat_map(|file| {
+        let text = fs::read_to_string(&file).expect("a text");
+        foreign_front_ends(file.strip_prefix(&src).expect("a file of src"), &text)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), [""; 0]);
+    let planted = |path: &str| foreign_front_ends(Path::new(path), "\nuse crate::stdio::how_far;");
+    assert_eq!(planted("acp/updates.rs"), ["src/acp/updates:2: names `stdio`"]);
+    assert!(planted("tui/answer.rs").is_empty() && planted("stdio/progress.rs").is_empty());
+}
+
 /// Whether the source has what the glossary calls `name`: a file as `store/batch`, or a type as `Host::next`.
 fn is_in_source(root: &Path, sources: &str, name: &str) -> bool {
     let mut parts = name.split("::");

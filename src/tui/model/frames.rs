@@ -1,6 +1,7 @@
 //! Applies the frames of the conversation, each once.
 
 use super::{Note, Piece, Run, RunPhase, State, ToolState};
+use crate::output::how_far;
 use crate::protocol::any::Any;
 use crate::protocol::command::ModelChoice;
 use crate::protocol::constants::finish;
@@ -12,7 +13,6 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
 use crate::protocol::proto::session::{Compacted, StoreDegraded, UsageTotals, WaitingFor};
 use crate::protocol::wire::Frame;
-use crate::stdio::how_far;
 use crate::tui::text::{clean, tokens};
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use super::lists::{candidates, list, search};
 use super::look::{Look, Part};
 use super::pieces::{arguments, wrapped};
 use super::{one_line, seconds, styled};
-use crate::stdio::waiting_text;
+use crate::output::waiting_text;
 use crate::tui::model::{Approval, Run, RunPhase, Size, State, Status, ToolState, retrying};
 use crate::tui::text::{Line, Span, tokens, width};
 use std::time::Duration;
