@@ -23,20 +23,12 @@ pub(crate) use view::{cut_off, nothing_found, rejected};
 pub(crate) use words::{how_far, waiting_text};
 
 use crate::conversation::event::Usage;
+use crate::host::CodedWarning;
 use crate::protocol::json::{self, Error};
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde_json::Value;
-
-/// A warning before the answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Warning {
-    /// Its stable name.
-    pub code: String,
-    /// What it means, for people.
-    pub message: String,
-}
 
 /// A format of standard output.
 #[derive(Clone, Debug)]
@@ -121,16 +113,16 @@ impl Format {
     pub(crate) fn warn(
         &mut self,
         now: Uptime,
-        (code, message): (&str, &str),
+        warning: &CodedWarning,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         match self {
             Self::Protocol(_) | Self::Text(_) | Self::Objects(_) => Ok(()),
             Self::Envelope(envelope) => {
-                envelope.coded_warning(code, message);
+                envelope.coded_warning(warning);
                 Ok(())
             }
-            Self::JsonStream(stream) => stream.warning(now, (code, message), out),
+            Self::JsonStream(stream) => stream.warning(now, warning, out),
         }
     }
 

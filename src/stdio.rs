@@ -284,8 +284,8 @@ impl<'a> FrontEnd<'a> {
                 Effect::Usage(usage) => outbox.codec.format.usage(usage),
                 // No output has them.
                 Effect::ToolImages(_) => {}
-                Effect::Warning(CodedWarning { code, message }) => {
-                    outbox.append(|printed, out| printed.warn(at, (code, &message), out));
+                Effect::Warning(warning) => {
+                    outbox.append(|printed, out| printed.warn(at, &warning, out));
                 }
                 Effect::Exit(code) => {
                     self.observers.end_progress();
@@ -307,9 +307,9 @@ impl<'a> FrontEnd<'a> {
 
     /// Warns, once, of input that is not part of the prompt.
     fn warn_of_unread(&mut self, at: Uptime) {
-        if let Some(notice) = self.notices.unread() {
-            let warning = (INPUT_UNREAD, &*notice);
-            self.outgoing.outbox.append(|printed, out| printed.warn(at, warning, out));
+        if let Some(message) = self.notices.unread() {
+            let warning = CodedWarning { code: INPUT_UNREAD, message };
+            self.outgoing.outbox.append(|printed, out| printed.warn(at, &warning, out));
         }
     }
 

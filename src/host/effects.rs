@@ -39,7 +39,8 @@ pub enum Effect {
 pub struct CodedWarning {
     /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
     /// `tool_server_unavailable`: the tools of a server can't be called. `provider_changed`: another
-    /// provider gets a stored conversation. `model_changed`: another model goes on with it.
+    /// provider gets a stored conversation. `model_changed`: another model goes on with it. Front ends have more of
+    /// their own.
     pub code: &'static str,
     /// The message for people.
     pub message: String,

@@ -1,10 +1,10 @@
 //! One document at the end: `ok`, `data`, `error`, `warnings`, `meta`. For readers that parse the
 //! whole output at once. Always written, failures included.
 
-use super::Warning;
 use super::digits::Digits;
 use super::view::{CallBreaks, View, by_name, cut_off, error_document, nothing_found};
 use crate::conversation::event::Usage;
+use crate::host::CodedWarning;
 use crate::protocol::constants::tool_result;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
@@ -97,10 +97,8 @@ impl Envelope {
     }
 
     /// Puts `warnings` first.
-    pub(crate) fn with_warnings(mut self, warnings: &[Warning]) -> Self {
-        for Warning { code, message } in warnings {
-            self.coded_warning(code, message);
-        }
+    pub(crate) fn with_warnings(mut self, warnings: &[CodedWarning]) -> Self {
+        warnings.iter().for_each(|warning| self.coded_warning(warning));
         self
     }
 
@@ -167,7 +165,7 @@ impl Envelope {
         }
     }
 
-    pub(super) fn coded_warning(&mut self, code: &str, message: &str) {
+    pub(super) fn coded_warning(&mut self, CodedWarning { code, message }: &CodedWarning) {
         self.warn(json!({ "code": code, "message": message }));
     }
 
@@ -267,7 +265,8 @@ impl Envelope {
             && !text.is_empty()
             && text.trim().is_empty()
         {
-            self.coded_warning("blank_answer", "the answer holds nothing but white space");
+            let message = "the answer holds nothing but white space";
+            self.warn(json!({ "code": "blank_answer", "message": message }));
         }
         if self.omitted > 0 {
             let message = format!("and {} more warnings", self.omitted);

@@ -1,13 +1,13 @@
 //! Events for programs that don't know the protocol: newline-delimited JSON in an envelope of its
 //! own. `start` comes first and exactly one `done` comes last, whatever happens in between.
 
-use super::Warning;
 use super::view::{
     CallBreaks, View, by_name, class, cut_off, is_recoverable, nothing_found, rejected,
 };
 use crate::conversation::event::Usage;
 use crate::engine::ErrorClass;
 use crate::extract::on_one_line;
+use crate::host::CodedWarning;
 use crate::protocol::constants::{SESSION_NOT_FOUND, finish, tool_result};
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{
@@ -42,7 +42,7 @@ pub(crate) struct Beginning {
     /// When the process began, in milliseconds since 1970.
     pub epoch_ms: u64,
     /// Warnings before the answer.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<CodedWarning>,
 }
 
 /// The event stream of one process.
@@ -180,15 +180,14 @@ impl JsonStream {
     pub(super) fn warning(
         &mut self,
         now: Uptime,
-        (code, message): (&str, &str),
+        warning: &CodedWarning,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         if self.session.is_empty() {
-            let warning = Warning { code: code.to_owned(), message: message.to_owned() };
-            self.beginning.warnings.push(warning);
+            self.beginning.warnings.push(warning.clone());
             return Ok(());
         }
-        self.status(now, ("warning", message), out)
+        self.status(now, ("warning", &warning.message), out)
     }
 
     /// Adds a prompt that is printed instead of run.

@@ -1,5 +1,6 @@
 //! What the reader of standard output gets.
 
+use crate::host::CodedWarning;
 use crate::output::Format;
 use crate::protocol::json;
 use crate::protocol::wire::Frame;
@@ -30,7 +31,7 @@ impl Printed {
     pub(super) fn warn(
         &mut self,
         now: Uptime,
-        warning: (&str, &str),
+        warning: &CodedWarning,
         out: &mut Vec<u8>,
     ) -> Result<(), Unencodable> {
         self.print(out, |format, out| format.warn(now, warning, out).map_err(|_| Unencodable))

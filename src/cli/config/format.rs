@@ -3,8 +3,9 @@
 use crate::cli::Mode;
 use crate::engine::Engine;
 use crate::extract::ResponseType;
+use crate::host::CodedWarning;
 use crate::output::{
-    Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Objects, Shown, Text, Warning,
+    Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Objects, Shown, Text,
 };
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ pub(super) struct RunFacts<'a> {
     name: String,
     /// The engine that will answer, if it is known.
     engine: Option<&'a dyn Engine>,
-    warnings: Vec<Warning>,
+    warnings: Vec<CodedWarning>,
 }
 
 impl<'a> RunFacts<'a> {
@@ -25,7 +26,7 @@ impl<'a> RunFacts<'a> {
     }
 
     /// Adds warnings that the reader sees before the answer.
-    pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
+    pub(super) fn with_warnings(self, warnings: Vec<CodedWarning>) -> Self {
         Self { warnings, ..self }
     }
 

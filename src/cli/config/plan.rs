@@ -16,8 +16,8 @@ use crate::conversation::patch::Patches;
 use crate::conversation::transcript::Preamble;
 use crate::engine::Engine;
 use crate::extract::ResponseType;
-use crate::host::{FilePolicy, HostSettings};
-use crate::output::{Format, Shown, Warning};
+use crate::host::{CodedWarning, FilePolicy, HostSettings};
+use crate::output::{Format, Shown};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Extension;
 use crate::protocol::constants::capability::{
@@ -149,10 +149,8 @@ impl Plan {
             (ResponseType::Json, None) if repairs => Shown::AtEnd(String::new()),
             (ResponseType::Text | ResponseType::Json | ResponseType::Jsonl, _) => Shown::Pieces,
         };
-        let warning = |text: &&'static str| Warning {
-            code: NO_PROVIDER.to_owned(),
-            message: (*text).to_owned(),
-        };
+        let warning =
+            |text: &&'static str| CodedWarning { code: NO_PROVIDER, message: (*text).to_owned() };
         let of_prompt = self.request.warnings.iter().cloned();
         let warnings = notices.iter().map(warning).chain(of_prompt).collect();
         let facts = RunFacts::new(self.command, self.request.name.clone(), engine);

@@ -5,7 +5,7 @@ use crate::cli::answer_options::AnswerSchema;
 use crate::cli::prepare::Person;
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
-use crate::output::Warning;
+use crate::host::CodedWarning;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Prompt;
 use crate::protocol::wire::ClientError;
@@ -45,7 +45,7 @@ pub(crate) struct PromptRequest {
     /// Extracted values are also reported in protocol frames.
     pub reports_values: bool,
     /// Warnings about the prompt.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<CodedWarning>,
     /// The name of the command, for the line that names the format of its objects.
     pub name: String,
 }

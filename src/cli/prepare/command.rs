@@ -19,7 +19,7 @@ use crate::cli::{
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, FileMessage, Outside, Rendered, is_stdin};
 use crate::conversation::transcript::Preamble;
 use crate::extract::ResponseType;
-use crate::output::Warning;
+use crate::host::CodedWarning;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::constants::capability::EXTRACT;
@@ -162,7 +162,7 @@ fn rendered(
     file: &CommandFile,
     values: Values,
     args: &RunCommandArgs,
-) -> Result<(Rendered, Vec<Warning>)> {
+) -> Result<(Rendered, Vec<CodedWarning>)> {
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let mut rendered = file.render(values, &Zoned::now(), missing)?;
     if args.is_system_typed {
@@ -177,7 +177,10 @@ fn rendered(
 }
 
 /// A warning for each kind of message of `file` in which something has no value.
-fn no_values(file: &CommandFile, Rendered { system, messages, prompt }: &Rendered) -> Vec<Warning> {
+fn no_values(
+    file: &CommandFile,
+    Rendered { system, messages, prompt }: &Rendered,
+) -> Vec<CodedWarning> {
     let has = |text: &str| text.contains(NO_VALUE);
     let in_messages = messages.iter().any(|it| has(&it.text) && !file.says_literally(&it.text));
     let parts = [
@@ -189,21 +192,21 @@ fn no_values(file: &CommandFile, Rendered { system, messages, prompt }: &Rendere
     parts.map(|(part, _)| no_value(part)).collect()
 }
 
-fn no_value(part: &str) -> Warning {
+fn no_value(part: &str) -> CodedWarning {
     let message =
         format!("{part} contains {NO_VALUE}: a flag without a value, or a name that is not a flag");
-    Warning { code: NO_VALUE_CODE.to_owned(), message }
+    CodedWarning { code: NO_VALUE_CODE, message }
 }
 
-fn report(warnings: &[Warning]) {
-    for Warning { message, .. } in warnings {
+fn report(warnings: &[CodedWarning]) {
+    for CodedWarning { message, .. } in warnings {
         tracing::warn!("{message}");
     }
 }
 
 /// Prints the request.
 fn printed(
-    (mut rendered, warnings): (Rendered, Vec<Warning>),
+    (mut rendered, warnings): (Rendered, Vec<CodedWarning>),
     attachments: &[Attachment],
     piped: Option<Piped>,
     (file, mut args, terminal): (&CommandFile, RunCommandArgs, Terminal),
@@ -309,7 +312,7 @@ fn answer_schema(file: &CommandFile) -> Result<Option<AnswerSchema>> {
 
 fn request(
     file: &CommandFile,
-    (rendered, warnings): (Rendered, Vec<Warning>),
+    (rendered, warnings): (Rendered, Vec<CodedWarning>),
     attachments: Vec<Attachment>,
     piped: Option<(Piped, File, Unread)>,
 ) -> Result<PromptRequest> {

@@ -4,7 +4,7 @@ use crate::cli::Mode;
 use crate::cli::config;
 use crate::command_file::{FileMessage, Rendered, Role};
 use crate::engine::ResponseSchema;
-use crate::output::Warning;
+use crate::host::CodedWarning;
 use crate::protocol::attachment::Attachment;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::visible;
@@ -21,7 +21,7 @@ pub(super) struct Unasked<'a> {
     /// The JSON Schema that the provider, or the model, is sent with the prompt.
     pub(super) schema: Option<Arc<ResponseSchema>>,
     /// Warnings about the prompt.
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<CodedWarning>,
     /// Standard output is a terminal: control characters are escaped.
     pub(super) is_shown: bool,
 }
@@ -38,8 +38,8 @@ pub(super) fn shown(
     let session = session_id.map_or_else(generated, str::to_owned);
     let mut format = config::format_of_prompt(command, *mode);
     let mut out = Vec::new();
-    for Warning { code, message } in warnings {
-        format.warn(Uptime::default(), (code, message), &mut out)?;
+    for warning in warnings {
+        format.warn(Uptime::default(), warning, &mut out)?;
     }
     let text = for_people(rendered, attachments, schema.as_ref());
     format.prompt(&session, &text, &parts(rendered, attachments, schema)?, &mut out)?;
