@@ -1,10 +1,10 @@
 //! Parts of a request that a call can do without. A server that refuses one gets the request once more
-//! without it; from then on requests of this process go to that server without it. Pure, but for
-//! what was refused so far.
+//! without it. If the refusal named the part, later requests of this process go to that server without it; if the
+//! part was a guess, they do after the second such refusal. Pure, but for what was refused so far.
 
 use crate::engine::{CallSettings, CallSpec, StructuredMode};
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Refusals that are remembered. Past it, a refused part costs a request at each call.
@@ -26,6 +26,32 @@ pub(in crate::engine) struct OptionalParts {
     pub(in crate::engine) unsaid_reasoning: bool,
 }
 
+/// Parts that a refusal may be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Suspects {
+    pub(in crate::engine) parts: OptionalParts,
+    pub(in crate::engine) ground: Ground,
+}
+
+/// Why parts are suspected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Ground {
+    /// The words of the refusal name them.
+    Named,
+    /// The words are about the form of the request. The refusal may also have been one by chance, and the request
+    /// taken the next time as it was.
+    Guessed,
+}
+
+/// What is known of a part that was left out of a request which was taken then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It was a guess, for the first time.
+    Suspected,
+    /// Requests go without it.
+    Refused,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Members,
@@ -45,29 +71,20 @@ struct Refusal {
 }
 
 /// The parts that servers have refused.
-static REFUSED: Mutex<BTreeSet<Refusal>> = Mutex::new(BTreeSet::new());
+static REFUSED: Mutex<BTreeMap<Refusal, Standing>> = Mutex::new(BTreeMap::new());
 
 impl OptionalParts {
     /// The parts that the server at `host` has refused for `model`.
     pub(in crate::engine) fn refused_by(host: &str, model: &str) -> Self {
         let refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_refused = |part| refused.contains(&Refusal::new(host, model, part));
+        let is_refused =
+            |part| refused.get(&Refusal::new(host, model, part)) == Some(&Standing::Refused);
         Self {
             members: is_refused(Part::Members),
             provider_data: is_refused(Part::ProviderData),
             schema: is_refused(Part::Schema),
             tool_images: is_refused(Part::ToolImages),
             unsaid_reasoning: is_refused(Part::UnsaidReasoning),
-        }
-    }
-
-    /// Remembers that the server at `host` takes a request for `model` only without these.
-    pub(in crate::engine) fn remember(self, host: &str, model: &str) {
-        let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
-        for part in self.parts() {
-            if refused.len() < REFUSED_MAX {
-                refused.insert(Refusal::new(host, model, part));
-            }
         }
     }
 
@@ -153,7 +170,43 @@ impl OptionalParts {
     }
 }
 
+impl Suspects {
+    /// The parts that a refusal names.
+    pub(in crate::engine) fn named(parts: OptionalParts) -> Self {
+        Self { parts, ground: Ground::Named }
+    }
+
+    /// Remembers that the server at `host` has refused a request for `model` with these, and has taken it without
+    /// them.
+    pub(in crate::engine) fn remember(self, host: &str, model: &str) {
+        let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in self.parts.parts() {
+            let refusal = Refusal::new(host, model, part);
+            let standing = match (self.ground, refused.get(&refusal)) {
+                (Ground::Guessed, None) => Standing::Suspected,
+                (Ground::Named, _) | (Ground::Guessed, Some(_)) => Standing::Refused,
+            };
+            if refused.len() < REFUSED_MAX || refused.contains_key(&refusal) {
+                refused.insert(refusal, standing);
+            }
+        }
+    }
+
+    /// Forgets what was a guess: the server at `host` has taken a request for `model` as it was. Otherwise two
+    /// refusals by chance, however long apart, would cost a long-lived process these parts.
+    pub(in crate::engine) fn forget_guesses(host: &str, model: &str) {
+        let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|refusal, standing| {
+            *standing == Standing::Refused || !refusal.is_of(host, model)
+        });
+    }
+}
+
 impl Refusal {
+    fn is_of(&self, host: &str, model: &str) -> bool {
+        self.host == host && (self.model.is_empty() || self.model == model)
+    }
+
     fn new(host: &str, model: &str, part: Part) -> Self {
         // Models of a router have rules of their own, but all requests are parsed by the router.
         let model = match part {
@@ -179,13 +232,31 @@ mod tests {
         };
         let none = OptionalParts::default();
         assert_eq!(OptionalParts::refused_by("h.example", "m"), none);
-        all.remember("h.example", "m");
+        Suspects::named(all).remember("h.example", "m");
         assert_eq!(OptionalParts::refused_by("h.example", "m"), all);
         let members = OptionalParts { members: true, ..none };
         assert_eq!(OptionalParts::refused_by("h.example", "other"), members);
         assert_eq!(OptionalParts::refused_by("other.example", "m"), none);
         assert!(none.is_empty() && !members.is_empty());
         assert_eq!(none.and(members), members);
+    }
+
+    /// A server may refuse a request by chance, and take the next one as it is.
+    #[test]
+    fn a_guess_is_remembered_after_the_second_refusal_in_a_row() {
+        let (host, none) = ("guess.example", OptionalParts::default());
+        let parts = OptionalParts { members: true, tool_images: true, ..none };
+        let guess = Suspects { parts, ground: Ground::Guessed };
+        guess.remember(host, "m");
+        assert_eq!(OptionalParts::refused_by(host, "m"), none);
+        Suspects::forget_guesses(host, "m");
+        guess.remember(host, "m");
+        assert_eq!(OptionalParts::refused_by(host, "m"), none);
+        Suspects::forget_guesses("other.example", "m");
+        guess.remember(host, "m");
+        assert_eq!(OptionalParts::refused_by(host, "m"), parts);
+        Suspects::forget_guesses(host, "m");
+        assert_eq!(OptionalParts::refused_by(host, "m"), parts);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::failure::{Failure, Failures};
 use super::interface::{Interface, Refused};
 use super::key::{Key, KeySource};
-use super::optional::OptionalParts;
+use super::optional::{OptionalParts, Suspects};
 use super::post::{Post, Target};
 use super::retry::Retry;
 use super::settings::Settings;
@@ -230,9 +230,12 @@ impl<I: Interface> Remote<I> {
         let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
         let new_reader = |end| I::reader(&failures, end, &spec.tools);
         let mut call = ProviderCall::new(settings, post, &failures, sink, new_reader);
-        let Err(failure) = call.run(clock).await else { return Ok(()) };
+        let Err(failure) = call.run(clock).await else {
+            Suspects::forget_guesses(&host, model);
+            return Ok(());
+        };
         let Retry::Without(suspects) = failure.retry else { return Err(failure) };
-        let body_without = body(refused.and(suspects))?;
+        let body_without = body(refused.and(suspects.parts))?;
         if body_without == call.post.body {
             return Err(failure);
         }
@@ -241,7 +244,7 @@ impl<I: Interface> Remote<I> {
         tracing::debug!(why, "a part of the request may be refused");
         tracing::warn!(
             "the request is sent again without a part that {host} may refuse: {}",
-            suspects.words(I::OPTIONAL_MEMBERS)
+            suspects.parts.words(I::OPTIONAL_MEMBERS)
         );
         call.post.body = body_without;
         let result = call.run(clock).await;

@@ -4,7 +4,7 @@
 //! refused connection and after a status that stands for a temporary error. Time-outs are not tried
 //! again: the user has waited long enough, and the provider may still be working on the request.
 
-use super::optional::OptionalParts;
+use super::optional::Suspects;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::{Duration, SystemTime};
@@ -40,7 +40,7 @@ pub(in crate::engine) enum Retry {
     /// With another key, if there is one.
     OtherKey,
     /// Without these parts, if the request has them.
-    Without(OptionalParts),
+    Without(Suspects),
 }
 
 impl Retry {

@@ -161,6 +161,42 @@ async fn token_counts_of_an_answer_that_fails_are_reported() {
     assert_eq!(provider.requests(), 2);
 }
 
+const BAD_CALL: &str = r#"{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=look>"}}"#;
+
+/// The model may write a better call the next time, to the same request.
+#[tokio::test]
+async fn a_call_that_the_model_wrote_badly_is_tried_again_as_it_was() {
+    let bad = || vec![Step::Status(400, Vec::new(), BAD_CALL.into())];
+    let provider = Provider::start(vec![bad(), says("a"), bad(), says("b"), says("c")]);
+    for said in ["a", "b", "c"] {
+        let (events, end) = run(settings(&provider)).await;
+        assert_eq!((end, text(&events).as_str()), (CallEnd::Finished, said));
+    }
+    assert_eq!(provider.requests(), 5);
+    for number in 1..=5 {
+        let body = provider.wait_request(number).body;
+        assert!(body.get("stream_options").is_some(), "{number}: {body}");
+    }
+    let (_, error) = fails(vec![bad(), bad(), bad(), says("late")]).await;
+    assert!(error.message.contains("could not read what the model wrote"), "{error:?}");
+}
+
+/// What the words of a refusal only hint at is left out of one request, and of all after it once that has happened
+/// twice in a row.
+#[tokio::test]
+async fn a_guess_costs_later_requests_no_part_before_it_is_confirmed() {
+    let odd = r#"{"error":{"message":"messages[0] is odd"}}"#;
+    let odd = || vec![Step::Status(400, Vec::new(), odd.into())];
+    let script = vec![odd(), says("a"), says("b"), odd(), says("c"), odd(), says("d"), says("e")];
+    let provider = Provider::start(script);
+    for _ in 0..5 {
+        assert_eq!(run(settings(&provider)).await.1, CallEnd::Finished);
+    }
+    let has_part = |number| provider.wait_request(number).body.get("stream_options").is_some();
+    let expected = [true, false, true, true, false, true, false, false];
+    assert_eq!([1, 2, 3, 4, 5, 6, 7, 8].map(has_part), expected);
+}
+
 /// A part is left out of later requests only if the request without it was taken.
 #[tokio::test]
 async fn a_part_is_not_refused_because_the_request_with_it_was_taken_once() {

@@ -130,6 +130,12 @@ impl Complaint {
         asked.is_some_and(|asked| context.is_none_or(|context| asked >= context))
     }
 
+    /// Whether the model wrote something that the server could not read, as a bad tool call: it may write another
+    /// thing the next time.
+    pub(super) fn is_by_chance(&self) -> bool {
+        BAD_OUTPUT.iter().any(|word| self.has_code(word) || self.message.contains(word))
+    }
+
     /// Whether the account is empty.
     pub(super) fn is_out_of_credit(&self, status: Option<u16>) -> bool {
         is_out_of_credit(status, "") || self.texts().any(|text| is_out_of_credit(None, text))
@@ -175,6 +181,9 @@ const SCHEMA_WORDS: &[&str] = &[
     "responseJsonSchema",
     "response_json_schema",
 ];
+
+/// Groq's codes and words for an answer that it could not read, which it has under status 400.
+const BAD_OUTPUT: &[&str] = &["tool_use_failed", "json_validate_failed", "failed_generation"];
 
 /// xAI's words for a wrong key, which it has under status 400.
 const KEY_WORDS: &[&str] = &["incorrect api key"];

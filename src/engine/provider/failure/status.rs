@@ -56,7 +56,9 @@ impl Failures {
         match after.or(complaint.after) {
             Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
             // Whatever the status means otherwise.
-            Some(_) | None if suspects.are_tool_images() => failure.or(Retry::Without(suspects)),
+            Some(_) | None if suspects.parts.are_tool_images() => {
+                failure.or(Retry::Without(suspects))
+            }
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
                 let message = format!("{}; it requests a wait of {seconds} s", failure.message);
@@ -64,8 +66,10 @@ impl Failures {
             }
             Some(wait) if passing => failure.or(Retry::After(wait)),
             None if passing => failure.or(Retry::Backoff),
+            Some(wait) if complaint.is_by_chance() => failure.or(Retry::After(wait)),
+            None if complaint.is_by_chance() => failure.or(Retry::Backoff),
             Some(_) | None if failure.class == ErrorClass::Provider => {
-                if suspects.is_empty() {
+                if suspects.parts.is_empty() {
                     failure
                 } else {
                     failure.or(Retry::Without(suspects))
@@ -104,11 +108,10 @@ impl Failures {
         complaint.status = complaint.status.or(status);
         let number = complaint.status.map_or(ErrorNumber::Missing, ErrorNumber::Code);
         let failure = self.complaint(number, &complaint);
-        match complaint.status {
-            Some(status) if complaint.is_passing(status) => {
-                failure.or(complaint.after.map_or(Retry::Backoff, Retry::After))
-            }
-            Some(_) | None => failure,
+        let is_passing = complaint.status.is_some_and(|status| complaint.is_passing(status));
+        match is_passing || complaint.is_by_chance() {
+            true => failure.or(complaint.after.map_or(Retry::Backoff, Retry::After)),
+            false => failure,
         }
     }
 
@@ -206,6 +209,10 @@ impl Failures {
             _ if model.is_empty() => {
                 format!("{base} refuses the request{number}: check {base_url_source}")
             }
+            _ if complaint.is_by_chance() => format!(
+                "{base} could not read what the model wrote{number}: send the prompt again, or choose \
+                 another model with {model_source}"
+            ),
             _ if complaint.is_about_answer_limit() => format!(
                 "{base} refuses the request{number}: model {model} takes no `max_tokens` as large as \
                  this; set a smaller one, as with `-O max_tokens=1000`"

@@ -1,7 +1,7 @@
 //! Which optional part of a request a refusal is about, as far as its words say so.
 
 use super::complaint::Complaint;
-use crate::engine::provider::optional::OptionalParts;
+use crate::engine::provider::optional::{Ground, OptionalParts, Suspects};
 
 /// Statuses with which servers refuse the content of a request.
 const STATUSES: [u16; 2] = [400, 422];
@@ -75,12 +75,14 @@ const STRUCTURE: &[&str] = &[
     "contents[",
     "content block",
     "multiturn",
-    "role",
     "tool_use",
     "tool_call",
     "function call",
     "function_call",
 ];
+
+/// Like [`STRUCTURE`], as words of their own: a "role-play" is none.
+const STRUCTURE_WORDS: [&str; 2] = ["role", "roles"];
 
 /// Words for a refusal of the content of a conversation, not of its form.
 const POLICY: &[&str] = &[
@@ -99,20 +101,21 @@ const POLICY: &[&str] = &[
 impl Complaint {
     /// The parts of a request that it may be about, if the server refused it with `status`; none if it
     /// is clearly about something else.
-    pub(super) fn suspects(&self, status: u16) -> OptionalParts {
+    pub(super) fn suspects(&self, status: u16) -> Suspects {
         let none = OptionalParts::default();
         let texts: Vec<_> = self.texts().map(|text| text.to_lowercase()).collect();
         let has =
             |words: &[&str]| texts.iter().any(|text| words.iter().any(|word| text.contains(word)));
         let takes_no_images = NO_IMAGES_STATUSES.contains(&status) && has(NO_IMAGES);
         if takes_no_images || status == TOO_LARGE {
-            return OptionalParts { tool_images: true, ..none };
+            return Suspects::named(OptionalParts { tool_images: true, ..none });
         }
-        if !STATUSES.contains(&status) || has(POLICY) || has(SETTINGS) {
-            return none;
+        let is_of_content = has(POLICY) || has(SETTINGS) || self.is_by_chance();
+        if !STATUSES.contains(&status) || is_of_content {
+            return Suspects::named(none);
         }
         if self.wants_reasoning() {
-            return OptionalParts { unsaid_reasoning: true, ..none };
+            return Suspects::named(OptionalParts { unsaid_reasoning: true, ..none });
         }
         let named = OptionalParts {
             members: has(MEMBERS),
@@ -121,12 +124,13 @@ impl Complaint {
             tool_images: has(IMAGES),
             unsaid_reasoning: false,
         };
-        match has(STRUCTURE) {
-            _ if !named.is_empty() => named,
-            _ if self.is_about_model() => none,
-            true => OptionalParts { members: true, provider_data: true, tool_images: true, ..none },
-            false => none,
+        let is_about_structure =
+            has(STRUCTURE) || texts.iter().any(|text| has_structure_word(text));
+        if !named.is_empty() || !is_about_structure || self.is_about_model() {
+            return Suspects::named(named);
         }
+        let parts = OptionalParts { members: true, provider_data: true, tool_images: true, ..none };
+        Suspects { parts, ground: Ground::Guessed }
     }
 
     /// Whether an answer was sent without its reasoning, which the model requires: it helps nothing to leave out
@@ -135,6 +139,11 @@ impl Complaint {
         let message = self.message.to_lowercase();
         message.contains(REASONING_MEMBER) && UNSAID.iter().any(|words| message.contains(words))
     }
+}
+
+fn has_structure_word(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
+    words.any(|word| STRUCTURE_WORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -151,7 +160,7 @@ mod tests {
     };
 
     fn suspects(status: u16, body: &Value) -> OptionalParts {
-        Complaint::from_body(body.to_string().as_bytes()).suspects(status)
+        Complaint::from_body(body.to_string().as_bytes()).suspects(status).parts
     }
 
     #[test]
@@ -189,6 +198,8 @@ mod tests {
             ("2 validation errors: input[1].content", both),
             ("Please ensure that multiturn requests end with a user role", both),
             ("Unknown name \"x\": Cannot find field.", both),
+            ("Conversation roles must alternate user/assistant/user/assistant/...", both),
+            ("The prompt was rejected by the role-play guard", NONE),
             ("Invalid value for temperature", NONE),
             ("The model `m` does not exist, see messages[0]", NONE),
             ("messages[0] was flagged by the content policy", NONE),
@@ -210,5 +221,26 @@ mod tests {
         assert_eq!(suspects(500, &says("the image of the runner crashed")), NONE);
         let field = json!({ "error": { "message": "no", "param": "messages[1].tool_calls" } });
         assert_eq!(suspects(400, &field), both);
+    }
+
+    /// Groq's words for a call that the model wrote badly.
+    #[test]
+    fn a_refusal_by_chance_is_about_no_part_of_the_request() {
+        for error in [
+            json!({ "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+                "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": "<function=look>" }),
+            json!({ "message": "Tool call validation failed: tool call validation failed: parameters for tool look did not match schema",
+                "type": "invalid_request_error", "code": "tool_use_failed" }),
+        ] {
+            assert_eq!(suspects(400, &json!({ "error": error })), NONE, "{error}");
+        }
+    }
+
+    #[test]
+    fn words_about_the_form_of_a_request_are_a_guess() {
+        let ground = |message: &str| Complaint::from_body(message.as_bytes()).suspects(400).ground;
+        assert_eq!(ground("messages[1]: odd"), Ground::Guessed);
+        assert_eq!(ground("Unknown parameter: 'stream_options'"), Ground::Named);
+        assert_eq!(ground("messages[1]: unknown field `reasoning_content`"), Ground::Named);
     }
 }
