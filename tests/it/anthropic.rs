@@ -405,3 +405,9 @@ fn a_prompt_may_be_an_image_alone() {
         (&json!("user"), &json!("image"))
     );
 }
+
+#[test]
+fn claude_may_have_nothing_to_add_to_a_result() {
+    let called = answer(vec![thinking(0, "hm", "c2ln"), tool(1, "toolu_a", &[])], "tool_use");
+    ANTHROPIC.check_silence_after_results(called, "toolu_a", answer(Vec::new(), "end_turn"));
+}

@@ -2,6 +2,7 @@
 //! of a call that the client does not answer.
 
 use crate::frames::{Frame, cancel, errors, finished_text, shutdown, snapshot, submit};
+use crate::interface::Interface;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Server, echo, openai};
 use serde_json::{Value, json};
@@ -103,6 +104,23 @@ fn a_provider_gets_the_tools_and_the_results_in_the_order_of_the_calls() {
     assert_eq!(assistant["tool_calls"][0]["id"], "a");
     assert_eq!(*a, json!({ "role": "tool", "tool_call_id": "a", "content": r#"{"t":1}"# }));
     assert_eq!(*b, json!({ "role": "tool", "tool_call_id": "b", "content": r#"{"t":2}"# }));
+}
+
+/// As where the call was what the user wanted. An answer without a call is none without a text.
+#[test]
+fn a_model_may_have_nothing_to_add_to_a_result() {
+    const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+    let silent = || vec![Step::Finish("stop", Some((3, 0))), Step::Done];
+    let thought = [vec![Step::Reasoning("hm".to_owned())], silent()].concat();
+    for silent in [silent(), thought] {
+        let called = calls(&[("a", "get_time", "{}")]);
+        OPENAI.check_silence_after_results(called, "a", silent);
+    }
+    let provider = Provider::start(vec![silent(), says("late")]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hi"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "r1"), ["run_failed"]);
 }
 
 /// An object with this many levels of arrays and objects.

@@ -370,3 +370,9 @@ fn a_prompt_may_be_an_image_alone() {
     assert_eq!(parts.len(), 1, "{request}");
     assert_eq!(parts[0]["inlineData"]["mimeType"], "image/png", "{request}");
 }
+
+#[test]
+fn gemini_may_have_nothing_to_add_to_a_result() {
+    let called = vec![event(&last(json!([call("Berlin", None, Some("c2ln"))]), "STOP"))];
+    GEMINI.check_silence_after_results(called, "call_0", vec![event(&last(json!([]), "STOP"))]);
+}

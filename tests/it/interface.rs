@@ -105,6 +105,41 @@ impl Interface {
         provider.wait_request(2).body
     }
 
+    /// After `called`, an answer with the call `id`, the model has nothing to add to the result, as in `silent`: the
+    /// run is complete, and the conversation goes on, also in another process.
+    #[track_caller]
+    pub(crate) fn check_silence_after_results(
+        &self,
+        called: Vec<Step>,
+        id: &str,
+        silent: Vec<Step>,
+    ) {
+        let scripts = vec![called, silent, (self.says)("two"), (self.says)("three")];
+        let provider = Provider::start(scripts);
+        let folder = Folder::new();
+        let store = folder.name("store");
+        let stored = ["--store", &store, "--session-id", "s"];
+        let mut server = (self.launch)(&provider, &stored).start();
+        declare_get_time(&mut server);
+        server.send(submit("r1", "hi"));
+        return_results(&mut server, &[id]);
+        assert_eq!(server.wait_done("r1"), "ok");
+        assert_eq!(server.turn("r2", "and?"), "ok");
+        let frames = server.finish().frames;
+        assert!(errors(&frames, "r1").is_empty(), "{frames:?}");
+        assert_eq!(finished_text(&frames, "r1"), "");
+        assert_eq!(finished_text(&frames, "r2"), "two");
+        let mut server = (self.launch)(&provider, &[&stored[..], &["--resume"]].concat()).start();
+        declare_get_time(&mut server);
+        assert_eq!(server.turn("r3", "and now?"), "ok");
+        server.finish();
+        assert_eq!(provider.requests(), 4);
+        for number in [3, 4] {
+            let body = provider.wait_request(number).body.to_string();
+            assert!(body.contains("and?") && !body.contains("interrupted"), "{body}");
+        }
+    }
+
     /// A cancel closes the connection, before an answer and after its beginning.
     pub(crate) fn check_cancels(&self, begun: Vec<Step>) {
         let middle = [begun, vec![Step::Stall]].concat();

@@ -278,3 +278,10 @@ fn a_prompt_may_be_an_image_alone() {
     assert_eq!(message["images"].as_array().expect("images").len(), 1, "{request}");
     assert_eq!(message["content"], "", "a message has a content, also without text");
 }
+
+#[test]
+fn ollama_may_have_nothing_to_add_to_a_result() {
+    let call = json!([{ "function": { "name": "get_time", "arguments": {} } }]);
+    let called = answer(vec![calls(call)], "stop");
+    OLLAMA.check_silence_after_results(called, "call_0", answer(Vec::new(), "stop"));
+}

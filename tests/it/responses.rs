@@ -363,3 +363,12 @@ fn a_prompt_may_be_an_image_alone() {
     assert_eq!(content.len(), 1, "{request}");
     assert_eq!(content[0]["type"], "input_image", "{request}");
 }
+
+/// The reasoning before the silence has no message that it could go back with.
+#[test]
+fn a_model_of_responses_may_have_nothing_to_add_to_a_result() {
+    let called = answer(vec![reasoning(0, "hm", "ZW5j"), tool(1, "call_a", &["{}"])]);
+    for silent in [answer(Vec::new()), answer(vec![reasoning(0, "so", "ZW5k")])] {
+        RESPONSES.check_silence_after_results(called.clone(), "call_a", silent);
+    }
+}

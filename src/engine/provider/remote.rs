@@ -11,8 +11,10 @@ use super::interface::{Interface, Refused};
 use super::key::{Key, KeySource};
 use super::optional::{OptionalParts, Suspects};
 use super::post::{Post, Target};
+use super::response::ResponseReader;
 use super::retry::Retry;
 use super::settings::Settings;
+use crate::conversation::transcript::Message;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, ErrorClass, RunError, Sink};
 use crate::support::log_targets::words_of_provider;
 use crate::support::secret::Secret;
@@ -228,7 +230,13 @@ impl<I: Interface> Remote<I> {
         }
         let target = Target { url, headers };
         let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
-        let new_reader = |end| I::reader(&failures, end, &spec.tools);
+        let follows_results =
+            matches!(spec.transcript.messages().last(), Some(Message::Tool { .. }));
+        let new_reader = |end| {
+            let mut reader = I::reader(&failures, end, &spec.tools);
+            reader.response_mut().set_follows_results(follows_results);
+            reader
+        };
         let mut call = ProviderCall::new(settings, post, &failures, sink, new_reader);
         let Err(failure) = call.run(clock).await else {
             Suspects::forget_guesses(&host, model);

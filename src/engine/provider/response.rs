@@ -114,6 +114,8 @@ pub(in crate::engine) struct ResponseState<'a> {
     pub(in crate::engine) done: bool,
     body: Body,
     body_end: BodyEnd,
+    /// The results of tools were what the request ended with.
+    follows_results: bool,
     /// Some part of the body was decoded.
     understood: bool,
     has_reasoning: bool,
@@ -149,6 +151,7 @@ impl<'a> ResponseState<'a> {
             done: false,
             body: Body::default(),
             body_end,
+            follows_results: false,
             understood: false,
             has_reasoning: false,
             has_text: false,
@@ -162,6 +165,11 @@ impl<'a> ResponseState<'a> {
     /// Like [`Self::new`], for a body of JSON Lines.
     pub(in crate::engine) fn of_lines(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self { body: Body::Lines(Lines::default()), ..Self::new(failures, body_end) }
+    }
+
+    /// Sets whether the request ended with the results of tools.
+    pub(in crate::engine) fn set_follows_results(&mut self, follows_results: bool) {
+        self.follows_results = follows_results;
     }
 
     /// Splits the next bytes into parts. Returns the complete parts, and the failure that follows them.
@@ -278,10 +286,17 @@ impl<'a> ResponseState<'a> {
         !self.done && self.body_end == BodyEnd::Connection
     }
 
+    /// Whether an answer of this class that says nothing is one all the same: the tools were called for what they do,
+    /// and there is nothing to add to their results. Another answer would cost the user their effects once more.
+    pub(in crate::engine) fn may_be_silent(&self, class: FinishClass) -> bool {
+        self.follows_results && class == FinishClass::Completed
+    }
+
     /// Adds the last events to `events`.
     ///
     /// # Errors
-    /// If the answer is complete and says nothing. That it was cut off is reported with its class.
+    /// If the answer is complete and says nothing, except after the results of tools. That it was cut off is reported
+    /// with its class.
     pub(in crate::engine) fn finish(
         &self,
         end: ResponseEnd,
@@ -294,10 +309,14 @@ impl<'a> ResponseState<'a> {
             // A known word, even if it is the key.
             false => reason,
         };
+        let has_answer = self.has_text || class.cuts_off() || has_calls;
+        let is_silent = !has_answer && self.may_be_silent(class);
+        // There is no message that it could be sent back with.
+        let provider_data = provider_data.filter(|_| !is_silent);
         let finished =
             EngineEvent::CallFinished { stop_reason: stop_reason.clone(), class, provider_data };
         events.push(finished);
-        match self.has_text || class.cuts_off() || has_calls {
+        match has_answer || is_silent {
             true => Ok(()),
             false => Err(self.failures.no_answer(&stop_reason, self.has_reasoning)),
         }
