@@ -161,13 +161,22 @@ fn result(result: &Value, place: &str, broken: &mut Broken) {
 }
 
 /// "When `thinking` is enabled, a final `assistant` message must start with a thinking block
-/// (preceeding the lastmost set of `tool_use` and `tool_result` blocks)."
+/// (preceeding the lastmost set of `tool_use` and `tool_result` blocks)." All messages of a tool-use loop are one turn of
+/// the assistant, which is that message: only its first one begins with thinking.
 fn thinking(body: &Value, messages: &[Value], broken: &mut Broken) {
-    let [.., answer, last] = messages else { return };
-    let has_results = list(&last["content"]).iter().any(|block| block["type"] == "tool_result");
-    if is_budgeted(body) && has_results {
-        let starts_well = list(&answer["content"]).first().is_some_and(is_thinking);
-        broken.expect(starts_well, "messages", "the last answer with calls begins with thinking");
+    let has_results =
+        |message: &Value| list(&message["content"]).iter().any(|it| it["type"] == "tool_result");
+    let (mut answers, mut rest) = (Vec::new(), messages);
+    while let [before @ .., answer, results] = rest
+        && has_results(results)
+    {
+        answers.push(answer);
+        rest = before;
+    }
+    if is_budgeted(body) && !answers.is_empty() {
+        let begins = |answer: &&Value| list(&answer["content"]).first().is_some_and(is_thinking);
+        let starts_well = answers.iter().any(begins);
+        broken.expect(starts_well, "messages", "the last round of tools begins with thinking");
     }
 }
 

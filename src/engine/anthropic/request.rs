@@ -106,16 +106,32 @@ fn trim_end(messages: &mut [WireMessage<'_>]) {
     }
 }
 
-/// The provider refuses a budget for reasoning if the answer whose results stand last does not begin
-/// with reasoning, as with an answer of a model that does not reason. It also refuses a budget if the
+/// The provider refuses a budget for reasoning if the round of tools whose results stand last has begun without
+/// reasoning, as with an answer of a model that does not reason. It also refuses a budget if the
 /// model is to continue an answer that stands last.
+///
+/// All answers from a prompt to the last results are one turn, which keeps its budget
+/// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>): only its first answer begins with
+/// reasoning, and a change within it would cost the provider's cache of the messages.
 fn may_think(messages: &[WireMessage<'_>]) -> bool {
-    let [.., answer, last] = messages else { return true };
-    if last.role == Role::Assistant {
+    if messages.last().is_some_and(|last| last.role == Role::Assistant) {
         return false;
     }
-    let has_results = last.content.iter().any(|block| matches!(block, Block::ToolResult { .. }));
-    !has_results || answer.content.first().is_some_and(Block::is_reasoning)
+    let (mut has_answers, mut rest) = (false, messages);
+    while let [before @ .., answer, results] = rest
+        && has_results(results)
+    {
+        // A prompt may stand beside the results before it, and is no message of its own.
+        if answer.content.first().is_some_and(Block::is_reasoning) {
+            return true;
+        }
+        (has_answers, rest) = (true, before);
+    }
+    !has_answers
+}
+
+fn has_results(message: &WireMessage<'_>) -> bool {
+    message.content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
 }
 
 /// A text, unless it is blank: the provider refuses those.

@@ -150,6 +150,37 @@ fn a_budget_for_reasoning_waits_for_an_answer_that_begins_with_reasoning() {
     assert_eq!(thinking(None, true), "enabled");
 }
 
+/// Without interleaved thinking, Claude reasons at the begin of a turn alone.
+#[test]
+fn a_turn_that_began_with_reasoning_keeps_its_budget_to_its_end() {
+    let (first, second) = (call("a"), call("b"));
+    let blocks =
+        json!([{ "type": "thinking", "thinking": "t", "signature": "s" }, { "type": "tool_use" }]);
+    let own = data("anthropic", "m", blocks);
+    let spec = spec(&json!({ "reasoning_budget": 2_048 }), &[look()], None);
+    let thinking = |reasoned: Option<&ProviderData>| {
+        let called = |tool, provider_data| {
+            let calls = vec![(tool, "{}")];
+            Message::Assistant { text: "".into(), calls, provider_data }
+        };
+        let result = |tool| {
+            let result = "42".into();
+            Message::Tool { tool, result, images: &[], is_error: false }
+        };
+        let messages = [
+            user("q"),
+            called(&first, reasoned),
+            result(&first),
+            called(&second, None),
+            result(&second),
+        ];
+        let body = body("m", &spec, &messages).expect("serializes");
+        serde_json::from_slice::<Value>(&body).expect("JSON")["thinking"]["type"].clone()
+    };
+    assert_eq!(thinking(Some(&own)), "enabled");
+    assert_eq!(thinking(None), Value::Null);
+}
+
 /// Each turn begins with the bytes of the one before, but for the marks: the provider reads the rest
 /// from its cache.
 #[test]
