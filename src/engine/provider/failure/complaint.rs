@@ -121,11 +121,15 @@ impl Complaint {
         let message = self.message.to_lowercase();
         let number = |before: &str| number_after(&message, before);
         let is_named = ANSWER_LIMITS.iter().any(|name| message.contains(name));
-        let asked = match message.contains("output tokens") {
-            true => number("you requested "),
-            false => number("is too large: ").filter(|_| is_named),
+        let asked = if message.contains("output tokens") {
+            number("you requested ")
+        } else if message.contains(TGI_LIMIT) {
+            number("`inputs` tokens and ")
+        } else {
+            number("is too large: ").filter(|_| is_named)
         };
-        let context = number("maximum context length is ");
+        let context =
+            number("maximum context length is ").or_else(|| number("`max_new_tokens` must be <= "));
         // A smaller limit leaves room for a conversation, so that a shorter one helps.
         asked.is_some_and(|asked| context.is_none_or(|context| asked >= context))
     }
@@ -161,8 +165,11 @@ impl Complaint {
             Some(400) | None if contains(KEY_WORDS) => ErrorClass::Auth,
             Some(_) | None if self.is_out_of_credit(status) => ErrorClass::RateLimited,
             Some(_) | None if self.is_about_answer_limit() => ErrorClass::Provider,
-            Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
-            None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
+            // Groq has it under status 413 if one request alone has more tokens than a minute may have.
+            Some(413) | None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
+            Some(_) | None if contains(OVERFLOW_WORDS) && !contains(RATE_WORDS) => {
+                ErrorClass::ContextOverflow
+            }
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
             Some(_) | None => ErrorClass::Provider,
         }
@@ -171,6 +178,9 @@ impl Complaint {
 
 /// Codes of providers for too many requests, where they give no status.
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests"];
+
+/// Words for a limit of tokens in a time, as in "tokens per minute (TPM)": no conversation is too long for it.
+const RATE_WORDS: &[&str] = &["tokens per min", "tokens per day", "tokens per hour"];
 
 /// The names of the field for a schema in the interfaces of OpenAI, Anthropic and Google.
 const SCHEMA_WORDS: &[&str] = &[
@@ -191,9 +201,13 @@ const KEY_WORDS: &[&str] = &["incorrect api key"];
 /// Names of the limit of an answer's tokens.
 const ANSWER_LIMITS: &[&str] = &["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
+/// The words of TGI, and of Together, for a request that is too long, in part for its answer.
+const TGI_LIMIT: &str = "`inputs` tokens + `max_new_tokens` must be <=";
+
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
 /// that of others, llama.cpp's, Anthropic's, Google's, Ollama's, Perplexity's code, and the messages of xAI,
-/// Bedrock, Moonshot, SGLang, LM Studio, newer versions of vLLM, Groq and DashScope.
+/// Bedrock, Moonshot, SGLang, LM Studio, newer versions of vLLM, Groq, DashScope, LM Studio again, Z.ai and Copilot,
+/// the code of GitHub Models, and the messages of TGI, Cohere and gateways.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",
@@ -215,6 +229,13 @@ const OVERFLOW_WORDS: &[&str] = &[
     "context length is only",
     "reduce the length of the messages",
     "range of input length should be",
+    "context length of only",
+    "prompt exceeds max length",
+    "prompt token count of",
+    "tokens_limit_reached",
+    TGI_LIMIT,
+    "too many tokens:",
+    "exceeds token limit",
 ];
 
 /// The faults that a server found in a request, as FastAPI lists them: in `detail`, or within the `message` as at

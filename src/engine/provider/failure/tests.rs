@@ -150,10 +150,30 @@ fn a_conversation_that_is_too_long_is_recognized() {
         r#"{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 8192 tokens and your request has 7500 input tokens (1000 > 8192 - 7500)."}}"#,
         r#"{"error":{"message":"This model's maximum context length is 262144 tokens. However, you requested 128000 output tokens and your prompt contains at least 134145 input tokens."}}"#,
         r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 174167 + 64000 > 200000"}}"#,
+        r#"{"error":"Trying to keep the first 6000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough."}"#,
+        r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+        r#"{"error":{"message":"prompt token count of 150000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}"#,
+        r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20 `max_new_tokens`","error_type":"validation"}"#,
+        r#"{"message":"too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 150000."}"#,
+        r#"{"error":{"message":"input exceeds token limit of 8000"}}"#,
     ] {
         let class = failures(None).status(400, body.as_bytes(), None).class;
         assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
     }
+    let github = r#"{"error":{"code":"tokens_limit_reached","message":"Request body too large for gpt-4o model. Max size: 8000 tokens."}}"#;
+    check(413, github, ErrorClass::ContextOverflow, &["too long for model m"]);
+}
+
+/// Groq's words for one request that has more tokens than a minute may have, and others' for several.
+#[test]
+fn tokens_in_a_time_are_a_limit_of_the_rate() {
+    let message = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.";
+    let error =
+        serde_json::json!({ "message": message, "type": "tokens", "code": "rate_limit_exceeded" });
+    let body = serde_json::json!({ "error": error }).to_string();
+    check(413, &body, ErrorClass::RateLimited, &["limits the rate"]);
+    let many = r#"{"error":{"message":"The prompt token count of this key exceeds its tokens per minute"}}"#;
+    check(400, many, ErrorClass::Provider, &["refuses the request"]);
 }
 
 /// No shorter conversation would help.
@@ -163,6 +183,7 @@ fn a_limit_of_the_answer_that_is_too_large_is_no_conversation_that_is_too_long()
         "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 8192 tokens and your request has 50 input tokens (32000 > 8192 - 50).",
         "This model's maximum context length is 8192 tokens. However, you requested 32000 output tokens and your prompt contains at least 50 input tokens.",
         "max_tokens is too large: 32000. This model supports at most 4096 completion tokens.",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 50 `inputs` tokens and 32000 `max_new_tokens`",
     ] {
         let body = serde_json::json!({ "error": { "message": message } }).to_string();
         check(400, &body, ErrorClass::Provider, &["`max_tokens`", "model m"]);
