@@ -26,6 +26,12 @@ const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
+/// The `Retry-After` of the provider behind LiteLLM, which has no own one.
+const RETRY_AFTER_BEHIND: HeaderName = HeaderName::from_static("llm_provider-retry-after");
+
+/// Whether the request may be sent again, in the words of OpenAI and Anthropic, whose own clients obey it.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
 /// Where requests go.
 pub(in crate::engine) struct Target {
     pub(in crate::engine) url: Url,
@@ -67,10 +73,9 @@ impl Post<'_> {
             let location = location.and_then(|location| self.target.url.join(location).ok());
             return Err(failures.redirected(status.as_u16(), location.as_ref()));
         }
-        let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
-        let after = retry::retry_after(ms, after, SystemTime::now());
+        let (after, should_retry) = (requested_wait(&response), should_retry(&response));
         let body = error_body(response, clock, failures).await;
-        Err(failures.status(status.as_u16(), &body, after))
+        Err(failures.status(status.as_u16(), &body, after).advised(should_retry, after))
     }
 }
 
@@ -111,6 +116,16 @@ pub(in crate::engine) async fn get(
         }
     }
     serde_json::from_slice(&body).map_err(|_| failures.no_list())
+}
+
+/// The wait that the headers of an error response request.
+fn requested_wait(response: &Response) -> Option<Duration> {
+    let after = header(response, &RETRY_AFTER).or_else(|| header(response, &RETRY_AFTER_BEHIND));
+    retry::retry_after(header(response, &RETRY_AFTER_MS), after, SystemTime::now())
+}
+
+fn should_retry(response: &Response) -> Option<bool> {
+    header(response, &SHOULD_RETRY)?.trim().parse().ok()
 }
 
 /// The body of an error response, as far as it comes: the status alone is enough for an error.

@@ -88,6 +88,32 @@ async fn a_long_wait_is_told_and_not_waited_for() {
     assert!(error.message.contains("3600 s"), "{error:?}");
 }
 
+/// The provider behind LiteLLM, and the words of an error, request waits too.
+#[tokio::test]
+async fn a_long_wait_is_found_wherever_it_is_requested() {
+    let behind = Step::Status(429, vec![("llm_provider-retry-after", "3600".into())], "{}".into());
+    let said = Step::Status(429, Vec::new(), "Please try again in 1h".into());
+    let reported = r#"{"error":{"message":"try again in 3600s","code":"rate_limit_exceeded"}}"#;
+    for step in [behind, said, Step::Event(reported.into())] {
+        let (_, error) = fails(vec![vec![step], says("late")]).await;
+        assert_eq!(error.class, ErrorClass::RateLimited);
+        assert!(error.message.contains("a wait of 3600 s"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_may_say_itself_whether_to_try_again() {
+    let advised = |status, word: &str| {
+        vec![Step::Status(status, vec![("x-should-retry", word.into())], "odd".into())]
+    };
+    let (_, error) = fails(vec![advised(429, "false"), says("late")]).await;
+    assert_eq!(error.class, ErrorClass::RateLimited);
+    let provider = Provider::start(vec![advised(400, "true"), says("hello")]);
+    let (events, end) = run(settings(&provider)).await;
+    assert_eq!((end, text(&events).as_str()), (CallEnd::Finished, "hello"));
+    assert_eq!(provider.requests(), 2);
+}
+
 #[tokio::test]
 async fn a_refusal_is_not_tried_again() {
     for (status, class) in [

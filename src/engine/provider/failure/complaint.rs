@@ -54,7 +54,7 @@ impl Complaint {
     pub(super) fn from_body(body: &[u8]) -> Self {
         let Ok(value) = json::read::<Value>(body) else {
             let message = String::from_utf8_lossy(body).trim().to_owned();
-            return Self { message, ..Self::default() };
+            return Self { after: wait_in(&message), message, ..Self::default() };
         };
         let value = value.get(0).unwrap_or(&value);
         let is_complaint = |error: &&Value| !error.is_null() && !error.is_string();
@@ -83,12 +83,14 @@ impl Complaint {
             (None, Some(message)) => message,
             (None, None) => error.to_string(),
         };
+        let message = with_cause(message, &error["metadata"]["raw"]);
+        let after = details.iter().find_map(retry_delay).or_else(|| wait_in(&message));
         Self {
-            message: with_cause(message, &error["metadata"]["raw"]),
+            message,
             codes,
             status: ["code", "status", "statusCode"].iter().find_map(|name| status(&error[name])),
             field: word("param"),
-            after: details.iter().find_map(retry_delay),
+            after,
         }
     }
 
@@ -302,4 +304,41 @@ fn number_after(text: &str, before: &str) -> Option<u64> {
 fn retry_delay(detail: &Value) -> Option<Duration> {
     let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
     Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+}
+
+/// Words before the wait in a message, as OpenAI, Groq, Azure and Google have them, also where no header has it.
+const WAIT_WORDS: [&str; 4] = ["try again in ", "try again after ", "retry after ", "retry in "];
+
+/// The wait that a message asks for.
+fn wait_in(message: &str) -> Option<Duration> {
+    let message = message.to_ascii_lowercase();
+    WAIT_WORDS.iter().find_map(|words| wait_at_start(message.split_once(words)?.1))
+}
+
+/// The wait that `text` begins with: `6s`, `20 seconds`, `1m2.5s`.
+fn wait_at_start(text: &str) -> Option<Duration> {
+    let (mut seconds, mut rest) = (None, text);
+    while let Some((part, after)) = part_of_wait(rest) {
+        seconds = Some(seconds.unwrap_or(0.0) + part);
+        rest = after;
+    }
+    Duration::try_from_secs_f64(seconds?).ok()
+}
+
+/// The seconds of the number and the unit that `text` begins with, and what follows them.
+fn part_of_wait(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim_start();
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, rest) = text.split_at(number_end);
+    let rest = rest.trim_start();
+    let unit_end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(unit_end);
+    let seconds = match unit {
+        "ms" | "millisecond" | "milliseconds" => 0.001,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3_600.0,
+        _ => return None,
+    };
+    Some((number.parse::<f64>().ok()? * seconds, rest))
 }

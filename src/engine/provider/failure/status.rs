@@ -36,6 +36,38 @@ pub(super) fn is_unknown_address(status: u16) -> bool {
     matches!(status, 404 | 405 | 501)
 }
 
+/// `failure`, after which the request may be sent again, after the `wait` that the provider requests. If that is longer
+/// than a call waits, it is said instead.
+fn after_wait(failure: Failure, wait: Option<Duration>) -> Failure {
+    match wait {
+        Some(wait) if wait > RETRY_AFTER_MAX => {
+            let message =
+                format!("{}; it requests a wait of {} s", failure.message, wait.as_secs());
+            Failure { message, ..failure }
+        }
+        Some(wait) => failure.or(Retry::After(wait)),
+        None => failure.or(Retry::Backoff),
+    }
+}
+
+impl Failure {
+    /// The failure where the provider says itself whether the request `should_retry`, after the wait `after`: it knows
+    /// more than its status says.
+    pub(in crate::engine) fn advised(
+        self,
+        should_retry: Option<bool>,
+        after: Option<Duration>,
+    ) -> Self {
+        let is_retried = matches!(self.retry, Retry::Backoff | Retry::After(_));
+        let is_final = self.class == ErrorClass::Provider && self.retry == Retry::Never;
+        match should_retry {
+            Some(false) if is_retried => self.or(Retry::Never),
+            Some(true) if is_final => after_wait(self, after),
+            Some(_) | None => self,
+        }
+    }
+}
+
 impl Failures {
     /// The provider answered with an error status. `after` is the wait that it requests.
     pub(in crate::engine) fn status(
@@ -52,30 +84,17 @@ impl Failures {
             _ => failure,
         };
         let suspects = complaint.suspects(status);
-        let passing = complaint.is_passing(status);
-        match after.or(complaint.after) {
-            Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
+        if status == KEY_REFUSED {
+            failure.or(Retry::OtherKey)
+        } else if suspects.parts.are_tool_images() {
             // Whatever the status means otherwise.
-            Some(_) | None if suspects.parts.are_tool_images() => {
-                failure.or(Retry::Without(suspects))
-            }
-            Some(wait) if passing && wait > RETRY_AFTER_MAX => {
-                let seconds = wait.as_secs();
-                let message = format!("{}; it requests a wait of {seconds} s", failure.message);
-                Failure { message, ..failure }
-            }
-            Some(wait) if passing => failure.or(Retry::After(wait)),
-            None if passing => failure.or(Retry::Backoff),
-            Some(wait) if complaint.is_by_chance() => failure.or(Retry::After(wait)),
-            None if complaint.is_by_chance() => failure.or(Retry::Backoff),
-            Some(_) | None if failure.class == ErrorClass::Provider => {
-                if suspects.parts.is_empty() {
-                    failure
-                } else {
-                    failure.or(Retry::Without(suspects))
-                }
-            }
-            Some(_) | None => failure,
+            failure.or(Retry::Without(suspects))
+        } else if complaint.is_passing(status) || complaint.is_by_chance() {
+            after_wait(failure, after.or(complaint.after))
+        } else if failure.class == ErrorClass::Provider && !suspects.parts.is_empty() {
+            failure.or(Retry::Without(suspects))
+        } else {
+            failure
         }
     }
 
@@ -110,7 +129,7 @@ impl Failures {
         let failure = self.complaint(number, &complaint);
         let is_passing = complaint.status.is_some_and(|status| complaint.is_passing(status));
         match is_passing || complaint.is_by_chance() {
-            true => failure.or(complaint.after.map_or(Retry::Backoff, Retry::After)),
+            true => after_wait(failure, complaint.after),
             false => failure,
         }
     }

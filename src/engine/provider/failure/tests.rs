@@ -392,6 +392,62 @@ fn details_of_an_error_have_its_wait_and_its_reason() {
     check(400, &wrong_key.to_string(), ErrorClass::Auth, &["refuses the key"]);
 }
 
+/// Where no header has the wait, as in a stream.
+#[test]
+fn a_wait_in_the_words_of_an_error_is_waited_for() {
+    let retry = |message: &str| {
+        let error = serde_json::json!({ "message": message, "code": "rate_limit_exceeded" });
+        let body = serde_json::json!({ "error": error }).to_string();
+        let as_status = failures(None).status(429, body.as_bytes(), None).retry;
+        assert_eq!(failures(None).reported_as(&error, Some(429)).retry, as_status, "{message}");
+        let as_text = failures(None).status(429, message.as_bytes(), None).retry;
+        assert_eq!(as_text, as_status, "{message}");
+        let after = failures(None).status(429, body.as_bytes(), Some(Duration::from_secs(9)));
+        assert_eq!(after.retry, Retry::After(Duration::from_secs(9)), "the header has precedence");
+        as_status
+    };
+    for (message, wait_ms) in [
+        ("Rate limit reached for m. Please try again in 6s. Visit the pages.", 6_000),
+        ("Please try again in 20ms.", 20),
+        ("Please try again in 0m59.5s", 59_500),
+        ("Please retry after 7 seconds.", 7_000),
+        ("Please retry in 45.5s.", 45_500),
+        ("Too many requests, try again after 1 minute", 60_000),
+    ] {
+        assert_eq!(retry(message), Retry::After(Duration::from_millis(wait_ms)), "{message}");
+    }
+    for odd in [
+        "Please try again later",
+        "try again in a while",
+        "retry after 5 requests",
+        "try again in 6",
+    ] {
+        assert_eq!(retry(odd), Retry::Backoff, "{odd}");
+    }
+    assert_eq!(retry("Please try again in 24h0m0s."), Retry::Never);
+    let day = failures(None).reported_as(&"try again in 1 hour".into(), Some(429));
+    assert!(day.message.ends_with("; it requests a wait of 3600 s"), "{day:?}");
+    let refusal = failures(None).status(400, b"try again in 6s", None);
+    assert_eq!(refusal.retry, Retry::Never);
+}
+
+#[test]
+fn the_advice_of_a_provider_wins_over_its_status() {
+    let retry = |status, should_retry| {
+        failures(None).status(status, b"", None).advised(should_retry, None).retry
+    };
+    assert_eq!(retry(429, Some(false)), Retry::Never);
+    assert_eq!(retry(500, Some(false)), Retry::Never);
+    assert_eq!(retry(400, Some(true)), Retry::Backoff);
+    assert_eq!(retry(429, Some(true)), Retry::Backoff);
+    assert_eq!(retry(401, Some(true)), Retry::OtherKey);
+    assert_eq!(retry(402, Some(true)), Retry::Never);
+    assert_eq!(retry(400, None), Retry::Never);
+    let wait = Some(Duration::from_secs(3));
+    let refusal = failures(None).status(400, b"", wait).advised(Some(true), wait);
+    assert_eq!(refusal.retry, Retry::After(Duration::from_secs(3)));
+}
+
 #[test]
 fn a_missing_key_is_distinguished_from_a_wrong_one() {
     let error = failures(None).status(401, b"", None).into_error();
