@@ -376,3 +376,11 @@ fn gemini_may_have_nothing_to_add_to_a_result() {
     let called = vec![event(&last(json!([call("Berlin", None, Some("c2ln"))]), "STOP"))];
     GEMINI.check_silence_after_results(called, "call_0", vec![event(&last(json!([]), "STOP"))]);
 }
+
+/// Of an answer that is empty by chance nothing was shown.
+#[test]
+fn gemini_is_asked_again_for_an_answer_that_is_empty() {
+    let empty = vec![event(&last(json!([]), "STOP"))];
+    let malformed = vec![event(&last(json!([]), "MALFORMED_FUNCTION_CALL"))];
+    GEMINI.check_retries(vec![empty, malformed]);
+}

@@ -38,6 +38,9 @@ pub(super) struct Candidate {
     content: Option<Content>,
     /// Why the model stopped.
     pub(super) finish_reason: Option<String>,
+    /// More about it, for people.
+    #[serde(default)]
+    finish_message: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -95,6 +98,11 @@ impl Candidate {
     /// The parts, which may be none.
     pub(super) fn parts(&mut self) -> Vec<Part> {
         self.content.take().and_then(|content| content.parts).unwrap_or_default()
+    }
+
+    /// What the provider says about the reason.
+    pub(super) fn finish_message(&self) -> Option<&str> {
+        self.finish_message.as_str()
     }
 
     /// The reason, unless it is a name for none.

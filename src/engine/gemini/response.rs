@@ -30,6 +30,8 @@ pub(in crate::engine) struct GeminiReader<'a> {
     names: Names,
     usage: Option<Usage>,
     finish: Finish,
+    /// What the provider says about the finish reason.
+    finish_message: String,
 }
 
 /// Whether and why the model stopped.
@@ -59,6 +61,7 @@ impl<'a> GeminiReader<'a> {
             names: Names::default(),
             usage: None,
             finish: Finish::default(),
+            finish_message: String::new(),
         }
     }
 
@@ -132,6 +135,9 @@ impl<'a> GeminiReader<'a> {
             self.finish = Finish::Blocked(reason.to_owned());
         }
         let mut candidate = chunk.into_candidate();
+        if let Some(message) = candidate.finish_message() {
+            message.clone_into(&mut self.finish_message);
+        }
         let before = events.len();
         for part in candidate.parts() {
             let part = self.shown(part);
@@ -164,6 +170,23 @@ impl<'a> GeminiReader<'a> {
                 Finish::StoppedEarly { reason: reason.unwrap_or(before), has_more }
             }
         };
+    }
+
+    /// The failure of an answer that is empty by chance: the model wrote a call that could not be read, or nothing.
+    fn empty_by_chance(&self, reason: &str, class: FinishClass) -> Option<Failure> {
+        let has_answer = self.response.has_text() || self.parts.has_calls();
+        if has_answer || self.response.may_be_silent(class) {
+            return None;
+        }
+        let failures = self.response.failures;
+        match reason {
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
+                Some(failures.gave_up_because(reason, &self.finish_message))
+            }
+            // What was shown of its reasoning would be shown again.
+            "STOP" if !self.response.has_reasoning() => Some(failures.no_answer_by_chance(reason)),
+            _ => None,
+        }
     }
 
     /// Removes the key from the names and ids of the part, which frames show.
@@ -234,6 +257,9 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
             Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
             Finish::Stopped(reason) | Finish::StoppedEarly { reason, .. } => {
                 let class = finish_class(&reason, has_calls);
+                if let Some(failure) = self.empty_by_chance(&reason, class) {
+                    return Err(failure);
+                }
                 (reason, class)
             }
         };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::ErrorClass;
+use crate::engine::provider::retry::Retry;
 use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::json;
@@ -122,13 +123,53 @@ fn every_finish_reason_has_its_class() {
     let empty = |reason: &str| stream(&[last(json!([]), reason)]);
     check(&empty("SAFETY"), r#"12/34 END "SAFETY" content_filter"#);
     check(&empty("MAX_TOKENS"), r#"12/34 END "MAX_TOKENS" max_tokens"#);
-    check(&empty("STOP"), r#"12/34 END "STOP" completed FAILED provider"#);
-    check(
-        &empty("MALFORMED_FUNCTION_CALL"),
-        r#"12/34 END "MALFORMED_FUNCTION_CALL" other FAILED provider"#,
-    );
+    check(&empty("LANGUAGE"), r#"12/34 END "LANGUAGE" other FAILED provider"#);
     let reasoned = stream(&[last(json!([{ "text": "hm", "thought": true }]), "STOP")]);
     check(&reasoned, r#"<thought>hm 12/34 END "STOP" completed FAILED provider"#);
+}
+
+/// Nothing was shown, and the model may write something else the next time.
+#[test]
+fn an_answer_that_is_empty_by_chance_may_be_asked_for_again() {
+    let empty = |reason: &str| {
+        let mut last = last(json!([]), reason);
+        last["candidates"][0]["finishMessage"] = "Malformed function call: print(".into();
+        stream(&[last])
+    };
+    for (reason, detail) in [
+        ("STOP", r#"finish reason "STOP""#),
+        (
+            "MALFORMED_FUNCTION_CALL",
+            r#"finish reason "MALFORMED_FUNCTION_CALL": Malformed function call: print("#,
+        ),
+        (
+            "UNEXPECTED_TOOL_CALL",
+            r#"finish reason "UNEXPECTED_TOOL_CALL": Malformed function call: print("#,
+        ),
+    ] {
+        check(&empty(reason), "FAILED provider");
+        let (_, result) = read_pieces(&[empty(reason).as_bytes()], BodyEnd::Marked);
+        let failure = result.expect_err("it is empty");
+        assert_eq!(failure.retry, Retry::Backoff, "{reason}");
+        assert_eq!(failure.into_error().detail, detail);
+    }
+    // What was shown would be shown again.
+    let reasoned = stream(&[last(json!([{ "text": "hm", "thought": true }]), "STOP")]);
+    let (_, result) = read_pieces(&[reasoned.as_bytes()], BodyEnd::Marked);
+    assert_eq!(result.expect_err("it has no text").retry, Retry::Never);
+}
+
+/// A call may have been the answer.
+#[test]
+fn an_answer_to_results_may_be_empty() {
+    let body = stream(&[last(json!([]), "STOP")]);
+    let failures = failures();
+    let new = || {
+        let mut reader = GeminiReader::new(&failures, BodyEnd::Marked);
+        reader.response_mut().set_follows_results(true);
+        reader
+    };
+    testing::check(new, &body, r#"12/34 END "STOP" completed"#);
 }
 
 #[test]

@@ -173,6 +173,18 @@ impl Failures {
         self.malformed(&what, "a tool call has no name")
     }
 
+    /// Like [`Self::no_answer`], of an answer without reasoning that the model may well have by the next request.
+    pub(in crate::engine) fn no_answer_by_chance(&self, stop_reason: &str) -> Failure {
+        self.no_answer(stop_reason, false).or(Retry::Backoff)
+    }
+
+    /// Like [`Self::gave_up`], for a finish reason and what the provider says about it, which may be nothing.
+    pub(in crate::engine) fn gave_up_because(&self, reason: &str, words: &str) -> Failure {
+        let words = self.quote(words, DETAIL_CHARS_MAX);
+        let gap = if words.is_empty() { "" } else { ": " };
+        self.gave_up(&format!("finish reason {reason:?}{gap}{words}"))
+    }
+
     /// The provider stopped in the middle of its answer, for a reason that may have passed by the next
     /// request.
     pub(in crate::engine) fn gave_up(&self, detail: &str) -> Failure {
