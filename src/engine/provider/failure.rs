@@ -18,6 +18,7 @@ use crate::support::secret::Secret;
 use crate::task::report::status_of;
 use quoting::login;
 use reqwest::Url;
+pub(in crate::engine) use response::IDENTITY;
 use status::is_unknown_address;
 use std::time::Duration;
 

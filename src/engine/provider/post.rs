@@ -1,11 +1,11 @@
 //! A request to a provider, up to the head of a successful response.
 
 use super::clock::Clock;
-use super::failure::{Failure, Failures};
+use super::failure::{Failure, Failures, IDENTITY};
 use super::http::{ProviderClient, Response};
 use super::retry;
 use http::Method;
-use http::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::Url;
 use serde_json::Value;
 use std::pin::pin;
@@ -74,8 +74,8 @@ impl Post<'_> {
             return Err(failures.redirected(status.as_u16(), location.as_ref()));
         }
         let (after, should_retry) = (requested_wait(&response), should_retry(&response));
-        let body = error_body(response, clock, failures).await;
-        Err(failures.status(status.as_u16(), &body, after).advised(should_retry, after))
+        let failure = error_status(response, clock, failures, after).await;
+        Err(failure.advised(should_retry, after))
     }
 }
 
@@ -102,8 +102,7 @@ pub(in crate::engine) async fn get(
         return Err(failures.redirected(status.as_u16(), location.as_ref()));
     }
     if !status.is_success() {
-        let body = error_body(response, clock, failures).await;
-        return Err(failures.status(status.as_u16(), &body, None));
+        return Err(error_status(response, clock, failures, None).await);
     }
     let mut body = Vec::new();
     loop {
@@ -126,6 +125,31 @@ fn requested_wait(response: &Response) -> Option<Duration> {
 
 fn should_retry(response: &Response) -> Option<bool> {
     header(response, &SHOULD_RETRY)?.trim().parse().ok()
+}
+
+/// The failure of an error response that requests the wait `after`. Bytes that are compressed, which was not asked for,
+/// are not quoted.
+async fn error_status(
+    response: Response,
+    clock: &mut Clock,
+    failures: &Failures,
+    after: Option<Duration>,
+) -> Failure {
+    let status = response.status().as_u16();
+    let encoding = header(&response, &CONTENT_ENCODING).map(str::trim);
+    let encoding = encoding.filter(|it| !matches!(*it, "" | IDENTITY)).map(str::to_owned);
+    let body = error_body(response, clock, failures).await;
+    match encoding {
+        Some(encoding) if !is_text(&body) => {
+            failures.compressed(failures.status(status, b"", after), &encoding)
+        }
+        Some(_) | None => failures.status(status, &body, after),
+    }
+}
+
+fn is_text(body: &[u8]) -> bool {
+    let is_odd = |c: char| c.is_control() && !c.is_whitespace();
+    std::str::from_utf8(body).is_ok_and(|text| !text.contains(is_odd))
 }
 
 /// The body of an error response, as far as it comes: the status alone is enough for an error.

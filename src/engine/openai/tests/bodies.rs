@@ -127,3 +127,17 @@ async fn a_compressed_answer_is_named() {
     assert_eq!(error.class, ErrorClass::MalformedStream);
     assert!(error.message.contains("compressed (gzip)"), "{error:?}");
 }
+
+/// Its bytes say nothing to anybody. A server may also name an encoding and send a text.
+#[tokio::test]
+async fn a_compressed_error_is_named_and_not_quoted() {
+    let refusal = |body: &str| {
+        vec![Step::Status(400, vec![("Content-Encoding", "gzip".into())], body.into())]
+    };
+    let (_, error) = fails(vec![refusal("\u{1f}\u{8b}\u{8}\0")]).await;
+    assert_eq!((error.class, error.detail.as_str()), (ErrorClass::Provider, "status 400"));
+    assert!(error.message.contains("compressed (gzip)"), "{error:?}");
+    assert!(!error.message.contains(char::is_control), "{error:?}");
+    let (_, error) = fails(vec![refusal("no such thing")]).await;
+    assert!(error.message.ends_with("says: no such thing"), "{error:?}");
+}

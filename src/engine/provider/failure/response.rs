@@ -6,6 +6,9 @@ use crate::engine::provider::body::{BodyEnd, Ignored, TooLong, WHOLE_BYTES_MAX};
 use crate::engine::provider::retry::Retry;
 use crate::engine::provider::sse::EVENT_BYTES_MAX;
 
+/// The name of no encoding (RFC 9110, section 12.5.3).
+pub(in crate::engine) const IDENTITY: &str = "identity";
+
 /// Bytes of ignored data that an error quotes.
 const IGNORED_BYTES_MAX: usize = 200;
 
@@ -57,9 +60,14 @@ impl Failures {
 
     /// `failure` of an answer whose header says that it is in `encoding`, which this program does not ask for.
     pub(in crate::engine) fn encoded(&self, failure: Failure, encoding: &str) -> Failure {
-        if failure.class != ErrorClass::MalformedStream || encoding == "identity" {
+        if failure.class != ErrorClass::MalformedStream || encoding == IDENTITY {
             return failure;
         }
+        self.compressed(failure, encoding)
+    }
+
+    /// `failure` of an answer in `encoding`, of which nothing could be read.
+    pub(in crate::engine) fn compressed(&self, failure: Failure, encoding: &str) -> Failure {
         let encoding = self.quote(encoding, QUOTE_CHARS_MAX);
         let message = format!(
             "{}; the answer is compressed ({encoding}), which was not asked for: have the server, or the \
