@@ -141,3 +141,12 @@ async fn a_compressed_error_is_named_and_not_quoted() {
     let (_, error) = fails(vec![refusal("no such thing")]).await;
     assert!(error.message.ends_with("says: no such thing"), "{error:?}");
 }
+
+/// It would have as many the next time.
+#[tokio::test]
+async fn a_response_with_too_many_headers_is_not_asked_for_again() {
+    let many = vec![("x-odd", "y".to_owned()); 300];
+    let (_, error) = fails(vec![vec![Step::Status(200, many, String::new())], says("late")]).await;
+    assert_eq!(error.class, ErrorClass::MalformedStream);
+    assert!(error.message.contains("more headers"), "{error:?}");
+}

@@ -40,6 +40,13 @@ impl Failures {
             );
             return Failure::new(ErrorClass::Timeout, message, detail);
         }
+        if error.is_head_too_large() {
+            let what = format!(
+                "sent more headers, or longer ones, than this program takes, and would send them again: check \
+                 {base_url_source}, and any gateway there"
+            );
+            return self.malformed(&what, detail);
+        }
         let tls = tls_fault(error);
         if tls == Some(TlsFault::Plain) {
             let message = format!(

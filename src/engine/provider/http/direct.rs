@@ -29,6 +29,10 @@ use url::Position;
 /// How long a connection without a request is kept.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
+/// Headers of a response: twice as many as a gateway sends that repeats those of the provider behind it. The HTTP library
+/// has room for 100 on its stack; for more, it allocates 64 bytes for each of this number whenever it reads a head.
+const HEADERS_MAX: usize = 256;
+
 /// A client whose requests go to one provider.
 #[derive(Debug)]
 pub(in crate::engine) struct Direct {
@@ -135,7 +139,7 @@ fn apart(headers: &mut HeaderMap) {
 
 impl Connection {
     async fn over(io: Io) -> Result<Self, hyper::Error> {
-        let (sender, work) = http1::handshake(io).await?;
+        let (sender, work) = http1::Builder::new().max_headers(HEADERS_MAX).handshake(io).await?;
         Ok(Self { sender, work: Some(Box::pin(work)) })
     }
 

@@ -13,6 +13,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The words of the HTTP library for a head that is too large; its clients have no type for it.
+const HEAD_TOO_LARGE: &str = "message head is too large";
+
 /// A client whose requests go to one provider.
 #[derive(Debug)]
 pub(in crate::engine) enum ProviderClient {
@@ -125,6 +128,19 @@ impl HttpError {
             Self::Direct(_) => is_of_time(self.cause()),
             Self::Proxied(error) => error.is_timeout(),
         }
+    }
+
+    /// The head of the response has more headers, or longer ones, than the client takes.
+    pub(in crate::engine) fn is_head_too_large(&self) -> bool {
+        let mut cause = self.cause();
+        while let Some(error) = cause {
+            let parsed = error.downcast_ref::<hyper::Error>().filter(|error| error.is_parse());
+            if parsed.is_some_and(|error| error.to_string().contains(HEAD_TOO_LARGE)) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 
     /// What is the matter, in the words of the library.

@@ -1,6 +1,7 @@
 //! Against servers that are a few lines of a test.
 
 use super::*;
+use crate::engine::provider::http::HttpError;
 use data_encoding::BASE64;
 use rustls::{ClientConfig, RootCertStore, crypto};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,6 +88,28 @@ async fn a_request_has_what_servers_need_and_no_secret_in_its_line() {
         "content-length: 2".to_owned(),
     ] {
         assert!(request.contains(&format!("\r\n{header}\r\n")), "{header} in {request}");
+    }
+}
+
+/// Gateways repeat the headers of the provider behind them.
+#[tokio::test]
+async fn a_response_may_have_many_headers_and_not_any_number() {
+    for (headers, is_taken) in [(HEADERS_MAX - 1, true), (HEADERS_MAX, false)] {
+        let (client, listener, url) = served().await;
+        let many = "x-odd: y\r\n".repeat(headers);
+        let response = format!("HTTP/1.1 200 OK\r\n{many}content-length: 2\r\n\r\nok");
+        let serving = async {
+            let (mut stream, _) = listener.accept().await.expect("accepts");
+            respond(&mut stream, &response).await;
+            stream
+        };
+        let (body, _stream) = tokio::join!(answer(&client, &url), serving);
+        if is_taken {
+            assert_eq!(body.expect("answers"), b"ok");
+        } else {
+            let error = HttpError::Direct(body.expect_err("there are too many"));
+            assert!(error.is_head_too_large(), "{error:?}");
+        }
     }
 }
 
