@@ -7,8 +7,11 @@ use crate::protocol::proto::chat::{ChatMessageEntity, CorrelationInfo};
 /// What people read of a run that has an end and no answer.
 pub(crate) const UNANSWERED: &str = "stopped before an answer";
 
+/// What people read of one that has results of tools: the model may have had nothing to add to them.
+const AFTER_RESULTS: &str = "no answer after the results";
+
 /// Finds runs without an answer among entities. A run that fails has its error as an entity, so that
-/// one which ends without an answer was stopped, or its process ended.
+/// one which ends without an answer was stopped, or its process ended, or its model was done with the results of tools.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
     /// The run whose newest entity is neither an answer nor an error.
@@ -36,12 +39,15 @@ impl Endings {
             Some(before) if is_same(&before) => (Some(before), None),
             before => (None, before),
         };
+        let is_result = matches!(payload, Any::ToolResultEntity(_));
+        let so_far = same.map(|same| same.how).filter(|how| !is_result || how != UNANSWERED);
         self.unanswered = ids.filter(|_| !is_answer).map(|ids| Unanswered {
             run: ids.run_id.clone(),
             turn: ids.turn_id.clone(),
-            how: how_prompt_ended(payload)
-                .or(same.map(|same| same.how))
-                .unwrap_or_else(|| UNANSWERED.to_owned()),
+            how: how_prompt_ended(payload).or(so_far).unwrap_or_else(|| {
+                let how = if is_result { AFTER_RESULTS } else { UNANSWERED };
+                how.to_owned()
+            }),
         });
         ended
     }
@@ -97,6 +103,7 @@ pub(crate) fn mark(it: &ChatMessageEntity) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::proto::chat::ToolResultEntity;
 
     /// The turns without an answer among messages, each with its run, its role and its status.
     fn unanswered(messages: &[(&str, &str, &str)]) -> Vec<String> {
@@ -116,6 +123,28 @@ mod tests {
             messages.iter().filter_map(|it| endings.next(&payload(it))).collect();
         found.extend(endings.finish());
         found.into_iter().map(|ended| ended.turn).collect()
+    }
+
+    /// Nothing in the entities tells whether it was stopped.
+    #[test]
+    fn a_run_that_ends_with_a_result_is_not_said_to_be_stopped() {
+        let ids = || {
+            let (run_id, turn_id) = ("1".to_owned(), "turn-1".to_owned());
+            Some(CorrelationInfo { run_id, turn_id, ..Default::default() })
+        };
+        let said = |role: &str, status: &str| {
+            let (role, status, correlation) = (role.to_owned(), status.to_owned(), ids());
+            Any::from(ChatMessageEntity { role, status, correlation, ..Default::default() })
+        };
+        let mut endings = Endings::default();
+        for payload in [
+            said(role::USER, "accepted"),
+            Any::from(ToolResultEntity { correlation: ids(), ..Default::default() }),
+            said(role::THINKING, message::FINISHED),
+        ] {
+            assert_eq!(endings.next(&payload), None);
+        }
+        assert_eq!(endings.finish().map(|ended| ended.how), Some(AFTER_RESULTS.to_owned()));
     }
 
     #[test]
