@@ -22,6 +22,7 @@ mod planted;
 mod random;
 mod reports;
 pub(crate) mod scene;
+mod sequences;
 mod story;
 mod table;
 mod tool_loop;

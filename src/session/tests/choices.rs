@@ -1,8 +1,8 @@
 //! Models, settings and schemas that requests choose, with retries, repairs, cut-off answers and token
 //! counts: every short sequence, and planted faults.
 
-use super::exhaustive::{Broken, explore};
 use super::scene::{Machine, Scene, Symbol, rules};
+use super::sequences::{explore, kept};
 use crate::conversation::patch::PatchMode;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Extension};
@@ -56,10 +56,6 @@ fn choosing(on_busy: OnBusy, extensions: &[Extension]) -> Rules {
 fn symbols<M: Machine>(scene: &Scene<M>) -> Vec<Symbol> {
     let engine = if scene.has_live_run() { ENGINE } else { &[] };
     [CHOICES, engine].concat()
-}
-
-fn kept(result: Result<u64, Broken>) -> u64 {
-    result.unwrap_or_else(|Broken { path, why }| panic!("after {path:?}: {why:#}"))
 }
 
 #[test]
@@ -118,7 +114,7 @@ const ALL: [Fault; 12] = [
     Fault::LosesTheSchema,
 ];
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Faulty {
     inner: Session,
     fault: Fault,

@@ -1,8 +1,8 @@
 //! Turns that are dropped, asked again and replaced, and parts of the conversation: every short
 //! sequence, and planted faults.
 
-use super::exhaustive::{Broken, explore};
 use super::scene::{Machine, Scene, Symbol, rules};
+use super::sequences::{explore, kept};
 use crate::conversation::event::{Event, ImportedTurn, Recorded, Scope};
 use crate::conversation::patch::PatchMode;
 use crate::conversation::transcript::Transcript;
@@ -55,10 +55,6 @@ fn symbols<M: Machine>(scene: &Scene<M>) -> Vec<Symbol> {
     [REQUESTS, engine].concat()
 }
 
-fn kept(result: Result<u64, Broken>) -> u64 {
-    result.unwrap_or_else(|Broken { path, why }| panic!("after {path:?}: {why:#}"))
-}
-
 /// A scene with two turns.
 fn after_turns<M: Machine>(mut scene: Scene<M>) -> Scene<M> {
     for symbol in TURNS {
@@ -105,7 +101,7 @@ const ALL: [Fault; 9] = [
     Fault::DropsTheDone,
 ];
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Faulty {
     inner: Session,
     fault: Fault,

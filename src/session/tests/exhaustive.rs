@@ -1,6 +1,7 @@
 //! Every sequence of inputs up to a depth.
 
 use super::scene::{Machine, Scene, Symbol, rules};
+use super::sequences::{explore, kept};
 use crate::conversation::patch::PatchMode;
 use crate::protocol::command::Extension;
 use crate::session::{FinalSnapshot, OnBusy, Rules, Signal};
@@ -63,47 +64,6 @@ const LIFE: &[Symbol] = &[
 /// Inputs in a sequence of `LIFE`.
 const LIFE_DEPTH: usize = 6;
 
-/// A sequence of inputs after which the contract is broken.
-#[derive(Debug)]
-pub(super) struct Broken {
-    pub(super) path: Vec<Symbol>,
-    pub(super) why: anyhow::Error,
-}
-
-/// Tries every sequence of up to `depth` inputs, each followed by the end of input and of what
-/// runs; stops at the first that breaks the contract. Returns how many there were.
-pub(super) fn explore<M: Machine>(
-    scene: &Scene<M>,
-    symbols: &dyn Fn(&Scene<M>) -> Vec<Symbol>,
-    depth: usize,
-) -> Result<u64, Broken> {
-    if depth == 0 {
-        return leaf(scene);
-    }
-    let mut sequences = 0;
-    for symbol in symbols(scene) {
-        let mut scene = scene.clone();
-        let was_closed = scene.contract.is_closed();
-        let result = scene.play(symbol).map_err(|why| Broken { path: Vec::new(), why });
-        // A closed session does not distinguish one sequence from another.
-        let depth = if was_closed { 0 } else { depth - 1 };
-        sequences +=
-            result.and_then(|()| explore(&scene, symbols, depth)).map_err(|mut broken| {
-                broken.path.insert(0, symbol);
-                broken
-            })?;
-    }
-    Ok(sequences)
-}
-
-fn leaf<M: Machine>(scene: &Scene<M>) -> Result<u64, Broken> {
-    if !scene.contract.is_closed() {
-        let settled = scene.clone().settle();
-        settled.map_err(|why| Broken { path: vec![Symbol::InputEnded], why })?;
-    }
-    Ok(1)
-}
-
 pub(super) fn everything<M: Machine>(scene: &Scene<M>) -> Vec<Symbol> {
     let engine = if scene.has_live_run() { ENGINE } else { &[] };
     [ALWAYS, engine].concat()
@@ -113,10 +73,6 @@ fn check(rules: Rules) {
     let scene = Scene::new(rules);
     let sequences = kept(explore(&scene, &everything, DEPTH));
     assert!(sequences > 10_000, "only {sequences}");
-}
-
-fn kept(result: Result<u64, Broken>) -> u64 {
-    result.unwrap_or_else(|Broken { path, why }| panic!("after {path:?}: {why:#}"))
 }
 
 #[test]

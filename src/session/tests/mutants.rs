@@ -64,7 +64,7 @@ enum Fault {
 }
 
 /// A session with a fault in the frame of a number, or with none.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Faulty {
     inner: Session,
     fault: Option<(usize, Fault)>,

@@ -4,11 +4,11 @@
 mod shot;
 
 use super::scene::Machine;
+use super::sequences::{Broken, explore, kept};
 use crate::extract::ResponseType;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{ExitCode, Input, Output, Retention, Session, Signal, Uptime};
 use crate::task::report::ErrorClass;
-use anyhow::{Context, Result, ensure};
 use shot::{Shot, Symbol, failure};
 
 /// Inputs after the prompt and the end of input.
@@ -42,44 +42,24 @@ const EARLY: &[Symbol] = &[
     Symbol::Refused,
 ];
 
-/// Tries every sequence, each followed by the end of input and of the run.
-fn explore<M: Machine>(shot: &Shot<M>, symbols: &[Symbol], depth: usize) -> Result<u64> {
-    if depth == 0 {
-        return settle(shot.clone());
-    }
-    let mut sequences = 0;
-    for symbol in symbols {
-        // There is a prompt, or a reason why not.
-        if *symbol == Symbol::Refused && shot.seen.asked {
-            continue;
-        }
-        let mut shot = shot.clone();
-        let was_over = shot.seen.exit.is_some();
-        shot.play(*symbol)?;
-        let depth = if was_over { 0 } else { depth - 1 };
-        let tried = explore(&shot, symbols, depth);
-        sequences += tried.with_context(|| format!("after {symbol:?}"))?;
-    }
-    Ok(sequences)
-}
-
-fn settle<M: Machine>(mut shot: Shot<M>) -> Result<u64> {
-    shot.play(Symbol::InputEnded)?;
-    if shot.live.is_some() {
-        shot.play(Symbol::Finished)?;
-    }
-    ensure!(shot.seen.exit.is_some(), "no exit: {:?}", shot.seen);
-    Ok(1)
-}
-
 /// All sequences that the server can bring about, and those before there is a prompt.
-fn all<M: Machine>(shot: &Shot<M>, depth: usize) -> Result<u64> {
-    let early = explore(shot, EARLY, EARLY_DEPTH)?;
+fn all<M: Machine>(shot: &Shot<M>, depth: usize) -> Result<u64, Broken<Symbol>> {
+    let early = |shot: &Shot<M>| {
+        // There is a prompt, or a reason why not.
+        let symbols = EARLY.iter().filter(|symbol| **symbol != Symbol::Refused || !shot.seen.asked);
+        symbols.copied().collect()
+    };
+    let before = explore(shot, &early, EARLY_DEPTH)?;
+    let asked = after(shot, Symbol::Submit)?;
+    let between = explore(&asked, &early, EARLY_DEPTH)?;
+    let ended = after(&asked, Symbol::InputEnded)?;
+    Ok(before + between + explore(&ended, &|_| LATE.to_vec(), depth)?)
+}
+
+fn after<M: Machine>(shot: &Shot<M>, symbol: Symbol) -> Result<Shot<M>, Broken<Symbol>> {
     let mut shot = shot.clone();
-    shot.play(Symbol::Submit)?;
-    let asked = explore(&shot, EARLY, EARLY_DEPTH)?;
-    shot.play(Symbol::InputEnded)?;
-    Ok(early + asked + explore(&shot, LATE, depth)?)
+    let played = shot.play(symbol);
+    played.map(|()| shot).map_err(|why| Broken { path: vec![symbol], why })
 }
 
 #[test]
@@ -87,7 +67,7 @@ fn every_sequence_of_a_single_run_ends_once() {
     for keep in [Retention::Everything, Retention::Nothing] {
         for extraction in [None, Some(ResponseType::Json), Some(ResponseType::Jsonl)] {
             let shot = Shot::new(keep, extraction, |session| session);
-            let sequences = all(&shot, DEPTH).unwrap_or_else(|why| panic!("{keep:?}: {why:#}"));
+            let sequences = kept(all(&shot, DEPTH));
             assert!(sequences > 10_000, "only {sequences}");
         }
     }
@@ -145,7 +125,7 @@ fn an_answer_that_is_no_document_is_a_failure_and_lines_that_are_none_are_not() 
 type Spoil = fn(&mut Vec<Output>);
 
 /// A fault between the session and its checker.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Faulty {
     inner: Session,
     spoil: Spoil,

@@ -1,8 +1,9 @@
 //! Faults of a kind that other implementations had, put between the session and its checker: the
 //! exhaustive test must see each, and soon.
 
-use super::exhaustive::{everything, explore};
+use super::exhaustive::everything;
 use super::scene::{Machine, Scene, rules};
+use super::sequences::explore;
 use crate::conversation::patch::PatchMode;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Cancel, Command, Page};
@@ -38,7 +39,7 @@ enum RequestFault {
     HoldsAnswersBackInARun,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Faulty {
     inner: Session,
     fault: RequestFault,

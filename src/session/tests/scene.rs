@@ -2,6 +2,7 @@
 
 use super::choices::retry;
 use super::contract::Contract;
+use super::sequences::Play;
 use crate::conversation::event::{FinishClass, ToolCall, Usage};
 use crate::conversation::patch::{PatchMode, Patches};
 use crate::protocol::any::Any;
@@ -23,6 +24,7 @@ use crate::task::server::{ServerName, ServerTool};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -115,7 +117,7 @@ fn past_text() -> EngineEvent {
 }
 
 /// Takes inputs like a session.
-pub(super) trait Machine: Clone {
+pub(super) trait Machine: Clone + Debug {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output>;
 }
 
@@ -326,6 +328,22 @@ impl<M: Machine> Scene<M> {
     fn piece(&self) -> String {
         ["a", "\u{e9}\n", "\u{2028}", "\u{1F600}\u{0}", "", " word"][self.steps as usize % 6]
             .to_owned()
+    }
+}
+
+impl<M: Machine> Play for Scene<M> {
+    type Symbol = Symbol;
+
+    fn play(&mut self, symbol: Symbol) -> Result<()> {
+        Self::play(self, symbol)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        if self.contract.is_closed() { Ok(()) } else { Self::settle(self) }
+    }
+
+    fn state(&self) -> String {
+        format!("{:?}", self.machine)
     }
 }
 

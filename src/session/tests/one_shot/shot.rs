@@ -7,6 +7,7 @@ use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{ClientError, Code, Frame, Request};
 use crate::session::tests::scene::Machine;
+use crate::session::tests::sequences::Play;
 use crate::session::{
     ExitCode, Extraction, ExtractionReport, Input, Output, Retention, Rules, Session, SessionMode,
     Signal, TaskEvent, Uptime,
@@ -86,6 +87,27 @@ fn rules(keep: Retention, extraction: Option<ResponseType>) -> Rules {
         retention: keep,
         extraction: extraction.map(wanted),
         ..Rules::default()
+    }
+}
+
+impl<M: Machine> Play for Shot<M> {
+    type Symbol = Symbol;
+
+    fn play(&mut self, symbol: Symbol) -> Result<()> {
+        Self::play(self, symbol)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.play(Symbol::InputEnded)?;
+        if self.live.is_some() {
+            self.play(Symbol::Finished)?;
+        }
+        ensure!(self.seen.exit.is_some(), "no exit: {:?}", self.seen);
+        Ok(())
+    }
+
+    fn state(&self) -> String {
+        format!("{:?}", self.machine)
     }
 }
 

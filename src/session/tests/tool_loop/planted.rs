@@ -59,7 +59,7 @@ const ALL: [Fault; 19] = [
     Fault::WaitsForAClientThatIsGone,
 ];
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Faulty {
     inner: Session,
     fault: Fault,

@@ -11,12 +11,14 @@ use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::protocol::wire::Request;
 use crate::session::approval::{ApprovalRules, ToolGlob};
 use crate::session::tests::scene::{self, client_tools, server, server_tools};
+use crate::session::tests::sequences::Play;
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, ToolRules, Uptime,
 };
 use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use crate::task::server::ServerState;
 use anyhow::{Context, Result, ensure};
+use std::fmt::Debug;
 
 /// Something that happens. What it is about, as "the first call that waits", is looked up when it
 /// does; if there is no such thing, it is about one that never was.
@@ -84,7 +86,7 @@ pub(in crate::session::tests) enum Choice {
 }
 
 /// Whatever takes inputs as a session does.
-pub(in crate::session::tests) trait Machine: Clone {
+pub(in crate::session::tests) trait Machine: Clone + Debug {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output>;
     fn deadline(&self) -> Option<Uptime>;
 }
@@ -387,5 +389,21 @@ impl<M: Machine> Scene<M> {
         }
         ensure!(self.is_closed(), "not closed after the end of input and of what ran");
         Ok(())
+    }
+}
+
+impl<M: Machine> Play for Scene<M> {
+    type Symbol = Symbol;
+
+    fn play(&mut self, symbol: Symbol) -> Result<()> {
+        Self::play(self, symbol)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        if self.is_closed() { Ok(()) } else { Self::settle(self) }
+    }
+
+    fn state(&self) -> String {
+        format!("{:?}", self.machine)
     }
 }
