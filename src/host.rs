@@ -3,12 +3,15 @@
 //! come back, in order. The host knows no pipe and no descriptor of a front end: the engine and the
 //! calls of tools go on while [`Host::next`] is awaited. Tool servers have tokio tasks of their own.
 //!
-//! `supervisor` is the edge around the session: a panic in it ends the conversation. `requests` decodes
-//! lines. `files` reads the files that requests name, as far as a [`FilePolicy`] allows, in threads,
-//! `resources` asks tool servers for theirs, and `attachments` is what each of them must be. `tasks` polls the engine and the calls of tools;
-//! `persist_gate` holds effects back until what they show
-//! is stored, and `starts` tasks until what led to them is, `observations` are what metrics and traces say of tasks, `storing` is what follows from the store's reports, and `heartbeats` gives signs of life. [`memory`] is the front end in
-//! memory.
+//! | module | what it is |
+//! |---|---|
+//! | [`memory`] | the front end in memory |
+//! | `supervisor` | the edge around the session: a panic in it ends the conversation |
+//! | `requests`, `misplaced`, `input_log` | decodes lines; warns of members in a wrong place; logs inputs |
+//! | `files`, `resources`, `attachments` | reads the files of requests in threads, as far as a [`FilePolicy`] allows; asks tool servers for resources; checks both |
+//! | `starts`, `tasks`, `observations` | holds tasks back until what led to them is stored; polls the engine and the calls of tools; tells metrics and traces of them |
+//! | `persist_gate`, `storing` | holds effects back until what they show is stored; acts on the store's reports |
+//! | `effects`, `heartbeats` | what a front end performs; signs of life while a run is silent |
 
 pub mod memory;
 
@@ -16,8 +19,8 @@ pub(crate) mod attachments;
 mod effects;
 mod files;
 mod heartbeats;
-mod hints;
 mod input_log;
+mod misplaced;
 mod observations;
 mod persist_gate;
 mod requests;
@@ -100,8 +103,8 @@ pub struct Host {
     file_reads: FileReads,
     /// Inputs that wait: for the store to be opened, or for the files of a request before them.
     waiting: VecDeque<Input>,
-    /// Names of members that were reported.
-    hinted: BTreeSet<String>,
+    /// Names of misplaced members that were reported.
+    reported_members: BTreeSet<String>,
     persist_gate: PersistGate,
     heartbeats: Heartbeats,
     observations: Observations,
@@ -181,7 +184,7 @@ impl Host {
             starts: Starts::default(),
             file_reads: FileReads::new(files),
             waiting: VecDeque::new(),
-            hinted: BTreeSet::new(),
+            reported_members: BTreeSet::new(),
             persist_gate,
             heartbeats,
             observations: Observations::default(),
@@ -377,7 +380,7 @@ impl Host {
 
     /// Waits until the store is open, and a session that has its id is locked and loaded; the effects have
     /// its snapshot, or the error and the exit of a conversation that can't be used. Starts nothing else.
-    /// May be dropped at any time.
+    /// Cancel-safe.
     pub(crate) async fn opened(&mut self) -> Effects {
         if !self.persist_gate.is_opening() {
             return Effects::default();

@@ -51,15 +51,15 @@ fn read(words: Vec<OsString>) -> u8 {
         return shell::run(Job::RunCommand(words));
     }
     if let Some(page) = commands::topic(&words) {
-        return tool(|| commands::page(page));
+        return run_plain(|| commands::page(page));
     }
     let command = match Cli::read(&words) {
         Ok(Invocation::Command(command)) => *command,
-        Ok(Invocation::Manifest) => return tool(|| commands::manifest(&Cli::command())),
+        Ok(Invocation::Manifest) => return run_plain(|| commands::manifest(&Cli::command())),
         Err(error) if error.use_stderr() => {
             return shell::run(Job::Wrong(Cli::guess(&words, None), error));
         }
-        Err(help) => return tool(|| shell::help(&help)),
+        Err(help) => return run_plain(|| shell::help(&help)),
     };
     match command {
         Command::Rpc(args) => shell::run(Job::Rpc(Box::new(args))),
@@ -69,23 +69,23 @@ fn read(words: Vec<OsString>) -> u8 {
         #[cfg(feature = "serve")]
         Command::Serve(args) => shell::run(Job::Serve(Box::new(args))),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
-        Command::Run(args) => tool(|| commands::prompts(&args)),
-        Command::Check(args) => tool(|| commands::check(&args)),
-        Command::ListEvents(args) => tool(|| commands::list_events(&args)),
-        Command::Tools(args) => tool(|| commands::tools(&args)),
-        Command::Mcp(args) => tool(|| commands::mcp(&args)),
-        Command::Profiles(args) => tool(|| commands::profiles(&args)),
-        Command::Models(args) => tool(|| commands::models(args)),
-        Command::Doctor(args) => tool(|| commands::doctor(args)),
-        Command::Sessions(args) => tool(|| commands::sessions(&args)),
-        Command::Schema(args) => tool(|| commands::schema(&args)),
-        Command::Completions(args) => tool(|| commands::completions(&args, &Cli::command())),
-        Command::Man(args) => tool(|| commands::man(&args, &Cli::command())),
+        Command::Run(args) => run_plain(|| commands::prompts(&args)),
+        Command::Check(args) => run_plain(|| commands::check(&args)),
+        Command::ListEvents(args) => run_plain(|| commands::list_events(&args)),
+        Command::Tools(args) => run_plain(|| commands::tools(&args)),
+        Command::Mcp(args) => run_plain(|| commands::mcp(&args)),
+        Command::Profiles(args) => run_plain(|| commands::profiles(&args)),
+        Command::Models(args) => run_plain(|| commands::models(args)),
+        Command::Doctor(args) => run_plain(|| commands::doctor(args)),
+        Command::Sessions(args) => run_plain(|| commands::sessions(&args)),
+        Command::Schema(args) => run_plain(|| commands::schema(&args)),
+        Command::Completions(args) => run_plain(|| commands::completions(&args, &Cli::command())),
+        Command::Man(args) => run_plain(|| commands::man(&args, &Cli::command())),
     }
 }
 
-/// Does `work`, whose output may be a file that may not grow without limit.
-fn tool(work: impl FnOnce() -> u8) -> u8 {
+/// Does `work`, which has no event loop and no job, but output, which may be a file that may not grow without limit.
+fn run_plain(work: impl FnOnce() -> u8) -> u8 {
     shell::take_signals_of_system();
     work()
 }

@@ -258,8 +258,8 @@ impl Session {
         self.recorder.take_outputs()
     }
 
-    /// Whether another line may be read now.
-    pub(crate) fn wants_input(&self) -> bool {
+    /// Whether it takes more requests: it is not closed.
+    pub(crate) fn is_open(&self) -> bool {
         !matches!(self.phase, Phase::Closed)
     }
 

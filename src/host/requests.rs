@@ -3,7 +3,7 @@
 
 #[cfg(feature = "serve")]
 use super::ServersStart;
-use super::{Effects, Host, attachments, hints};
+use super::{Effects, Host, attachments, misplaced};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::{RequestId, TaskId};
@@ -24,7 +24,7 @@ impl Host {
 
     /// Whether the conversation has not ended.
     pub(super) fn is_open(&self) -> bool {
-        self.supervisor.session().is_some_and(Session::wants_input)
+        self.supervisor.session().is_some_and(Session::is_open)
     }
 
     /// Handles a request line, without its line end. A line that is no request is answered as well.
@@ -37,7 +37,7 @@ impl Host {
         });
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => {
-                self.hint(line, &request);
+                self.warn_of_misplaced(line, &request);
                 self.prepare_engine(&request);
                 Input::Request(request)
             }
@@ -82,11 +82,11 @@ impl Host {
     }
 
     /// Reports members of a submit that look like settings and are ignored.
-    fn hint(&mut self, line: &[u8], request: &Request) {
+    fn warn_of_misplaced(&mut self, line: &[u8], request: &Request) {
         if !matches!(request.command, Command::Submit(_)) {
             return;
         }
-        for name in hints::misplaced(line, &mut self.hinted) {
+        for name in misplaced::members(line, &mut self.reported_members) {
             tracing::warn!(
                 "submit has a member {name:?}, which is ignored; settings of a turn stand in \
                  submit.settings"
@@ -102,7 +102,7 @@ impl Host {
         }
     }
 
-    /// The same, for a choice that was stored.
+    /// Like `prepare_engine`, for a choice that was stored.
     pub(super) fn prepare_choice(&mut self, choice: &ModelChoice) {
         let (facts, notes) = self.engines.prepare(choice);
         if let Some(session) = self.supervisor.session_mut() {

@@ -65,6 +65,8 @@ impl Session {
                 if let Some(origin) = &mut self.rules.origin {
                     mode.clone_into(&mut origin.tools.approval);
                 }
+                // No model was switched: the event is the one that stores the choices of a session, the mode among
+                // them, and what is stored must stay readable for other versions.
                 let (model, choices) = (self.models.switched(), Some(self.choices().into()));
                 let noted = SessionEvent::ModelSwitched { model, choices };
                 self.recorder.record_of_session(Some(&id), noted);

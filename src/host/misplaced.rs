@@ -1,4 +1,4 @@
-//! Hints for people who write clients: a member of a submit that looks like a setting and is none.
+//! Misplaced members of a submit, which look like settings and are none, for people who write clients.
 //! Unknown members are ignored, so the answer would come with other settings than its client thinks.
 
 use crate::engine::CallSettings;
@@ -22,7 +22,7 @@ struct Line<'a> {
 
 /// The members of the submit in `line` that look like settings and are in the wrong place, and were
 /// not in `known` before.
-pub(super) fn misplaced(line: &[u8], known: &mut BTreeSet<String>) -> Vec<String> {
+pub(super) fn members(line: &[u8], known: &mut BTreeSet<String>) -> Vec<String> {
     if line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }
@@ -41,7 +41,7 @@ mod tests {
     fn a_setting_beside_the_prompt_is_found_once() {
         let mut known = BTreeSet::new();
         let mut check = |line: &str, expected: &[&str]| {
-            assert_eq!(misplaced(line.as_bytes(), &mut known), expected, "{line}");
+            assert_eq!(members(line.as_bytes(), &mut known), expected, "{line}");
         };
         check(r#"{"submit":{"prompt":"hi","settings":{"temperature":1}}}"#, &[]);
         check(
