@@ -25,6 +25,7 @@ use crate::conversation::event::{
     Answerer, Attachments, Ending, Event, FinishClass, Scope, SegmentKind,
 };
 use crate::protocol::id::{RequestId, RunId, TaskId};
+use crate::protocol::proto::session::CompactionCause;
 use crate::protocol::wire::ClientError;
 use crate::support::text::Text;
 use crate::task::call::Purpose;
@@ -95,14 +96,22 @@ pub(super) struct Run {
     repairs: u32,
     /// Why the last answer was cut off.
     cut_off: Option<String>,
+    kind: RunKind,
     /// The compaction that is being made, or decided about.
     compacting: Option<Compacting>,
-    /// A compaction was proposed or begun, and nothing has become of it: also in a run that was cut off.
-    is_compacting: bool,
-    /// What was compacted for, so that it is not tried again.
-    has_compacted_for: BTreeSet<i32>,
-    /// It is no turn: it compacts the conversation, and ends.
-    is_compaction: bool,
+    /// A compaction was proposed or begun by the events of the run, and none of them has ended it: also in a run
+    /// that was cut off.
+    has_open_compaction: bool,
+    /// Causes of the compactions that the run has tried: none is tried again.
+    tried_causes: BTreeSet<CompactionCause>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunKind {
+    /// Answers a prompt.
+    Turn,
+    /// Compacts the conversation, as its client has asked, and ends.
+    Compaction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,10 +152,10 @@ impl Run {
             model: CallModel::default(),
             repairs: 0,
             cut_off: None,
+            kind: RunKind::Turn,
             compacting: None,
-            is_compacting: false,
-            has_compacted_for: BTreeSet::new(),
-            is_compaction: false,
+            has_open_compaction: false,
+            tried_causes: BTreeSet::new(),
         }
     }
 
@@ -263,7 +272,7 @@ impl Run {
         }
     }
 
-    /// That of the provider call that is made.
+    /// The purpose of the provider call that is under way.
     pub(super) fn purpose(&self) -> Option<Purpose> {
         match self.stage {
             RunStage::Calling(_, purpose) => Some(purpose),

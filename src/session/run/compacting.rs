@@ -3,7 +3,7 @@
 
 use super::Stop;
 use super::open::CallFinish;
-use super::{Context, Outcome, Run, RunStage};
+use super::{Context, Outcome, Run, RunKind, RunStage};
 use crate::conversation::compaction::{Compaction, CompactionEvent, text_tokens};
 use crate::conversation::event::{Ending, Event, FinishClass};
 use crate::protocol::constants::{REASON_OF_FAILED, class};
@@ -84,7 +84,7 @@ impl Run {
         cause: CompactionCause,
         overflow: Option<RunError>,
     ) -> bool {
-        if self.has_compacted_for.contains(&i32::from(cause)) {
+        if self.tried_causes.contains(&cause) {
             return false;
         }
         let rules = &self.model.compaction;
@@ -102,7 +102,7 @@ impl Run {
         if plan.through > 0 && context.recorder.over_budget(summary_model).is_some() {
             return false;
         }
-        self.has_compacted_for.insert(cause.into());
+        self.tried_causes.insert(cause);
         if overflow.is_some() {
             self.close_failed_call(context, class::CONTEXT_OVERFLOW, true);
         }
@@ -121,7 +121,7 @@ impl Run {
         plan: Plan,
         instructions: &str,
     ) {
-        self.is_compaction = true;
+        self.kind = RunKind::Compaction;
         context.recorder.hide_calls(true);
         self.compacting = Some(Compacting::new(CompactionCause::Request, plan, instructions));
         self.start_compaction(context);
@@ -274,7 +274,7 @@ impl Run {
             self.start_compaction(context);
             return None;
         }
-        if self.is_compaction {
+        if self.kind == RunKind::Compaction {
             return Some(Outcome::Finished);
         }
         self.answer_after_compaction(context)
@@ -337,13 +337,13 @@ impl Run {
     /// The conversation stays as it was, or as the parts that were made have left it.
     fn not_compacted(&mut self, context: &mut Context<'_>, reason: String) -> Option<Outcome> {
         let Compacting { overflow, has_begun, parts, .. } = self.compacting.take()?;
-        if has_begun && !self.is_compaction {
+        if has_begun && self.kind == RunKind::Turn {
             let text = format!("the conversation could not be compacted: {reason}");
             context.recorder.push(Output::Warning(text.into()));
         }
         let failed = CompactionEvent::Failed { reason: reason.clone() };
         self.record(context.recorder, Event::Compaction(failed));
-        if self.is_compaction {
+        if self.kind == RunKind::Compaction {
             let detail = "the summary could not be made".to_owned();
             let error = RunError::of_answer(ErrorClass::Provider, reason, detail);
             return Some(Outcome::Failed(error));
@@ -357,7 +357,7 @@ impl Run {
     /// A compaction that the end of its run cuts off is not made.
     pub(super) fn close_compaction(&mut self, recorder: &mut Recorder) {
         self.compacting = None;
-        if self.is_compacting {
+        if self.has_open_compaction {
             let reason = "the run has ended".to_owned();
             self.record(recorder, Event::Compaction(CompactionEvent::Failed { reason }));
         }

@@ -1,7 +1,7 @@
 //! The end of a run: everything that it opened is closed, then the run, then its request.
 
 use super::open::{CallFinish, OpenTool, ToolProgress};
-use super::{Outcome, Run, RunStage, Stop, Uptime};
+use super::{Outcome, Run, RunKind, RunStage, Stop, Uptime};
 use crate::conversation::event::{Ending, Event, FinishClass, ToolResult};
 use crate::conversation::transcript::INTERRUPTED_TOOL;
 use crate::protocol::command::Decision;
@@ -39,7 +39,7 @@ impl Run {
         self.close_tools(recorder);
         self.scope.call = 0;
         self.close_compaction(recorder);
-        if self.is_compaction {
+        if self.kind == RunKind::Compaction {
             return self.end_compaction(recorder, outcome);
         }
         match outcome {

@@ -1,6 +1,6 @@
 //! The open parts of a run, to be closed before it ends: a provider call, a segment, tool calls.
 
-use super::Run;
+use super::{Run, RunKind};
 use crate::conversation::compaction::CompactionEvent;
 use crate::conversation::event::{
     Ending, Event, FinishClass, ProviderData, Recorded, Segment, ToolCall, Usage,
@@ -90,14 +90,16 @@ impl Run {
             {
                 // One between two turns, which is a run of its own.
                 let run = Self::new(scope.run, scope.turn, request.clone(), Uptime::default());
-                open = Some(Self { is_compaction: true, ..run });
+                open = Some(Self { kind: RunKind::Compaction, ..run });
             }
             let Some(run) = open.as_mut().filter(|run| run.scope.run == scope.run) else {
                 continue;
             };
             run.scope = *scope;
             run.apply(event);
-            open.take_if(|run| event.ends_run() || run.is_compaction && !run.is_compacting);
+            let has_compacted =
+                |run: &Self| run.kind == RunKind::Compaction && !run.has_open_compaction;
+            open.take_if(|run| event.ends_run() || has_compacted(run));
         }
         open
     }
@@ -144,7 +146,7 @@ impl Run {
             Event::ToolCallFinished { tool, .. } => {
                 self.tools.retain(|open| open.tool.id != tool.id)
             }
-            Event::Compaction(event) => self.is_compacting = event.is_open(),
+            Event::Compaction(event) => self.has_open_compaction = event.is_open(),
             Event::PromptAccepted { .. }
             | Event::RunStarted { .. }
             | Event::ClientCallRequested { .. }
