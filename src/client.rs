@@ -39,16 +39,19 @@
 //!   waits until that run has ended. A run that was stopped is an [`Answer`], not an error.
 //! - Any number of requests may be in flight, from clones of one [`Duologue`], and each gets its own frames.
 //! - A stream that is not read holds the process back, unless something else waits for frames.
-//! - The process ends with the last [`Duologue`], with the runtime, and with the program, also if that is killed. Ctrl-C at
-//!   a terminal does not reach it.
-//! - Events, fields and entities of a later version of the program are kept: [`Event::raw`] and [`Entity::raw`] have them.
+//! - The process ends with the last [`Duologue`], with the runtime, and with the program, also if that is killed.
+//!   Ctrl-C at a terminal does not reach it.
+//! - Events, fields and entities of a later version of the program are kept: [`Event::raw`] and [`Entity::raw`]
+//!   have them.
 //!
-//! `clients/README.md` has the rules that the client libraries of all languages keep, and `examples/client.rs` a program.
+//! `clients/README.md` has the rules that the client libraries of all languages keep, and `examples/client.rs` a
+//! program.
 
 // One task owns the process and reads its frames; a `Duologue` and a `Stream` only send to it and receive from it.
 //
-// `process` is the program and its pipes, `lines` splits what it writes, `driver` is the task and `link` what sends to it,
-// `request` what waits for a `done`, `answer` the result of a run, `tools` functions that the model may call.
+// `process` is the program and its pipes, `lines` splits what it writes, `driver` is the task and `link` what sends
+// to it, `request` what waits for a `done`, `answer` the result of a run, `tools` functions that the model may
+// call.
 
 mod answer;
 mod builder;
@@ -224,7 +227,8 @@ impl Duologue {
     /// Asks the model for a value of a type.
     ///
     /// # Errors
-    /// As [`Self::run`], [`Error::Answer`] if the answer is no such value, and [`Error::Stopped`] if the run was stopped.
+    /// As [`Self::run`], [`Error::Answer`] if the answer is no such value, and [`Error::Stopped`] if the run was
+    /// stopped.
     pub async fn ask<T: HasSchema>(&self, prompt: impl Into<Prompt>) -> Result<Typed<T>, Error> {
         let answer = self.run(prompt.into().schema(T::schema())).await?;
         answer.typed()
@@ -317,9 +321,9 @@ impl Duologue {
         Ok(self.options.clone().session(copy))
     }
 
-    /// Restarts the process after it has ended, for all clones, and resumes the stored session. Returns the changes since
-    /// the last event that was received; concurrent calls return the same changes. Requests that were in flight are not
-    /// sent again.
+    /// Restarts the process after it has ended, for all clones, and resumes the stored session. Returns the changes
+    /// since the last event that was received; concurrent calls return the same changes. Requests that were in
+    /// flight are not sent again.
     ///
     /// # Errors
     /// If the process runs, the conversation has no store or no name, or it can't be opened.

@@ -6,8 +6,13 @@
 //! holds: a connection, a timer, a child process.
 //!
 //! [`Engine`] is the trait that all of them implement, also those of a program that embeds the library.
-//! [`table`] has the engines that requests can choose. [`echo`] is the built-in engine, which can play a script of tool calls; the others are
-//! clients of a provider's API, each in a folder of its own, and share `provider`.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`echo`] | the built-in engine, which can play a script of tool calls |
+//! | [`openai`], [`responses`], [`anthropic`], [`gemini`], [`ollama`] | the clients of providers' APIs, one for each |
+//! | `provider` | the common part of these clients |
+//! | [`table`], `unusable` | the engines that requests can choose; the stand-in for one whose settings can't be used |
 
 pub mod anthropic;
 #[cfg(test)]

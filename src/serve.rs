@@ -1,15 +1,18 @@
 //! The front end for fleets: many conversations in one process, over gRPC and HTTP.
 //!
-//! `conversation` is the task that owns the host of one conversation. It appends what the host shows to a
-//! `frame_log`, from which each client gets its frames at its own pace: `client` is one of them, and `stream` the
-//! way to its connection. `requests` are those that were seen, so that one that is sent again is not run again;
-//! `visible` is what a client may see of a frame, and `refusal` why a client is not served. `frame_log`, `requests`,
-//! `visible` and `rate` are pure, and so is `client`, but for the channel to its stream. `node` has the conversations that are open; `rpc` and `http` bring clients to
-//! them; `listener` accepts connections and ends the node; `after_others` has a connection write what many conversations
-//! have shown. `tenants` is what each tenant has and may have, `rate` how
-//! many requests a second, and `turns` has conversations go on in the turns of their tenants. `services` is what the command line gives, `auth`, `jwt` and
-//! `tls` say whom a node serves, `peers` reaches the other nodes, `forwarded` are the clients that are passed on to them, and `metrics` shows what `counts` and `calls` have; `traces` are for
-//! OpenTelemetry.
+//! | module | what it is |
+//! |---|---|
+//! | `conversation` | the task that owns the host of one conversation and appends its frames to the log |
+//! | `frame_log`, `visible` | the newest frames of a conversation; what a client may see of a frame (pure) |
+//! | `requests` | the requests that were seen, so that one that is sent again is not run again (pure) |
+//! | `client`, `stream`, `attached` | a client of a conversation, which gets frames at its own pace (pure, but for the channel); its stream to the connection; both as `rpc` and `http` see them |
+//! | `node`, `stored` | the conversations that are open; the stored ones, for lists, exports, copies and deletions |
+//! | `peers`, `forwarded` | reaches the other nodes; the clients that are passed on to them |
+//! | `listener`, `rpc`, `http`, `after_others` | accepts connections and ends the node; brings clients to conversations; lets a connection write the frames of many conversations at once |
+//! | `auth`, `jwt`, `tls`, `refusal` | whom a node serves; the certificates; why a client is not served |
+//! | `tenants`, `rate`, `turns` | what each tenant has and may have; requests a second (pure); conversations go on in the turns of their tenants |
+//! | `metrics`, `counts`, `calls`, `traces` | the metrics, and the counts that they show; traces for OpenTelemetry |
+//! | `services` | the settings from the command line |
 
 mod after_others;
 mod attached;

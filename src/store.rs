@@ -294,7 +294,7 @@ impl Store {
         }
     }
 
-    /// The same without sizes, which a server has to add up. A file has them.
+    /// Like `summaries`, but the sizes of a server's sessions are 0, because it has to add them up.
     fn titles(&mut self) -> Result<(Vec<Summary>, Option<String>), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sessions::summaries(sqlite),

@@ -1,5 +1,5 @@
-//! What a session orders, and what it is given in return: the types of provider calls and of tool calls,
-//! and of their reports. Engines and tool servers use these types; the session knows neither of the two.
+//! The types of tasks: the provider calls and tool calls that a session orders, and the reports that come back.
+//! Engines and tool servers use these types; the session knows neither of the two.
 //! Pure.
 //!
 //! | module | what it is |

@@ -1,14 +1,14 @@
 //! Everything as one deterministic world: hosts with their sessions, stores, front end, provider, tool server, client,
 //! disk and clock. What happens in a world follows from its number: requests and their bytes, what the provider and
-//! the tools do, when a thread of the store gets on, time, a full disk, a reader that is slow or gone, a process that is
-//! killed, a machine that loses power. After each step everything is checked that can be seen from there, and each
-//! stream by the checker of the contract. `DUOLOGUE_WORLDS` is how many worlds are tried, `DUOLOGUE_WORLD` the plan of
-//! one that is tried again.
+//! the tools do, when a thread of the store gets on, time, a full disk, a reader that is slow or gone, a process
+//! that is killed, a machine that loses power. After each step everything is checked that can be seen from there,
+//! and each stream by the checker of the contract. `DUOLOGUE_WORLDS` is how many worlds are tried, `DUOLOGUE_WORLD`
+//! the plan of one that is tried again.
 //!
 //! `scenario` is what a world is made of, `support::plan` which of its steps are taken. `process` is the front end,
-//! `outside` the provider and the tool server, `client` who asks and reads, `disk` what survives, `view` what must be true
-//! of it, `ending` how processes end. `planted` has the faults that show that this finds any. `store/postgres/model` is the
-//! same for the nodes of a fleet.
+//! `outside` the provider and the tool server, `client` who asks and reads, `disk` what survives, `view` what must
+//! be true of it, `ending` how processes end. `planted` has the faults that show that this finds any.
+//! `store/postgres/model` is the same for the nodes of a fleet.
 //!
 //! Not in here: bytes of providers and MCP servers on a network, and threads that read files.
 

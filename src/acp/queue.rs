@@ -1,4 +1,4 @@
-//! What one session has to write: messages in their order, encoded only when they are taken. Text that waits
+//! The outgoing queue of one session: messages in their order, encoded only when they are taken. Text that waits
 //! is coalesced, so that a slow client costs no memory and gets fewer and longer chunks. Pure.
 
 use super::jsonrpc::{self, Id, RpcError};

@@ -34,7 +34,7 @@ pub struct InteractiveArgs {
     #[arg(long)]
     pub chat: bool,
 
-    /// The same, on the terminal that started this process even if standard input or output is
+    /// Like --chat, on the terminal that started this process even if standard input or output is
     /// another
     #[arg(long)]
     pub force_interactive: bool,
@@ -96,10 +96,10 @@ pub enum Background {
 /// Keys of the line that a person writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Editing {
-    /// Those of Emacs and readline
+    /// Keys of Emacs and readline
     #[default]
     Emacs,
-    /// Those of vi: Esc begins commands
+    /// Keys of vi: Esc begins commands
     Vi,
 }
 

@@ -43,7 +43,8 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help explains more";
 
 /// Settings of `duologue rpc`, which reads requests from a terminal or not, and is started by a person at
-/// a terminal or not. `history` is what was said before. Opens the debug file, and looks for the session to continue; touches nothing else.
+/// a terminal or not. `history` is what was said before. Opens the debug file, and looks for the session to
+/// continue; touches nothing else.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.

@@ -242,7 +242,7 @@ pub(super) fn names() -> Vec<CompletionCandidate> {
     names_in(&ProfileFiles::default())
 }
 
-/// The same, with those of files that are named.
+/// The names of the profiles, those in `files` included.
 pub(super) fn names_in(files: &ProfileFiles) -> Vec<CompletionCandidate> {
     let profiles = config::profile::read(files).unwrap_or_default();
     profiles.names().into_iter().map(CompletionCandidate::new).collect()
@@ -253,7 +253,7 @@ fn models() -> Vec<CompletionCandidate> {
     models_in(&ProfileFiles::default())
 }
 
-/// The same, with those of files that are named.
+/// The models that profiles name, those in `files` included.
 pub(super) fn models_in(files: &ProfileFiles) -> Vec<CompletionCandidate> {
     let profiles = config::profile::read(files).unwrap_or_default();
     config::profile::models(&profiles).into_iter().map(CompletionCandidate::new).collect()

@@ -103,8 +103,8 @@ pub struct ServeArgs {
     #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TENANTS", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tenants: Option<PathBuf>,
 
-    /// Serve also whom an identity provider knows: the file has its keys (a JWK set) for the signatures of tokens (JWT).
-    /// SIGHUP has it read again
+    /// Serve also whom an identity provider knows: the file has its keys (a JWK set) for the signatures of tokens
+    /// (JWT). SIGHUP has it read again
     #[arg(
         help_heading = "Node options",
         long,

@@ -132,7 +132,7 @@ pub struct ToolSettings {
     pub servers: Vec<ServerConfig>,
     /// Which calls may run.
     pub rules: ApprovalRules,
-    /// Those of the rules that were typed, and not a profile's.
+    /// The rules of `rules` that were typed, without a profile's.
     pub typed: ApprovalRules,
     /// A run without the tools of a server fails.
     pub require_tools: bool,

@@ -150,8 +150,8 @@ impl Builder {
         self
     }
 
-    /// The folder of the process; by default the one that the program has at the start, also for a process that is started
-    /// later.
+    /// The folder of the process; by default the one that the program has at the start, also for a process that is
+    /// started later.
     #[must_use]
     pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
         self.folder = Some(path.into());
@@ -183,8 +183,8 @@ impl Builder {
         self
     }
 
-    /// Is given what belongs to no run: events of the session, and errors of its store. A panic in it is reported as any
-    /// other, and the conversation goes on.
+    /// Is given what belongs to no run: events of the session, and errors of its store. A panic in it is reported
+    /// as any other, and the conversation goes on.
     #[must_use]
     pub fn on_notice(
         mut self,

@@ -121,7 +121,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// The next event; `None` after the last, or if they are not wanted. May be dropped at any time.
+    /// The next event; `None` after the last, or if they are not wanted. Cancel-safe.
     pub(super) async fn event(&mut self) -> Option<Event> {
         let events = self.events.as_mut()?;
         let (event, bytes) = match events.try_recv() {
@@ -136,7 +136,7 @@ impl Sent {
         Some(event)
     }
 
-    /// The end. May be dropped at any time.
+    /// The end of the request. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Result<Ended, Error> {
         // A driver that was ending no longer took the request, and has noted why it ended.
         let failure = || lock(&self.shared).failure.clone().unwrap_or(Error::Closed);
@@ -163,7 +163,8 @@ impl Link {
         drop(self.orders.send(order));
     }
 
-    /// This run is about to be stopped, or the active one: the next prompt waits for its end, unless it is queued anyway.
+    /// This run is about to be stopped, or the active one: the next prompt waits for its end, unless it is queued
+    /// anyway.
     pub(super) fn stop(&self, run: Option<&str>) {
         if !self.is_queueing {
             self.order(Order::Stop(run.map(str::to_owned)));
@@ -181,7 +182,7 @@ impl Link {
         self.send(body, false).await?.ended().await
     }
 
-    /// Sends a request. May be dropped at any time: it is sent, or it is not.
+    /// Sends a request. Cancel-safe: a dropped future has sent the whole request or none of it.
     pub(super) async fn send(&self, body: Body, is_streamed: bool) -> Result<Sent, Error> {
         let id = format!("rs-{}", self.numbers.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = mpsc::unbounded_channel();

@@ -36,7 +36,7 @@ impl Stream {
         Self { link, state: State::Unsent(Box::new(body)), is_stopped: AtomicBool::new(false) }
     }
 
-    /// The next event; `None` after the last. A run that failed has its error before that. May be dropped at any time.
+    /// The next event; `None` after the last. A run that failed has its error before that. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         if let Err(error) = self.send(true).await {
             self.state = State::Failed;
@@ -67,8 +67,8 @@ impl Stream {
         }
     }
 
-    /// Stops this run, or withdraws it if it waits. Its events go on to their end, with the status `stopped`. One that was
-    /// not sent yet is not sent.
+    /// Stops this run, or withdraws it if it waits. Its events go on to their end, with the status `stopped`. One
+    /// that was not sent yet is not sent.
     ///
     /// # Errors
     /// If the process has ended.

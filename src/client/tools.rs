@@ -48,8 +48,8 @@ impl Debug for Tool {
 }
 
 impl Tool {
-    /// A tool with a name, what it does, for the model, and the JSON Schema of its arguments. An error of the function is
-    /// a result that the model reads.
+    /// A tool with a name, what it does, for the model, and the JSON Schema of its arguments. An error of the
+    /// function is a result that the model reads.
     pub fn new<F, R, T, E>(
         name: impl Into<String>,
         description: impl Into<String>,

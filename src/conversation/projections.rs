@@ -56,7 +56,7 @@ impl Projections {
         }
     }
 
-    /// Those of a conversation that is to be exported, before its first event.
+    /// The projections of a conversation that is to be exported, before its first event.
     pub(crate) fn of_export(start: &SessionStart) -> Self {
         Self { summaries: Some(Summaries::new(&start.session)), ..Self::of_start(start) }
     }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 pub(crate) struct Summaries {
     session: String,
     turns: Vec<Summarized>,
-    /// Those of the session, dropped turns included.
+    /// Token counts of the session, dropped turns included.
     totals: TokenCounts,
 }
 

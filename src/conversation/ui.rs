@@ -29,7 +29,8 @@ impl Ui {
         Self { patches, names: Names::new(session), so_far: String::new() }
     }
 
-    /// The UI event for `recorded`; `None` for one that no client sees as it happens. Events must come in the order of their ordinals.
+    /// The UI event for `recorded`; `None` for one that no client sees as it happens. Events must come in the order
+    /// of their ordinals.
     pub(crate) fn project(&mut self, recorded: Recorded) -> Option<Any> {
         self.names.enter(recorded.scope);
         let names = &self.names;

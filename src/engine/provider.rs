@@ -2,10 +2,16 @@
 //! time that a provider may take, bytes into events, retries, addresses, and errors in words without
 //! secrets. The modules stand in reading order; each uses only those above it.
 //!
-//! `remote` is an engine over an `interface`; `call` is one call with its retries, over `connection`,
-//! `post`, `clock` and `roots`; `http` is the client, of which `connector` makes connections, `direct` sends requests over
-//! them, `woken` says when one is to be polled, and `exchange` chooses between that and a
-//! proxy; `key` gets a key from a program or a file. The others are pure.
+//! | module | what it is |
+//! |---|---|
+//! | `address`, `settings`, `key`, `roots`, `caution` | where requests go; the settings; a key from a program or a file; root certificates; warnings about the connection |
+//! | `http` | the HTTP client: `connector` makes connections, `direct` sends requests over them, `woken` says when one is to be polled, `exchange` chooses between that and a proxy |
+//! | `connection`, `clock`, `post` | one HTTP client for all calls; the time that a provider takes; a request, up to the head of its response |
+//! | `body`, `sse`, `lines`, `json`, `join`, `halves`, `opening` | bytes that arrive in any pieces become events, objects and texts (pure) |
+//! | `tool`, `calls`, `schema`, `subset`, `media`, `gemini_model`, `optional` | the parts of requests and answers that several interfaces have (pure, but for the list of `optional`) |
+//! | `failure`, `error_words`, `retry` | failures for people and programs; when a request is sent again (pure) |
+//! | `response`, `provider_data`, `models` | decoders of responses; the data that a provider must be sent back; its list of models (pure) |
+//! | `interface`, `call`, `remote` | what each provider implements; one call with its retries; the engine over an `interface` |
 
 pub(crate) mod address;
 pub(super) mod gemini_model;

@@ -118,8 +118,8 @@ impl Conversation {
         self.request(Command::Shutdown)
     }
 
-    /// Waits for the next frame; `None` after the last. Waits for ever if no request is active. May be
-    /// dropped at any time; no frame is lost.
+    /// Waits for the next frame; `None` after the last. Waits for ever if no request is active.
+    /// Cancel-safe.
     pub async fn next_frame(&mut self) -> Option<Frame> {
         if self.given >= FRAMES_AT_ONCE_MAX {
             self.given = 0;

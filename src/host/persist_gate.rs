@@ -55,7 +55,7 @@ pub(super) struct PersistGate {
     stored: u64,
     /// Bytes of the patches and results among the records that the store was not given yet.
     unsent_bytes: usize,
-    /// Those of the batch.
+    /// Bytes of the patches and results in the batch in flight.
     in_flight_bytes: usize,
     /// Effects, each with how many records must be stored first.
     held: VecDeque<(u64, Effects)>,

@@ -61,7 +61,7 @@ async fn without_room_no_deadline_is_reached() {
     assert!(has_event(&late, "ChatToolResultReady"), "{late:?}");
 }
 
-/// The same while its store is being opened: nothing is done for it, and it has an answer.
+/// A request that waits while the store is being opened: nothing is done for it, and it has an answer.
 #[tokio::test]
 async fn a_signal_finds_requests_answered_that_wait_for_the_store() {
     let folder = TestFolder::new();

@@ -70,7 +70,7 @@ named_enum! {
         /// The administrator's.
         System = "system",
         User = "user",
-        /// That of the folder in which the user works. Another person may have written it.
+        /// The file of the folder in which the user works. Another person may have written it.
         Project = "project",
         /// Named on the command line or by a variable.
         Named = "named",

@@ -69,7 +69,7 @@ impl Attached {
 /// The frames of a client after hello.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// Those of requests that were refused on their way to the conversation, and why no more of them are read.
+    /// Error frames of requests that were refused on their way to the conversation, and why no more requests are read.
     refused: mpsc::Receiver<Result<Arc<Frame>, Refusal>>,
     from: Source,
     is_over: bool,
@@ -111,8 +111,8 @@ impl Stream for Shown {
 }
 
 impl Shown {
-    /// The same frames. Those that another node sends are read on for a while after nobody takes them any more, as it
-    /// handles the requests of a stream only until that ends.
+    /// Keeps reading the frames of another node for `time` after the client is gone, as that node
+    /// handles the requests of a stream only until the stream ends.
     pub(super) fn outlasting(
         mut self,
         time: Duration,

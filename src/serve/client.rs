@@ -80,7 +80,7 @@ enum Place {
 enum Closing {
     /// Once each of its requests has its done.
     HalfClosed,
-    /// The same, and then these shutdowns have theirs.
+    /// Once each of its requests has its done; then these shutdowns get theirs.
     Shutdown(Vec<RequestId>),
 }
 

@@ -144,7 +144,7 @@ pub(super) struct Conversation {
     held: Held,
     /// Bytes of what was said.
     said_bytes: usize,
-    /// Those of the run that goes on.
+    /// Permits of the active run.
     permits: Vec<OwnedSemaphorePermit>,
     times: Times,
     counts: Arc<Counts>,

@@ -27,7 +27,7 @@ pub(super) struct Forwarding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     None,
-    /// Those of clients without an open request.
+    /// Frames of clients without an open request.
     Idle,
     All,
 }

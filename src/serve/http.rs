@@ -1,4 +1,4 @@
-//! The same conversations over plain HTTP, for scripts and browsers: request lines in, frames out, as JSON
+//! Conversations over plain HTTP, for scripts and browsers: request lines in, frames out, as JSON
 //! Lines or as server-sent events (`form`).
 
 mod form;

@@ -183,7 +183,8 @@ async fn end_asked(signals: &mut Signals, node: &Node) -> Signal {
     }
 }
 
-/// Reads what may have been renewed: the tenants, the keys of tokens, and the certificates. What can't be read stays as it was.
+/// Reads what may have been renewed: the tenants, the keys of tokens, and the certificates. What can't be read
+/// stays as it was.
 fn reload(node: &Node) {
     let Services { authority, certificates, .. } = &node.services;
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);

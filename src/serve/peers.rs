@@ -86,7 +86,7 @@ pub(super) struct Remote {
     pub(super) hello: Frame,
     pub(super) frames: Streaming<Frame>,
     pub(super) requests: mpsc::Sender<ConverseRequest>,
-    /// That of its stream in the connection.
+    /// The permit of its stream in the connection to the node.
     pub(super) place: OwnedSemaphorePermit,
 }
 

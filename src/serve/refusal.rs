@@ -1,4 +1,4 @@
-//! Why a client is not served.
+//! Refusals of clients: each has its reason, what the client can do, and when it may try again.
 
 use crate::protocol::constants::{SESSION_NOT_FOUND, code};
 use crate::protocol::proto::rpc::ErrorFrame;

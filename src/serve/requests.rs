@@ -177,7 +177,7 @@ impl Requests {
         self.open
     }
 
-    /// Those of them that have started a run.
+    /// Open requests that have started a run.
     pub(super) fn runs(&self) -> usize {
         self.runs
     }
@@ -198,7 +198,8 @@ impl Requests {
 }
 
 impl Known {
-    /// Nothing came of it, so that it may be sent again. Its frames are remembered for a client that was not shown them.
+    /// Nothing came of it, so that it may be sent again. Its frames are remembered for a client that was not shown
+    /// them.
     fn is_refused(&self) -> bool {
         !self.is_open && !self.has_run && self.last.len() > 1
     }

@@ -42,8 +42,8 @@ async fn find<T: Send + 'static>(
     in_turn((&tenant, &node.lookups), move || work(library)).await
 }
 
-/// Does `work` in a thread, after what its tenant has asked for before. The thread keeps its permits if nobody waits for
-/// the answer any more.
+/// Does `work` in a thread, after what its tenant has asked for before. The thread keeps its permits if nobody
+/// waits for the answer any more.
 async fn in_turn<T: Send + 'static>(
     (tenant, node): (&Tenant, &Arc<Semaphore>),
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,

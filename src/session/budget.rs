@@ -1,4 +1,4 @@
-//! How much of a person's money a conversation may cost, by the list of prices: over all processes that have gone on
+//! The budget limits what a conversation may cost, by the list of prices: over all processes that have gone on
 //! with it.
 
 use super::client_error::budget_exhausted;
@@ -36,7 +36,7 @@ impl Recorder {
         self.over_budget_with(model, Transcript::tokens)
     }
 
-    /// The same if the call is sent so many tokens.
+    /// Like `over_budget`, for a call that is sent `tokens`.
     pub(super) fn over_budget_with(
         &self,
         model: PricedModel<'_>,

@@ -1,4 +1,4 @@
-//! What makes the provider calls of a run, and what each is sent, by its purpose.
+//! Builds the provider calls of a run: each has the model and the messages of its purpose.
 
 use super::compaction::CallCompaction;
 use super::model::Selection;
@@ -42,7 +42,7 @@ pub(super) struct CallModel {
     pub(super) name: String,
     /// How its conversation is compacted.
     pub(super) compaction: CallCompaction,
-    /// The same names, of what makes the summary.
+    /// The names of engine, provider's host and model of the call that makes the summary.
     pub(super) of_summary: (Arc<str>, String, String),
 }
 

@@ -1,5 +1,5 @@
-//! What the model is sent less, in a conversation that is too long for it: first results of tools, then the turns
-//! but the last ones, for which a summary stands.
+//! Compaction shortens a conversation that is too long for the model: it leaves out first results of tools, then
+//! all turns but the last ones, in whose place a summary is sent.
 //!
 //! A turn is left out whole: no call is parted from its result, and no signed reasoning from what it belongs to.
 //! The turn that is being answered is sent as it is. The messages stay the same until the next compaction, so that
@@ -121,7 +121,7 @@ struct Wanted {
 }
 
 impl CompactionRules {
-    /// Those of a call with `selection`, which can be sent `known` tokens.
+    /// The rules of a call with `selection`, whose model can be sent `known` tokens.
     pub(super) fn of_call(&self, known: Option<u64>, selection: &Selection) -> CallCompaction {
         let context_tokens = self.context_tokens.or(known);
         let mut selection = selection.clone();

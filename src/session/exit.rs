@@ -46,7 +46,8 @@ pub enum ExitCode {
     Ok,
     /// The only run failed, or its answer does not match its schema. 1.
     RunFailed,
-    /// The only run failed, or another process holds the session; the same command may succeed later. 75, `EX_TEMPFAIL` of sysexits.h.
+    /// The only run failed, or another process holds the session; the same command may succeed later. 75,
+    /// `EX_TEMPFAIL` of sysexits.h.
     TryLater,
     /// Input could not be read. 1.
     InputFailed,

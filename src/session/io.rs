@@ -243,7 +243,7 @@ pub struct ToolRules {
     pub servers: Vec<ServerName>,
     /// Which calls need approval.
     pub approval: ApprovalRules,
-    /// Those of these rules that were typed for this very session: each should name a tool.
+    /// The rules of `approval` that were typed for this very session: each should name a tool.
     pub typed: ApprovalRules,
     /// A run fails if the tools of a server are missing.
     pub requires_servers: bool,

@@ -161,7 +161,7 @@ impl Models {
         self.learned.insert((selection.engine.clone(), model), context_tokens);
     }
 
-    /// The same, as it was noted.
+    /// Tokens that the model can be sent at most, as the provider of `selection` has said; `None` if it has not.
     pub(super) fn learned(&self, selection: &Selection) -> Option<u64> {
         let model = self.model(selection).to_owned();
         self.learned.get(&(selection.engine.clone(), model)).copied()

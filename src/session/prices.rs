@@ -22,7 +22,7 @@ pub enum PriceList {
     Unknown,
     /// The public list prices of well-known models that come with the program.
     BuiltIn,
-    /// Those of the user, and no others.
+    /// The prices of the user's list, and no others.
     Own(Arc<Prices>),
 }
 

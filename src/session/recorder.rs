@@ -1,4 +1,4 @@
-//! What every step of a session writes to: the projections, and the list of what is to be done.
+//! The recorder, to which every step of a session writes: it holds the projections and the list of outputs.
 
 mod frames;
 mod tasks;

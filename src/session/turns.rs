@@ -102,7 +102,7 @@ impl Session {
         self.affordable_after(submit, Transcript::tokens)
     }
 
-    /// The same where the conversation before the prompt has so many tokens.
+    /// Like `affordable`, for a conversation that has `tokens` before the prompt.
     pub(super) fn affordable_after(
         &mut self,
         submit: Submit,

@@ -15,7 +15,7 @@ pub(super) struct Observers {
 }
 
 impl Observers {
-    /// Those of `settings` that collect; the debug file and the progress line are still to be set.
+    /// The diagnostics that `settings` asks for; the debug file and the progress line are still to be set.
     pub(super) fn new(settings: &Settings) -> Self {
         let diagnostics = Diagnostics::new(settings);
         Self { debug_file: None, diagnostics, progress: None }

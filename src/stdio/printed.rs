@@ -1,4 +1,4 @@
-//! What the reader of standard output gets.
+//! Encodes frames for the reader of standard output, in the chosen format.
 
 use crate::host::CodedWarning;
 use crate::output::Format;

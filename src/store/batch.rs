@@ -44,7 +44,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// That of a log without a row.
+    /// The tail of a log without a row.
     pub(super) fn of_start(start: &[u8]) -> Self {
         let head = Hash::of_start(start);
         Self { head, sealed_head: head, ..Self::default() }

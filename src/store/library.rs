@@ -164,7 +164,7 @@ impl Library {
         self.places.iter().map(|place| inspect(place, connects, false)).collect()
     }
 
-    /// The same, and reads the sessions in files, for some seconds.
+    /// Like `inspect`, and reads the sessions in files, for some seconds.
     pub(crate) fn inspect_sessions(&self, connects: bool) -> Vec<Inspected> {
         self.places.iter().map(|place| inspect(place, connects, true)).collect()
     }
@@ -177,7 +177,7 @@ impl Library {
         self.listing(Store::summaries)
     }
 
-    /// The same, and their sizes may be left out (0), which a server takes long for.
+    /// Like `sessions`, but sizes may be 0, because a server has to add them up.
     ///
     /// # Errors
     /// If a store can't be read at all, for a person.
@@ -391,8 +391,8 @@ impl Library {
         self.try_delete(session).map_err(|error| error.to_string())
     }
 
-    /// The same; the error also has the address of the process that holds the session, if one does: empty if it is no
-    /// node.
+    /// Like `delete`; the error also has the address of the process that holds the session, if one does: empty if it is
+    /// no node.
     #[cfg(feature = "serve")]
     pub(crate) fn delete_here(
         &self,

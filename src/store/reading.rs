@@ -65,7 +65,7 @@ pub(super) struct Reading {
     pub(super) tail: Tail,
     /// The events after the last end of a turn.
     open: Vec<Recorded>,
-    /// Those of a row, in a list that is used again for the next.
+    /// The events of one row, in a list that is used again for the next row.
     buffer: Vec<Recorded>,
     pub(super) loss: Option<Loss>,
     /// The bytes of attachments.

@@ -18,7 +18,7 @@ impl fmt::Debug for Hash {
 }
 
 impl Hash {
-    /// That of what a session began with, which the first row has before it.
+    /// The hash of the session's start, to which the first row is chained.
     pub(super) fn of_start(start: &[u8]) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(start);

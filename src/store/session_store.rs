@@ -51,7 +51,7 @@ pub(crate) struct SessionStore {
     conversation: Option<Arc<()>>,
     databases: Databases,
     waiting: Waiting,
-    /// That of its databases, also once they are to release it.
+    /// The progress of the writers of its databases, also once they are to release the session.
     progress: Vec<Progress>,
     /// The first event of the batch that is written.
     first_sent: Option<Ordinal>,

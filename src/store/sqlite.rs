@@ -280,7 +280,7 @@ enum Journal {
 }
 
 impl Journal {
-    /// That of a store at this place; warns if it is a place where changes may be lost.
+    /// The journal of a store at `path`; warns if it is a place where changes may be lost.
     fn of(path: &Path) -> Self {
         if !network::is_remote(path) {
             return Self::Log;

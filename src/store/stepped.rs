@@ -47,7 +47,7 @@ pub(crate) struct Disk {
     pub(crate) last: u64,
     /// Bytes of its write-ahead log.
     pub(crate) log_bytes: u64,
-    /// The same of what survives a loss of power.
+    /// `last` and `log_bytes` as a loss of power leaves them.
     pub(crate) synced: (u64, u64),
 }
 

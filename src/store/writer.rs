@@ -28,8 +28,9 @@ use std::time::{Duration, Instant};
 /// Commands that are taken at once; of them, those that write are one transaction.
 const COMMANDS_AT_ONCE_MAX: usize = 1024;
 
-/// Commands of a transaction from which on the writer pauses after it for as long as it took: meanwhile each session has
-/// more for its next batch, and a database is spent on batches, not on what is in them. Fewer are no load.
+/// Commands of a transaction from which on the writer pauses after it for as long as it took: meanwhile each
+/// session has more for its next batch, and a database is spent on batches, not on what is in them. Fewer are no
+/// load.
 const CROWD_MIN: usize = 16;
 
 /// The longest such pause.

@@ -5,7 +5,7 @@
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Those of step `number` in the world `seed`: no step changes what another one does by chance.
+    /// The numbers of step `number` in the world `seed`: no step changes what another one does by chance.
     pub(crate) fn of(seed: u64, number: u64) -> Self {
         let mut dice = Self(
             seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03),

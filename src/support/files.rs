@@ -22,7 +22,7 @@ const PRIVATE_FOLDER_MODE: u32 = 0o700;
 /// Mode bits of a file that say who may read, write and run it.
 const ALL_MODES: u32 = 0o777;
 
-/// Those of them that are for its group.
+/// Mode bits of a file that are for its group.
 const GROUP_MODES: u32 = 0o070;
 
 /// Mode bits of a folder in which users other than its owner can create files.

@@ -65,7 +65,7 @@ pub(super) enum MapType {
     Strings,
     /// The type that yaml.v2 uses for maps.
     AnyKeys,
-    /// The same type where all keys are integers, which are held as decimal digits.
+    /// yaml.v2's type for maps where all keys are integers, which are held as decimal digits.
     IntKeys,
     /// Not a map in Go, but a pointer to a struct.
     File,

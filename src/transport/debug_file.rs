@@ -109,7 +109,7 @@ impl DebugFile {
         })
     }
 
-    /// The same without what the extensions of these names add to the protocol: who reads the file need
+    /// Leaves out what the extensions `names` add to the protocol: who reads the file need
     /// not know them.
     pub(crate) fn hiding(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
         self.hidden.extend(names);

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 /// Bytes of one read.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The same before a read has found more: requests of usual length need no more memory.
+/// Bytes of a read until one has found more: requests of usual length need no more memory.
 const FIRST_CHUNK_BYTES: usize = 4 * 1024;
 
 /// Chunks read ahead of the loop.

@@ -72,7 +72,8 @@ impl World {
         Ok(())
     }
 
-    /// Each request that was handled has one end; so has each that was written, if the process has ended with its input.
+    /// Each request that was handled has one end; so has each that was written, if the process has ended with its
+    /// input.
     fn check_ends(&self) -> Result<(), String> {
         let process = self.process.as_ref().expect("it has ended");
         for (request, ends) in self.view.requests().iter().filter(|_| self.has_begun()) {

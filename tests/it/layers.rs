@@ -1,5 +1,5 @@
-//! Modules use only modules that stand before them in `src/lib.rs`; read from the paths in the
-//! source.
+//! Rules of the source, read from its text: modules use only modules that stand before them in `src/lib.rs`,
+//! and comments can be read by themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -252,6 +252,51 @@ fn no_front_end_names_another() {
     let planted = |path: &str| foreign_front_ends(Path::new(path), "\nuse crate::stdio::how_far;");
     assert_eq!(planted("acp/updates.rs"), ["src/acp/updates:2: names `stdio`"]);
     assert!(planted("tui/answer.rs").is_empty() && planted("stdio/progress.rs").is_empty());
+}
+
+/// The widest line of a comment, in characters. Rows of tables can't be broken.
+const COMMENT_WIDTH_MAX: usize = 120;
+
+/// Words that stand for a thing that only the line above names, which documentation does not show.
+const WITHOUT_SUBJECT: [&str; 3] = ["The same", "That of", "Those of"];
+
+/// The lines of `text` with a comment that is too wide, or whose first words name no subject.
+fn bad_comments(text: &str) -> Vec<usize> {
+    let (mut bad, mut goes_on) = (Vec::new(), false);
+    for (at, line) in text.lines().enumerate() {
+        let comment = line.trim_start();
+        let words = comment.strip_prefix("/// ").or_else(|| comment.strip_prefix("//! "));
+        let words = words.unwrap_or_default();
+        let names_none = WITHOUT_SUBJECT.iter().any(|start| words.starts_with(start));
+        let names_none = names_none && !goes_on && !words.starts_with("The same as ");
+        let is_wide = comment.starts_with("//")
+            && line.chars().count() > COMMENT_WIDTH_MAX
+            && !words.starts_with('|');
+        if names_none || is_wide {
+            bad.push(at + 1);
+        }
+        goes_on = !words.is_empty();
+    }
+    bad
+}
+
+#[test]
+fn comments_name_their_subject_and_are_not_too_wide() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for file in rust_files(&src) {
+        let text = fs::read_to_string(&file).expect("a text");
+        let path = file.strip_prefix(&src).expect("a file of src").display();
+        found.extend(bad_comments(&text).into_iter().map(|line| format!("src/{path}:{line}")));
+    }
+    assert_eq!(found, [""; 0], "{}", found.join("\n"));
+    let wide = "x".repeat(COMMENT_WIDTH_MAX);
+    let planted = format!(
+        "//! The same, twice.\n/// Counts\n/// Those of it.\n    /// That of a log.\n// {wide}\n/// | {wide}\n\
+         /// The same as `--rpc`.\nlet x = {wide};\n//!\n//! Those of it.\n"
+    );
+    assert_eq!(bad_comments(&planted), [1, 5, 10]);
+    assert_eq!(bad_comments("fn f();\n    /// That of a log.\n"), [2]);
 }
 
 /// Whether the source has what the glossary calls `name`: a file as `store/batch`, or a type as `Host::next`.

@@ -147,7 +147,7 @@ impl ProfileValues {
         Ok(values)
     }
 
-    /// Those of a provider alone, with its key.
+    /// The values of a provider alone, with its key.
     pub(crate) fn of_provider(
         engine: EngineName,
         base_url: Option<String>,
@@ -156,7 +156,7 @@ impl ProfileValues {
         Self { engine: Some(engine), base_url, key, ..Self::default() }
     }
 
-    /// The same without a key.
+    /// A copy without the key.
     pub(crate) fn without_key(&self) -> Self {
         Self { key: None, ..self.clone() }
     }

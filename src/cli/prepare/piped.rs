@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 /// other end, or it is not known who does: such a program may leave it open without a word.
 const FIRST_BYTE_MAX: Duration = Duration::from_secs(3);
 
-/// The same for a pipeline of a shell, whose other commands end: they may have to build a project first.
+/// Longest wait for the first byte in a pipeline of a shell, whose other commands end: they may have to build a
+/// project first.
 const PIPELINE_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Programs that run one other program and leave standard input to it.

@@ -180,8 +180,8 @@ impl Checker {
         if !self.order.has_events() && frame.snapshot_ordinal > 0 {
             self.runs.calls.forget_totals();
         }
-        // Between the calls of a run it may be compacted, which is shown to clients that have turned that on. The call for
-        // a compaction outside of runs is shown to no client.
+        // Between the calls of a run it may be compacted, which is shown to clients that have turned that on. The
+        // call for a compaction outside of runs is shown to no client.
         let is_hidden = !self.process.announces(capability::COMPACTION);
         // The summaries before the first snapshot are of earlier processes, and turns are not the last of their events.
         let is_summarized =

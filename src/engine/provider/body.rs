@@ -7,7 +7,8 @@ use super::sse::{self, SseEvent};
 /// Bytes of an answer that comes as one JSON document.
 pub(in crate::engine) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Splits the body into its parts as its bytes come. The first byte decides which form it has, because providers send either under either content type.
+/// Splits the body into its parts as its bytes come. The first byte decides which form it has, because providers
+/// send either under either content type.
 #[derive(Debug, Default)]
 pub(in crate::engine) enum Body {
     /// Only white space has been read.

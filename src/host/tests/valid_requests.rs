@@ -204,7 +204,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// The same conversations each time.
+/// Each run of the test has equal conversations.
 #[test]
 fn whatever_happens_the_next_request_is_valid() {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };

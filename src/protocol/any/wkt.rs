@@ -1,6 +1,6 @@
 //! The well-known types of `google.protobuf` and their JSON in the canonical mapping.
 //!
-//! Those of pbjson-types where its JSON is right. The others are our own types: compared with
+//! The types are those of pbjson-types where its JSON is right. The others are our own: compared with
 //! other implementations, pbjson-types writes integers as `1.0`, NaN as `null`, a time without
 //! its `Z` and the members of a `Struct` in any order, and rejects spellings that the mapping
 //! allows. Fields and numbers are those of the `.proto` files that come with protobuf.

@@ -12,7 +12,8 @@ use std::fmt;
 ///
 /// # Errors
 /// If the text is not one JSON value, has more than [`super::DEPTH_MAX`] levels, a key twice in one object
-/// (however it is escaped), half a surrogate pair, a number that no `f64` can hold, or so many values that they take too much memory.
+/// (however it is escaped), half a surrogate pair, a number that no `f64` can hold, or so many values that they
+/// take too much memory.
 pub(crate) fn well_formed(text: &str) -> Result<(), Error> {
     fits(text.as_bytes())?;
     let mut reader = serde_json::Deserializer::from_str(text);

@@ -47,7 +47,7 @@ trait Patch {
     /// Whether all else is the same.
     fn is_like(&self, other: &Self) -> bool;
 
-    /// The same with what another one has for itself.
+    /// A copy of this payload with the members of `own`, which differ between the patches of a stretch.
     fn with(&self, own: Own<'_>) -> Any;
 }
 

@@ -34,7 +34,7 @@ enum Symbol {
     Signal,
     /// The files of the request that came first have been read.
     Read,
-    /// Those of the request that came last can't be read.
+    /// The files of the request that came last can't be read.
     Unreadable,
     /// Files that nobody waits for any more.
     Stale,

@@ -12,8 +12,8 @@
 //! = tool fs read {}           the tool of a server is started, with these arguments
 //! ```
 //!
-//! Generated ids are numbered in the order in which they appear; input may name prompts by them. `UPDATE_GOLDEN=1` writes the `<`
-//! and `=` lines anew; look at the difference before it is kept.
+//! Generated ids are numbered in the order in which they appear; input may name prompts by them. `UPDATE_GOLDEN=1`
+//! writes the `<` and `=` lines anew; look at the difference before it is kept.
 
 use super::scene::{server, server_tools};
 use crate::conversation::event::{FinishClass, ToolCall, ToolResult, Usage};

@@ -30,7 +30,7 @@ const PASSED_ON: [&str; 14] = [
     "load_balance_hosts",
 ];
 
-/// Those of them that say where the servers are.
+/// Options that say where the servers are.
 const OF_SERVERS: [&str; 3] = ["host", "hostaddr", "port"];
 
 /// The port of a server for which none is named.
@@ -93,7 +93,7 @@ pub(super) enum Authorities {
     Builtin,
     /// The system's.
     System,
-    /// Those of a file.
+    /// The certificates of a file.
     File(PathBuf),
 }
 

@@ -22,7 +22,7 @@ const UNWRITABLE: &str = "SELECT CASE \
           AND NOT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'duologue') \
          THEN 'the user may not make tables in its schema duologue (GRANT CREATE ON SCHEMA)' END";
 
-/// The same where there are tables.
+/// Why the user can't write the tables, where they exist; NULL if the user can.
 const TABLES_UNWRITABLE: &str = "SELECT CASE \
      WHEN NOT has_table_privilege('duologue.sessions', 'INSERT, UPDATE') \
          THEN 'the user may not write its tables (GRANT INSERT, UPDATE, DELETE, SELECT)' END";

@@ -40,7 +40,7 @@ const RELEASE: &str = "DELETE FROM duologue.leases l \
      USING unnest($1, $2, $3) AS it(session, fence, token) \
      WHERE l.session = it.session AND l.fence = it.fence AND l.token = it.token";
 
-/// Those of the leases that are still ours, always in one order. No other process gets them before this
+/// Leases that are still ours, locked in one order. No other process gets them before this
 /// transaction has ended.
 const HELD: &str = "SELECT 1 FROM duologue.leases l \
      JOIN unnest($1, $2, $3) AS it(session, fence, token) USING (session, fence, token) \

@@ -20,7 +20,8 @@ use uuid::Uuid;
 /// How long a connection may take to be made, unless the address says it.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// The same where another server is tried after it: what holds a session must be there again before its lease ends.
+/// How long a connection may take to be made where another server is tried after it: a process that holds a session
+/// must be connected again before its lease ends.
 const CONNECT_EARLIER_MAX: Duration = Duration::from_secs(3);
 
 /// How long an answer may take. The server gives up a little earlier, so that it reports why.

@@ -92,7 +92,7 @@ struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// Those of the session with this key, whose largest row has so many bytes. The server gets the time for it.
+    /// Answers about the session `key`, whose largest row has `largest` bytes. The server gets time in proportion.
     async fn of(link: &'a Link, key: i64, largest: i64) -> Result<Self, PostgresError> {
         let largest = usize::try_from(largest).unwrap_or_default();
         let bytes = largest + BYTES_AT_ONCE;

@@ -3,8 +3,8 @@
 //! server that crashes and loses what was not synced. `DUOLOGUE_WORLDS` is how many are tried.
 //!
 //! What a node decides is its own code: the number of a batch, what of it is written and what is written again
-//! (`LeasedSession`). What the server decides stands in SQL (`lease`, `write`), and here once more (`server`): who gets a
-//! lease, and whether a transaction is one of its holder.
+//! (`LeasedSession`). What the server decides stands in SQL (`lease`, `write`), and here once more (`server`): who
+//! gets a lease, and whether a transaction is one of its holder.
 
 mod node;
 mod server;

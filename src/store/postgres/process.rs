@@ -34,8 +34,8 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
 /// Time between two attempts once a heartbeat has failed.
 const HEARTBEAT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a heartbeat over a connection that was kept may take: after one that hangs there is time for another one, over
-/// a new connection, before the leases end.
+/// How long a heartbeat over a connection that was kept may take: after one that hangs there is time for another
+/// one, over a new connection, before the leases end.
 const BEAT_MAX: Duration = Duration::from_secs(3);
 
 /// A heartbeat is not waited for, and one whose connection hangs is not in the way of the next.
@@ -133,7 +133,7 @@ impl OwnProcess {
         &self.id
     }
 
-    /// The same for the thread of the heartbeat, which must not be what keeps that going.
+    /// A copy for the thread of the heartbeat: it must not hold the sender whose drop ends that thread.
     fn without_heartbeat(&self) -> Self {
         Self { heartbeat: Arc::default(), ..self.clone() }
     }

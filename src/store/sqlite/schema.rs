@@ -67,7 +67,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<bool, StoreE
     has_tables(&connection.unchecked_transaction()?, path)
 }
 
-/// The same within a transaction.
+/// Like `check`, within a transaction.
 fn has_tables(connection: &Transaction<'_>, path: &Path) -> Result<bool, StoreError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, found) = (pragma("application_id")?, pragma("user_version")?);

@@ -57,7 +57,7 @@ struct Stored {
 }
 
 impl LoginFile {
-    /// That of the server at `url`, in `folder`.
+    /// The file of the server at `url`, in `folder`.
     pub fn new(folder: &Path, url: &Url) -> Self {
         let mut url = url.clone();
         url.set_fragment(None);

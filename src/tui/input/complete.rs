@@ -53,7 +53,7 @@ impl Candidates {
         Self { start, part, words, begun, selected: None }
     }
 
-    /// The same with more words, which match the text in another way.
+    /// Adds words that match the text in another way.
     pub(crate) fn with_others(mut self, others: impl IntoIterator<Item = String>) -> Self {
         self.words.extend(others);
         self

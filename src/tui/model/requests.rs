@@ -91,7 +91,7 @@ impl State {
         self.submit_as(&line, prompt, joins, PromptSource::Written)
     }
 
-    /// The same for a prompt that `line` stands for: files that it mentions are not attached.
+    /// Like `submit`, for a prompt that `line` stands for: files that it mentions are not attached.
     pub(super) fn submit_expanded(
         &mut self,
         line: &str,

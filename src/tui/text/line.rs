@@ -72,7 +72,7 @@ impl Span {
         Self { content: text.into(), style, target: None }
     }
 
-    /// The same as a link.
+    /// Makes the span a link to `target`.
     pub(crate) fn leading_to(self, target: Option<LinkTarget>) -> Self {
         Self { target, ..self }
     }

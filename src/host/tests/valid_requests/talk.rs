@@ -36,7 +36,7 @@ pub(super) enum Happening {
     Ends(AnswerEnd),
     /// The client gives the results of all calls that wait for it.
     ClientAnswers,
-    /// The same, with errors that say nothing.
+    /// The client gives errors that say nothing, for all calls that wait for it.
     ClientFails,
     /// The time of what the run waits for is over.
     Expires,
@@ -80,7 +80,7 @@ impl Talk {
         Self::after(Preamble::default(), dialect, checked)
     }
 
-    /// The same, after what was said before.
+    /// Like `with`, after the conversation of `preamble`.
     pub(super) fn after(preamble: Preamble, dialect: Dialect, checked: &'static [Dialect]) -> Self {
         let mut talk = Self {
             session: Session::new(rules(&preamble, false), 1),

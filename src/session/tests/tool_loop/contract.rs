@@ -36,7 +36,7 @@ pub(super) struct Contract {
     pub(super) submits: Vec<Submit>,
     /// When the first provider call of the run is due, if it waits for servers.
     prepared_by: Option<Uptime>,
-    /// The same of the first run that has waited, which holds for all.
+    /// When the first provider call of the first run that has waited is due, which holds for all.
     start_by: Option<Uptime>,
     /// What a tool is may have changed.
     have_servers_changed: bool,

@@ -50,7 +50,7 @@ pub(super) enum Phase {
     Open,
     /// It is to be committed.
     Committing,
-    /// The same, and nobody waits for the answer any more.
+    /// It is to be committed, and nobody waits for the answer any more.
     Orphaned,
 }
 

@@ -10,9 +10,9 @@ const LATIN_END: u32 = 0x250;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Codes {
     code: u32,
-    /// That with Shift.
+    /// The code with Shift.
     shifted: Option<u32>,
-    /// That of the same key on a keyboard of the United States.
+    /// The code of the key in its place on a keyboard of the United States.
     base: Option<u32>,
 }
 
