@@ -9,7 +9,7 @@ use duologue::engine::echo::Echo;
 use duologue::engine::{CallEnd, CallSpec, Engine, EngineEvent, Engines, Running, Sink};
 use duologue::host::{HostSettings, memory::Conversation};
 use duologue::protocol::any::Any;
-use duologue::protocol::proto::rpc::rpc_line::Frame;
+use duologue::protocol::wire::Body;
 use std::error::Error;
 use std::io::{self, Write};
 
@@ -63,18 +63,18 @@ pub(crate) async fn converse(
         writeln!(out, "you: {prompt}")?;
         let request = conversation.submit(prompt)?;
         write!(out, "it: ")?;
-        while let Some(line) = conversation.next_frame().await {
-            match line.frame {
-                Some(Frame::UiEvent(event)) => {
+        while let Some(frame) = conversation.next_frame().await {
+            match frame.frame {
+                Some(Body::UiEvent(event)) => {
                     if let Some(Any::ChatTextPatch(patch)) = event.payload {
                         write!(out, "{}", patch.text)?;
                     }
                 }
-                Some(Frame::Error(error)) => return Err(error.message.into()),
+                Some(Body::Error(error)) => return Err(error.message.into()),
                 // The last frame of a request.
-                Some(Frame::Done(_)) if line.request_id == request.as_str() => break,
+                Some(Body::Done(_)) if frame.request_id == request.as_str() => break,
                 Some(
-                    Frame::Hello(_) | Frame::Snapshot(_) | Frame::BackendEvent(_) | Frame::Done(_),
+                    Body::Hello(_) | Body::Snapshot(_) | Body::BackendEvent(_) | Body::Done(_),
                 )
                 | None => {}
             }

@@ -40,8 +40,11 @@ pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTA
 pub use table::Engines;
 pub use unusable::Unusable;
 
+#[doc(inline)]
 pub use crate::task::call::{CallSpec, EngineFacts, EngineRef, Purpose, ResponseSchema};
+#[doc(inline)]
 pub use crate::task::report::{CallEnd, EngineEvent, ErrorClass, Retry, RunError, Stage};
+#[doc(inline)]
 pub use crate::task::settings::{CallSettings, StructuredMode};
 
 use crate::protocol::id::TaskId;

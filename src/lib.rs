@@ -7,18 +7,18 @@
 //! ```
 //! use duologue::engine::echo::Echo;
 //! use duologue::host::{HostSettings, memory::Conversation};
-//! use duologue::protocol::proto::rpc::rpc_line::Frame;
+//! use duologue::protocol::wire::Body;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut conversation = Conversation::start(HostSettings::new(Echo::default()));
 //! let request = conversation.submit("Hello")?;
-//! while let Some(line) = conversation.next_frame().await {
-//!     match line.frame {
-//!         Some(Frame::UiEvent(event)) => println!("{}", event.name),
-//!         Some(Frame::Error(error)) => return Err(error.message.into()),
+//! while let Some(frame) = conversation.next_frame().await {
+//!     match frame.frame {
+//!         Some(Body::UiEvent(event)) => println!("{}", event.name),
+//!         Some(Body::Error(error)) => return Err(error.message.into()),
 //!         // The last frame of a request.
-//!         Some(Frame::Done(_)) if line.request_id == request.as_str() => break,
+//!         Some(Body::Done(_)) if frame.request_id == request.as_str() => break,
 //!         _ => {}
 //!     }
 //! }
@@ -31,7 +31,11 @@
 //! | hold a conversation | [`host::memory::Conversation`] |
 //! | read requests or write frames in a way of your own | [`host::Host`] |
 //! | choose what answers: the built-in engine, a provider, or an engine of your own | [`engine::Engine`] |
+//! | write an engine: what it is given, and what it reports (the same types as in [`task`]) | [`engine::CallSpec`], [`engine::EngineEvent`] |
+//! | read the messages that an engine is sent | [`conversation::transcript`] |
 //! | set how a conversation behaves | [`session::Rules`] |
+//! | store conversations | [`store::StoreSettings`] |
+//! | let the model call tools of MCP servers | [`tool::servers::ToolServers`], [`tool::config`] |
 //! | say which files a request may name (none, without a word) | [`host::FilePolicy`] |
 //! | read and write the messages of the protocol | [`protocol::proto`], [`protocol::json`] |
 //! | find JSON in an answer while it streams | [`extract::Extractor`] |
@@ -39,9 +43,10 @@
 //! | hold a conversation in a process of its own | [`client::Duologue`] |
 //! | check a stream of the protocol | [`conformance::check::Checker`] |
 //!
-//! The requests, frames, events and error codes are described in `docs/protocol.md`.
-//! [`conformance`], [`template`], [`support`], [`tui`] and [`cli`] are public for the program, its tests and
-//! its measurements; expect them to change.
+//! The requests, frames, events and error codes are described in `docs/protocol.md`. `docs/compatibility.md` says what
+//! is promised: [`client`] is stable from 1.0.0 on, and any other module may change in a minor version.
+//! [`conformance::check::Checker`] is for you; the rest of [`conformance`], [`template`], [`support`], [`tui`] and
+//! [`cli`] is public for the program, its tests and its measurements: expect it to change.
 
 // In reading order: each module uses only those above it.
 

@@ -3,13 +3,13 @@
 
 mod error;
 
+pub use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 pub use error::{ClientError, Code};
 
 use crate::protocol::any::{Any, read_message};
 use crate::protocol::command::{Command, CommandFault};
 use crate::protocol::constants::done;
 use crate::protocol::id::{IdTooLong, Ordinal, RequestId, SessionId};
-use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{
     BackendEventFrame, DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame,
     UiEventFrame,
