@@ -58,18 +58,34 @@ const ALL: [(&str, Measure); 17] = [
     ("chat", chat::measure),
 ];
 
+/// The part that needs a cargo feature, and is measured only by name, as the program is another one with it.
+const FLEET: &str = "fleet";
+
+/// Fails, with the names of all parts, if one of `wanted` is none that this build can measure.
+fn check(wanted: &[String]) -> io::Result<()> {
+    let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
+    let is_known = |name: &str| names.contains(&name) || name == FLEET && cfg!(feature = "serve");
+    match wanted.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(io::Error::other(format!(
+            "no part is called {name:?}; the parts are {}, and {FLEET} with `--features serve`",
+            names.join(", ")
+        ))),
+    }
+}
+
 /// Measures what is named on the command line, or everything but what needs a cargo feature.
 fn main() -> io::Result<()> {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    check(&wanted)?;
     table::head(&machine::state()?);
     for (name, measure) in ALL {
         if wanted.is_empty() || wanted.iter().any(|arg| arg == name) {
             measure()?;
         }
     }
-    // Alone: the program is another one with it.
     #[cfg(feature = "serve")]
-    if wanted.iter().any(|arg| arg == "fleet") {
+    if wanted.iter().any(|arg| arg == FLEET) {
         fleet::measure()?;
     }
     Ok(())
