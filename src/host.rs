@@ -42,7 +42,7 @@ use crate::session::{
     Input, Output, Retention, Rules, Session, Signal, TaskEvent, Uptime, Warning,
 };
 use crate::store::{OpenMode, StoreSettings};
-use crate::support::fail_point::{FailPoint, Place, Plan};
+use crate::support::fail_point::{FailPoint, Faults, Place};
 use crate::support::log_targets::EVENT;
 use crate::support::sleep_until;
 use crate::support::terminal::escape_control;
@@ -85,7 +85,7 @@ pub struct HostSettings {
     /// 128 random bits, from which ids are made.
     pub seed: u128,
     /// A planted failure, for tests.
-    pub faults: Plan,
+    pub faults: Faults,
 }
 
 /// A conversation and the run that answers in it.
@@ -135,7 +135,7 @@ impl HostSettings {
             files: FilePolicy::None,
             capabilities: Vec::new(),
             seed: uuid::Uuid::new_v4().as_u128(),
-            faults: Plan::default(),
+            faults: Faults::default(),
         }
     }
 }

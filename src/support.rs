@@ -53,7 +53,7 @@ pub(crate) mod cuts;
 #[cfg(test)]
 pub(crate) mod dice;
 #[cfg(test)]
-pub(crate) mod plan;
+pub(crate) mod world_plan;
 
 #[cfg(test)]
 pub(crate) mod test_folder;

@@ -5,9 +5,9 @@
 //! and each stream by the checker of the contract. `DUOLOGUE_WORLDS` is how many worlds are tried, `DUOLOGUE_WORLD`
 //! the plan of one that is tried again.
 //!
-//! `scenario` is what a world is made of, `support::plan` which of its steps are taken. `process` is the front end,
-//! `outside` the provider and the tool server, `client` who asks and reads, `disk` what survives, `view` what must
-//! be true of it, `ending` how processes end. `planted` has the faults that show that this finds any.
+//! `scenario` is what a world is made of, `support::world_plan` which of its steps are taken. `process` is the
+//! front end, `outside` the provider and the tool server, `client` who asks and reads, `disk` what survives, `view`
+//! what must be true of it, `ending` how processes end. `planted` has the faults that show that this finds any.
 //! `store/postgres/model` is the same for the nodes of a fleet.
 //!
 //! Not in here: bytes of providers and MCP servers on a network, and threads that read files.
@@ -28,8 +28,8 @@ use crate::protocol::id::SessionId;
 use crate::session::{ExitCode, Input, Signal, panic_text};
 use crate::store::stepped;
 use crate::support::dice::Dice;
-use crate::support::fail_point::{FailPoint, Place, Plan as Faults};
-use crate::support::plan::Plan;
+use crate::support::fail_point::{FailPoint, Faults, Place};
+use crate::support::world_plan::Plan;
 use crate::task::server::{ServerChange, ServerState, ServerTool};
 use crate::tool::servers::ToolServers;
 use client::Client;

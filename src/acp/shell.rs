@@ -11,7 +11,7 @@ use super::sessions;
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Signal, Uptime};
-use crate::support::fail_point::Plan;
+use crate::support::fail_point::Faults;
 use crate::support::sleep_until;
 use crate::support::threads;
 use crate::transport::{
@@ -43,7 +43,7 @@ const INTERRUPTED_MAX: Duration = Duration::from_secs(6);
 /// Serves the client, from its first message to the end of the process.
 pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, services: Services) -> Finish {
     let Stdio { input, output } = stdio;
-    let (outgoing, unwatched) = Outgoing::start(output, Lines, Vec::new(), &Plan::default());
+    let (outgoing, unwatched) = Outgoing::start(output, Lines, Vec::new(), &Faults::default());
     let incoming = Incoming::start(input, services.line_bytes_max);
     let incoming = match (incoming, unwatched) {
         (Ok(incoming), None) => incoming,

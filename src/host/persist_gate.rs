@@ -8,7 +8,7 @@ use super::{Effect, Effects};
 use crate::conversation::log::{Record, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, RequestId, SessionId};
 use crate::store::{Report, Request, SessionStore, StoreSettings, now_ms};
-use crate::support::fail_point::Plan;
+use crate::support::fail_point::Faults;
 use crate::support::threads::NoThread;
 use std::collections::VecDeque;
 use std::future::pending;
@@ -42,7 +42,7 @@ pub(super) struct PersistGate {
     /// The session was in the store before.
     is_resumed: bool,
     settings: Option<StoreSettings>,
-    faults: Plan,
+    faults: Faults,
     store: Option<SessionStore>,
     /// Records that the store was not given yet.
     unsent: Vec<Record>,
@@ -81,7 +81,7 @@ enum State {
 impl PersistGate {
     /// `is_known`: the session has its id from the start, and is locked and loaded before its first
     /// input. Any other is locked with its first record.
-    pub(super) fn new(settings: Option<StoreSettings>, is_known: bool, faults: Plan) -> Self {
+    pub(super) fn new(settings: Option<StoreSettings>, is_known: bool, faults: Faults) -> Self {
         let state = match &settings {
             None => State::Off,
             Some(_) => State::Opening { is_asked: false },

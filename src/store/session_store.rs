@@ -9,7 +9,7 @@ use super::place::StoreSettings;
 use crate::conversation::log::{Record, Restored, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::wire::ClientError;
-use crate::support::fail_point::{FailPoint, Place, Plan};
+use crate::support::fail_point::{FailPoint, Faults, Place};
 use crate::support::threads::NoThread;
 use std::future::pending;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ enum Waiting {
 
 impl SessionStore {
     /// Opens nothing before it is asked to.
-    pub(crate) fn new(settings: StoreSettings, faults: &Plan) -> Self {
+    pub(crate) fn new(settings: StoreSettings, faults: &Faults) -> Self {
         Self {
             settings: Arc::new(settings),
             number: SessionNumber::new(),
@@ -249,7 +249,7 @@ impl SessionStore {
         session: &SessionId,
         records: Vec<Record>,
     ) -> Result<(), StoreError> {
-        let mut store = Self::new(settings, &Plan::default());
+        let mut store = Self::new(settings, &Faults::default());
         let mut connections = Connections::default();
         let session = &store.settings.namespace.stored(session);
         let opening = store.opening();

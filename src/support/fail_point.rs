@@ -28,7 +28,7 @@ pub(crate) struct FailPoint(Option<u32>);
 
 /// At most one planted failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan(Option<(Place, u32)>);
+pub struct Faults(Option<(Place, u32)>);
 
 impl Place {
     /// The site with that name, in lower case.
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-impl Plan {
+impl Faults {
     /// A failure at the `nth` step at `place`, from 1.
     pub fn new(place: Place, nth: u32) -> Self {
         Self(Some((place, nth)))

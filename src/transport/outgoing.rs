@@ -6,7 +6,7 @@ use super::writer::Writer;
 use super::{Codec, Outbox, Unencodable};
 use crate::protocol::wire::Frame;
 use crate::session::Uptime;
-use crate::support::fail_point::{Place, Plan};
+use crate::support::fail_point::{Faults, Place};
 use crate::support::threads::NoThread;
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ impl<C: Codec> Outgoing<C> {
         output: File,
         codec: C,
         greeting: Vec<Frame>,
-        faults: &Plan,
+        faults: &Faults,
     ) -> (Self, Option<NoThread>) {
         let output = Arc::new(output);
         let mut outbox = Outbox::new(codec, faults.at(Place::Encode));
@@ -149,7 +149,7 @@ mod tests {
         let output = File::from(OwnedFd::from(output));
         let greeting = vec![frame()];
         let (mut outgoing, unwatched) =
-            Outgoing::start(output, Numbered::default(), greeting, &Plan::default());
+            Outgoing::start(output, Numbered::default(), greeting, &Faults::default());
         assert!(unwatched.is_none());
         outgoing.push(Uptime(1), frame());
         outgoing.outbox.end(Uptime(2), ExitCode::Ok);

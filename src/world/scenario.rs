@@ -10,7 +10,7 @@ use crate::session::approval::{ApprovalRules, ToolGlob};
 use crate::session::compaction::{CompactMode, CompactionRules};
 use crate::session::{FinalSnapshot, OnBusy, Rules, ToolRules};
 use crate::support::dice::Dice;
-use crate::support::fail_point::{Place, Plan as Faults};
+use crate::support::fail_point::{Faults, Place};
 use crate::task::server::ServerName;
 
 /// Extensions that a client may have on from the start.

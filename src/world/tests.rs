@@ -2,7 +2,7 @@
 
 use super::planted::Planted;
 use super::{Counts, play, traced};
-use crate::support::plan::Plan;
+use crate::support::world_plan::Plan;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 

@@ -26,7 +26,7 @@ use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::protocol::wire::Frame;
 use duologue::session::approval::ApprovalMode;
 use duologue::session::{ExitCode, ToolRules};
-use duologue::support::fail_point::{Place, Plan};
+use duologue::support::fail_point::{Faults, Place};
 use std::future::{Future, pending};
 use std::num::NonZeroU32;
 use std::pin::pin;
@@ -306,7 +306,7 @@ async fn a_wait_that_is_dropped_loses_nothing() {
 #[tokio::test]
 async fn a_defect_of_the_engine_costs_its_run_and_no_other_conversation() {
     let settings = HostSettings::new(Echo::default());
-    let faults = Plan::new(Place::Engine, 1);
+    let faults = Faults::new(Place::Engine, 1);
     let mut broken = Conversation::start(HostSettings { faults, ..settings });
     broken.submit("hi").expect("room");
     while broken.next_frame().await.is_some_and(|frame| ends(&[frame]) != ["failed"]) {}
@@ -323,7 +323,7 @@ async fn a_defect_in_a_conversation_ends_it_and_no_other() {
     let mut sound = start(Echo::default());
     for (nth, code) in [(1, "internal"), (4, "run_failed"), (8, "run_failed")] {
         let settings = HostSettings::new(Echo::default());
-        let faults = Plan::new(Place::Project, nth);
+        let faults = Faults::new(Place::Project, nth);
         let mut broken = Conversation::start(HostSettings { faults, ..settings });
         broken.submit("hi").expect("room");
         let frames = rest(&mut broken).await;

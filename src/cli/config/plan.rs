@@ -30,9 +30,9 @@ use crate::session::{
     ToolRules,
 };
 use crate::stdio::{Requests, Settings};
+use crate::support::fail_point::Faults;
 #[cfg(debug_assertions)]
 use crate::support::fail_point::Place;
-use crate::support::fail_point::Plan as Faults;
 use crate::support::terminal::escape_control;
 use crate::tool::config::ServerConfig;
 use crate::tool::servers::ToolServers;

@@ -13,7 +13,7 @@ use crate::protocol::json;
 use crate::protocol::wire::{BadLine, Request, RequestFault};
 use crate::session::tests::scene::client_tools;
 use crate::session::{OnBusy, Rules, Signal, TaskEvent};
-use crate::support::fail_point::{Place, Plan};
+use crate::support::fail_point::{Faults, Place};
 use crate::task::report::{CallEnd, EngineEvent};
 
 /// One step of a script. Engine events go to whatever run is live.
@@ -97,7 +97,7 @@ impl Stage {
     fn new(rules: Rules, nth: u32) -> Self {
         let mode = rules.mode;
         let mut session = Session::new(rules, 1);
-        session.plant(Plan::new(Place::Project, nth).at(Place::Project));
+        session.plant(Faults::new(Place::Project, nth).at(Place::Project));
         let words: &[&[&str]] = match mode {
             SessionMode::Conversation => &[&ALWAYS, &OF_STDIN],
             SessionMode::OneShot => &[&ALWAYS],

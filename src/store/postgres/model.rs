@@ -10,7 +10,7 @@ mod node;
 mod server;
 
 use crate::support::dice::Dice;
-use crate::support::plan::Plan;
+use crate::support::world_plan::Plan;
 use node::Node;
 use server::Server;
 use std::collections::BTreeSet;

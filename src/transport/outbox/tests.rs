@@ -10,7 +10,7 @@ use crate::protocol::proto::chat::{
     ChatStreamPatchMode, ChatTextPatch, ChatTextSegmentFinished, ChatUserMessageAccepted,
 };
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
-use crate::support::fail_point::{Place, Plan};
+use crate::support::fail_point::{Faults, Place};
 use crate::support::text::Text;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -378,7 +378,7 @@ fn a_buffer_given_back_is_emptied() {
 fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
     for nth in 1..=4 {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Lines, Plan::new(Place::Encode, nth).at(Place::Encode));
+        let mut outbox = Outbox::new(Lines, Faults::new(Place::Encode, nth).at(Place::Encode));
         for _ in 0..2 {
             outbox.push(Uptime(0), source.say(0, 5));
             outbox.push(Uptime(0), source.next(Kind::Done, 0));
@@ -486,7 +486,7 @@ fn texts_that_wait_fill_the_outbox_before_they_are_encoded() {
 fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
     for nth in 1..=3 {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Lines, Plan::new(Place::Encode, nth).at(Place::Encode));
+        let mut outbox = Outbox::new(Lines, Faults::new(Place::Encode, nth).at(Place::Encode));
         let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
         for _ in 0..3 {
             outbox.push(Uptime(0), long(&mut source, &text));
