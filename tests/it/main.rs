@@ -1,56 +1,190 @@
 //! The program as its users meet it: the real binary over real pipes.
 
+// ---- The harness ----
+
 // Programs of others that tests need.
 #[macro_use]
 mod needs;
 
-// The harness: starts the binary, collects what it says, and asks the oracle at the end.
+// Starts the binary, collects what it says, and asks the oracle at the end; the oracle has what every conversation
+// must be.
+mod frames;
+mod oracle;
+mod process;
 mod server;
 
-// A frame, as a test asks about it, and request lines.
-mod frames;
+// A single run, what its outputs must be, and what its events must be.
+mod golden;
+mod once;
+mod shape;
+mod stream_events;
 
-// What every conversation must be, whatever happened in it.
-mod oracle;
-
-// What the system reports about a process.
-mod printed;
-mod process;
-
-// A provider whose timing and faults are written down, and what real ones want of a request.
+// A provider whose timing and faults are written down, and what real ones want of a request; a proxy.
+mod interface;
+#[cfg(feature = "serve")]
+#[path = "../../benches/reference/paced_provider.rs"]
+mod paced_provider;
 mod provider;
-mod provider_quirks;
-mod refused_parts;
-mod request_rules;
 #[path = "../rules/mod.rs"]
 mod rules;
+mod socks;
 
-// The other engines, what each engine can do, and what each survives.
+// MCP servers with faults, and one that requires a login.
+mod mcp_fixture;
+mod mcp_fixture_docs;
+mod mcp_fixture_odd;
+mod oauth_server;
+
+// Terminals.
+mod screen;
+mod vt;
+
+// Stores: a PostgreSQL server, and the rows of a log.
+mod log_rows;
+mod postgres_server;
+
+// Clients: of `acp`, of a node of a fleet, and of the commands that are tools.
+mod acp_client;
+#[cfg(feature = "serve")]
+mod serve_node;
+mod tools;
+
+// ---- The areas, about in the order of the modules in ARCHITECTURE.md ----
+
+// The source: modules use only those before them.
+mod layers;
+
+// The protocol: numbers and types of fields, its documentation word for word, the order of members, and checks of
+// streams.
+mod member_order;
+mod session_over_pipes;
+mod tools_check;
+mod tools_list_events;
+mod wire_fields;
+
+// Runs, requests and their ends, one process long.
+mod cancel;
+mod event_lists;
+mod heartbeats;
+mod input;
+mod lean_patches;
+mod lifecycle;
+mod steering;
+mod timing;
+
+// Turns: settings, models, schemas, images and files; what was said before, what is edited, and what is compacted.
+mod attachment_options;
+mod attachments;
+mod chosen_models;
+mod compaction;
+mod edits;
+mod history;
+mod structured;
+
+// Tools of the client, and calls that wait for approval.
+mod client_tools;
+mod tool_calls;
+
+// Engines and providers: what each can do, what each survives, and what they are sent.
 mod anthropic;
 mod engine_faults;
 mod gemini;
-mod interface;
-mod io_faults;
+mod no_provider;
 mod ollama;
 mod openai_requests;
+mod provider_quirks;
 mod provider_table;
+mod providers;
+mod proxies;
 mod recorded_streams;
+mod refused_parts;
+mod request_rules;
 mod responses;
 
-// Settings, models and schemas of a turn; counts, costs and retries.
-mod chosen_models;
-mod structured;
+// Tools of MCP servers.
+mod mcp_command;
+mod mcp_ends;
+mod mcp_floods;
+mod mcp_guarantees;
+mod mcp_http;
+mod mcp_login;
+mod mcp_odd;
+mod mcp_offers;
+mod mcp_progress;
+mod mcp_resources;
+mod mcp_servers;
+mod tool_images;
+mod tool_runs;
 
-// Members of JSON objects stay in the order in which they were written.
-mod member_order;
+// Profiles, prompts by name, keys, and settings of calls.
+mod doctor;
+mod doctor_stores;
+mod named_prompts;
+mod profile_commands;
+mod profile_defaults;
+mod profile_keys;
+mod profile_limits;
+mod profile_trust;
+mod profiles;
 
-// Options and values that people know from Pinocchio.
-mod pinocchio_options;
-mod pinocchio_values;
+// Conversations that are stored, and go on.
+mod io_faults;
+mod sessions;
+mod sessions_damage;
+mod sessions_export;
+mod sessions_new;
+mod store;
+mod store_apart;
+mod store_choices;
+mod store_damage;
+mod store_faults;
+mod store_kills;
+mod store_long;
+mod store_memory;
+mod store_named;
+mod store_places;
+mod store_resumed;
+mod store_shared;
+mod store_stopped;
+mod store_unnamed;
 
-// The front end for editors, and its client.
+// Stores on a PostgreSQL server.
+mod postgres;
+mod postgres_damage;
+mod postgres_faults;
+mod postgres_links;
+mod postgres_lists;
+
+// Conversations inside another program, and programs of others on both sides of the binary.
+mod clients;
+mod embedding;
+mod examples;
+mod rust_client;
+
+// Descriptors and limits: slow readers and files, signals, memory, faults that are planted, long conversations.
+mod defects;
+mod long;
+mod memory;
+mod named_files;
+mod signals;
+mod slow_files;
+mod slow_reader;
+mod soak;
+mod stderr_unread;
+mod stdio;
+mod system_limits;
+mod written_files;
+
+// Outputs of a single run, for every way in which it can end.
+mod outputs;
+mod outputs_ends;
+mod outputs_memory;
+mod outputs_wrong;
+mod printed;
+mod seeds;
+
+// The front end for editors.
 mod acp;
-mod acp_client;
 mod acp_clients;
 mod acp_compaction;
 mod acp_schema;
@@ -58,12 +192,9 @@ mod acp_sessions;
 mod acp_slow;
 mod acp_tools;
 
-// A node of a fleet, and its clients.
+// A node of a fleet.
 #[cfg(feature = "serve")]
 mod manifests;
-#[cfg(feature = "serve")]
-#[path = "../../benches/reference/paced_provider.rs"]
-mod paced_provider;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
@@ -81,8 +212,6 @@ mod serve_limits;
 #[cfg(feature = "serve")]
 mod serve_load;
 #[cfg(feature = "serve")]
-mod serve_node;
-#[cfg(feature = "serve")]
 mod serve_signed;
 #[cfg(feature = "serve")]
 mod serve_tenants;
@@ -93,170 +222,7 @@ mod serve_traces;
 #[cfg(feature = "serve")]
 mod serve_watched;
 
-// Runs, requests and their ends, one process long.
-mod compaction;
-mod event_lists;
-mod heartbeats;
-mod lean_patches;
-mod lifecycle;
-
-// A cancel acts at once, wherever the run is.
-mod cancel;
-
-// Input as nobody should write it.
-mod input;
-
-// Output that is read slowly, late or not at all.
-mod slow_reader;
-
-// Files of requests that a file system does not give.
-mod slow_files;
-
-// Memory stays bounded while nobody reads.
-mod memory;
-
-// Standard input and output belong to the protocol alone.
-mod stdio;
-
-// Named pipes and standard streams where files are expected, and what a log says.
-mod named_files;
-mod no_provider;
-
-// What a provider can do wrong, and what the client is sent.
-mod providers;
-mod proxies;
-mod socks;
-
-// Signals end the process in order, or at once.
-mod signals;
-
-// Standard error that nobody reads.
-mod stderr_unread;
-
-// Limits that the system sets: threads, descriptors, file sizes.
-mod system_limits;
-
-// Files that are written: by whom they can be read, and when they are left alone.
-mod written_files;
-
-// Defects planted in the program cost only what they must.
-mod defects;
-
-// Thousands of turns, and answers of many pieces.
-mod log_rows;
-mod long;
-mod soak;
-
-// The session of the protocol's documentation, word for word.
-mod session_over_pipes;
-
-// Tools of the client, prompts that join a run, cancels of one request.
-mod tool_calls;
-
-// Modules of the program use only those before them.
-mod layers;
-
-// Profiles, prompts by name, keys, and settings of calls.
-mod doctor;
-mod doctor_stores;
-mod named_prompts;
-mod profile_commands;
-mod profile_defaults;
-mod profile_keys;
-mod profile_limits;
-mod profile_trust;
-mod profiles;
-
-// Options, their variables, help, and how the command line is refused.
-mod options;
-
-// Tools that the client runs.
-mod client_tools;
-
-// Images and files that go with a prompt: of clients, and of options.
-mod attachment_options;
-mod attachments;
-
-// Tools of MCP servers in a conversation.
-mod tool_images;
-mod tool_runs;
-
-// Prompts that join a run, and cancels that name what they stop.
-mod steering;
-
-// What shells offer when the tab key is pressed.
-mod completions;
-
-// Wrong command lines, and what to write instead.
-mod tips;
-
-// How soon an answer begins.
-mod timing;
-
-// Programs that are not ours on both sides of the binary.
-mod clients;
-
-// MCP servers as tools, and one with faults.
-mod mcp_command;
-mod mcp_ends;
-mod mcp_fixture;
-mod mcp_fixture_docs;
-mod mcp_fixture_odd;
-mod mcp_floods;
-mod mcp_guarantees;
-mod mcp_http;
-mod mcp_odd;
-mod mcp_offers;
-mod mcp_progress;
-mod mcp_resources;
-mod mcp_servers;
-
-// Logins at MCP servers, and a server that requires one.
-mod mcp_login;
-mod oauth_server;
-
-// The numbers and types of the fields on the wire.
-mod wire_fields;
-
-// Conversations that are stored, and go on.
-mod edits;
-mod sessions;
-mod sessions_damage;
-mod sessions_export;
-mod store;
-mod store_apart;
-mod store_choices;
-mod store_damage;
-mod store_faults;
-mod store_kills;
-mod store_long;
-mod store_memory;
-mod store_named;
-mod store_places;
-mod store_resumed;
-mod store_shared;
-mod store_stopped;
-mod store_unnamed;
-
-// Sessions that are made of others, and of recorded lines.
-mod sessions_new;
-
-// The same on a PostgreSQL server.
-mod postgres;
-mod postgres_damage;
-mod postgres_faults;
-mod postgres_links;
-mod postgres_lists;
-mod postgres_server;
-
-// The examples, run as a reader would run them.
-mod examples;
-
-// Conversations inside another program.
-mod embedding;
-mod rust_client;
-
-// What a person at a terminal sees.
+// A person at a terminal.
 mod chat;
 mod chat_commands;
 mod chat_completion;
@@ -271,58 +237,24 @@ mod chat_lines;
 mod chat_questions;
 mod chat_shell;
 mod chat_tmux;
+mod picture;
 mod saved;
-mod screen;
 mod single_runs;
 mod terminal;
-mod vt;
 
-// What a prompt is made of, and standard input that is none of it.
-mod prompts;
-
-// Command files: renderings, and the examples.
+// Command files.
 mod command_files;
-
-// Files that command files read, in bounded memory.
 mod command_memory;
 
-// Conversations that something was said in before.
-mod history;
+// The command line: options, prompts, completions, and what to write instead of a wrong one.
+mod completions;
+mod options;
+mod pinocchio_options;
+mod pinocchio_values;
+mod prompts;
+mod tips;
+mod tools_describe;
 
 // The transcripts of the README and the documents, and what the documents have to name.
 mod documents;
-mod picture;
 mod readme;
-
-// What the tests of the tools share.
-mod tools;
-
-// Streams are checked against the contract.
-mod tools_check;
-
-// Events are listed as lines, or in one object.
-mod tools_list_events;
-
-// Schemas, the manifest, completions and manuals.
-mod tools_describe;
-
-// The harness of a single run, what its outputs must be, and what its events must be.
-mod golden;
-mod once;
-mod shape;
-mod stream_events;
-
-// Every output of a single run, for every way in which it can end.
-mod outputs;
-
-// What each output is if there is nothing that can be asked.
-mod outputs_wrong;
-
-// Signals, readers and devices that end a single run, and the copy of its frames.
-mod outputs_ends;
-
-// The examples of the documents that this program implements.
-mod seeds;
-
-// An answer that is only passed on is not kept.
-mod outputs_memory;
