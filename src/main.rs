@@ -84,7 +84,7 @@ fn read(words: Vec<OsString>) -> u8 {
     }
 }
 
-/// Does `work`, which has no event loop and no job, but output, which may be a file that may not grow without limit.
+/// Runs `work` without an event loop. Its output may be a file that may not grow without limit.
 fn run_plain(work: impl FnOnce() -> u8) -> u8 {
     shell::take_signals_of_system();
     work()
