@@ -252,8 +252,8 @@ impl Draft {
     }
 }
 
-/// The size of the regular file at `path`; `None` if there is nothing to read in it. Of some, as those of `/proc`, only a
-/// read says so, and their size is 0.
+/// The size of the regular file at `path`; `None` if there is nothing to read in it. Of some, as those of `/proc`,
+/// only a read says so, and their size is 0.
 fn len_bytes(path: &Path) -> Option<u64> {
     let about = path.metadata().ok().filter(Metadata::is_file)?;
     let is_read = |mut file: File| file.read(&mut [0]).is_ok_and(|count| count > 0);

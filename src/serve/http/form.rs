@@ -86,9 +86,9 @@ impl Form {
         (headers, Body::from_stream(lines.map(Ok::<_, Infallible>))).into_response()
     }
 
-    /// A refusal, before there is a stream. A browser's `EventSource` never connects again after another status than 200
-    /// (<https://html.spec.whatwg.org/multipage/server-sent-events.html>), so one that may come again gets a stream that
-    /// ends.
+    /// A refusal, before there is a stream. A browser's `EventSource` never connects again after another status
+    /// than 200 (<https://html.spec.whatwg.org/multipage/server-sent-events.html>), so one that may come again gets a
+    /// stream that ends.
     pub(super) fn refused(self, refusal: Refusal) -> Response {
         let may_come_again = match refusal.kind {
             RefusalKind::Unavailable | RefusalKind::Ending | RefusalKind::Exhausted => true,

@@ -40,7 +40,8 @@ impl InlineReader {
             Event::Code(text) => self.push(&text, Face::Code),
             Event::InlineHtml(html) if is_line_break(&html) => self.push("\n", Face::Text),
             Event::InlineHtml(html) => self.push(&html, Face::Html),
-            // Models write verses, and facts a line each, and mean the breaks. One in the source after `<br>` is the same.
+            // Models write verses, and facts a line each, and mean the breaks. One in the source after `<br>` is
+            // the same break.
             Event::SoftBreak if self.is_empty() || self.is_after_break() => {}
             Event::SoftBreak | Event::HardBreak => self.push("\n", self.face()),
             Event::FootnoteReference(label) => self.push(&format!("[^{label}]"), Face::Text),

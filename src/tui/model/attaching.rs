@@ -27,7 +27,7 @@ pub(super) struct Attaching {
     looked_for: Vec<String>,
     /// The paths that were not found.
     missing: Vec<String>,
-    /// Those of files that no provider takes.
+    /// The paths of files that no provider takes.
     unknown: Vec<String>,
     question: Question,
 }

@@ -205,8 +205,8 @@ impl State {
         }
     }
 
-    /// An error was printed, so what the line asks for was not done. If others would get what follows it in a file, no more
-    /// is read.
+    /// An error was printed, so what the line asks for was not done. If others would get what follows it in a file,
+    /// no more is read.
     pub(super) fn line_failed(&mut self) {
         let Some(lines) = &mut self.lines else { return };
         lines.has_failed = true;

@@ -1,5 +1,5 @@
-//! The choice of another model or profile. A session takes no switch during a run, so one that is chosen meanwhile waits
-//! until nothing is under way, and goes with each prompt that is entered before that.
+//! The choice of another model or profile. A session takes no switch during a run, so one that is chosen
+//! meanwhile waits until nothing is under way, and goes with each prompt that is entered before that.
 
 use super::{Action, Outgoing, State};
 use crate::tui::text::clean;

@@ -29,8 +29,9 @@ use url::Position;
 /// How long a connection without a request is kept.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
-/// Headers of a response: twice as many as a gateway sends that repeats those of the provider behind it. The HTTP library
-/// has room for 100 on its stack; for more, it allocates 64 bytes for each of this number whenever it reads a head.
+/// Headers of a response: twice as many as a gateway sends that repeats those of the provider behind it. The HTTP
+/// library has room for 100 on its stack; for more, it allocates 64 bytes for each of this number whenever it
+/// reads a head.
 const HEADERS_MAX: usize = 256;
 
 /// A client whose requests go to one provider.

@@ -36,7 +36,7 @@ impl Proxies {
         self.matcher.intercept(&url.as_str().parse().ok()?)
     }
 
-    /// The same choice for each request of a client, which may ask several hosts, as at a login.
+    /// Chooses in this way for each request of a client, which may ask several hosts, as at a login.
     pub(super) fn into_choice(self) -> Proxy {
         Proxy::custom(move |url| address(&self.of(url)?))
     }

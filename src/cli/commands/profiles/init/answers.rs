@@ -350,7 +350,7 @@ impl Server<'_> {
         Asked { models, doubt, is_confirmed: false }
     }
 
-    /// The same.
+    /// Asks the server for its models, in a short time.
     ///
     /// # Errors
     /// If the server refuses the key, or can't be reached.
