@@ -7,7 +7,7 @@ use crate::support::terminal::escape_control;
 const PREFIX: &str = "DUOLOGUE_";
 
 /// Those there are, without the prefix. Written down, as the definition of all commands takes long to build.
-const KNOWN: [&str; 95] = [
+const KNOWN: [&str; 96] = [
     "ADVERTISE",
     "API_KEY",
     "APPROVAL",
@@ -32,6 +32,7 @@ const KNOWN: [&str; 95] = [
     "ECHO_SCRIPT",
     "EDITING",
     "ENGINE",
+    "ENGINES",
     "EVENTS",
     "EXTENSIONS",
     "EXTRA_BODY",
