@@ -6,8 +6,8 @@
 //! choices. `updates` turns events into updates (`tool_calls` is what people see of a call), `prompts`
 //! the content of a prompt into a submit, `permissions` answers into decisions, `forms` the questions of MCP
 //! servers into forms that clients show; `options` is what can be chosen, and `queue` what a session has to
-//! write. All these are pure. `session` is the task that owns the host of one conversation, `sessions` are the stored ones, and `shell` is the loop that reads, gives each
-//! session its messages, and writes.
+//! write. All these are pure. `session` is the task that owns the host of one conversation, `sessions` are the
+//! stored ones, and `shell` is the loop that reads, gives each session its messages, and writes.
 
 mod connection;
 mod dialog;

@@ -209,7 +209,7 @@ fn a_line_that_is_no_message_is_refused_with_its_number() {
         let error = "history.jsonl:5: `role` is \"tool\"; it can be user, assistant or system";
         assert!(ended.stderr.contains(error), "{words:?} {ended:?}");
     }
-    for (name, error) in [("nothing", "check its name"), ("-", "name a file")] {
+    for (name, error) in [("nothing", "check its name"), ("-", "name that")] {
         let ended = run(&folder, &["exec", "hi", "--history", name]);
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains(error), "{ended:?}");
