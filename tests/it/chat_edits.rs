@@ -187,7 +187,7 @@ fn a_prompt_for_a_conversation_that_does_not_begin_is_not_sent() {
     person.types("/new\rwaits\rthere\r");
     person.sees_words("> waits there");
     person.types(" now\r");
-    person.answered("Turn 3. You said: waits there now");
+    person.answered("Turn 3. You said: waits\nthere now");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
