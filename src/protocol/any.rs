@@ -189,6 +189,13 @@ impl Any {
             Self::ChatTextPatch(_) | Self::ChatReasoningPatch(_) | Self::ChatToolArgumentsPatch(_)
         )
     }
+
+    /// Whether it is the first event of a prompt, also of one that joins a run.
+    #[cfg(feature = "serve")]
+    pub(crate) fn is_prompt(&self) -> bool {
+        let is_shared = matches!(self, Self::Shared(shared) if shared.is_prompt());
+        is_shared || matches!(self, Self::ChatUserMessageAccepted(_))
+    }
 }
 
 impl Default for Any {

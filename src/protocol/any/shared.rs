@@ -114,6 +114,12 @@ impl Shared {
         self.prompt.len() + 2 * self.text.len()
     }
 
+    /// Whether it is the first event of a prompt.
+    #[cfg(feature = "serve")]
+    pub(super) fn is_prompt(&self) -> bool {
+        matches!(self.rest, Rest::ChatUserMessageAccepted(_))
+    }
+
     /// Whether it ends a segment.
     pub(crate) fn is_segment_end(&self) -> bool {
         match &self.rest {

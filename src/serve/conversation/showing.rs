@@ -94,11 +94,9 @@ impl Conversation {
             spans.answered(&frame.request_id);
         }
         match &frame.frame {
-            // The first event of a prompt, also of one that joins a run.
-            Some(Body::UiEvent(UiEventFrame {
-                payload: Some(Any::ChatUserMessageAccepted(_)),
-                ..
-            })) => self.enter(&frame.request_id),
+            Some(Body::UiEvent(event)) if event.payload.as_ref().is_some_and(Any::is_prompt) => {
+                self.enter(&frame.request_id);
+            }
             // The event that each run has once.
             Some(Body::UiEvent(UiEventFrame { payload: Some(Any::ChatRunStarted(_)), .. })) => {
                 self.counts.runs_total.fetch_add(1, Ordering::Relaxed);
