@@ -15,8 +15,17 @@ pub(super) struct InlineReader {
     strike: usize,
     /// The links and images that are open.
     targets: Vec<Target>,
-    /// A formula in LaTeX is open, which Markdown does not know: its backslashes are not those of escapes.
-    in_formula: bool,
+    /// The formula in LaTeX that is open, which Markdown does not know: its backslashes are not those of escapes.
+    formula: Option<Formula>,
+}
+
+/// A formula in LaTeX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Formula {
+    /// Between `\(` and `\)`, on one line.
+    Inline,
+    /// Between `\[` and `\]`.
+    Display,
 }
 
 /// A link or an image that is open.
@@ -43,7 +52,7 @@ impl InlineReader {
             // Models write verses, and facts a line each, and mean the breaks. One in the source after `<br>` is
             // the same break.
             Event::SoftBreak if self.is_empty() || self.is_after_break() => {}
-            Event::SoftBreak | Event::HardBreak => self.push("\n", self.face()),
+            Event::SoftBreak | Event::HardBreak => self.break_line(),
             Event::FootnoteReference(label) => self.push(&format!("[^{label}]"), Face::Text),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Face::Code),
             Event::Start(tag) => return self.start(tag).map(Event::Start),
@@ -55,12 +64,34 @@ impl InlineReader {
         None
     }
 
-    /// Whether `text`, which a backslash stands before, is of a formula: `\(` and `\[` begin one.
+    /// Whether `text`, which a backslash stands before, is of a formula. One begins at `\(` or `\[`, but not right
+    /// after a word, as in `array\[0\]`. Whether it ends is not asked, as its end may not have come yet.
     fn is_of_formula(&mut self, text: &str) -> bool {
-        let was_open = self.in_formula;
-        self.in_formula =
-            (was_open || text.starts_with(['(', '['])) && !text.starts_with([')', ']']);
-        was_open || self.in_formula
+        let is_end = text.starts_with([')', ']']);
+        let begun = match text.as_bytes().first() {
+            Some(b'(') => Some(Formula::Inline),
+            Some(b'[') => Some(Formula::Display),
+            Some(_) | None => None,
+        };
+        let was_open = self.formula.is_some();
+        if was_open {
+            self.formula = self.formula.filter(|_| !is_end);
+        } else if !self.follows_word() {
+            self.formula = begun;
+        }
+        was_open || self.formula.is_some()
+    }
+
+    /// Whether what comes next stands right after a word, in a script that has spaces between words and formulas.
+    fn follows_word(&self) -> bool {
+        let last = self.runs.last().and_then(|run| run.text.bytes().next_back());
+        last.is_some_and(|last| last.is_ascii_alphanumeric())
+    }
+
+    /// Breaks the line, which ends a formula that stands on one.
+    fn break_line(&mut self) {
+        self.formula = self.formula.filter(|formula| *formula == Formula::Display);
+        self.push("\n", self.face());
     }
 
     /// The runs that were read; there may be none.

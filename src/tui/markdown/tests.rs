@@ -80,6 +80,11 @@ fn formulas_are_shown_as_they_are_written() {
         (r"1\) is no list, \*x\* no stress", "1) is no list, *x* no stress"),
         (r"a \\(y) `\(x\)`", r"a \(y) \(x\)"),
         (r"See \(x", r"See \(x"),
+        (r"(\(x\)), **\(y\,z\)**", r"(\(x\)), \(y\,z\)"),
+        (r"其中\(x\,y\)是", r"其中\(x\,y\)是"),
+        (r"array\[0\] but 5 \* 3", "array[0] but 5 * 3"),
+        ("See \\(x\nand 5 \\* 3", "See \\(x\nand 5 * 3"),
+        ("\\[\na \\, b\n\\]", "\\[\na \\, b\n\\]"),
     ];
     for (document, expected) in rows {
         assert_eq!(picture(document, 40, &DARK), format!("{expected}\n"), "{document:?}");
