@@ -4,12 +4,17 @@
 //! <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
 
 use super::path as file_path;
+#[cfg(target_os = "linux")]
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
+use std::time::SystemTime;
 
 /// Bytes of the log's header.
 const HEADER_BYTES: usize = 32;
@@ -130,9 +135,14 @@ struct Index {
 
 impl Index {
     /// The header of the index in a file; `None` if it proves nothing.
-    fn read(file: &Path) -> Option<Self> {
+    fn read(path: &Path) -> Option<Self> {
         let mut both = [0; 2 * INDEX_HEADER_BYTES];
-        File::open(file).ok()?.read_exact(&mut both).ok()?;
+        let mut file = File::open(path).ok()?;
+        // Nothing syncs an index: after a loss of power it may be older than the log.
+        if file.metadata().and_then(|it| it.modified()).ok()? < machine_start()? {
+            return None;
+        }
+        file.read_exact(&mut both).ok()?;
         let (header, copy) = both.split_at(INDEX_HEADER_BYTES);
         let native = |at: usize| header[at..].first_chunk().map_or(0, |it| u32::from_ne_bytes(*it));
         // One that was made anew of the log, and not written since, has no change: it ends where the log is damaged.
@@ -142,10 +152,23 @@ impl Index {
     }
 }
 
+/// When the machine was started, by today's clock.
+#[cfg(target_os = "linux")]
+fn machine_start() -> Option<SystemTime> {
+    let uptime = Duration::try_from(clock_gettime(ClockId::Boottime)).ok()?;
+    SystemTime::now().checked_sub(uptime)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn machine_start() -> Option<SystemTime> {
+    None
+}
+
 /// What is missing in the log of the database at `path`, as far as it can be proved. A process that was killed while
 /// it synced leaves complete frames that the index does not have; the next, shorter transaction overwrites the first
 /// of them, and the others look like those behind a damaged one. With an index of before it is known that they were
-/// never committed; without one they are taken for a loss, as to be silent about one would be worse.
+/// never committed; without one, or with one from before the machine was started, they are taken for a loss, as to be
+/// silent about one would be worse.
 fn loss(path: &Path, index: Option<Index>) -> Option<LogLoss> {
     let log = log_of(path);
     let mut last = None;
@@ -387,6 +410,10 @@ mod tests {
         assert_eq!(index.map(|it| it.frames), Some(frames), "what was committed");
         assert_eq!(loss(&store, index), None);
         assert_eq!(loss(&store, None), Some(LogLoss::Transactions(1)), "it is not known");
+        let file = File::options().write(true).open(beside(&store, "-shm")).expect("the index");
+        file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
+        let old = Index::read(&beside(&store, "-shm"));
+        assert_eq!(old, None, "the machine was started after it was written");
         // The index of another log says nothing.
         let other = index.map(|it| Index { salts: [0; 8], ..it });
         assert_eq!(loss(&store, other), Some(LogLoss::Transactions(1)));
