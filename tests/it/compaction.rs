@@ -27,6 +27,13 @@ fn too_long() -> Vec<Step> {
     vec![Step::Status(400, Vec::new(), body.to_string())]
 }
 
+/// Groq refuses what alone has more tokens than a minute may have.
+fn over_the_rate() -> Vec<Step> {
+    let body = json!({ "error": { "message": "Request too large for model `scripted` on tokens per minute (TPM): \
+        Limit 6000, Requested 7000", "type": "tokens", "code": "rate_limit_exceeded" } });
+    vec![Step::Status(413, Vec::new(), body.to_string())]
+}
+
 /// The provider is asked how much the model can be sent, and does not say.
 fn no_list() -> Vec<Step> {
     vec![Step::Status(404, Vec::new(), String::new())]
@@ -124,10 +131,12 @@ fn after_it_requests_stay_prefixes_of_the_next_ones() {
 
 #[test]
 fn a_refused_call_is_made_again_once_after_a_compaction() {
-    for (last, done, codes) in
-        [(says("two"), "ok", &[][..]), (too_long(), "failed", &["run_failed"])]
-    {
-        let script = vec![says("one"), too_long(), no_list(), says("SUMMARY"), last];
+    for (refused, last, done, codes) in [
+        (too_long(), says("two"), "ok", &[][..]),
+        (too_long(), too_long(), "failed", &["run_failed"]),
+        (over_the_rate(), says("two"), "ok", &[]),
+    ] {
+        let script = vec![says("one"), refused, no_list(), says("SUMMARY"), last];
         let provider = Provider::start(script);
         let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
         enable(&mut server, "compaction");

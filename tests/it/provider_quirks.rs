@@ -262,12 +262,14 @@ fn an_answer_with_nothing_to_show_is_no_success() {
 fn a_failure_that_may_pass_has_a_status_of_its_own() {
     let status = |status, body: &str| vec![Step::Status(status, Vec::new(), body.into())];
     let no_credit = r#"{"error":{"message":"no","code":"insufficient_quota"}}"#;
+    let too_large = r#"{"error":{"message":"Request too large for model `m` on tokens per minute (TPM)","code":"rate_limit_exceeded"}}"#;
     for (script, words, expected, code) in [
         (status(503, "busy"), &[][..], 75, "UNKNOWN"),
         (status(500, "{}"), &[], 75, "UNKNOWN"),
         (status(429, "slow down"), &[], 75, "NETWORK_TIMEOUT"),
         (status(429, no_credit), &[], 1, "UNKNOWN"),
         (status(402, "{}"), &[], 1, "UNKNOWN"),
+        (status(413, too_large), &[], 1, "CONTEXT_LIMIT"),
         (status(408, "late"), &[], 75, "UNKNOWN"),
         (status(507, "full"), &[], 75, "UNKNOWN"),
         (status(522, "no origin"), &[], 75, "UNKNOWN"),

@@ -152,6 +152,12 @@ impl Complaint {
         is_passing(status) && !self.is_out_of_credit(Some(status))
     }
 
+    /// Whether one request alone has more tokens than a minute may have, as Groq says with status 413: waiting does not
+    /// help, and a shorter conversation does.
+    pub(super) fn exceeds_rate_alone(&self, status: Option<u16>) -> bool {
+        status == Some(TOO_LARGE) && RATE_LIMIT_WORDS.iter().any(|word| self.has_code(word))
+    }
+
     pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {
         let contains = |words: &[&str]| {
             let texts = self.codes.iter().chain([&self.message]).map(|text| text.to_lowercase());
@@ -167,8 +173,8 @@ impl Complaint {
             Some(400) | None if contains(KEY_WORDS) => ErrorClass::Auth,
             Some(_) | None if self.is_out_of_credit(status) => ErrorClass::RateLimited,
             Some(_) | None if self.is_about_answer_limit() => ErrorClass::Provider,
-            // Groq has it under status 413 if one request alone has more tokens than a minute may have.
-            Some(413) | None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
+            Some(_) | None if self.exceeds_rate_alone(status) => ErrorClass::ContextOverflow,
+            None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             Some(_) | None if contains(OVERFLOW_WORDS) && !contains(RATE_WORDS) => {
                 ErrorClass::ContextOverflow
             }
@@ -177,6 +183,9 @@ impl Complaint {
         }
     }
 }
+
+/// The request is too large (RFC 9110).
+const TOO_LARGE: u16 = 413;
 
 /// Codes of providers for too many requests, where they give no status.
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests"];

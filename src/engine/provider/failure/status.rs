@@ -193,6 +193,11 @@ impl Failures {
             (ErrorClass::RateLimited, _) => {
                 format!("{base} limits the rate of requests{number}: wait a while, then try again")
             }
+            (ErrorClass::ContextOverflow, _) if complaint.exceeds_rate_alone(status) => format!(
+                "the request alone has more tokens than {base} lets model {model} have in a minute\
+                 {number}, so that waiting does not help: begin a new session, send less, or choose a \
+                 model with a higher limit with {model_source}"
+            ),
             (ErrorClass::ContextOverflow, _) => format!(
                 "the conversation is too long for model {model}{number}: begin a new session, or \
                  choose one with a larger context with {model_source}"

@@ -164,14 +164,19 @@ fn a_conversation_that_is_too_long_is_recognized() {
     check(413, github, ErrorClass::ContextOverflow, &["too long for model m"]);
 }
 
-/// Groq's words for one request that has more tokens than a minute may have, and others' for several.
+/// Groq's words for one request that has more tokens than a minute may have, which a shorter conversation mends and
+/// waiting does not, and others' for several.
 #[test]
-fn tokens_in_a_time_are_a_limit_of_the_rate() {
+fn a_request_that_alone_exceeds_the_tokens_of_a_minute_is_too_long() {
     let message = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.";
     let error =
         serde_json::json!({ "message": message, "type": "tokens", "code": "rate_limit_exceeded" });
     let body = serde_json::json!({ "error": error }).to_string();
-    check(413, &body, ErrorClass::RateLimited, &["limits the rate"]);
+    let said = ["more tokens than https://host/v1", "model m", "waiting does not help", "--model"];
+    check(413, &body, ErrorClass::ContextOverflow, &said);
+    let failure = failures(None).status(413, body.as_bytes(), None).into_error();
+    assert!(!failure.class.may_pass(&failure.detail), "{failure:?}");
+    check(429, &body, ErrorClass::RateLimited, &["limits the rate"]);
     let many = r#"{"error":{"message":"The prompt token count of this key exceeds its tokens per minute"}}"#;
     check(400, many, ErrorClass::Provider, &["refuses the request"]);
 }
