@@ -116,11 +116,30 @@ fn a_model_may_have_nothing_to_add_to_a_result() {
         let called = calls(&[("a", "get_time", "{}")]);
         OPENAI.check_silence_after_results(called, "a", silent);
     }
+    // One of the tools did what it was called for.
+    let called = calls(&[("a", "get_time", "{}"), ("b", "no_such", "{}")]);
+    OPENAI.check_silence_after_results(called, "a", silent());
     let provider = Provider::start(vec![silent(), says("late")]);
     let mut server = openai(&provider, &[]).start();
     assert_eq!(server.turn("r1", "hi"), "failed");
     let frames = server.finish().frames;
     assert_eq!(errors(&frames, "r1"), ["run_failed"]);
+}
+
+/// Nothing that the user wanted was done, and nobody said so.
+#[test]
+fn a_model_has_something_to_say_about_results_that_are_all_errors() {
+    let silent = vec![Step::Finish("stop", Some((3, 0))), Step::Done];
+    let called = calls(&[("a", "no_such", "{}"), ("b", "nor_this", "{}")]);
+    let provider = Provider::start(vec![called, silent]);
+    let mut server = openai(&provider, &[]).start();
+    server.send(declare("tools"));
+    assert_eq!(server.wait_done("tools"), "ok");
+    assert_eq!(server.turn("r1", "hi"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "r1"), ["run_failed"]);
+    assert!(results(&frames).iter().all(|(_, status, _)| *status == "error"), "{frames:?}");
+    assert_eq!(provider.requests(), 2);
 }
 
 /// An object with this many levels of arrays and objects.

@@ -230,8 +230,7 @@ impl<I: Interface> Remote<I> {
         }
         let target = Target { url, headers };
         let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
-        let follows_results =
-            matches!(spec.transcript.messages().last(), Some(Message::Tool { .. }));
+        let follows_results = follows_good_results(&spec.transcript.messages());
         let new_reader = |end| {
             let mut reader = I::reader(&failures, end, &spec.tools);
             reader.response_mut().set_follows_results(follows_results);
@@ -360,6 +359,16 @@ impl<I: Interface> Remote<I> {
             }
         }
     }
+}
+
+/// Whether a conversation ends with the results of tools of which one at least did what it was called for: only then
+/// the model may have nothing to add.
+fn follows_good_results(messages: &[Message<'_>]) -> bool {
+    let mut are_good = messages.iter().rev().map_while(|message| match message {
+        Message::Tool { is_error, .. } => Some(!is_error),
+        Message::System(_) | Message::User { .. } | Message::Assistant { .. } => None,
+    });
+    are_good.any(|is_good| is_good)
 }
 
 /// The headers of a request with `key`, and those of the settings.

@@ -114,7 +114,7 @@ pub(in crate::engine) struct ResponseState<'a> {
     pub(in crate::engine) done: bool,
     body: Body,
     body_end: BodyEnd,
-    /// The results of tools were what the request ended with.
+    /// The request ended with the results of tools, which did not all fail.
     follows_results: bool,
     /// Some part of the body was decoded.
     understood: bool,
@@ -167,7 +167,7 @@ impl<'a> ResponseState<'a> {
         Self { body: Body::Lines(Lines::default()), ..Self::new(failures, body_end) }
     }
 
-    /// Sets whether the request ended with the results of tools.
+    /// Sets whether the request ended with the results of tools, which did not all fail.
     pub(in crate::engine) fn set_follows_results(&mut self, follows_results: bool) {
         self.follows_results = follows_results;
     }
@@ -295,7 +295,7 @@ impl<'a> ResponseState<'a> {
     /// Adds the last events to `events`.
     ///
     /// # Errors
-    /// If the answer is complete and says nothing, except after the results of tools. That it was cut off is reported
+    /// If the answer is complete and says nothing, except after good results of tools. That it was cut off is reported
     /// with its class.
     pub(in crate::engine) fn finish(
         &self,
