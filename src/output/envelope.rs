@@ -13,7 +13,7 @@ use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::wire::Frame;
-use crate::session::{ExitCode, Uptime};
+use crate::session::{BLANK_ANSWER, ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde::Serialize;
 use serde::ser::Error as _;
@@ -266,7 +266,7 @@ impl Envelope {
             && text.trim().is_empty()
         {
             let message = "the answer holds nothing but white space";
-            self.warn(json!({ "code": "blank_answer", "message": message }));
+            self.warn(json!({ "code": BLANK_ANSWER, "message": message }));
         }
         if self.omitted > 0 {
             let message = format!("and {} more warnings", self.omitted);

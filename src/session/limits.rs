@@ -32,6 +32,7 @@ pub(super) struct AnswerCount {
     bytes: usize,
     segments: u32,
     repeated_bytes: usize,
+    has_text: bool,
 }
 
 impl Default for AnswerLimits {
@@ -53,6 +54,9 @@ impl AnswerCount {
     ) -> Result<(), RunError> {
         self.bytes += event.text_bytes();
         self.segments += u32::from(begins_segment);
+        if let EngineEvent::Text(text) = event {
+            self.has_text |= !text.is_empty();
+        }
         if self.bytes > limits.bytes {
             return Err(endless_answer(limits.bytes));
         }
@@ -65,6 +69,11 @@ impl AnswerCount {
     /// Counts the result of a tool.
     pub(super) fn add_result(&mut self, result: &ToolResult) {
         self.bytes += result.text().len();
+    }
+
+    /// Whether the model has written any text that is not reasoning.
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     /// Whether the output of the run exceeds the limits.

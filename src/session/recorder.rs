@@ -99,6 +99,11 @@ impl Recorder {
         }
     }
 
+    /// Whether the process gives one answer, which is plain text.
+    pub(super) fn has_one_answer_of_text(&self) -> bool {
+        self.mode == SessionMode::OneShot && self.answer_extraction.is_none()
+    }
+
     /// Whether an extension is on.
     pub(super) fn is_on(&self, extension: Extension) -> bool {
         self.extensions.contains(&extension)

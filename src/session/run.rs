@@ -38,6 +38,9 @@ use std::sync::Arc;
 #[cfg(feature = "serve")]
 pub(crate) use waits::Question;
 
+/// The name of the warning of an answer with nothing to read.
+pub(crate) const BLANK_ANSWER: &str = "blank_answer";
+
 /// The parts of the session that a run works on.
 pub(super) struct Context<'a> {
     pub(super) now: Uptime,
@@ -305,10 +308,24 @@ impl Run {
     /// The boundary after an answer without tool calls.
     fn after_answer(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         if self.joining.is_empty() && !self.repair(context.recorder) {
+            self.warn_of_silence(context.recorder);
             return Some(Outcome::Finished);
         }
         self.take_in_prompts(context);
         self.ask_again(context)
+    }
+
+    /// Warns where the one answer of the process is complete and has no text: what called it sees nothing else by which
+    /// to tell it from one that is missing.
+    fn warn_of_silence(&self, recorder: &mut Recorder) {
+        let is_silent = self.rounds > 0 && !self.count.has_text() && self.cut_off.is_none();
+        if is_silent && recorder.has_one_answer_of_text() {
+            let text = "the model called tools and ended its answer without any text, so there is nothing to print: \
+                        ask for a report in the prompt if you want one"
+                .to_owned();
+            let warning = Warning { text, has_event: false, code: Some(BLANK_ANSWER) };
+            recorder.push(Output::Warning(warning));
+        }
     }
 
     /// Another provider call of the run, if the budget allows it.

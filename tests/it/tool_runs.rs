@@ -1,11 +1,13 @@
 //! Tools of MCP servers in a conversation: approval, faults in the middle of a call, and processes
 //! that must not be left behind.
 
+use crate::client_tools::calls;
 use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
 use crate::mcp_servers::{assert_gone, config, log, mark};
-use crate::once::run;
+use crate::once::{Ended, Once, duologue, run};
 use crate::oracle::Answers;
-use crate::server::{Folder, Reading, Server, echo};
+use crate::provider::{Provider, Step};
+use crate::server::{Folder, KEY, Reading, Server, echo};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -89,6 +91,45 @@ fn a_call_that_nobody_could_approve_is_among_the_warnings() {
     assert_eq!(warning["code"], "tool_not_approved", "{document}");
     let message = warning["message"].as_str().expect("a text");
     assert!(message.contains("--allow '") && ended.stderr.contains(message), "{ended:?}");
+}
+
+/// `duologue exec hi <words>`: the model calls this tool of the fixture with `text`, and says nothing about its result.
+fn exec_without_words(tool: &str, text: &str, words: &[&str]) -> Ended {
+    let scene = Scene::new(&["none"], &[("echo", "one")]);
+    let arguments = json!({ "text": text }).to_string();
+    let silent = vec![Step::Finish("stop", Some((3, 0))), Step::Done];
+    let provider = Provider::start(vec![calls(&[("a", tool, &arguments)]), silent]);
+    let (servers, base_url) = (scene.folder.name("servers"), provider.base_url());
+    let model = ["exec", "hi", "--model", "scripted", "--base-url", &base_url];
+    let tools = ["--mcp-config", &servers, "--allow", "*"];
+    let mut command = duologue(&scene.folder, &[&model[..], &tools, words].concat());
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let mut once = Once::start(command);
+    once.close_stdin();
+    once.finish()
+}
+
+/// What called the program can tell an answer without words from one that is missing.
+#[test]
+fn an_answer_without_words_after_a_tool_is_complete_and_warned_of() {
+    let words = "ended its answer without any text";
+    let ended = exec_without_words("echo", "done", &[]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, ""), "{ended:?}");
+    assert!(ended.stderr.contains(words), "{ended:?}");
+    let ended = exec_without_words("echo", "done", &["--output", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&document["ok"], &document["data"]), (&json!(true), &Value::Null), "{document}");
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert!(warnings.len() == 1 && warnings[0]["code"] == "blank_answer", "{document}");
+    let ended = exec_without_words("echo", "done", &["--json-stream"]);
+    let events =
+        ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let warns = |event: &Value| event["type"] == "status" && event.to_string().contains(words);
+    assert_eq!(events.filter(warns).count(), 1, "{ended:?}");
+    // The tool has failed, and so has the run.
+    let ended = exec_without_words("act", "error", &["--output", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&document["ok"], ended.status), (&json!(false), 1), "{document}");
 }
 
 /// A rule that names no tool is mistyped, and a run that must have its tools does not go without them.
