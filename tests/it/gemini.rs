@@ -377,6 +377,26 @@ fn gemini_may_have_nothing_to_add_to_a_result() {
     GEMINI.check_silence_after_results(called, "call_0", vec![event(&last(json!([]), "STOP"))]);
 }
 
+/// To ask again runs no tool again. What stays empty is the answer.
+#[test]
+fn gemini_is_asked_again_for_an_answer_to_results_that_is_empty() {
+    let called = || vec![event(&last(json!([call("Berlin", None, Some("c2ln"))]), "STOP"))];
+    let empty = || vec![event(&last(json!([]), "STOP"))];
+    for (second, text) in [(says("Noon."), "Noon."), (empty(), "")] {
+        let provider = Provider::start(vec![called(), empty(), second]);
+        let mut server = gemini(&provider, &["--retries", "1"]).start();
+        declare_get_time(&mut server);
+        server.send(submit("r1", "hi"));
+        return_results(&mut server, &["call_0"]);
+        assert_eq!(server.wait_done("r1"), "ok");
+        let frames = server.finish().frames;
+        assert_eq!(finished_text(&frames, "r1"), text);
+        assert_eq!(provider.requests(), 3);
+        let asked = frames.iter().filter(|it| it.is_event("FrontendToolCallRequested"));
+        assert_eq!(asked.count(), 1);
+    }
+}
+
 /// Of an answer that is empty by chance nothing was shown.
 #[test]
 fn gemini_is_asked_again_for_an_answer_that_is_empty() {

@@ -173,9 +173,11 @@ impl<'a> GeminiReader<'a> {
     }
 
     /// The failure of an answer that is empty by chance: the model wrote a call that could not be read, or nothing.
+    /// After the results of tools nothing may be its answer, which is believed at the last attempt: one before it costs
+    /// no effect of a tool.
     fn empty_by_chance(&self, reason: &str, class: FinishClass) -> Option<Failure> {
         let has_answer = self.response.has_text() || self.parts.has_calls();
-        if has_answer || self.response.may_be_silent(class) {
+        if has_answer || (self.response.may_be_silent(class) && self.response.is_last_attempt()) {
             return None;
         }
         let failures = self.response.failures;

@@ -91,13 +91,18 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
 
     /// How long to wait before the request is sent again; `None` if it is not.
     fn retry_wait(&self, failed: &Failed, clock: &Clock) -> Option<Duration> {
-        if failed.has_output || self.attempt > self.settings.retries {
+        if failed.has_output || self.is_last_attempt() {
             return None;
         }
         // Processes that were refused together must not come back together.
         let seed = RandomState::new().hash_one(self.sink.call);
         let wait = failed.failure.retry.wait(self.attempt, seed)?;
         (wait < clock.left()).then_some(wait)
+    }
+
+    /// Whether the request is not sent again, whatever comes of it.
+    fn is_last_attempt(&self) -> bool {
+        self.attempt > self.settings.retries
     }
 
     async fn send(&mut self, clock: &mut Clock) -> Result<(), Failed> {
@@ -122,6 +127,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
         has_output: &mut bool,
     ) -> Result<(), Failure> {
         let mut reader = (self.new_reader)(body_end(&response));
+        reader.response_mut().set_last_attempt(self.is_last_attempt());
         let encoding = header(&response, &CONTENT_ENCODING).map(str::to_owned);
         let read = self.read_with(&mut reader, response, clock, has_output).await;
         let read = read.map_err(|failure| match &encoding {

@@ -116,6 +116,8 @@ pub(in crate::engine) struct ResponseState<'a> {
     body_end: BodyEnd,
     /// The request ended with the results of tools, which did not all fail.
     follows_results: bool,
+    /// The request is not sent again, whatever comes of it.
+    is_last_attempt: bool,
     /// Some part of the body was decoded.
     understood: bool,
     has_reasoning: bool,
@@ -152,6 +154,7 @@ impl<'a> ResponseState<'a> {
             body: Body::default(),
             body_end,
             follows_results: false,
+            is_last_attempt: false,
             understood: false,
             has_reasoning: false,
             has_text: false,
@@ -170,6 +173,16 @@ impl<'a> ResponseState<'a> {
     /// Sets whether the request ended with the results of tools, which did not all fail.
     pub(in crate::engine) fn set_follows_results(&mut self, follows_results: bool) {
         self.follows_results = follows_results;
+    }
+
+    /// Sets whether the request is not sent again, whatever comes of it.
+    pub(in crate::engine) fn set_last_attempt(&mut self, is_last_attempt: bool) {
+        self.is_last_attempt = is_last_attempt;
+    }
+
+    /// Whether the request is not sent again, whatever comes of it.
+    pub(in crate::engine) fn is_last_attempt(&self) -> bool {
+        self.is_last_attempt
     }
 
     /// Splits the next bytes into parts. Returns the complete parts, and the failure that follows them.
@@ -287,7 +300,8 @@ impl<'a> ResponseState<'a> {
     }
 
     /// Whether an answer of this class that says nothing is one all the same: the tools were called for what they do,
-    /// and there is nothing to add to their results. Another answer would cost the user their effects once more.
+    /// and there is nothing to add to their results. To give the prompt again would cost the user their effects once
+    /// more.
     pub(in crate::engine) fn may_be_silent(&self, class: FinishClass) -> bool {
         self.follows_results && class == FinishClass::Completed
     }

@@ -159,17 +159,25 @@ fn an_answer_that_is_empty_by_chance_may_be_asked_for_again() {
     assert_eq!(result.expect_err("it has no text").retry, Retry::Never);
 }
 
-/// A call may have been the answer.
+/// A call may have been the answer. It is asked for again as long as it may be empty by chance.
 #[test]
 fn an_answer_to_results_may_be_empty() {
-    let body = stream(&[last(json!([]), "STOP")]);
+    let empty = stream(&[last(json!([]), "STOP")]);
+    let reasoned = stream(&[last(json!([{ "text": "hm", "thought": true }]), "STOP")]);
     let failures = failures();
-    let new = || {
-        let mut reader = GeminiReader::new(&failures, BodyEnd::Marked);
-        reader.response_mut().set_follows_results(true);
-        reader
-    };
-    testing::check(new, &body, r#"12/34 END "STOP" completed"#);
+    for (body, is_last_attempt, expected) in [
+        (&empty, false, "FAILED provider"),
+        (&empty, true, r#"12/34 END "STOP" completed"#),
+        (&reasoned, false, r#"<thought>hm 12/34 END "STOP" completed"#),
+    ] {
+        let new = || {
+            let mut reader = GeminiReader::new(&failures, BodyEnd::Marked);
+            reader.response_mut().set_follows_results(true);
+            reader.response_mut().set_last_attempt(is_last_attempt);
+            reader
+        };
+        testing::check(new, body, expected);
+    }
 }
 
 #[test]
