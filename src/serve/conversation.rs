@@ -420,6 +420,7 @@ impl Conversation {
         let mut client = Client::new(attach, &self.hello, place);
         client.show_events(self.events.clone());
         self.clients.push(client);
+        self.note_answerers();
         if let Some(id) = asked {
             self.ask(id, Command::Snapshot(Page::default()));
         }

@@ -101,14 +101,14 @@ impl Requests {
         }
     }
 
-    /// Notes that a client which is there for the run of a request has this extension.
-    pub(super) fn could_answer(&mut self, id: &str, extension: Extension) {
-        if let Some(known) = self.known.get_mut(id) {
+    /// Notes that a client with this extension is there for the runs of the requests that are open.
+    pub(super) fn could_answer(&mut self, extension: Extension) {
+        for known in self.known.values_mut().filter(|known| known.is_open) {
             known.answerers.insert(extension);
         }
     }
 
-    /// Whether there was such a client.
+    /// Whether there was such a client for the run of this request.
     pub(super) fn had_answerer(&self, id: &str, extension: Extension) -> bool {
         self.known.get(id).is_some_and(|known| known.answerers.contains(&extension))
     }

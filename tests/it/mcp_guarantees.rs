@@ -62,7 +62,7 @@ fn script(folder: &Folder, tool: &str) -> String {
     folder.name("script")
 }
 
-fn approve(id: &str, call: &str, decision: &str) -> String {
+pub(crate) fn approve(id: &str, call: &str, decision: &str) -> String {
     json!({ "requestId": id, "approve": { "toolCallId": call, "decision": decision } }).to_string()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::client_tools::{calls, declare};
 use crate::frames::{Frame, snapshot, submit};
+use crate::mcp_guarantees::approve;
 use crate::mcp_servers::{config, log, mark};
 use crate::process::{DEADLINE, eventually};
 use crate::provider::{Provider, Step, says};
@@ -151,5 +152,35 @@ fn a_client_that_could_decide_may_come_back_for_a_while() {
     assert_eq!(talk.wait_done("r"), "ok");
     let result = tool_result(&talk.frames());
     assert!(result.contains("no client that can answer is attached"), "{result}");
+    end(node);
+}
+
+/// A browser loses its stream before the model calls the tool, and comes back. The prompt came in another way.
+#[test]
+fn a_client_that_left_before_the_call_may_come_back_for_it() {
+    let servers = Servers::new();
+    let script = vec![[vec![Step::Gate], calls_echo()].concat(), says("It was allowed.")];
+    let provider = Provider::start(script);
+    let options = servers.options();
+    let node = with_provider(&provider, &options.each_ref().map(String::as_str));
+    let watching = with_approvals(&node, "s");
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    provider.wait_request(1);
+    drop(watching);
+    eventually("it has left", || (node.info().clients == 1).then_some(()));
+    provider.open_gate();
+    talk.wait_event("ChatToolCallRequested");
+    talk.send(snapshot("q"));
+    assert_eq!(talk.wait_done("q"), "ok");
+    let extensions = vec!["approvals".to_owned()];
+    let again = Attach { extensions, since_ordinal: Some(0), ..attach("s") };
+    let mut deciding = node.try_attach(again).expect("it is attached");
+    let asked = deciding.wait_event("ToolApprovalRequested");
+    deciding.send(approve("yes", asked.payload("toolCallId"), "ALLOW_ONCE"));
+    assert_eq!(deciding.wait_done("yes"), "ok", "it still waits");
+    assert_eq!(talk.wait_done("r"), "ok");
+    let result = tool_result(&talk.frames());
+    assert!(!result.contains("no client that can answer is attached"), "{result}");
     end(node);
 }

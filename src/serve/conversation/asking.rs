@@ -31,7 +31,10 @@ impl Conversation {
             Err(bad) => bad.id.clone(),
         };
         let Some(id) = id else { return };
-        if self.is_new(client, (&id, content), &request) {
+        let is_new = self.is_new(client, (&id, content), &request);
+        // It may begin a run, or have turned an extension on.
+        self.note_answerers();
+        if is_new {
             self.handle(client, (id, &held), request);
         }
     }
@@ -130,7 +133,6 @@ impl Conversation {
             }
             // Its attachments stay.
             self.requests.says(id.as_str(), held.bytes());
-            self.note_answers(&id, client);
             let client = self.clients.iter().find(|it| it.id() == client);
             if let (Some(spans), Some(client)) = (&mut self.spans, client) {
                 spans.asked(id.as_str(), client.parent());

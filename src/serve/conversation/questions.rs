@@ -3,8 +3,7 @@
 
 use super::Conversation;
 use crate::protocol::command::{Approve, ClientToolResult, Command, Decision, Extension};
-use crate::protocol::id::{RequestId, ToolCallId};
-use crate::serve::client::ClientId;
+use crate::protocol::id::ToolCallId;
 use crate::session::Question;
 use std::collections::HashSet;
 use tokio::time::Instant;
@@ -37,10 +36,8 @@ impl Conversation {
         for question in questions {
             let extension = extension_of(&question);
             let is_there = self.clients.iter().any(|client| client.has(extension));
-            if is_there {
-                self.requests.could_answer(run.as_str(), extension);
-            } else if self.unanswered.given_up.contains(question.call()) {
-                // Its answer is on the way.
+            if is_there || self.unanswered.given_up.contains(question.call()) {
+                // A client may still answer it, or its answer is on the way.
             } else if self.requests.had_answerer(run.as_str(), extension) {
                 is_awaited = true;
                 let since = *self.unanswered.since.get_or_insert(now);
@@ -64,12 +61,14 @@ impl Conversation {
         Some(self.unanswered.since? + self.times.detached)
     }
 
-    /// Notes what the client of a request that may begin a run can answer.
-    pub(super) fn note_answers(&mut self, id: &RequestId, client: ClientId) {
+    /// Notes what the clients that are attached can answer, also of a run that has no question yet: one of them may
+    /// have lost its connection when the question comes, and come back.
+    pub(super) fn note_answerers(&mut self) {
         let Self { clients, requests, .. } = self;
-        let Some(client) = clients.iter().find(|it| it.id() == client) else { return };
-        for extension in ANSWERING.into_iter().filter(|it| client.has(*it)) {
-            requests.could_answer(id.as_str(), extension);
+        for extension in ANSWERING {
+            if clients.iter().any(|client| client.has(extension)) {
+                requests.could_answer(extension);
+            }
         }
     }
 
