@@ -55,7 +55,7 @@ pub(super) struct FrameLog {
     bytes: usize,
     /// The newest snapshot that does not count.
     large: Option<Large>,
-    /// What stands before this place was taken by all clients.
+    /// What stands before this place was taken by all clients, and none of them reads it again.
     taken: Position,
     end: Position,
     /// The newest event that is not in the log any more: what comes after it is.
@@ -129,9 +129,10 @@ impl FrameLog {
         }
     }
 
-    /// The clients have taken what stands before this place: it is kept in short where that can be done.
+    /// The clients have taken what stands before this place: it is kept in short where that can be done. The place
+    /// falls when one of them reads a run again.
     pub(super) fn taken(&mut self, before: Position) {
-        self.taken = self.taken.max(before);
+        self.taken = before;
         while self.pieces.get(self.short).is_some_and(|piece| piece.first < before) {
             self.shorten();
         }
@@ -505,6 +506,19 @@ mod tests {
         log.push(large(), Audience::All);
         log.trim();
         assert!(!log.has(Position(1)) && log.bytes() <= FRAMES_BYTES_MAX, "{}", log.bytes());
+    }
+
+    #[test]
+    fn a_large_snapshot_stays_for_a_client_that_reads_its_run_again() {
+        let mut log = FrameLog::default();
+        log.push(event(1), Audience::All);
+        log.push(snapshot(LARGE_SNAPSHOT_BYTES), Audience::All);
+        log.push(done("r"), Audience::All);
+        log.taken(log.end());
+        log.taken(Position(0));
+        log.push(snapshot(LARGE_SNAPSHOT_BYTES), Audience::All);
+        log.trim();
+        assert!(log.get(Position(1)).is_some_and(|it| it.frame.frame.is_some()));
     }
 
     #[test]
