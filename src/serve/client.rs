@@ -140,6 +140,8 @@ pub(super) struct Client {
     first: VecDeque<First>,
     /// Requests that wait for a snapshot.
     owed: Vec<Owed>,
+    /// Where the log ended when the newest state was asked for that it is shown, or owed.
+    state_at: Option<Position>,
     place: Place,
     /// Its requests that it was shown no done of, and the place before which their frames are not for it.
     open: HashMap<RequestId, Position>,
@@ -165,6 +167,7 @@ impl Client {
             room,
             first: VecDeque::from([First::of(hello)]),
             owed: Vec::new(),
+            state_at: None,
             place: place.map_or_else(Place::Awaits, Place::At),
             extensions,
             heartbeats_after: None,
@@ -336,11 +339,25 @@ impl Client {
         if is_coming {
             return Again::Frames;
         }
-        if has_run && self.has_no_past {
+        if !has_run || !self.has_no_past {
+            self.first.extend(last.iter().cloned().map(First::of));
+            return Again::Frames;
+        }
+        if !self.is_in_state(request, log) {
+            self.state_at = Some(log.end());
             return Again::Snapshot;
         }
-        self.first.extend(last.iter().cloned().map(First::of));
+        // A state is as long as the conversation, and the one for another request says the same.
+        match self.owed.last().map(|owed| owed.snapshot.clone()) {
+            Some(snapshot) => self.owe(snapshot, request.clone(), last.to_vec()),
+            None => self.first.extend(last.iter().cloned().map(First::of)),
+        }
         Again::Frames
+    }
+
+    /// Whether a request had ended by the newest state that it is shown, or owed.
+    fn is_in_state(&self, request: &RequestId, log: &FrameLog) -> bool {
+        self.state_at.is_some_and(|at| log.has(at) && !log.has_done(at, request.as_str()))
     }
 
     /// It is owed the last frames of a request once the session has given the snapshot that it was asked for.
@@ -354,13 +371,19 @@ impl Client {
     }
 
     /// Pays what it is owed: with the snapshot, or without one if the session has none.
-    pub(super) fn pay(&mut self, snapshot: &str, frame: Option<Frame>) {
-        let is_it = |owed: &Owed| owed.snapshot.as_str() == snapshot;
-        let Some(at) = self.owed.iter().position(is_it) else { return };
-        let Owed { request, last, .. } = self.owed.remove(at);
-        let state = frame.map(|frame| Frame { request_id: request.as_str().to_owned(), ..frame });
-        let all = state.map(Arc::new).into_iter().chain(last);
-        self.first.extend(all.map(First::of));
+    pub(super) fn pay(&mut self, snapshot: &str, mut frame: Option<Frame>) {
+        if frame.is_none() {
+            self.state_at = None;
+        }
+        let all = std::mem::take(&mut self.owed).into_iter();
+        let (paid, owed): (Vec<_>, _) = all.partition(|owed| owed.snapshot.as_str() == snapshot);
+        self.owed = owed;
+        for Owed { request, last, .. } in paid {
+            // It answers the first of them, and the others have been said in it.
+            let with_id = |it: Frame| Frame { request_id: request.as_str().to_owned(), ..it };
+            let all = frame.take().map(with_id).map(Arc::new).into_iter().chain(last);
+            self.first.extend(all.map(First::of));
+        }
     }
 
     /// It has sent a request with the id of another one, which these frames refuse.
@@ -374,6 +397,7 @@ impl Client {
         frame.request_id.clear();
         self.first.push_back(First::of(Arc::new(frame)));
         self.place = Place::At(next);
+        self.state_at = Some(next);
         // What it has missed while it was too slow.
         let is_owed = |id: &RequestId| self.owed.iter().any(|owed| owed.request == *id);
         let missed = self.open.keys().filter(|id| !is_owed(id));
@@ -679,5 +703,44 @@ mod tests {
         let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, false));
         assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Frames);
         assert_eq!(reader.reads(&log), ["done run"]);
+    }
+
+    /// Each state is as long as the conversation.
+    #[test]
+    fn requests_that_are_sent_again_together_are_answered_with_one_snapshot() {
+        let mut log = FrameLog::default();
+        let mut reader = Reader::attach(true);
+        let session = reader.session.clone();
+        let ids = ["one", "two", "three", "late", "own"];
+        let [one, two, three, late, own] = ids.map(|id| RequestId::new(id).expect("an id"));
+        let done = |id: &RequestId| Arc::new(wire::frame(&session, Some(id), wire::done(Done::Ok)));
+        // Their frames are gone.
+        let name = "x".repeat(1024 * 1024);
+        let body = Body::UiEvent(UiEventFrame { ordinal: 1, name, ..Default::default() });
+        log.push(Arc::new(wire::frame(&session, Some(&one), body)), Audience::All);
+        for id in [&one, &two, &three] {
+            log.push(done(id), Audience::All);
+        }
+        log.trim();
+        assert!(!log.has(Position(0)));
+        let sent_again = |reader: &mut Reader, id: &RequestId, log: &FrameLog| {
+            reader.client.place = Place::At(log.end());
+            let last = [done(id)];
+            let first = Position(0);
+            reader.client.asked_again((id, BTreeSet::new()), (first, &last), (log, true))
+        };
+        assert_eq!(sent_again(&mut reader, &one, &log), Again::Snapshot);
+        reader.client.owe(own.clone(), one.clone(), vec![done(&one)]);
+        assert_eq!(sent_again(&mut reader, &two, &log), Again::Frames);
+        assert_eq!(reader.reads(&log), [""; 0], "the snapshot is still to come");
+        let state = Body::Snapshot(SnapshotFrame::default());
+        reader.client.pay(own.as_str(), Some(wire::frame(&session, Some(&own), state)));
+        assert_eq!(reader.reads(&log), ["state one", "done one", "done two"]);
+        assert_eq!(sent_again(&mut reader, &three, &log), Again::Frames);
+        assert_eq!(reader.reads(&log), ["done three"]);
+        assert!(reader.client.open.is_empty() && reader.client.owed.is_empty());
+        // The state that it has says nothing of one that has ended since.
+        log.push(done(&late), Audience::All);
+        assert_eq!(sent_again(&mut reader, &late, &log), Again::Snapshot);
     }
 }
