@@ -150,7 +150,7 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
         let session = key.session.clone();
         let read = move |library: Library| {
             let why = |error| failed(format!("nothing was deleted: {error}"));
-            library.has(&session).map(drop).map_err(why)
+            library.check_each(&session).map_err(why)
         };
         find(node, &key.namespace, read).await?;
     }

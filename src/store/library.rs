@@ -316,6 +316,19 @@ impl Library {
         Ok(found.iter().any(|(_, has)| *has))
     }
 
+    /// Checks that each store answers, as one from which a session is to be deleted has to: the session would be left
+    /// in the one that is gone.
+    ///
+    /// # Errors
+    /// If one does not, for a person.
+    #[cfg(feature = "serve")]
+    pub(crate) fn check_each(&self, session: &SessionId) -> Result<(), String> {
+        let stored = self.stored(session);
+        let (_, absent) =
+            self.ask_each(|store| store.has(&stored)).map_err(|error| error.to_string())?;
+        absent.into_iter().next().map_or(Ok(()), Err)
+    }
+
     /// The sessions in which all of `words` may be; `None` if a store can't say without reading them.
     ///
     /// # Errors

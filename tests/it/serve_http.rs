@@ -1,6 +1,6 @@
 //! A node over plain HTTP, as scripts and browsers use it, and what it has stored.
 
-use crate::frames::{Frame, finished_text, submit};
+use crate::frames::{Frame, finished_text, snapshot, submit};
 use crate::process::eventually;
 use crate::serve_node::{Node, http, wait};
 use crate::serve_tenants::line;
@@ -345,6 +345,29 @@ fn a_store_that_can_not_be_read_deletes_nothing() {
     assert_eq!(talk.wait_done("q"), "ok", "it goes on");
     fs::remove_dir(&store).expect("removed");
     fs::rename(&away, &store).expect("moved");
+    assert_eq!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200);
+    assert_eq!(talk.wait_end().expect_err("it has ended").code(), Code::NotFound);
+}
+
+/// The other one keeps the conversation, so it goes on.
+#[test]
+fn where_one_of_two_stores_is_gone_nothing_is_deleted() {
+    let folder = Folder::new();
+    let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
+    let node = Node::start(&["--turns-db", &turns, "--timeline-db", &timeline]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let away = folder.name("away");
+    for (number, store) in [turns, timeline].iter().enumerate() {
+        fs::rename(store, &away).expect("moved");
+        let (status, body) = call(&node, Method::DELETE, "/v1/sessions/s", "");
+        assert_eq!(status, 500, "{body}");
+        let id = format!("q{number}");
+        talk.send(snapshot(&id));
+        assert_eq!(talk.wait_done(&id), "ok", "it goes on");
+        fs::rename(&away, store).expect("moved");
+    }
     assert_eq!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200);
     assert_eq!(talk.wait_end().expect_err("it has ended").code(), Code::NotFound);
 }
