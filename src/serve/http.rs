@@ -23,7 +23,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Frames;
 use crate::protocol::wire::Frame;
 use crate::store::OpenMode;
 use axum::Router;
-use axum::body::{Body, BodyDataStream};
+use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::extract::{Extension, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -186,6 +186,8 @@ async fn requests(
     body: Body,
 ) -> Result<Response, Refusal> {
     let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
+    let (key, length) = (key(&caller, &id)?, body.size_hint().lower());
+    node.make_room(&key, length).await;
     let (body, held) = received(body.into_data_stream(), &tenant, bytes_max).await?;
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());

@@ -290,17 +290,24 @@ impl Node {
         is_forwarded: bool,
     ) -> Result<Held, Refusal> {
         loop {
-            let mut idle = match self.hold(key, mode, is_forwarded) {
+            let idle = match self.hold(key, mode, is_forwarded) {
                 Ok(held) => return Ok(held),
                 Err(NotHeld::Refused(refusal)) => return Err(refusal),
                 Err(NotHeld::NoRoom(idle)) => idle,
             };
-            let (to, answer) = oneshot::channel();
-            idle.mail.send(Mail::MakeRoom(to)).await.ok();
-            // One that has ended meanwhile gives no answer.
-            if answer.await.unwrap_or(true) {
-                idle.ended.changed().await.ok();
-            }
+            leave(idle).await;
+        }
+    }
+
+    /// Has conversations of the tenant that nobody uses leave memory, until there is room for so many bytes of a
+    /// request for this one, which stays.
+    pub(super) async fn make_room(&self, key: &Key, bytes: u64) {
+        let tenant = self.tenants.of(&key.namespace);
+        let is_other = |other: &Key| other.namespace == key.namespace && other != key;
+        while tenant.lack(bytes).is_some() {
+            let idle = self.longest_idle(&self.lock(), is_other).cloned();
+            let Some(idle) = idle else { return };
+            leave(idle).await;
         }
     }
 
@@ -361,13 +368,15 @@ impl Node {
         let (idle, why) = if tenant.conversations() >= limits.tenant_conversations {
             let why = "the tenant has as many conversations open as it may (--tenant-conversations); leave some, and \
                        try again later";
-            (self.longest_idle(all, is_own), why)
+            (self.longest_idle(all, is_own), why.to_owned())
         } else if all.len() >= limits.conversations {
             let why = "the node holds as many conversations as it may (--max-conversations); try again later, or at \
                        another node";
-            (self.longest_idle(all, |_| true), why)
+            (self.longest_idle(all, |_| true), why.to_owned())
+        } else if let Some(why) = tenant.lack(0) {
+            (self.longest_idle(all, is_own), why)
         } else {
-            return tenant.check_bytes().map_err(NotHeld::Refused);
+            return Ok(());
         };
         match idle {
             Some(idle) => Err(NotHeld::NoRoom(idle.clone())),
@@ -494,6 +503,16 @@ impl Node {
         held.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
         held.ended.changed().await.ok();
         true
+    }
+}
+
+/// Has a conversation leave memory that nobody uses, and waits until it has; one that somebody uses by now stays.
+async fn leave(mut idle: Held) {
+    let (to, answer) = oneshot::channel();
+    idle.mail.send(Mail::MakeRoom(to)).await.ok();
+    // One that has ended meanwhile gives no answer.
+    if answer.await.unwrap_or(true) {
+        idle.ended.changed().await.ok();
     }
 }
 

@@ -128,17 +128,21 @@ impl Tenant {
     }
 
     fn check_more(&self, bytes: u64) -> Result<(), Refusal> {
+        self.lack(bytes).map_or(Ok(()), |why| Err(self.beyond(why, RETRY_AFTER)))
+    }
+
+    /// Why it can't have so many bytes more in memory; `None` if it can.
+    pub(super) fn lack(&self, bytes: u64) -> Option<String> {
         let held = self.bytes.load(Ordering::Relaxed);
         if held.saturating_add(bytes) < self.bytes_max || self.bytes_max == u64::MAX {
-            return Ok(());
+            return None;
         }
-        let why = format!(
+        Some(format!(
             "the conversations and requests of the tenant have as many bytes in memory as they may ({}, \
              --tenant-bytes); nothing was done: leave conversations, which go when nobody has used them for a while, \
              and send it again later",
             self.bytes_max
-        );
-        Err(self.beyond(why, RETRY_AFTER))
+        ))
     }
 
     /// Bytes of a request, while it waits.

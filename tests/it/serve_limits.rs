@@ -150,6 +150,29 @@ fn conversations_that_nobody_uses_make_room_for_others() {
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
 }
 
+/// Where the bytes of a tenant are the limit as well.
+#[test]
+fn conversations_that_nobody_uses_make_room_for_the_bytes_of_others() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let node = Node::start(&["--store", &store, "--tenant-bytes", "100000"]);
+    let ask = |session: &str, prompt: &str| {
+        let path = format!("/v1/sessions/{session}/requests");
+        eventually(&format!("{session} has room"), || {
+            let (status, ..) = call(&node, &path, "", Some(&submit("r", prompt)));
+            (status == 200).then_some(())
+        });
+    };
+    // The answer has it once more, and so has the state.
+    let large = "x".repeat(60_000);
+    ask("large", &large);
+    ask("other", "hello");
+    ask("large2", &large);
+    let mut talk = eventually("a stream has room", || node.try_attach(attach("stream")).ok());
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+}
+
 #[test]
 fn a_run_beyond_the_limit_has_a_status_of_http() {
     let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
