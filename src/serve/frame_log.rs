@@ -147,10 +147,9 @@ impl FrameLog {
     pub(super) fn trim(&mut self) {
         while self.is_full() {
             let Some(gone) = self.pieces.pop_front() else { break };
-            match self.large.take_if(|large| large.at == gone.first) {
-                None => self.bytes -= gone.bytes(),
-                Some(_) => {}
-            }
+            // Its bytes are not counted.
+            let is_large = self.large.take_if(|large| large.at == gone.first).is_some();
+            self.bytes -= if is_large { 0 } else { gone.bytes() };
             self.short = self.short.saturating_sub(1);
             self.floor = self.floor.max(gone.last().unwrap_or_default());
         }

@@ -37,6 +37,15 @@ pub(crate) struct Reader<'a> {
     stores: Vec<Store>,
 }
 
+/// What the stores have answered to a question.
+#[derive(Debug)]
+struct Answers<T> {
+    /// Each with the number of its store.
+    of_stores: Vec<(usize, T)>,
+    /// Why the other stores can't be found, for people.
+    losses: Vec<String>,
+}
+
 /// What a list says of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
@@ -190,8 +199,9 @@ impl Library {
         list: impl Fn(&mut Store) -> Result<(Vec<Summary>, Option<String>), StoreError>,
     ) -> Result<Listing, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
-        let (lists, mut losses) = self.ask_each(list).map_err(|error| error.to_string())?;
-        for (number, (summaries, loss)) in lists {
+        let lists = self.ask_each(list).map_err(|error| error.to_string())?;
+        let mut losses = lists.losses;
+        for (number, (summaries, loss)) in lists.of_stores {
             for summary in summaries {
                 let shown = match &self.namespace {
                     None => Some(summary.id.as_str()),
@@ -209,29 +219,28 @@ impl Library {
         Ok(Listing { sessions: all, losses })
     }
 
-    /// Asks each of the stores; gives the number of each that has answered, and why others can't be found, for people.
-    /// One of two may be gone, as the other one has the same: it is an error only if all are.
+    /// Asks each of the stores. One of two may be gone, as the other one has the same: it is an error only if all are.
     fn ask_each<T>(
         &self,
         question: impl Fn(&mut Store) -> Result<T, StoreError>,
-    ) -> Result<(Vec<(usize, T)>, Vec<String>), StoreError> {
-        let (mut answers, mut absent, mut is_there) = (Vec::new(), Vec::new(), false);
+    ) -> Result<Answers<T>, StoreError> {
+        let (mut of_stores, mut absent, mut is_there) = (Vec::new(), Vec::new(), false);
         for (number, place) in self.places.iter().enumerate() {
             if place.path().is_some_and(sessions::is_empty) {
                 is_there = true;
                 continue;
             }
             match ask(place, &question) {
-                Ok(answer) => answers.push((number, answer)),
+                Ok(answer) => of_stores.push((number, answer)),
                 Err(error) if error.is_absence() => absent.push(error),
                 Err(error) => return Err(error),
             }
         }
-        is_there |= !answers.is_empty();
+        is_there |= !of_stores.is_empty();
         let losses = absent.iter().map(ToString::to_string).collect();
         match absent.into_iter().next().filter(|_| !is_there) {
             Some(error) => Err(error),
-            None => Ok((answers, losses)),
+            None => Ok(Answers { of_stores, losses }),
         }
     }
 
@@ -244,7 +253,7 @@ impl Library {
         let stored = self.stored(session);
         let mut all = Summary::default();
         let found = self.ask_each(|store| store.summary(&stored));
-        for (number, found) in found.map_err(|error| error.to_string())?.0 {
+        for (number, found) in found.map_err(|error| error.to_string())?.of_stores {
             if let Some(found) = found {
                 let id = session.as_str().to_owned();
                 all.add(Summary { id, store: number, ..found });
@@ -312,7 +321,7 @@ impl Library {
     /// If a store can't be read, for a person.
     pub(crate) fn has(&self, session: &SessionId) -> Result<bool, String> {
         let found = self.ask_each(|store| store.has(session));
-        let (found, _) = found.map_err(|error| error.to_string())?;
+        let found = found.map_err(|error| error.to_string())?.of_stores;
         Ok(found.iter().any(|(_, has)| *has))
     }
 
@@ -324,8 +333,8 @@ impl Library {
     #[cfg(feature = "serve")]
     pub(crate) fn check_each(&self, session: &SessionId) -> Result<(), String> {
         let stored = self.stored(session);
-        let (_, absent) =
-            self.ask_each(|store| store.has(&stored)).map_err(|error| error.to_string())?;
+        let asked = self.ask_each(|store| store.has(&stored));
+        let absent = asked.map_err(|error| error.to_string())?.losses;
         absent.into_iter().next().map_or(Ok(()), Err)
     }
 

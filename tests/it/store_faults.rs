@@ -92,7 +92,7 @@ fn a_disk_that_is_full_ends_only_the_storing() {
         let more = ["--extensions", "store", "--final-snapshot", "none"];
         let mut server = Launch::shell(&script, &[&args[..], &more[..]].concat()).start();
         for turn in 1..=3 {
-            let prompt = "word ".repeat(20_000);
+            let prompt = format!("{} ", "word".repeat(25)).repeat(1_000);
             assert_eq!(server.turn(&format!("r{turn}"), &prompt), "ok", "{blocks} blocks");
         }
         let ended = server.finish();
