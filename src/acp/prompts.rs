@@ -438,7 +438,7 @@ mod tests {
         let submit = |sizes: &[u64], embedded: Value| {
             let mut blocks = vec![embedded];
             for (number, size) in sizes.iter().enumerate() {
-                let path = folder.path(&format!("{number}.log"));
+                let path = folder.path(format!("{number}.log"));
                 File::create(&path).and_then(|file| file.set_len(*size)).expect("a file");
                 blocks.push(json!({ "type": "resource_link", "uri": path, "name": "log" }));
             }
