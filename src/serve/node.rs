@@ -303,6 +303,9 @@ impl Node {
     /// request for this one, which stays.
     pub(super) async fn make_room(&self, key: &Key, bytes: u64) {
         let tenant = self.tenants.of(&key.namespace);
+        if !tenant.may_ever_have(bytes) {
+            return;
+        }
         let is_other = |other: &Key| other.namespace == key.namespace && other != key;
         while tenant.lack(bytes).is_some() {
             let idle = self.longest_idle(&self.lock(), is_other).cloned();

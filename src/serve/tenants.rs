@@ -131,6 +131,11 @@ impl Tenant {
         self.lack(bytes).map_or(Ok(()), |why| Err(self.beyond(why, RETRY_AFTER)))
     }
 
+    /// Whether so many bytes fit if it has no others in memory.
+    pub(super) fn may_ever_have(&self, bytes: u64) -> bool {
+        bytes < self.bytes_max || self.bytes_max == u64::MAX
+    }
+
     /// Why it can't have so many bytes more in memory; `None` if it can.
     pub(super) fn lack(&self, bytes: u64) -> Option<String> {
         let held = self.bytes.load(Ordering::Relaxed);

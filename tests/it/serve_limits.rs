@@ -173,6 +173,18 @@ fn conversations_that_nobody_uses_make_room_for_the_bytes_of_others() {
     assert_eq!(talk.wait_done("r"), "ok");
 }
 
+/// Nothing that leaves memory would help it.
+#[test]
+fn a_body_that_is_longer_than_all_room_makes_no_conversation_leave() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db"), "--tenant-bytes", "100000"]);
+    let ask = |prompt: &str| call(&node, "/v1/sessions/s/requests", "", Some(&submit("r", prompt)));
+    assert_eq!(ask("hello").0, 200);
+    let body = submit("r", &"x".repeat(200_000));
+    assert_eq!(call(&node, "/v1/sessions/other/requests", "", Some(&body)).0, 429);
+    assert_eq!(metrics(&node)["duologue_conversations"], 1.0);
+}
+
 #[test]
 fn a_run_beyond_the_limit_has_a_status_of_http() {
     let provider = Provider::start(vec![vec![Step::Text("a part".to_owned()), Step::Stall]]);
