@@ -63,7 +63,7 @@ pub(super) struct Link {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ready {
     pub(super) submit: Submit,
-    /// What the person is to be told.
+    /// Notices for the person.
     pub(super) notices: Vec<String>,
 }
 

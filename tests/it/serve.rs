@@ -132,7 +132,7 @@ fn what_was_missed_of_a_long_conversation_is_shown_by_its_events() {
     assert_eq!(first.ordinal(), Some(newest - 2));
 }
 
-/// Clients of gRPC take no message of more than 4 MiB, unless they are told.
+/// The default limit of gRPC clients is a message of 4 MiB.
 #[test]
 fn a_run_in_a_long_conversation_ends_with_what_it_added() {
     const PROMPT_BYTES: usize = 1200 * 1024;

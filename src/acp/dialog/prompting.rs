@@ -150,7 +150,7 @@ impl Dialog {
 
     /// Answers the prompt whose turn it is; the next one follows.
     pub(super) fn answer_prompt(&mut self, outcome: Result<StopReason, RpcError>) {
-        // After the answer a client may be told nothing more until the next prompt.
+        // No update may follow the answer before the next prompt.
         self.tell_notices();
         let Some(Active { id, is_cancelled, .. }) = self.active.take() else { return };
         // The client that has cancelled waits for this and no other answer.

@@ -100,7 +100,7 @@ impl Dialog {
         };
         params.shift_remove("_meta");
         if let Err(unfit) = forms::fit(&mut params) {
-            // The editor would show nothing, and the server would be told that the person has cancelled.
+            // The editor would show nothing, and the server would get a cancellation.
             self.notices.push(declined(server, &unfit));
             return self.orders.push_back(Order::Answer(number, json!({ "action": "decline" })));
         }
@@ -223,7 +223,7 @@ impl Dialog {
     }
 }
 
-/// What the person is told of a question that no editor can ask.
+/// The notice about a question that no editor can show.
 fn declined(server: &str, unfit: &Unfit) -> String {
     let what = match unfit {
         Unfit::Form => "something in a form".to_owned(),
@@ -231,7 +231,7 @@ fn declined(server: &str, unfit: &Unfit) -> String {
     };
     let server = escape_control(server);
     format!(
-        "the MCP server {server} asks for {what} that editors can't show, so it was told that you decline"
+        "the MCP server {server} asks for {what} that editors can't show, so the question was declined"
     )
 }
 

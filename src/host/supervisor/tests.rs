@@ -234,7 +234,7 @@ fn a_panic_in_a_single_run_is_its_error() {
     }
 }
 
-/// Which events are written is no matter for what the requests are told.
+/// A filter of events changes nothing in the answers to requests.
 #[test]
 fn a_run_whose_events_are_not_written_has_failed_as_any_other() {
     let failures = |events: EventFilter, nth| {

@@ -16,8 +16,8 @@ use prost::Message;
 /// what the run added, unless it was asked for in full: about 2 MB.
 pub const FULL_SNAPSHOT_ENTITIES_MAX: usize = 2_000;
 
-/// Bytes after which it is the same in a session of a node: a client of gRPC ends its stream at a message of more than
-/// 4 MiB, unless it was told to take longer ones.
+/// Bytes after which the snapshot at the end of a run of a node has only what the run added: the default limit of
+/// gRPC clients is a message of 4 MiB.
 const FULL_SNAPSHOT_BYTES_MAX: usize = 1024 * 1024;
 
 impl Recorder {

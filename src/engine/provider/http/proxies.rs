@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// The client that reads the variables itself must be told the same.
+    /// A client that takes one address for all gets the login in it.
     #[test]
     fn the_address_of_a_proxy_has_its_login() {
         let check = |proxy: &str, expected: &str| {
