@@ -62,9 +62,10 @@ fn text(text: &str) -> Step {
 #[test]
 fn lines_of_several_processes_in_one_pipe_are_whole() {
     const PROCESSES: usize = 8;
-    const VALUES: usize = 2000;
+    const VALUES: usize = 300;
     let folder = folder();
-    let value = |number: usize| format!("{{\"entity\":\"{}\"}}\n", "x".repeat(number % 97));
+    // Long ones, so that most of what is written at once does not fit, but none of more than 4,096 bytes.
+    let value = |number: usize| format!("{{\"entity\":\"{}\"}}\n", "x".repeat(37 * number % 3900));
     let values: String = (0..VALUES).map(value).collect();
     fs::write(folder.path("values.txt"), &values).expect("a file");
     let program = env!("CARGO_BIN_EXE_duologue");
