@@ -24,8 +24,9 @@ pub(super) struct Broken<S> {
     pub(super) why: anyhow::Error,
 }
 
-/// Tries every sequence of up to `depth` inputs, each followed by the end of input and of what runs;
-/// stops at the first that breaks the contract. Returns how many there were.
+/// Tries every sequence of up to `depth` inputs; stops at the first that breaks the contract. Each that has fewer is
+/// also followed by the end of input and of what runs: with as many, that would take longer than all else. Returns
+/// how many there were.
 ///
 /// An input that changes nothing is the last of its sequence: what follows it is tried without it.
 pub(super) fn explore<P: Play>(
@@ -33,19 +34,17 @@ pub(super) fn explore<P: Play>(
     symbols: &dyn Fn(&P) -> Vec<P::Symbol>,
     depth: usize,
 ) -> Result<u64, Broken<P::Symbol>> {
-    if depth == 0 {
-        let settled = scene.clone().settle();
-        return settled.map(|()| 1).map_err(|why| Broken { path: Vec::new(), why });
-    }
+    let broken = |why| Broken { path: Vec::new(), why };
+    scene.clone().settle().map_err(broken)?;
     // With one input left there is nothing to leave out.
     let before = (depth > 1).then(|| scene.state());
-    let mut sequences = 0;
+    let mut sequences = 1;
     for symbol in symbols(scene) {
-        let mut scene = scene.clone();
-        let played = scene.play(symbol).map_err(|why| Broken { path: Vec::new(), why });
-        let is_last = before.as_ref().is_some_and(|before| *before == scene.state());
-        let depth = if is_last { 0 } else { depth - 1 };
-        let explored = played.and_then(|()| explore(&scene, symbols, depth));
+        let mut next = scene.clone();
+        let explored = next.play(symbol).map_err(broken).and_then(|()| match &before {
+            Some(before) if *before != next.state() => explore(&next, symbols, depth - 1),
+            Some(_) | None => Ok(1),
+        });
         sequences += explored.map_err(|mut broken| {
             broken.path.insert(0, symbol);
             broken

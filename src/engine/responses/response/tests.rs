@@ -316,7 +316,13 @@ fn an_error_report_has_the_class_of_its_word() {
         let flat = json!({ "type": "error", "code": code, "message": message, "param": null });
         let nested = json!({ "type": "error", "sequence_number": 2, "error": error });
         for report in [failed(error), event(flat), event(nested)] {
-            check(&(start() + &text(0, &["a"]) + &report), &format!("<text>a FAILED {class}"));
+            let body = start() + &text(0, &["a"]) + &report;
+            let expected = format!("<text>a FAILED {class}");
+            // However it is cut is tried with one of the words.
+            match code {
+                "weather" => check(&body, &expected),
+                _ => assert_eq!(read(&[body.as_bytes()]), expected, "{body}"),
+            }
         }
     }
     check("{\"error\":{\"message\":\"x\",\"type\":\"server_error\"}}", "FAILED provider");
