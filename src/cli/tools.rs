@@ -46,7 +46,8 @@ pub struct ToolOptions {
     #[arg(long, value_name = "GLOB")]
     pub allow: Vec<String>,
 
-    /// Never run calls of these tools, whatever --allow says. May be repeated
+    /// Do not offer these tools to the model, and never run calls of them, whatever --allow says. May be
+    /// repeated
     #[arg(long, value_name = "GLOB")]
     pub deny: Vec<String>,
 

@@ -1,4 +1,4 @@
-//! All tools that the model is offered, under names that every provider takes.
+//! All tools that there are, under names that every provider takes.
 
 use crate::conversation::tool::ToolSpec;
 use crate::session::approval::{
@@ -54,14 +54,13 @@ pub struct Entry {
     pub definition: u64,
 }
 
-/// The tools that are offered to the model. Cheap to clone.
+/// The tools that the model can be offered. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue(Arc<Contents>);
 
 #[derive(Debug, Default)]
 struct Contents {
     entries: Vec<Entry>,
-    specs: Arc<[ToolSpec]>,
     /// Places in `entries`.
     by_name: HashMap<String, usize>,
 }
@@ -137,19 +136,13 @@ impl Catalogue {
         for ((server, tool), name) in tools.into_iter().zip(names) {
             entries.push(of_server(server, tool, name));
         }
-        let specs = entries.iter().map(|entry| entry.spec.clone()).collect();
         let by_name = entries.iter().enumerate();
         let by_name = by_name.map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
-        Self(Arc::new(Contents { entries, specs, by_name }))
+        Self(Arc::new(Contents { entries, by_name }))
     }
 
-    /// The tools as they are offered to the model: the client's in its order, then the servers' by
-    /// name.
-    pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.0.specs)
-    }
-
-    /// All entries, in the order of [`Catalogue::specs`].
+    /// All entries, in the order in which the model is offered them: the client's in its order, then the
+    /// servers' by name.
     pub fn entries(&self) -> &[Entry] {
         &self.0.entries
     }

@@ -35,6 +35,8 @@ pub(super) struct Toolbox {
     has_declared: bool,
     /// The newest.
     catalogue: Catalogue,
+    /// The tools of the catalogue that provider calls are offered.
+    specs: Arc<[ToolSpec]>,
     /// The one that the last provider call was offered.
     offered: Catalogue,
     /// Definitions of tools that the client allowed for the session.
@@ -71,6 +73,7 @@ impl Toolbox {
             states: BTreeMap::new(),
             has_declared: false,
             catalogue: Catalogue::default(),
+            specs: Arc::default(),
             offered: Catalogue::default(),
             allowed: HashSet::new(),
             has_checked_rules: false,
@@ -88,7 +91,7 @@ impl Toolbox {
     /// Offers the tools to a provider call, whose calls are of them until the next one.
     pub(super) fn offer_to_call(&mut self) -> Arc<[ToolSpec]> {
         self.offered = self.catalogue.clone();
-        self.offered.specs()
+        Arc::clone(&self.specs)
     }
 
     /// Whether there are, or may be, tools in this session.
@@ -327,10 +330,21 @@ impl Toolbox {
 
     fn rebuild(&mut self) {
         self.catalogue = Catalogue::new(&self.client, &self.servers);
+        let entries = self.catalogue.entries().iter().filter(|entry| !self.is_left_out(entry));
+        self.specs = entries.map(|entry| entry.spec.clone()).collect();
+    }
+
+    /// Whether a rule denies the tool by its name: the model is not offered it. A provider that refuses its schema
+    /// would refuse every request, and such a rule is how a person takes it out. One that only the mode denies stays:
+    /// the mode is about calls.
+    fn is_left_out(&self, entry: &Entry) -> bool {
+        let ruling = entry.ruling(&self.rules.approval, &self.names);
+        matches!(ruling, Ruling::Deny(DenyingRule::Tools(_)))
     }
 
     fn no_such_tool(&self, name: &str) -> String {
-        let is_there = |entry: &&Entry| self.called(&entry.spec.name).is_some();
+        let is_there =
+            |entry: &&Entry| self.called(&entry.spec.name).is_some() && !self.is_left_out(entry);
         match listed(self.offered.entries().iter().filter(is_there)) {
             names if names.is_empty() => {
                 format!("There is no tool {name:?}: no tools can be called.")

@@ -6,8 +6,8 @@ use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
 use crate::mcp_servers::{assert_gone, config, log, mark};
 use crate::once::{Ended, Once, duologue, run};
 use crate::oracle::Answers;
-use crate::provider::{Provider, Step};
-use crate::server::{Folder, KEY, Reading, Server, echo};
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, KEY, Reading, Server, echo, openai};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -271,6 +271,28 @@ fn a_rule_denies_whatever_else_allows() {
     assert_eq!(server.wait_done("run"), "ok");
     let frames = server.finish().frames;
     assert!(results(&frames)[0].1.contains("--deny 'e?ho'"), "{:?}", results(&frames));
+}
+
+/// A provider that refuses one tool refuses every request with it.
+#[test]
+fn a_tool_that_a_rule_denies_is_not_offered() {
+    let offered = |words: &[&str]| {
+        let scene = Scene::new(&["none"], &[]);
+        let called = calls(&[("a", "echo", r#"{"text":"hello"}"#)]);
+        let provider = Provider::start(vec![called, says("Done.")]);
+        let servers = scene.folder.name("servers");
+        let mut server = openai(&provider, &[&["--mcp-config", &servers], words].concat()).start();
+        assert_eq!(server.turn("run", "go"), "ok");
+        let frames = server.finish().frames;
+        assert!(results(&frames)[0].1.contains("does not allow this tool"), "{frames:?}");
+        assert!(!scene.sent().contains("hello"));
+        let tools = provider.wait_request(1).body["tools"].clone();
+        let name = |tool: &Value| tool["function"]["name"].as_str().unwrap_or_default().to_owned();
+        tools.as_array().expect("tools").iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&["--allow", "*", "--deny", "echo"]), ["act"]);
+    // The mode is about calls.
+    assert_eq!(offered(&["--approval", "deny"]), ["act", "echo"]);
 }
 
 #[test]

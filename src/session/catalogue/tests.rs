@@ -31,7 +31,7 @@ fn servers(list: &[(&str, &[&str])]) -> BTreeMap<ServerName, Vec<ServerTool>> {
 fn names(clients: &[&str], list: &[(&str, &[&str])]) -> Vec<String> {
     let clients: Vec<_> = clients.iter().map(|name| client(name)).collect();
     let catalogue = Catalogue::new(&clients, &servers(list));
-    catalogue.specs().iter().map(|spec| spec.name.clone()).collect()
+    catalogue.entries().iter().map(|entry| entry.spec.name.clone()).collect()
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_tool_is_found_by_the_name_that_is_shown() {
     let server = ServerName::new("fs").expect("a name");
     assert_eq!(source("fs__x"), Some(Source::Server { server, tool: "x".to_owned() }));
     assert_eq!(source("fs__y"), None);
-    assert_eq!(Catalogue::default().specs().len(), 0);
+    assert_eq!(Catalogue::default().entries().len(), 0);
 }
 
 #[test]
@@ -187,8 +187,9 @@ proptest! {
         }
         let clients: Vec<_> = clients.iter().map(|name| client(name)).collect();
         let catalogue = Catalogue::new(&clients, &list);
-        let names: BTreeSet<_> = catalogue.specs().iter().map(|it| it.name.clone()).collect();
-        prop_assert_eq!(names.len(), catalogue.specs().len());
+        let entries = catalogue.entries();
+        let names: BTreeSet<_> = entries.iter().map(|it| it.spec.name.clone()).collect();
+        prop_assert_eq!(names.len(), entries.len());
         prop_assert!(names.iter().all(|name| is_valid(name)), "{:?}", names);
         // The order in which a server lists its tools makes no difference.
         for tools in list.values_mut() {
