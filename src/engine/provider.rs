@@ -8,7 +8,7 @@
 //! | `http` | the HTTP client: `connector` makes connections, `direct` sends requests over them, `woken` says when one is to be polled, `exchange` chooses between that and a proxy |
 //! | `connection`, `clock`, `post` | one HTTP client for all calls; the time that a provider takes; a request, up to the head of its response |
 //! | `body`, `sse`, `lines`, `json`, `join`, `halves`, `opening` | bytes that arrive in any pieces become events, objects and texts (pure) |
-//! | `tool`, `calls`, `schema`, `subset`, `media`, `gemini_model`, `optional` | the parts of requests and answers that several interfaces have (pure, but for the list of `optional`) |
+//! | `parameters`, `tool`, `calls`, `schema`, `subset`, `media`, `gemini_model`, `optional` | the parts of requests and answers that several interfaces have (pure, but for the list of `optional`) |
 //! | `failure`, `error_words`, `retry` | failures for people and programs; when a request is sent again (pure) |
 //! | `response`, `provider_data`, `models` | decoders of responses; the data that a provider must be sent back; its list of models (pure) |
 //! | `interface`, `call`, `remote` | what each provider implements; one call with its retries; the engine over an `interface` |
@@ -19,6 +19,7 @@ pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
 mod opening;
+pub(super) mod parameters;
 pub(super) mod schema;
 pub(super) mod sse;
 mod subset;

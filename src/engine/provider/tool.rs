@@ -1,5 +1,6 @@
 //! Tools and their calls, in the form that providers take.
 
+use super::parameters::parameters;
 use crate::conversation::tool::ToolSpec;
 use crate::protocol::command::{TOOL_NAME_BYTES_MAX, is_tool_name};
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
@@ -45,25 +46,6 @@ impl<'a> FunctionTool<'a> {
         let parameters = parameters(&spec.input_schema);
         Self { r#type: "function", function: FunctionDefinition { name, description, parameters } }
     }
-}
-
-/// The schema in a form that providers take: one tool that they refuse would have them refuse the
-/// whole request. They want an object with its properties, and none of these words at the top.
-pub(in crate::engine) fn parameters(schema: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
-    const NOT_AT_TOP: [&str; 5] = ["allOf", "anyOf", "enum", "not", "oneOf"];
-    let is_fine = schema.get("type").is_some_and(|kind| kind == "object")
-        && schema.get("properties").is_some_and(Value::is_object)
-        && NOT_AT_TOP.iter().all(|word| !schema.contains_key(*word));
-    if is_fine {
-        return Cow::Borrowed(schema);
-    }
-    let mut schema = schema.clone();
-    schema.retain(|word, _| !NOT_AT_TOP.contains(&word.as_str()));
-    schema.insert("type".to_owned(), json!("object"));
-    if !schema.get("properties").is_some_and(Value::is_object) {
-        schema.insert("properties".to_owned(), json!({}));
-    }
-    Cow::Owned(schema)
 }
 
 /// A model may write arguments that are no JSON object. Providers refuse them when they come back,
@@ -171,21 +153,6 @@ mod tests {
         assert_eq!(exact.len(), ids.len(), "{exact:?}");
         let is_fine = |id: &str| id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric());
         assert!(exact.iter().all(|id| is_fine(id)), "{exact:?}");
-    }
-
-    #[test]
-    fn a_tool_has_a_schema_that_the_provider_takes() {
-        let check = |schema: Value, expected: Value| {
-            let Value::Object(schema) = schema else { panic!("no object") };
-            assert_eq!(Value::Object(parameters(&schema).into_owned()), expected);
-        };
-        let whole = json!({ "type": "object", "properties": { "a": { "anyOf": [] } } });
-        check(whole.clone(), whole);
-        check(json!({}), json!({ "type": "object", "properties": {} }));
-        check(
-            json!({ "oneOf": [{}], "anyOf": [{}], "required": ["a"], "properties": { "a": {} } }),
-            json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
-        );
     }
 
     #[test]
