@@ -79,6 +79,10 @@ impl Interface for Messages {
         request::body(model, spec, &spec.transcript.messages())
     }
 
+    fn tool_fault(tool: &ToolSpec) -> Option<String> {
+        request::tool_fault(tool)
+    }
+
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
         generation::ignored_settings(model, settings)
     }

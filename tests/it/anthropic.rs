@@ -411,3 +411,27 @@ fn claude_may_have_nothing_to_add_to_a_result() {
     let called = answer(vec![thinking(0, "hm", "c2ln"), tool(1, "toolu_a", &[])], "tool_use");
     ANTHROPIC.check_silence_after_results(called, "toolu_a", answer(Vec::new(), "end_turn"));
 }
+
+/// "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'": one such tool would cost every request.
+#[test]
+fn a_tool_that_anthropic_refuses_is_left_out_with_one_warning() {
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let mut server = anthropic(&provider, &[]).start();
+    let tool = |name: &str, parameter: &str| {
+        let schema = json!({ "type": "object", "properties": { parameter: { "type": "string" } } });
+        json!({ "name": name, "description": "Looks.", "inputSchema": schema })
+    };
+    let tools = json!({ "tools": [tool("query", "$filter"), tool("look", "city")] });
+    server.send(json!({ "requestId": "t", "declareTools": tools }).to_string());
+    for turn in ["first", "second"] {
+        assert_eq!(server.turn(turn, "hi"), "ok");
+    }
+    let stderr = server.finish().stderr;
+    assert_eq!(stderr.matches("the tool query is not offered").count(), 1, "{stderr}");
+    for number in 1..=2 {
+        let tools = provider.wait_request(number).body["tools"].clone();
+        let names: Vec<_> =
+            tools.as_array().expect("a list").iter().map(|it| &it["name"]).collect();
+        assert_eq!(names, ["look"], "{tools}");
+    }
+}

@@ -24,6 +24,12 @@ mod tests;
 /// the one before, whose mark was set by the call before. At most four marks are allowed.
 const MARKED_MESSAGES: usize = 2;
 
+/// Longest name of a parameter of a tool, in bytes.
+const PARAMETER_BYTES_MAX: usize = 64;
+
+/// Characters of such a name that a warning shows.
+const SHOWN_CHARS_MAX: usize = 100;
+
 /// The result of a tool that failed and said nothing.
 const NO_ERROR_TEXT: &str = "The tool failed without a message.";
 
@@ -51,6 +57,23 @@ pub(super) fn body(
     };
     mark(&mut body);
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
+}
+
+/// Why the provider would refuse each request with `tool`, and what to do; `None` if it takes the tool. Names of
+/// parameters have to match `^[a-zA-Z0-9_.-]{1,64}$`; the provider does not check those of inner objects.
+pub(super) fn tool_fault(tool: &ToolSpec) -> Option<String> {
+    let is_fine = |name: &str| {
+        let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        (1..=PARAMETER_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_char)
+    };
+    let schema = parameters(&tool.input_schema);
+    let properties = schema.get("properties")?.as_object()?;
+    let name = properties.keys().find(|name| !is_fine(name))?;
+    let shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+    Some(format!(
+        "the name of its parameter {shown:?} is not 1 to {PARAMETER_BYTES_MAX} letters, digits, `_`, \
+         `.` and `-`: rename it"
+    ))
 }
 
 fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {

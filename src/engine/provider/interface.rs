@@ -76,6 +76,12 @@ pub(in crate::engine) trait Interface {
     /// Names of the settings that are set and that this interface, or the model, doesn't take.
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 
+    /// Why the provider would refuse each request that offers `tool`, and what to do, for people; `None` if it takes
+    /// the tool.
+    fn tool_fault(_tool: &ToolSpec) -> Option<String> {
+        None
+    }
+
     /// A reader of the response to a request with `tools`, whose names the request may have changed.
     fn reader<'a>(failures: &'a Failures, end: BodyEnd, tools: &[ToolSpec]) -> Self::Reader<'a>;
 }

@@ -14,6 +14,7 @@ use super::post::{Post, Target};
 use super::response::ResponseReader;
 use super::retry::Retry;
 use super::settings::Settings;
+use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, ErrorClass, RunError, Sink};
 use crate::support::log_targets::words_of_provider;
@@ -29,6 +30,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Tools that are left out with a warning; further ones are left out without.
+const WARNED_TOOLS_MAX: usize = 1_024;
 
 /// Declares an engine of that name over an interface: its public type, and the type that stands for the
 /// interface.
@@ -112,6 +116,8 @@ struct Shared {
     connection: Connection,
     /// Settings of calls that were warned of, because the provider has no place for them.
     warned: Mutex<BTreeSet<&'static str>>,
+    /// Tools that were left out with a warning.
+    left_out: Mutex<BTreeSet<String>>,
 }
 
 impl<I: Interface> Remote<I> {
@@ -125,7 +131,13 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
         let connection = Connection::new(settings.connect_timeout, settings.tls_roots, roots_file);
         let key = Key::new(settings.key.clone(), settings.key_source.clone(), settings.names);
-        let shared = Shared { settings, key, connection, warned: Mutex::default() };
+        let shared = Shared {
+            settings,
+            key,
+            connection,
+            warned: Mutex::default(),
+            left_out: Mutex::default(),
+        };
         Self { shared: Arc::new(shared), interface: PhantomData }
     }
 
@@ -152,6 +164,7 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) async fn answer(self, mut spec: CallSpec, sink: Sink) -> CallEnd {
         let host = address::host(self.base_url()).unwrap_or_default();
         spec.transcript.leave_out_data_of_others(&host);
+        self.leave_out_tools(&mut spec);
         let Err(error) = self.run(&spec, &sink).await else { return CallEnd::Finished };
         if error.class == ErrorClass::ContextOverflow && spec.asks_for_context {
             let model = spec.model.as_deref().unwrap_or_else(|| self.model());
@@ -344,6 +357,27 @@ impl<I: Interface> Remote<I> {
             serde_json::from_slice(&body).map_err(Refused::Unwritable)?;
         merge(&mut members, extra);
         serde_json::to_vec(&members).map_err(Refused::Unwritable)
+    }
+
+    /// Leaves out the tools for which the provider would refuse the whole request, with a warning of each, once.
+    fn leave_out_tools(&self, spec: &mut CallSpec) {
+        let fault = |tool: &ToolSpec| Some((tool.name.clone(), I::tool_fault(tool)?));
+        let faults: Vec<_> = spec.tools.iter().filter_map(fault).collect();
+        if faults.is_empty() {
+            return;
+        }
+        let has_fault = |tool: &ToolSpec| faults.iter().any(|(name, _)| *name == tool.name);
+        spec.tools = spec.tools.iter().filter(|tool| !has_fault(tool)).cloned().collect();
+        let mut left_out = self.shared.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, why) in faults {
+            if left_out.len() < WARNED_TOOLS_MAX && left_out.insert(name.clone()) {
+                tracing::warn!(
+                    "the tool {name} is not offered to the model: {} would refuse every request with it, \
+                     as {why}, or choose another engine",
+                    I::PROVIDER
+                );
+            }
+        }
     }
 
     /// Warns once of each setting that the provider has no place for: the call goes on without it.

@@ -435,3 +435,21 @@ fn an_error_of_a_tool_has_words() {
         json!({ "type": "tool_result", "tool_use_id": "a", "content": "" })
     );
 }
+
+/// "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
+#[test]
+fn a_tool_with_another_name_of_a_parameter_is_refused() {
+    let tool = |name: &str| {
+        let inner = json!({ "type": "object", "properties": { "$odd key": {} } });
+        let schema = json!({ "type": "object", "properties": { "inner": inner, name: {} } });
+        let Value::Object(schema) = schema else { unreachable!() };
+        ToolSpec { input_schema: schema.into(), ..look() }
+    };
+    for name in ["city", "filter.id", "_a-1", &"x".repeat(64)] {
+        assert_eq!(tool_fault(&tool(name)), None, "{name}");
+    }
+    for name in ["$filter", "user name", "", "filter[id]", "st\u{e4}dte", &"x".repeat(65)] {
+        let why = tool_fault(&tool(name)).expect("a fault");
+        assert!(why.contains(&format!("{name:?} is not 1 to 64 letters")), "{why}");
+    }
+}
