@@ -139,6 +139,33 @@ fn ollama_gets_images_with_a_result() {
     assert_eq!(result["images"], json!([BASE64.encode(PNG)]));
 }
 
+/// An image that is too large, or damaged, says nothing about later ones.
+#[test]
+fn an_image_that_is_refused_costs_no_other_image() {
+    for (status, words) in [
+        (400, "messages.2.content.1.image_url: image exceeds 5 MB maximum"),
+        (400, "Could not process image"),
+        (413, "the body is too large"),
+    ] {
+        let error = json!({ "error": { "message": words } }).to_string();
+        let refusal = vec![Step::Status(status, Vec::new(), error)];
+        let look = calls_for_image;
+        let provider =
+            Provider::start(vec![look(), refusal, says("no cat"), look(), says("a cat")]);
+        let scene = Scene::new(OPENAI);
+        let servers = scene.folder.name("servers");
+        let mut server = openai(&provider, &["--mcp-config", &servers, "--allow", "act"]).start();
+        assert_eq!(server.turn("first", "look"), "ok", "{words}");
+        server.send(r#"{"requestId":"drop","edit":{"dropLastTurn":{}}}"#);
+        assert_eq!(server.wait_done("drop"), "ok", "{words}");
+        assert_eq!(server.turn("second", "look"), "ok", "{words}");
+        server.finish();
+        let has_image =
+            |number| provider.wait_request(number).body.to_string().contains("data:image/png");
+        assert_eq!([1, 2, 3, 4, 5].map(has_image), [false, true, false, false, true], "{words}");
+    }
+}
+
 /// The model takes no images: it reads the note, in this call and in later ones.
 #[test]
 fn a_model_that_takes_no_images_gets_the_note() {
@@ -146,7 +173,6 @@ fn a_model_that_takes_no_images_gets_the_note() {
         (400, "Failed to deserialize: messages[3]: unknown variant `image_url`, expected `text`"),
         (404, "No endpoints found that support image input"),
         (500, "image input is not supported - hint: you may need to provide the mmproj"),
-        (413, "the body is too large"),
     ];
     for (status, words) in refusals {
         let error = json!({ "error": { "message": words } }).to_string();

@@ -1,6 +1,7 @@
 //! Parts of a request that a call can do without. A server that refuses one gets the request once more
 //! without it. If the refusal named the part, later requests of this process go to that server without it; if the
-//! part was a guess, they do after the second such refusal. Pure, but for what was refused so far.
+//! part was a guess, they do after the second such refusal. A refusal of this very content says nothing about later
+//! requests. Pure, but for what was refused so far.
 
 use crate::engine::{CallSettings, CallSpec, StructuredMode};
 use serde_json::value::RawValue;
@@ -41,6 +42,9 @@ pub(in crate::engine) enum Ground {
     /// The words are about the form of the request. The refusal may also have been one by chance, and the request
     /// taken the next time as it was.
     Guessed,
+    /// The words name them, and are about the very content of this request: one image is too large or damaged, and
+    /// the next request may hold another.
+    ThisRequest,
 }
 
 /// What is known of a part that was left out of a request which was taken then.
@@ -183,6 +187,7 @@ impl Suspects {
         for part in self.parts.parts() {
             let refusal = Refusal::new(host, model, part);
             let standing = match (self.ground, refused.get(&refusal)) {
+                (Ground::ThisRequest, _) => continue,
                 (Ground::Guessed, None) => Standing::Suspected,
                 (Ground::Named, _) | (Ground::Guessed, Some(_)) => Standing::Refused,
             };
@@ -257,6 +262,16 @@ mod tests {
         assert_eq!(OptionalParts::refused_by(host, "m"), parts);
         Suspects::forget_guesses(host, "m");
         assert_eq!(OptionalParts::refused_by(host, "m"), parts);
+    }
+
+    #[test]
+    fn a_refusal_of_the_very_content_is_not_remembered() {
+        let (host, none) = ("content.example", OptionalParts::default());
+        let parts = OptionalParts { tool_images: true, ..none };
+        let refusal = Suspects { parts, ground: Ground::ThisRequest };
+        refusal.remember(host, "m");
+        refusal.remember(host, "m");
+        assert_eq!(OptionalParts::refused_by(host, "m"), none);
     }
 
     #[test]

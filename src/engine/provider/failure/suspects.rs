@@ -29,6 +29,21 @@ const UNSAID: &[&str] = &["be passed back", "is missing"];
 /// Words for images.
 const IMAGES: &[&str] = &["image", "vision", "multimodal", "multi-modal"];
 
+/// Words for one image that a server doesn't take, where it takes others.
+const ONE_IMAGE: &[&str] = &[
+    "exceed",
+    "maximum",
+    "too large",
+    "too big",
+    "dimension",
+    "pixels",
+    "could not process",
+    "unable to process",
+    "invalid image",
+    "invalid_image",
+    "not a valid image",
+];
+
 /// Statuses with which servers say that a model takes no images: routers with 404, llama.cpp and Ollama
 /// with 500.
 const NO_IMAGES_STATUSES: [u16; 4] = [404, 415, 500, 501];
@@ -106,9 +121,12 @@ impl Complaint {
         let texts: Vec<_> = self.texts().map(|text| text.to_lowercase()).collect();
         let has =
             |words: &[&str]| texts.iter().any(|text| words.iter().any(|word| text.contains(word)));
-        let takes_no_images = NO_IMAGES_STATUSES.contains(&status) && has(NO_IMAGES);
-        if takes_no_images || status == TOO_LARGE {
-            return Suspects::named(OptionalParts { tool_images: true, ..none });
+        let images = OptionalParts { tool_images: true, ..none };
+        if status == TOO_LARGE {
+            return Suspects { parts: images, ground: Ground::ThisRequest };
+        }
+        if NO_IMAGES_STATUSES.contains(&status) && has(NO_IMAGES) {
+            return Suspects::named(images);
         }
         let is_of_content = has(POLICY) || has(SETTINGS) || self.is_by_chance();
         if !STATUSES.contains(&status) || is_of_content {
@@ -124,6 +142,9 @@ impl Complaint {
             tool_images: has(IMAGES),
             unsaid_reasoning: false,
         };
+        if named.tool_images && has(ONE_IMAGE) {
+            return Suspects { parts: named, ground: Ground::ThisRequest };
+        }
         let is_about_structure =
             has(STRUCTURE) || texts.iter().any(|text| has_structure_word(text));
         if !named.is_empty() || !is_about_structure || self.is_about_model() {
@@ -237,10 +258,31 @@ mod tests {
     }
 
     #[test]
+    fn words_about_one_image_are_about_this_request() {
+        let suspects =
+            |status: u16, message: &str| Complaint::from_body(message.as_bytes()).suspects(status);
+        for (status, message) in [
+            (
+                400,
+                "messages.2.content.0.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes",
+            ),
+            (400, "Could not process image"),
+            (400, "image dimensions exceed max allowed size: 8000 pixels"),
+            (400, "Unable to process input image. Please retry or report"),
+            (413, "the body is too large"),
+        ] {
+            let parts = OptionalParts { tool_images: true, ..NONE };
+            let expected = Suspects { parts, ground: Ground::ThisRequest };
+            assert_eq!(suspects(status, message), expected, "{status} {message}");
+        }
+    }
+
+    #[test]
     fn words_about_the_form_of_a_request_are_a_guess() {
         let ground = |message: &str| Complaint::from_body(message.as_bytes()).suspects(400).ground;
         assert_eq!(ground("messages[1]: odd"), Ground::Guessed);
         assert_eq!(ground("Unknown parameter: 'stream_options'"), Ground::Named);
         assert_eq!(ground("messages[1]: unknown field `reasoning_content`"), Ground::Named);
+        assert_eq!(ground("unknown variant `image_url`, expected `text`"), Ground::Named);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::provider::body::Ignored;
 use crate::engine::provider::interface::Refused;
-use crate::engine::provider::optional::{OptionalParts, Suspects};
+use crate::engine::provider::optional::{Ground, OptionalParts, Suspects};
 use crate::engine::provider::retry::RETRY_AFTER_MAX;
 use serde_json::Value;
 
@@ -215,7 +215,8 @@ fn only_temporary_errors_are_tried_again() {
         assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
     }
     let images = OptionalParts { tool_images: true, ..OptionalParts::default() };
-    assert_eq!(retry(413, "", Some(1)), Retry::Without(Suspects::named(images)));
+    let suspects = Suspects { parts: images, ground: Ground::ThisRequest };
+    assert_eq!(retry(413, "", Some(1)), Retry::Without(suspects));
     assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
     assert_eq!(retry(429, "", Some(61)), Retry::Never);
 }
