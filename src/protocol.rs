@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`json`] | protobuf's JSON: numbers, `null`, duplicates, depth, line separators |
+//! | `base64` | base64 as any encoder writes it |
 //! | [`any`], [`proto`] | the messages: `proto/`, compiled by `build.rs` without `protoc`; `Any` as `{"@type": …}` over a closed list of payloads. They are read over a table of fields, in every spelling of the canonical mapping, and written by pbjson |
 //! | `pieces` | messages in binary form, piece by piece, without copies of long texts |
 //! | [`attachment`] | images and files of a prompt: where their content is, and what it is by its bytes |
@@ -13,6 +14,8 @@
 //! | `grpc` | how messages of gRPC are encoded; with the cargo feature `serve` alone |
 
 pub mod json;
+
+pub(crate) mod base64;
 
 pub mod any;
 pub mod proto;

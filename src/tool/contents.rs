@@ -5,7 +5,6 @@ use crate::protocol::proto::chat::ChatAttachment;
 use crate::task::server::FilledPrompt;
 use crate::tool::listing::text_of;
 use crate::tool::result;
-use data_encoding::BASE64;
 use serde_json::Value;
 
 /// The contents in `result`, the reply to `resources/read` for `uri`: one, or several if the resource is a
@@ -27,8 +26,7 @@ fn attachment(content: &Value, uri: &str) -> Result<Attachment, String> {
     let data = match (content.get("text"), content.get("blob")) {
         (Some(Value::String(text)), _) => text.clone().into_bytes(),
         (_, Some(Value::String(base64))) => {
-            let decoded = BASE64.decode(base64.as_bytes());
-            decoded.map_err(|_| "the data of the resource is no base64")?
+            result::decoded(base64).ok_or("the data of the resource is no base64")?
         }
         _ => return Err("the resource has neither text nor data".to_owned()),
     };
@@ -103,6 +101,7 @@ fn text_or_attached(content: Option<&Value>, attachments: &mut Vec<Attachment>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use data_encoding::BASE64;
     use serde_json::json;
 
     #[test]

@@ -5,16 +5,21 @@ use crate::conversation::tool_images::note;
 use crate::protocol::attachment::{
     ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, Attachment, PROMPT_BYTES_MAX,
 };
+use crate::protocol::base64::LENIENT_BASE64;
 use crate::tool::listing::cut;
-use data_encoding::BASE64;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::slice;
 
 /// Longest URI, name or media type that is repeated to the model, in bytes.
 const LABEL_BYTES_MAX: usize = 1024;
 
 /// Strings in structured content that are compared with the data of images, in bytes.
 const DATA_BYTES_MIN: usize = 256;
+
+/// Members of a result that are about it, and not what the tool returned.
+const ABOUT_RESULT: [&str; 3] = ["_meta", "isError", "resultType"];
 
 /// Says that a tool returned nothing: an empty result looks like a lost one.
 const NOTHING: &str = "[the tool returned nothing]";
@@ -26,15 +31,17 @@ const NOTHING: &str = "[the tool returned nothing]";
 /// images of a success come beside the text, as far as the limits for attachments allow: providers
 /// take none in an error.
 /// Structured content follows where there is no text, or where it has values that the text does not
-/// have and both fit.
+/// have and both fit. Some servers write a result in another form: its other members are passed on where it has
+/// neither content nor structured content.
 pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
     if let Some(kind) = unsupported(result) {
         let kind = cut(kind, LABEL_BYTES_MAX);
         let text = format!("the tool returned `{kind}`, which this program does not support");
         return ToolResult::Error(text);
     }
-    let blocks = result.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let text = limited(parts(result, blocks, bytes_max), bytes_max);
+    let blocks = blocks(result);
+    let parts = other_members(result).unwrap_or_else(|| parts(result, blocks, bytes_max));
+    let text = limited(parts, bytes_max);
     if result.get("isError").and_then(Value::as_bool).unwrap_or(false) {
         return ToolResult::Error(text);
     }
@@ -43,6 +50,26 @@ pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
         true => ToolResult::Success(text),
         false => ToolResult::WithImages { text, images: images.into() },
     }
+}
+
+/// The blocks of the content: a list, or one text or block in its place.
+fn blocks(result: &Value) -> &[Value] {
+    match result.get("content") {
+        Some(Value::Array(blocks)) => blocks,
+        Some(block @ (Value::String(_) | Value::Object(_))) => slice::from_ref(block),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => &[],
+    }
+}
+
+/// The members of a result that has neither content nor structured content, as JSON, if it has others.
+fn other_members(result: &Value) -> Option<Vec<String>> {
+    let is_there = |name: &str| result.get(name).is_some_and(|value| !value.is_null());
+    if is_there("content") || is_there("structuredContent") {
+        return None;
+    }
+    let mut members = result.as_object()?.clone();
+    members.retain(|name, value| !ABOUT_RESULT.contains(&name.as_str()) && !value.is_null());
+    (!members.is_empty()).then(|| vec![Value::Object(members).to_string()])
 }
 
 /// The images in the result, as many as attachments of one prompt.
@@ -64,7 +91,23 @@ pub(super) fn image(block: &Value) -> Option<Attachment> {
         "resource" => block.get("resource")?.get("blob")?,
         _ => return None,
     };
-    Attachment::image(BASE64.decode(base64.as_str()?.as_bytes()).ok()?)
+    Attachment::image(decoded(base64.as_str()?)?)
+}
+
+/// The data in `text`, which is base64; `None` if it is not.
+pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
+    LENIENT_BASE64.decode(base64_digits(text).as_bytes()).ok()
+}
+
+/// The digits of base64 as servers write it: also wrapped into lines, without padding, and as a `data:` URL.
+fn base64_digits(text: &str) -> Cow<'_, str> {
+    let in_url = text.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
+    let text = in_url.map_or(text, |(_, base64)| base64);
+    let digits = text.trim_end_matches(|c: char| c == '=' || c.is_ascii_whitespace());
+    match digits.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        true => digits.split_ascii_whitespace().collect::<String>().into(),
+        false => digits.into(),
+    }
 }
 
 /// What the server returned in place of a result, if it did: a task to be asked about later, or a
@@ -103,8 +146,14 @@ fn repeats(structured: &Map<String, Value>, blocks: &[Value]) -> bool {
     !structured.is_empty() && structured.values().all(has_blocks)
 }
 
+/// The text of a block, if it is one.
 fn text_of(block: &Value) -> Option<&str> {
-    (block.get("type")? == "text").then(|| block.get("text")?.as_str()).flatten()
+    match (block, block.get("type")) {
+        (Value::String(text), _) => Some(text),
+        // Some servers leave the type out.
+        (_, Some(kind)) if kind != "text" && !kind.is_null() => None,
+        _ => block.get("text")?.as_str(),
+    }
 }
 
 /// Whether `text` has each value that is in `structured`.
@@ -145,9 +194,12 @@ fn without_data(value: &Value, blocks: &[Value]) -> Value {
 
 /// A block as text.
 pub(super) fn described(block: &Value) -> String {
+    if let Some(text) = text_of(block) {
+        return text.to_owned();
+    }
     let member = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
     match member("type") {
-        "text" => member("text").to_owned(),
+        "text" => String::new(),
         kind @ ("image" | "audio") => data(kind, member("mimeType"), member("data"), ""),
         "resource" => block.get("resource").map_or_else(|| unknown("resource"), resource),
         "resource_link" => link(block),
@@ -163,8 +215,8 @@ fn unknown(kind: &str) -> String {
 fn data(kind: &str, media_type: &str, base64: &str, uri: &str) -> String {
     let media_type = if media_type.is_empty() { "unknown type" } else { media_type };
     let media_type = cut(media_type, LABEL_BYTES_MAX);
-    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
-    let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
+    // The size that the data has: by it the note is known as that of its image.
+    let bytes = base64_digits(base64).len() * 3 / 4;
     let of = if uri.is_empty() { String::new() } else { format!(" {}", cut(uri, LABEL_BYTES_MAX)) };
     note(&format!("{kind}{of}"), media_type, bytes)
 }
@@ -247,6 +299,52 @@ mod tests {
             "[content of type `hologram`, which can't be shown]\n\
                                             [content of type ``, which can't be shown]",
         );
+    }
+
+    #[test]
+    fn a_result_in_another_form_is_read() {
+        check(json!({"content": "plain"}), "plain");
+        check(json!({"content": {"type": "text", "text": "single"}}), "single");
+        check(json!({"content": ["a", "b"]}), "a\nb");
+        check(
+            json!({"content": [{"text": "no type"}, {"type": null, "text": "null"}]}),
+            "no type\nnull",
+        );
+        check(json!({"toolResult": {"n": 1}, "_meta": {}}), "{\"toolResult\":{\"n\":1}}");
+        check(json!({"content": null, "n": 1}), "{\"n\":1}");
+        check(json!({"content": [], "n": 1}), NOTHING);
+        check(json!({"content": "plain", "structuredContent": {"n": 1}}), "plain\n{\"n\":1}");
+        check(json!({"_meta": {}, "isError": false}), NOTHING);
+        let failed = json!({"isError": true, "error": "no such file"});
+        let expected = "{\"error\":\"no such file\"}".to_owned();
+        assert_eq!(render(&failed, 1000), ToolResult::Error(expected));
+    }
+
+    /// As Python's `base64.encodebytes` wraps it, without padding, in the other alphabet, and as browsers have it.
+    #[test]
+    fn base64_has_many_forms() {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.resize(125, 0xff);
+        let data = Attachment::image(bytes.clone()).expect("an image");
+        let base64 = data.base64().expect("its data");
+        let (first, second) = base64.split_at(76);
+        for written in [
+            base64.clone(),
+            format!("{first}\n{second}\n"),
+            format!("{first}\r\n{second}\r\n"),
+            base64.trim_end_matches('=').to_owned(),
+            base64.replace('/', "_").replace('+', "-"),
+            format!("data:image/png;base64,{base64}"),
+        ] {
+            assert_eq!(decoded(&written).as_deref(), Some(&bytes[..]), "{written}");
+            let image = json!({"type": "image", "mimeType": "image/png", "data": written});
+            let text = "[image: image/png, 125 bytes, not shown]".to_owned();
+            let expected = ToolResult::WithImages { text, images: [data.clone()].into() };
+            assert_eq!(render(&json!({"content": [image]}), 1000), expected);
+        }
+        for wrong in ["?", "QQ=Q", "A", "data:text/plain,a"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use super::WellKnown;
 use super::value::serialize_finite;
+use crate::protocol::base64::LENIENT_BASE64;
 use crate::protocol::json::{Float, Number, Quoted};
-use data_encoding::{BASE64, BASE64_NOPAD, Encoding, Translate};
+use data_encoding::BASE64;
 use serde::de::{self, Deserializer};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::LazyLock;
 
 /// A message around one scalar: (name, protobuf type, Rust type, how to write it, how to read it).
 macro_rules! wrappers {
@@ -132,14 +132,6 @@ fn read_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(
 ) -> Result<T, D::Error> {
     Ok(Number::deserialize(deserializer)?.0)
 }
-
-/// Decodes the output of any encoder: of both alphabets, and with any last bits.
-static LENIENT_BASE64: LazyLock<Encoding> = LazyLock::new(|| {
-    let mut specification = BASE64_NOPAD.specification();
-    specification.check_trailing_bits = false;
-    specification.translate = Translate { from: "-_".to_owned(), to: "+/".to_owned() };
-    specification.encoding().unwrap_or(BASE64_NOPAD)
-});
 
 fn write_base64<S: Serializer>(value: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&BASE64.encode_display(value))
