@@ -24,6 +24,9 @@ impl Listed for ServerTool {
     fn read(mut tool: Value) -> Result<(Self, usize), String> {
         let name = name_of::<Self>(&tool)?;
         let unusable = |why: &str| format!("its tool `{name}` can't be used: {why}");
+        if tool["execution"]["taskSupport"] == "required" {
+            return Err(unusable("it can only be called as a task, which is not supported"));
+        }
         let input_schema = match tool.get_mut("inputSchema").map(Value::take) {
             // Written by servers whose tool takes nothing.
             None | Some(Value::Null) => Map::new(),

@@ -51,6 +51,17 @@ fn an_odd_schema_costs_one_tool_at_most() {
 }
 
 #[test]
+fn a_tool_that_can_only_be_called_as_a_task_is_left_out() {
+    let tool =
+        |name: &str, support: &str| json!({"name": name, "execution": {"taskSupport": support}});
+    let tools = [tool("a", "forbidden"), tool("b", "optional"), tool("c", "required")];
+    let (names, warnings, _) = listed(&[json!({ "tools": tools })]);
+    assert_eq!(names, ["a", "b"]);
+    let why = "its tool `c` can't be used: it can only be called as a task, which is not supported";
+    assert_eq!(warnings, [why]);
+}
+
+#[test]
 fn pages_end() {
     let page = |cursor: Value| json!({"tools": [], "nextCursor": cursor});
     assert_eq!(listed(&[page(json!("2"))]).2, Next::Page("2".to_owned()));
