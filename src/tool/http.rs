@@ -27,6 +27,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
+/// Requests that wait for a response at once. All calls of an answer run at the same time, and the time of one that
+/// is not sent yet counts already.
+const REQUESTS_AT_ONCE_MAX: usize = 1_000;
+
 /// Why a connection is closed whose session is unknown to the server, as after a restart of its own.
 pub(super) const SESSION_ENDED: &str =
     "it answered with status 404, or with an error that says so: it no longer knows the session";
@@ -57,6 +61,7 @@ impl HttpTransport {
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .custom_headers(headers.collect::<Result<HashMap<_, _>, _>>()?);
         config.retry_config = Arc::new(retry);
+        config.max_concurrent_requests = REQUESTS_AT_ONCE_MAX;
         // The SDK would send a call again in the new session, though the server may have run it.
         config.reinit_on_expired_session = false;
         let client = AuthClient::new(PacedClient::new(client), tokens);

@@ -107,6 +107,7 @@ mod mcp_ends;
 mod mcp_floods;
 mod mcp_guarantees;
 mod mcp_http;
+mod mcp_http_faults;
 mod mcp_login;
 mod mcp_odd;
 mod mcp_offers;

@@ -12,11 +12,16 @@ use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use tokio::time::timeout;
 
-const KEY: &str = "s3cret-key-0123456789";
+pub(crate) const KEY: &str = "s3cret-key-0123456789";
+
+/// Calls of `together`, each of which is answered when all have been sent.
+pub(crate) const TOGETHER_CALLS: usize = 40;
+
+static TOGETHER: Barrier = Barrier::new(TOGETHER_CALLS);
 
 /// A server that keeps the requests it got: the method of HTTP and that of MCP, and the headers.
 pub(crate) struct HttpServer {
@@ -27,7 +32,7 @@ pub(crate) struct HttpServer {
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) line: String,
-    head: String,
+    pub(crate) head: String,
     pub(crate) message: Value,
 }
 
@@ -157,6 +162,10 @@ fn answer(request: &Request) -> Option<String> {
             let event = format!("data: {message}\n\n");
             Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
         }
+        Some("tools/call") if params["name"] == "together" => {
+            TOGETHER.wait();
+            json_answer(json!({"content": [{"type": "text", "text": "met"}]}))
+        }
         Some("tools/call") if odd(request).is_some() => odd(request),
         Some("tools/call") if params["name"] == "lost" => Some(response("404 Not Found", "", "")),
         Some("tools/call") => {
@@ -199,8 +208,11 @@ fn odd(request: &Request) -> Option<String> {
     }
 }
 
-fn servers(url: &str) -> ToolServers {
-    let headers = json!({"Authorization": format!("Bearer {KEY}"), "X-Team": "seven"});
+pub(crate) fn servers(url: &str) -> ToolServers {
+    servers_with(url, &json!({"Authorization": format!("Bearer {KEY}"), "X-Team": "seven"}))
+}
+
+pub(crate) fn servers_with(url: &str, headers: &Value) -> ToolServers {
     let file =
         json!({"mcpServers": {"web": {"url": url, "headers": headers, "startTimeout": 20000}}});
     let mut servers = Servers::default();
@@ -208,7 +220,7 @@ fn servers(url: &str) -> ToolServers {
     ToolServers::new(servers.configs, ToolLimits::default(), None)
 }
 
-async fn first_state(servers: &mut ToolServers) -> (ServerState, Vec<String>) {
+pub(crate) async fn first_state(servers: &mut ToolServers) -> (ServerState, Vec<String>) {
     servers.start();
     loop {
         let change = timeout(DEADLINE, servers.changed()).await.expect("a change");
@@ -218,7 +230,7 @@ async fn first_state(servers: &mut ToolServers) -> (ServerState, Vec<String>) {
     }
 }
 
-async fn call(servers: &ToolServers, tool: &str) -> ToolResult {
+pub(crate) async fn call(servers: &ToolServers, tool: &str) -> ToolResult {
     let server = ServerName::new("web").expect("a name");
     timeout(DEADLINE, ended(servers.call(&server, tool, Map::new()))).await.expect("a result")
 }
