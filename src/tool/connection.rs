@@ -4,7 +4,7 @@
 mod asking;
 
 use crate::tool::asking::{Askable, Asker};
-use crate::tool::http::SESSION_ENDED;
+use crate::tool::http::HttpFault;
 use crate::tool::incoming;
 use crate::tool::progress::{Newest, Reports};
 use crate::tool::server_requests::AnsweringTransport;
@@ -18,7 +18,6 @@ use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestHandle,
     RoleClient, RunningService, ServiceError, serve_client,
 };
-use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::Value;
 use std::io::{self, ErrorKind};
@@ -31,9 +30,8 @@ use tokio::time::timeout;
 /// Time limit for the orderly end of a connection.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
 
-/// The server has answered with status 401.
-const LOGIN_REQUIRED: &str = "it requires a login, or has not accepted the one that it was sent; \
-                              `duologue mcp login URL` makes one";
+/// Of a request whose answer is lost, so that the model does not repeat it as one that was not sent.
+const UNKNOWN_EFFECT: &str = "whatever was asked for may or may not have been done";
 
 /// How long a call whose connection was closed waits for the reason.
 const REASON_MAX: Duration = Duration::from_secs(3);
@@ -73,6 +71,7 @@ pub(super) struct Connection {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     peer: Peer<RoleClient>,
+    closed: watch::Receiver<Option<Closing>>,
     /// Why the connection is no more, once that is known.
     ended: watch::Receiver<Option<String>>,
     reports: Reports,
@@ -153,7 +152,7 @@ impl Connection {
     /// The part of the connection that calls need.
     pub(super) fn link(&self) -> Link {
         let (peer, reports) = (self.service.peer().clone(), self.reports.clone());
-        Link { peer, ended: self.ended.subscribe(), reports }
+        Link { peer, closed: self.closed.clone(), ended: self.ended.subscribe(), reports }
     }
 
     /// Waits until the server reports a change of its tools. An earlier report counts.
@@ -230,7 +229,7 @@ impl Link {
         };
         match answer {
             Ok(answer) => Ok(serde_json::to_value(answer).map_err(|error| error.to_string())?),
-            Err(error) if is_closed(&error) => {
+            Err(error) if self.is_ending(&error) => {
                 // The reason is known a moment after the pipe is closed, when the process has ended.
                 let mut ended = self.ended.clone();
                 timeout(REASON_MAX, ended.wait_for(Option::is_some)).await.ok();
@@ -265,22 +264,28 @@ impl Link {
             );
         }
         let reason = self.ended.borrow().clone();
+        let lost = |why: &str| format!("{why}; {UNKNOWN_EFFECT}");
         match (reason, error) {
-            (Some(reason), _) => format!(
-                "the server ended before it answered: {reason}; whatever was asked for may or may \
-                 not have been done"
-            ),
-            (None, ServiceError::TransportSend(error)) if is_session_ended(error) => format!(
-                "{SESSION_ENDED}; whatever was asked for may or may not have been done, and is not \
-                 sent again"
-            ),
-            (None, ServiceError::TransportClosed) => "the connection was closed".to_owned(),
+            (Some(reason), _) => lost(&format!("the server ended before it answered: {reason}")),
+            (None, ServiceError::TransportClosed) => lost("the connection was closed"),
             (None, ServiceError::TransportSend(error)) if is_unread(error) => {
                 "the server has closed its standard input, so the call did not reach it".to_owned()
             }
-            (None, ServiceError::TransportSend(error)) => broken(error),
+            (None, ServiceError::TransportSend(error)) if is_refused(error) => {
+                causes(&*error.error)
+            }
+            (None, ServiceError::TransportSend(error)) => lost(&causes(&*error.error)),
             (None, error) => error.to_string(),
         }
+    }
+
+    /// Whether the connection has ended, or ends: the reason is known a little later. Over HTTP an answer can be lost
+    /// without that.
+    fn is_ending(&self, error: &ServiceError) -> bool {
+        if let ServiceError::TransportSend(error) = error {
+            return is_unread(error);
+        }
+        matches!(error, ServiceError::TransportClosed) && self.closed.borrow().is_some()
     }
 }
 
@@ -319,7 +324,7 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
             return NotReady::Closed("it ended before it was initialized".to_owned());
         }
         ClientInitializeError::TransportError { error, .. } => {
-            return NotReady::Closed(broken(error));
+            return NotReady::Closed(causes(&*error.error));
         }
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused to initialize: {}", error.message)
@@ -338,33 +343,16 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
     NotReady::Refused(why)
 }
 
-/// Whether the connection has ended, or ends: the reason is known a little later.
-fn is_closed(error: &ServiceError) -> bool {
-    if let ServiceError::TransportSend(error) = error {
-        return is_unread(error);
-    }
-    matches!(error, ServiceError::TransportClosed)
-}
-
 /// Whether the other end is closed, as while a server ends.
 fn is_unread(error: &DynamicTransportError) -> bool {
     let kind = error.error.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(kind, Some(ErrorKind::BrokenPipe | ErrorKind::NotConnected))
 }
 
-fn is_session_ended(error: &DynamicTransportError) -> bool {
-    let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
-    matches!(error, Some(StreamableHttpError::SessionExpired))
-}
-
-/// Why a message could not be sent.
-fn broken(error: &DynamicTransportError) -> String {
-    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        // The SDK's error leaves out its cause.
-        Some(StreamableHttpError::Client(error)) => causes(error),
-        Some(StreamableHttpError::AuthRequired(error)) => format!("{LOGIN_REQUIRED} ({error})"),
-        Some(_) | None => causes(&*error.error),
-    }
+/// Whether a server over HTTP has not acted upon the message.
+fn is_refused(error: &DynamicTransportError) -> bool {
+    let fault = error.error.downcast_ref::<HttpFault>();
+    matches!(fault, Some(HttpFault::Refused(_)))
 }
 
 /// An error with its causes, each once.

@@ -1,5 +1,9 @@
 //! Streamable HTTP: the SDK's transport over the HTTP client of this program.
 
+mod faults;
+
+pub(super) use faults::HttpFault;
+
 use crate::engine::TlsRoots;
 use crate::engine::provider::http;
 use crate::engine::provider::roots::RootsReader;
@@ -7,14 +11,13 @@ use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
 use crate::tool::http_streams::{PacedClient, RECONNECT_DELAY_MAX, RECONNECTS_MAX};
 use crate::tool::login::{self, LoginFile};
+use faults::Access;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::auth::AuthClient;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransportConfig, StreamableHttpError,
-};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -31,14 +34,13 @@ const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 /// is not sent yet counts already.
 const REQUESTS_AT_ONCE_MAX: usize = 1_000;
 
-/// Why a connection is closed whose session is unknown to the server, as after a restart of its own.
-pub(super) const SESSION_ENDED: &str =
-    "it answered with status 404, or with an error that says so: it no longer knows the session";
-
 /// A connection over HTTP.
 pub(super) struct HttpTransport {
     inner: StreamableHttpClientTransport<AuthClient<PacedClient>>,
     closed: Closed,
+    access: Arc<Access>,
+    /// Nothing has been sent yet.
+    is_new: bool,
 }
 
 impl HttpTransport {
@@ -54,6 +56,7 @@ impl HttpTransport {
     ) -> Result<Self, String> {
         let client = client(url).await?;
         let tokens = login::tokens(url, login, client.clone()).await?;
+        let access = Access::new(url, headers.keys().map(String::as_str));
         let headers = headers.iter().map(|(name, value)| header(name, value));
         let mut retry = ExponentialBackoff::default();
         retry.max_times = usize::try_from(RECONNECTS_MAX).ok();
@@ -65,7 +68,8 @@ impl HttpTransport {
         // The SDK would send a call again in the new session, though the server may have run it.
         config.reinit_on_expired_session = false;
         let client = AuthClient::new(PacedClient::new(client), tokens);
-        Ok(Self { inner: StreamableHttpClientTransport::with_client(client, config), closed })
+        let inner = StreamableHttpClientTransport::with_client(client, config);
+        Ok(Self { inner, closed, access: access.into(), is_new: true })
     }
 }
 
@@ -94,22 +98,25 @@ fn header(name: &str, value: &Protected) -> Result<(HeaderName, HeaderValue), St
 }
 
 impl Transport<RoleClient> for HttpTransport {
-    type Error =
-        <StreamableHttpClientTransport<AuthClient<PacedClient>> as Transport<RoleClient>>::Error;
+    type Error = HttpFault;
 
     fn send(
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+    ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
         let sent = self.inner.send(item);
-        let closed = self.closed.clone();
+        let (closed, access) = (self.closed.clone(), Arc::clone(&self.access));
+        let is_first = std::mem::take(&mut self.is_new);
         async move {
-            let sent = sent.await;
-            if let Err(StreamableHttpError::SessionExpired) = &sent {
+            let fault = match sent.await {
+                Ok(()) => return Ok(()),
+                Err(error) => access.fault(&error, is_first),
+            };
+            if let HttpFault::SessionEnded = fault {
                 // The server is started again, with a new session and a new list of its tools.
-                closed.send_replace(Some(Closing::Fault(SESSION_ENDED.to_owned())));
+                closed.send_replace(Some(Closing::Fault(fault.to_string())));
             }
-            sent
+            Err(fault)
         }
     }
 
@@ -121,7 +128,7 @@ impl Transport<RoleClient> for HttpTransport {
         message
     }
 
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.inner.close().await
+    async fn close(&mut self) -> Result<(), HttpFault> {
+        self.inner.close().await.map_err(|error| self.access.fault(&error, false))
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum NoAnswer {
     /// The server does not know the session.
     SessionEnded,
     /// What is wrong with it, for people.
-    Wrong(String),
+    Wrong(&'static str),
 }
 
 impl Posted {
@@ -75,7 +75,7 @@ impl Posted {
             (message, None) => Ok(message),
             (JsonRpcMessage::Response(response), Some(id)) => self.succeeded(response, id),
             (JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_), Some(_)) => {
-                Err(NoAnswer::Wrong(unanswered("another message in the place of the answer")))
+                Err(NoAnswer::Wrong("it sent another message in the place of the answer"))
             }
         }
     }
@@ -101,7 +101,7 @@ impl Posted {
         id: &RequestId,
     ) -> Result<ServerJsonRpcMessage, NoAnswer> {
         if !is_same(&response.id, id) {
-            return Err(NoAnswer::Wrong(unanswered("an answer with the id of another request")));
+            return Err(NoAnswer::Wrong("it sent an answer with the id of another request"));
         }
         let result = match (self.answer(), response.result) {
             // The form that the SDK gives to what it can't read.
@@ -112,11 +112,6 @@ impl Posted {
         };
         Ok(JsonRpcMessage::response(result, response.id))
     }
-}
-
-/// That a server has answered a request with `what`, for people.
-pub(super) fn unanswered(what: &str) -> String {
-    format!("it sent {what}, so whatever was asked for may or may not have been done")
 }
 
 /// Servers return the id as the number that it was, or as a string of its digits.

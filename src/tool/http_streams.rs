@@ -1,7 +1,7 @@
 //! How often streams of events are opened, and what they bring. The SDK opens a stream that has ended again, after the
 //! time that the server names, which may be none, and without a limit if opening succeeds.
 
-use crate::tool::http_answers::{NoAnswer, Posted, unanswered};
+use crate::tool::http_answers::{NoAnswer, Posted};
 use crate::tool::http_listening::{Listeners, Listening};
 use crate::tool::incoming;
 use crate::tool::line_transport::MESSAGE_BYTES_MAX;
@@ -135,7 +135,7 @@ impl PacedClient {
             Ok(StreamableHttpPostResponse::Json(message, session_id))
         } else if posted.id().is_some() && !self.listeners.are_there().await {
             // Some servers send the answer over the stream of notifications.
-            Err(no_answer(NoAnswer::Wrong(unanswered("a response without an answer"))))
+            Err(no_answer(NoAnswer::Wrong("it sent a response without an answer")))
         } else {
             Ok(answer)
         }

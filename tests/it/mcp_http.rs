@@ -179,7 +179,7 @@ fn answer(request: &Request) -> Option<String> {
     }
 }
 
-/// The answer to a call that has not its id.
+/// The answer to a call that has not its id, or is none.
 fn odd(request: &Request) -> Option<String> {
     let error = |message: &str| {
         let error = json!({"code": -32000, "message": message});
@@ -204,6 +204,13 @@ fn odd(request: &Request) -> Option<String> {
             Some(response("200 OK", json, &answer.to_string()))
         }
         "accepted" => Some(response("202 Accepted", "", "")),
+        "failed" => Some(response("500 Internal Server Error", "", "")),
+        "page" => Some(response("200 OK", "Content-Type: text/html\r\n", "<html>")),
+        "cut" => Some(response("200 OK", "Content-Type: text/event-stream\r\n", ": none\n\n")),
+        "forbidden" => {
+            let challenge = "Bearer error=\"insufficient_scope\", scope=\"files:read\"";
+            Some(response("403 Forbidden", &format!("WWW-Authenticate: {challenge}\r\n"), ""))
+        }
         _ => None,
     }
 }

@@ -1,9 +1,43 @@
 //! What is said of MCP servers over HTTP that do not answer as they should, and what is done all the same.
 
-use crate::mcp_http::{HttpServer, TOGETHER_CALLS, call, first_state, servers};
+use crate::mcp_http::{HttpServer, KEY, TOGETHER_CALLS, call, first_state, servers, servers_with};
+use crate::mcp_servers::error;
 use duologue::conversation::event::ToolResult;
 use duologue::task::server::ServerState;
 use futures_util::future::join_all;
+use serde_json::json;
+
+/// Why the server at `url` does not start.
+async fn fault(url: &str) -> String {
+    let mut servers = servers(url);
+    let (ServerState::Failed { reason }, _) = first_state(&mut servers).await else {
+        panic!("it started")
+    };
+    servers.close().await;
+    assert!(!reason.contains(KEY), "{reason}");
+    reason
+}
+
+#[tokio::test]
+async fn an_address_without_streamable_http_may_be_that_of_the_older_transport() {
+    let server = HttpServer::start();
+    let reason = fault(&server.url("/missing")).await;
+    assert!(reason.contains("older transport `sse`") && reason.contains("404"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_lost_may_have_been_made() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    for tool in ["empty", "cut", "failed", "page", "other id", "accepted"] {
+        let why = error(call(&servers, tool).await);
+        let count = why.matches("whatever was asked for may or may not have been done").count();
+        assert_eq!(count, 1, "{tool}: {why}");
+    }
+    assert_eq!(server.count("tools/call"), 6);
+    servers.close().await;
+}
 
 #[tokio::test]
 async fn all_calls_of_an_answer_run_at_the_same_time() {
@@ -14,4 +48,29 @@ async fn all_calls_of_an_answer_run_at_the_same_time() {
     let results = join_all(calls).await;
     assert!(results.iter().all(|it| *it == ToolResult::Success("met".to_owned())), "{results:?}");
     servers.close().await;
+}
+
+#[tokio::test]
+async fn an_authorization_of_the_configuration_is_named_where_it_is_not_accepted() {
+    let server = HttpServer::start();
+    let reason = fault(&server.url("/private")).await;
+    assert!(reason.contains("not accepted the `Authorization` of its `headers`"), "{reason}");
+    assert!(!reason.contains("mcp login"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_scope_that_is_missing_is_named() {
+    let server = HttpServer::start();
+    let url = server.url("/mcp");
+    let login = format!("`duologue mcp login --scope SCOPE {url}`");
+    let own_header = "the `Authorization` of its `headers` does not permit this".to_owned();
+    for (mut servers, expected) in
+        [(servers_with(&url, &json!({})), login), (servers(&url), own_header)]
+    {
+        assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+        let why = error(call(&servers, "forbidden").await);
+        assert!(why.contains(&expected) && why.contains("files:read"), "{why}");
+        assert!(!why.contains("may or may not"), "{why}");
+        servers.close().await;
+    }
 }

@@ -105,7 +105,7 @@ fn a_login_by_a_browser_is_used_until_the_logout() {
     let before = person.tools(&server);
     assert_eq!(before.status.code(), Some(1));
     let text = String::from_utf8_lossy(&before.stderr);
-    assert!(text.contains("`duologue mcp login URL`"), "{text}");
+    assert!(text.contains(&format!("`duologue mcp login {}`", server.url())), "{text}");
 
     person.log_in(&server);
     let client = server.client();
@@ -206,7 +206,7 @@ fn a_login_that_is_over_says_what_to_do_without_its_tokens() {
     let failed = person.tools(&server);
     assert_eq!(failed.status.code(), Some(1));
     let text = String::from_utf8_lossy(&failed.stderr);
-    assert!(text.contains("`duologue mcp login URL`"), "{text}");
+    assert!(text.contains(&format!("`duologue mcp login {}`", server.url())), "{text}");
 }
 
 #[test]

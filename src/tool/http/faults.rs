@@ -1,0 +1,116 @@
+//! Why a message to a server over HTTP has no answer, for people, and whether the server may have acted upon it.
+
+use crate::tool::connection::causes;
+use reqwest::Url;
+use reqwest::header::AUTHORIZATION;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+/// What servers say that know streamable HTTP at another address only, or not at all.
+const NO_ENDPOINT: &str = "there is no streamable HTTP at this address; it may be a server of the older transport \
+                           `sse`, which is not supported";
+
+/// The beginnings of what the SDK says of the status of such answers.
+const NO_ENDPOINT_STATUSES: [&str; 2] = ["HTTP 404", "HTTP 405"];
+
+/// Why a message has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::tool) enum HttpFault {
+    /// The session is unknown to the server, as after a restart of its own.
+    #[error(
+        "it answered with status 404, or with an error that says so: it no longer knows the session"
+    )]
+    SessionEnded,
+    /// The message was not sent, or not accepted: the server has not acted upon it.
+    #[error("{0}")]
+    Refused(String),
+    /// The server may have acted upon the message.
+    #[error("{0}")]
+    Lost(String),
+}
+
+/// How a server is reached, as far as people are told.
+pub(super) struct Access {
+    url: String,
+    /// The configuration has an `Authorization`, in the place of a login.
+    has_own_header: bool,
+}
+
+impl Access {
+    pub(super) fn new<'n>(url: &Url, mut headers: impl Iterator<Item = &'n str>) -> Self {
+        let has_own_header = headers.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
+        Self { url: shown(url), has_own_header }
+    }
+
+    /// What `error` means. `is_first`: of the first message to the server.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the list of the SDK's errors is open")]
+    pub(super) fn fault(
+        &self,
+        error: &StreamableHttpError<reqwest::Error>,
+        is_first: bool,
+    ) -> HttpFault {
+        match error {
+            StreamableHttpError::SessionExpired => HttpFault::SessionEnded,
+            StreamableHttpError::Client(error) => unanswered(error),
+            StreamableHttpError::AuthRequired(error) => {
+                HttpFault::Refused(format!("{} ({error})", self.login_required()))
+            }
+            StreamableHttpError::InsufficientScope(error) => {
+                let scope = error.required_scope.as_deref();
+                HttpFault::Refused(format!("{} ({error})", self.forbidden(scope)))
+            }
+            StreamableHttpError::Auth(_) | StreamableHttpError::ReservedHeaderConflict(_) => {
+                HttpFault::Refused(causes(error))
+            }
+            StreamableHttpError::UnexpectedServerResponse(what)
+                if is_first && NO_ENDPOINT_STATUSES.iter().any(|it| what.starts_with(it)) =>
+            {
+                HttpFault::Refused(format!("{NO_ENDPOINT} ({what})"))
+            }
+            _ => HttpFault::Lost(causes(error)),
+        }
+    }
+
+    /// The server has answered with status 401.
+    fn login_required(&self) -> String {
+        match self.has_own_header {
+            true => "it has not accepted the `Authorization` of its `headers`".to_owned(),
+            false => format!(
+                "it requires a login, or has not accepted the one that it was sent; \
+                 `duologue mcp login {}` makes one",
+                self.url
+            ),
+        }
+    }
+
+    /// The server has answered with status 403, and perhaps named a `scope`.
+    fn forbidden(&self, scope: Option<&str>) -> String {
+        match (scope, self.has_own_header) {
+            (_, true) => "the `Authorization` of its `headers` does not permit this".to_owned(),
+            (None, false) => "the login does not permit this".to_owned(),
+            (Some(scope), false) => format!(
+                "the login does not permit this, which needs the scope {scope:?}; \
+                 `duologue mcp login --scope SCOPE {}` asks for it",
+                self.url
+            ),
+        }
+    }
+}
+
+/// What an error of the HTTP client means.
+fn unanswered(error: &reqwest::Error) -> HttpFault {
+    match error.is_connect() || error.is_builder() {
+        true => HttpFault::Refused(causes(error)),
+        false => HttpFault::Lost(causes(error)),
+    }
+}
+
+/// `url` for people: others can make one whose query is a key.
+fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    // These fail for addresses that have no host, and so neither of them.
+    shown.set_username("").ok();
+    shown.set_password(None).ok();
+    shown.set_fragment(None);
+    shown.set_query(url.query().map(|_| "..."));
+    shown.to_string()
+}
