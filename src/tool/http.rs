@@ -1,6 +1,7 @@
 //! Streamable HTTP: the SDK's transport over the HTTP client of this program.
 
 mod faults;
+mod redirects;
 
 pub(super) use faults::HttpFault;
 
@@ -19,6 +20,7 @@ use rmcp::transport::auth::AuthClient;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use rustls::RootCertStore;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,8 +56,11 @@ impl HttpTransport {
         login: Option<&LoginFile>,
         closed: Closed,
     ) -> Result<Self, String> {
-        let client = client(url).await?;
-        let tokens = login::tokens(url, login, client.clone()).await?;
+        let roots = roots(url).await?;
+        let redirects = redirects::within_origin();
+        let client = http::redirected_client(url, CONNECT_TIMEOUT, roots.clone(), redirects);
+        let client = client.map_err(|why| why.to_string())?;
+        let tokens = login::tokens(url, login, without_redirects(url, roots)?).await?;
         let access = Access::new(url, headers.keys().map(String::as_str));
         let headers = headers.iter().map(|(name, value)| header(name, value));
         let mut retry = ExponentialBackoff::default();
@@ -73,19 +78,27 @@ impl HttpTransport {
     }
 }
 
-/// The HTTP client for requests to `url`. Needs a runtime.
+/// The HTTP client for the login at `url`, which follows no redirect. Needs a runtime.
 ///
 /// # Errors
 /// If certificates can't be read.
-pub(super) async fn client(url: &Url) -> Result<Client, String> {
-    let roots = match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
+pub(super) async fn login_client(url: &Url) -> Result<Client, String> {
+    without_redirects(url, roots(url).await?)
+}
+
+fn without_redirects(url: &Url, roots: Option<RootCertStore>) -> Result<Client, String> {
+    http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())
+}
+
+/// The root certificates that the environment names.
+async fn roots(url: &Url) -> Result<Option<RootCertStore>, String> {
+    match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
         Some(path) if url.scheme() == "https" => {
             let file = Some(PathBuf::from(path));
-            Some(RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?)
+            Ok(Some(RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?))
         }
-        Some(_) | None => None,
-    };
-    http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())
+        Some(_) | None => Ok(None),
+    }
 }
 
 fn header(name: &str, value: &Protected) -> Result<(HeaderName, HeaderValue), String> {

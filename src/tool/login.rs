@@ -59,7 +59,7 @@ impl Login {
         redirect_uri: &str,
         options: &LoginOptions,
     ) -> Result<Self, String> {
-        let client = crate::tool::http::client(file.url()).await?;
+        let client = crate::tool::http::login_client(file.url()).await?;
         let begun = timeout(STEP_MAX, session(&file, client, redirect_uri, options)).await;
         match begun {
             Ok(Ok(session)) => Ok(Self { session, file }),

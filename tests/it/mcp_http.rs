@@ -116,6 +116,9 @@ fn answer(request: &Request) -> Option<String> {
         let more = "Content-Type: application/json\r\nMcp-Session-Id: session-1\r\n";
         Some(response("200 OK", more, &answer.to_string()))
     };
+    if let Some(redirect) = redirect(request) {
+        return Some(redirect);
+    }
     if request.line.contains("/missing") {
         return Some(response("404 Not Found", "", "<html>not here</html>"));
     }
@@ -177,6 +180,23 @@ fn answer(request: &Request) -> Option<String> {
         }
         _ => Some(response("202 Accepted", "", "")),
     }
+}
+
+/// The answer at an address that leads to another one.
+fn redirect(request: &Request) -> Option<String> {
+    let path = request.line.split(' ').nth(1)?;
+    let (status, location) = match path {
+        "/moved" => ("308 Permanent Redirect", "/moved-again".to_owned()),
+        "/moved-again" => ("307 Temporary Redirect", "/mcp".to_owned()),
+        "/loop" => ("307 Temporary Redirect", "/loop".to_owned()),
+        "/found" => ("302 Found", "/mcp".to_owned()),
+        "/away" => {
+            let location = format!("http://user:{KEY}@127.0.0.1:1/other?key={KEY}");
+            ("307 Temporary Redirect", location)
+        }
+        _ => return None,
+    };
+    Some(response(status, &format!("Location: {location}\r\n"), ""))
 }
 
 /// The answer to a call that has not its id, or is none.

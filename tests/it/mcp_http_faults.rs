@@ -19,6 +19,36 @@ async fn fault(url: &str) -> String {
 }
 
 #[tokio::test]
+async fn redirects_that_keep_the_message_and_the_origin_are_followed() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/moved"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
+    let requests = server.requests();
+    let arrived: Vec<_> = requests.iter().filter(|it| it.line.starts_with("POST /mcp ")).collect();
+    assert!(arrived.iter().any(|it| it.message["method"] == "tools/call"));
+    assert!(arrived.iter().all(|it| it.head.contains(KEY)));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn another_redirect_is_an_error_that_says_where_it_leads() {
+    let server = HttpServer::start();
+    for (path, target) in [
+        ("/away", "http://127.0.0.1:1/other?...".to_owned()),
+        ("/found", server.url("/mcp")),
+        ("/loop", server.url("/loop")),
+    ] {
+        let reason = fault(&server.url(path)).await;
+        assert!(reason.contains(&format!("it redirects to {target}, ")), "{path}: {reason}");
+    }
+    let arrived = |path: &str| {
+        server.requests().iter().filter(|it| it.line.split(' ').nth(1) == Some(path)).count()
+    };
+    assert_eq!((arrived("/mcp"), arrived("/loop")), (0, 4));
+}
+
+#[tokio::test]
 async fn an_address_without_streamable_http_may_be_that_of_the_older_transport() {
     let server = HttpServer::start();
     let reason = fault(&server.url("/missing")).await;

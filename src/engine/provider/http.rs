@@ -36,7 +36,17 @@ pub(crate) fn client(
     connect_timeout: Duration,
     roots: Option<RootCertStore>,
 ) -> Result<Client, Box<dyn Error>> {
-    Ok(builder(url, connect_timeout, roots)?.build()?)
+    redirected_client(url, connect_timeout, roots, redirect::Policy::none())
+}
+
+/// Like [`client`], but follows `redirects`.
+pub(crate) fn redirected_client(
+    url: &Url,
+    connect_timeout: Duration,
+    roots: Option<RootCertStore>,
+    redirects: redirect::Policy,
+) -> Result<Client, Box<dyn Error>> {
+    Ok(builder(url, connect_timeout, roots)?.redirect(redirects).build()?)
 }
 
 /// The HTTP client for provider calls through a proxy.

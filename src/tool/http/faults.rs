@@ -4,6 +4,7 @@ use crate::tool::connection::causes;
 use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+use std::error::Error;
 
 /// What servers say that know streamable HTTP at another address only, or not at all.
 const NO_ENDPOINT: &str = "there is no streamable HTTP at this address; it may be a server of the older transport \
@@ -98,14 +99,18 @@ impl Access {
 
 /// What an error of the HTTP client means.
 fn unanswered(error: &reqwest::Error) -> HttpFault {
-    match error.is_connect() || error.is_builder() {
-        true => HttpFault::Refused(causes(error)),
-        false => HttpFault::Lost(causes(error)),
+    match error.source() {
+        // The rest of its text has the address from which it leads.
+        Some(why) if error.is_redirect() => HttpFault::Refused(why.to_string()),
+        Some(_) | None if error.is_connect() || error.is_builder() => {
+            HttpFault::Refused(causes(error))
+        }
+        Some(_) | None => HttpFault::Lost(causes(error)),
     }
 }
 
 /// `url` for people: others can make one whose query is a key.
-fn shown(url: &Url) -> String {
+pub(super) fn shown(url: &Url) -> String {
     let mut shown = url.clone();
     // These fail for addresses that have no host, and so neither of them.
     shown.set_username("").ok();
