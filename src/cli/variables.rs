@@ -7,7 +7,7 @@ use crate::support::terminal::escape_control;
 const PREFIX: &str = "DUOLOGUE_";
 
 /// Those there are, without the prefix. Written down, as the definition of all commands takes long to build.
-const KNOWN: [&str; 96] = [
+const KNOWN: [&str; 97] = [
     "ADVERTISE",
     "API_KEY",
     "APPROVAL",
@@ -60,6 +60,7 @@ const KNOWN: [&str; 96] = [
     "MAX_TOOL_CALLS",
     "MAX_TOOL_RESULT_BYTES",
     "MAX_TOOL_ROUNDS",
+    "MCP_CLIENT_SECRET",
     "MCP_CONFIG",
     "MCP_WAIT_MS",
     "MODEL",
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_variables_of_all_options_are_known() {
-        let mut names = BTreeSet::from(["API_KEY".to_owned()]);
+        let mut names = BTreeSet::from(["API_KEY", "MCP_CLIENT_SECRET"].map(str::to_owned));
         add(&Cli::command(), &mut names);
         let unknown: Vec<_> = names.iter().filter(|name| !KNOWN.contains(&name.as_str())).collect();
         assert!(unknown.is_empty(), "add to KNOWN: {unknown:?}");

@@ -25,6 +25,9 @@ const ALL_MODES: u32 = 0o777;
 /// Mode bits of a file that are for its group.
 const GROUP_MODES: u32 = 0o070;
 
+/// Mode bits of a file that users other than its owner can read, write or run.
+const OPEN_TO_OTHERS: u32 = 0o077;
+
 /// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -164,6 +167,12 @@ pub(crate) fn read_named(path: &Path, bytes_max: usize) -> io::Result<(String, M
     let (bytes, about) = read_named_bytes(path, bytes_max)?;
     let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
     Ok((text, about))
+}
+
+/// Whether only the user, or the administrator, owns and can read the file.
+pub(crate) fn is_private(about: &Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    about.mode() & OPEN_TO_OTHERS == 0 && (about.uid() == user || about.uid() == 0)
 }
 
 /// The bytes of the regular file or pipe at `path`, and what is known about it.

@@ -33,6 +33,8 @@ const CLIENT_NAME: &str = "duologue";
 pub struct LoginOptions {
     /// The id of a client that was registered there before; else this program registers itself.
     pub client_id: Option<String>,
+    /// The secret of that client, if it has one.
+    pub client_secret: Option<Secret>,
     /// Scopes to ask for; those that the server names, if there are none.
     pub scopes: Vec<String>,
 }
@@ -59,6 +61,7 @@ impl Login {
         redirect_uri: &str,
         options: &LoginOptions,
     ) -> Result<Self, String> {
+        let file = file.with_client_secret(options.client_secret.clone());
         let client = crate::tool::http::login_client(file.url()).await?;
         let begun = timeout(STEP_MAX, session(&file, client, redirect_uri, options)).await;
         match begun {
@@ -126,6 +129,9 @@ async fn session(
     if let Some(id) = &options.client_id {
         request = request.with_preregistered_client(id.as_str());
     }
+    if let Some(secret) = &options.client_secret {
+        request = request.with_client_secret(secret.expose());
+    }
     AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)
 }
 
@@ -151,7 +157,12 @@ pub(super) async fn tokens(
         Some(file) if file.exists() => {
             let opened = async {
                 let mut manager = manager(file, client).await?;
-                manager.initialize_from_store().await?;
+                // The SDK keeps the id of the client alone.
+                if manager.initialize_from_store().await?
+                    && let Some(client) = file.confidential_client()?
+                {
+                    manager.configure_client(client)?;
+                }
                 Ok(manager)
             };
             opened.await.map_err(|error: AuthError| {

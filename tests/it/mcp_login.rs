@@ -1,6 +1,6 @@
 //! Logins at MCP servers: the real binary against a server that requires one.
 
-use crate::oauth_server::{OauthServer, SECRET, browse, get};
+use crate::oauth_server::{CLIENT_SECRET, OauthServer, SECRET, browse, get};
 use crate::server::Folder;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -35,8 +35,17 @@ impl Person {
     }
 
     fn begin(&self, server: &OauthServer) -> Waiting {
-        let words = ["mcp", "login", &server.url(), "--log-level", "trace"];
-        let mut child = self.command(&words).spawn().expect("the binary");
+        self.waiting(self.login(server, &[]))
+    }
+
+    fn login(&self, server: &OauthServer, more: &[&str]) -> Command {
+        let own = ["mcp", "login", &server.url(), "--log-level", "trace"];
+        self.command(&[&own[..], more].concat())
+    }
+
+    /// `login`, once it waits for the person.
+    fn waiting(&self, mut login: Command) -> Waiting {
+        let mut child = login.spawn().expect("the binary");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut url = String::new();
         while !url.starts_with("http") {
@@ -49,7 +58,11 @@ impl Person {
 
     /// Logs in by a browser on the same machine.
     fn log_in(&self, server: &OauthServer) {
-        let waiting = self.begin(server);
+        self.log_in_by(self.login(server, &[]));
+    }
+
+    fn log_in_by(&self, login: Command) {
+        let waiting = self.waiting(login);
         let page = get(&browse(&waiting.url));
         assert!(page.contains("Go back to the terminal"), "{page}");
         let (status, text) = waiting.end();
@@ -196,6 +209,39 @@ fn processes_refresh_one_after_the_other() {
         }
     });
     assert!(server.refreshes() >= 4);
+}
+
+/// As at servers that register no client.
+#[test]
+fn a_client_with_a_secret_logs_in_and_refreshes() {
+    let (server, person) = (OauthServer::start(1), Person::new());
+    server.need_secret();
+    let file = person.folder.name("secret");
+    fs::write(&file, format!("{CLIENT_SECRET}\nof the team\n")).expect("a file");
+    let words = ["--client-id", "client-1", "--client-secret-file", &file];
+    let set_mode = |mode| {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a mode");
+    };
+    set_mode(0o644);
+    let refused = person.login(&server, &words).output().expect("the binary");
+    assert_eq!(refused.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("--client-secret-file: ") && text.contains("`chmod 600 "), "{text}");
+
+    set_mode(0o600);
+    person.log_in_by(person.login(&server, &words));
+    // Each process refreshes, with the secret that the refresh before has left in its place.
+    for _ in 0..2 {
+        let before = server.refreshes();
+        person.check_tools(&server);
+        assert!(server.refreshes() > before);
+    }
+
+    let other = Person::new();
+    let mut login = other.login(&server, &words[..2]);
+    login.env("DUOLOGUE_MCP_CLIENT_SECRET", CLIENT_SECRET);
+    other.log_in_by(login);
+    other.check_tools(&server);
 }
 
 #[test]

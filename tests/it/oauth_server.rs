@@ -2,7 +2,7 @@
 //! 8414), registration (RFC 7591), codes with PKCE (RFC 7636), and refresh tokens each of which is good
 //! once: with the second use all tokens become useless.
 
-use data_encoding::BASE64URL_NOPAD;
+use data_encoding::{BASE64, BASE64URL_NOPAD};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,9 @@ use url::Url;
 /// In every token, so that a test can look for tokens anywhere.
 pub(crate) const SECRET: &str = "s3cret-t0ken";
 
+/// That of the client that is registered at a server without registration.
+pub(crate) const CLIENT_SECRET: &str = "client-s3cret-t0ken";
+
 /// What a person who is asked does.
 const DENIED: &str = "error=access_denied&error_description=not+today";
 
@@ -25,6 +28,8 @@ struct State {
     lifetime: u64,
     /// The person refuses.
     refuses: bool,
+    /// Only a client that is there already is served, with its secret.
+    needs_secret: bool,
     /// Every refresh is refused, with the token in the reason.
     rejects_refresh: bool,
     challenge: String,
@@ -74,6 +79,11 @@ impl OauthServer {
 
     pub(crate) fn reject_refreshes(&self) {
         self.state().rejects_refresh = true;
+    }
+
+    /// From now on clients can't register, and need a secret to get tokens.
+    pub(crate) fn need_secret(&self) {
+        self.state().needs_secret = true;
     }
 
     /// Tokens are good for so long from now on.
@@ -157,7 +167,7 @@ fn serve(mut stream: &TcpStream, shared: &Mutex<State>) -> Option<()> {
         ("GET", path) if path.starts_with("/.well-known/") => state.metadata(path),
         ("POST", "/register") => state.register(&body),
         ("GET", "/authorize") => state.authorize(&form(query)),
-        ("POST", "/token") => state.token(&form(&body)),
+        ("POST", "/token") => state.token(&form(&body), header("authorization")),
         ("POST", "/mcp") => state.mcp(header("authorization"), &body),
         _ => response("405 Method Not Allowed", "", ""),
     };
@@ -177,19 +187,22 @@ impl State {
         if path != "/.well-known/oauth-authorization-server" {
             return response("404 Not Found", "", "");
         }
-        json_response(
-            "200 OK",
-            &json!({
-                "issuer": origin,
-                "authorization_endpoint": format!("{origin}/authorize"),
-                "token_endpoint": format!("{origin}/token"),
-                "registration_endpoint": format!("{origin}/register"),
-                "response_types_supported": ["code"],
-                "grant_types_supported": ["authorization_code", "refresh_token"],
-                "token_endpoint_auth_methods_supported": ["none"],
-                "code_challenge_methods_supported": ["S256"],
-            }),
-        )
+        let mut metadata = json!({
+            "issuer": origin,
+            "authorization_endpoint": format!("{origin}/authorize"),
+            "token_endpoint": format!("{origin}/token"),
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "code_challenge_methods_supported": ["S256"],
+        });
+        let methods = "token_endpoint_auth_methods_supported";
+        if self.needs_secret {
+            metadata[methods] = json!(["client_secret_basic"]);
+        } else {
+            metadata[methods] = json!(["none"]);
+            metadata["registration_endpoint"] = json!(format!("{origin}/register"));
+        }
+        json_response("200 OK", &metadata)
     }
 
     fn register(&mut self, body: &str) -> String {
@@ -216,7 +229,11 @@ impl State {
         response("302 Found", &format!("Location: {to}?{answer}&state={state}\r\n"), "")
     }
 
-    fn token(&mut self, asked: &Form) -> String {
+    fn token(&mut self, asked: &Form, authorization: Option<&str>) -> String {
+        let basic = BASE64.encode(format!("client-1:{CLIENT_SECRET}").as_bytes());
+        if self.needs_secret && authorization != Some(&format!("Basic {basic}")) {
+            return json_response("401 Unauthorized", &json!({ "error": "invalid_client" }));
+        }
         let value = |name: &str| asked.get(name).map_or("", String::as_str);
         let refused = |why: &str| {
             let error = json!({ "error": "invalid_grant", "error_description": why });

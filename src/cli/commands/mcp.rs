@@ -7,12 +7,16 @@ use super::offers;
 use super::output::{Failure, Out, message, status};
 use crate::cli::tools::login_folder;
 use crate::cli::{log, shell};
-use crate::support::secret::without_userinfo;
+use crate::support::files::{is_private, read_named};
+use crate::support::secret::{Secret, without_userinfo};
 use crate::support::terminal::escape_control;
 use crate::support::threads;
 use crate::tool::login::{Login, LoginFile, LoginOptions, is_safe};
+use std::env::VarError;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 use url::Url;
@@ -25,6 +29,12 @@ const BROWSER_MAX: Duration = Duration::from_secs(10);
 
 /// Longest first line of a browser's request, and longest line of a person.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Longest file with the secret of a client.
+const SECRET_FILE_BYTES_MAX: usize = 64 * 1024;
+
+/// Holds the secret of the client, which is no option: other users can see the options of a process.
+const SECRET_VARIABLE: &str = "DUOLOGUE_MCP_CLIENT_SECRET";
 
 /// The path to which the browser is sent at the end.
 const ANSWER_PATH: &str = "/callback";
@@ -49,6 +59,7 @@ pub fn mcp(args: &McpArgs) -> u8 {
 fn login(args: &McpLoginArgs) -> Result<u8, Failure> {
     log::start(args.log_level, None).map_err(|error| Failure::Usage(format!("{error:#}")))?;
     let file = file(&args.url)?;
+    let client_secret = client_secret(args).map_err(Failure::Usage)?;
     let failed = |why: &str| {
         message(&format!("no login at {}: {}", shown(&file), escape_control(why)));
         Ok(FOUND)
@@ -61,7 +72,8 @@ fn login(args: &McpLoginArgs) -> Result<u8, Failure> {
         (Ok(runtime), Ok(address)) => (runtime, format!("http://{address}")),
         (Err(error), _) | (_, Err(error)) => return failed(&error.to_string()),
     };
-    let options = LoginOptions { client_id: args.client_id.clone(), scopes: args.scope.clone() };
+    let (client_id, scopes) = (args.client_id.clone(), args.scope.clone());
+    let options = LoginOptions { client_id, client_secret, scopes };
     let redirect_uri = format!("{origin}{ANSWER_PATH}");
     let begin = Login::begin(file.clone(), &redirect_uri, &options);
     let login = match runtime.block_on(begin) {
@@ -115,6 +127,32 @@ fn file(url: &str) -> Result<LoginFile, Failure> {
         Failure::Usage("there is no folder for logins: set XDG_DATA_HOME or HOME".to_owned())
     })?;
     Ok(LoginFile::new(&folder, &url))
+}
+
+/// The secret of the client that is registered: that of the file, else that of the variable.
+fn client_secret(args: &McpLoginArgs) -> Result<Option<Secret>, String> {
+    if let Some(path) = &args.client_secret_file {
+        let shown = escape_control(&path.display().to_string());
+        let wrong = |why: String| format!("--client-secret-file: {shown} {why}");
+        return secret_in(path, &shown).map(Some).map_err(wrong);
+    }
+    // A client without an id is registered now, and not by the person.
+    match args.client_id.as_ref().map(|_| std::env::var(SECRET_VARIABLE)) {
+        Some(Ok(text)) => Ok(Secret::new(&text)),
+        Some(Err(VarError::NotUnicode(_))) => Err(format!("{SECRET_VARIABLE} is not UTF-8")),
+        Some(Err(VarError::NotPresent)) | None => Ok(None),
+    }
+}
+
+fn secret_in(path: &Path, shown: &str) -> Result<Secret, String> {
+    let read = read_named(path, SECRET_FILE_BYTES_MAX);
+    let (text, about) = read.map_err(|error| format!("can't be read: {error}"))?;
+    // What is in a pipe is read once, and by its own reader.
+    if !about.file_type().is_fifo() && !is_private(&about) {
+        return Err(format!("can be read by other users; run `chmod 600 {shown}`"));
+    }
+    let secret = text.lines().next().and_then(Secret::new);
+    secret.ok_or_else(|| "holds no secret in its first line".to_owned())
 }
 
 /// The address of the server, for people: a query may be a key.

@@ -5,7 +5,7 @@
 mod program;
 
 use super::settings::SettingNames;
-use crate::support::files::read_named;
+use crate::support::files::{is_private, read_named};
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
@@ -24,9 +24,6 @@ const FILE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of a file with a key, and of the output of a program.
 const KEY_BYTES_MAX: usize = 64 * 1024;
-
-/// Mode bits of a file that users other than its owner can read or write.
-const OPEN_TO_OTHERS: u32 = 0o077;
 
 /// Mode bits of a file that somebody can execute.
 const EXECUTABLE: u32 = 0o111;
@@ -212,12 +209,6 @@ fn checked(path: &Path, about: &Metadata, names: &SettingNames) -> Result<(), No
          think of getting a new key"
     );
     Err(no_key_in(path, &why))
-}
-
-/// Whether only the user, or the administrator, owns and can read the file.
-fn is_private(about: &Metadata) -> bool {
-    let user = rustix::process::geteuid().as_raw();
-    about.mode() & OPEN_TO_OTHERS == 0 && (about.uid() == user || about.uid() == 0)
 }
 
 /// The key in the first line. Password managers print a password first, and notes after it.

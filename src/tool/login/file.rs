@@ -9,7 +9,7 @@ use data_encoding::HEXLOWER;
 use reqwest::Url;
 use ring::digest::{SHA256, digest};
 use rmcp::transport::auth::{
-    AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials,
+    AuthError, CredentialRefreshGuard, CredentialStore, OAuthClientConfig, StoredCredentials,
 };
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -44,7 +44,9 @@ const TOKENS: [&str; 3] = ["access_token", "refresh_token", "id_token"];
 pub struct LoginFile {
     path: PathBuf,
     url: Arc<Url>,
-    /// Tokens that were read or written, none of which may be shown.
+    /// The secret of the client of a new login.
+    client_secret: Option<Secret>,
+    /// Tokens and secrets that were read or written, none of which may be shown.
     secrets: Arc<Mutex<Vec<Secret>>>,
 }
 
@@ -53,6 +55,9 @@ pub struct LoginFile {
 struct Stored {
     /// For people, and against a file that stands in the wrong place.
     url: Url,
+    /// The secret of the client that has the tokens, if it has one: a refresh needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client_secret: Option<String>,
     credentials: StoredCredentials,
 }
 
@@ -63,7 +68,13 @@ impl LoginFile {
         url.set_fragment(None);
         let hash = HEXLOWER.encode(digest(&SHA256, url.as_str().as_bytes()).as_ref());
         let path = folder.join(format!("{}.json", &hash[..NAME_DIGITS]));
-        Self { path, url: url.into(), secrets: Arc::default() }
+        Self { path, url: url.into(), client_secret: None, secrets: Arc::default() }
+    }
+
+    /// The file for a new login, of a client that has this secret.
+    pub(super) fn with_client_secret(self, secret: Option<Secret>) -> Self {
+        self.remember(secret.iter().map(Secret::expose));
+        Self { client_secret: secret, ..self }
     }
 
     /// The address of the server.
@@ -99,7 +110,17 @@ impl LoginFile {
         secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
     }
 
-    fn read(&self) -> Result<Option<StoredCredentials>, AuthError> {
+    /// The client that has the tokens, if it has a secret.
+    pub(super) fn confidential_client(&self) -> Result<Option<OAuthClientConfig>, AuthError> {
+        let Some(stored) = self.read()? else { return Ok(None) };
+        let id = stored.credentials.client_id;
+        // The redirect URI is not used any more.
+        let client =
+            |secret| OAuthClientConfig::new(id, self.url.as_str()).with_client_secret(secret);
+        Ok(stored.client_secret.map(client))
+    }
+
+    fn read(&self) -> Result<Option<Stored>, AuthError> {
         let text = match read_limited(&self.path, FILE_BYTES_MAX) {
             Ok((text, _)) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -112,22 +133,36 @@ impl LoginFile {
         if stored.url != *self.url {
             return Err(self.unusable("be used", &io::Error::other("it is for another server")));
         }
-        self.remember(&stored.credentials);
-        Ok(Some(stored.credentials))
+        self.remember_all(&stored.credentials);
+        self.remember(stored.client_secret.as_deref());
+        Ok(Some(stored))
     }
 
     fn write(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        self.remember(&credentials);
-        let stored = Stored { url: Url::clone(&self.url), credentials };
+        self.remember_all(&credentials);
+        let client_secret = match &self.client_secret {
+            Some(secret) => Some(secret.expose().to_owned()),
+            // Of a refresh. What can't be read is replaced.
+            None => self.read().ok().flatten().and_then(|before| {
+                before
+                    .client_secret
+                    .filter(|_| before.credentials.client_id == credentials.client_id)
+            }),
+        };
+        let stored = Stored { url: Url::clone(&self.url), client_secret, credentials };
         let written = serde_json::to_vec(&stored).map_err(io::Error::other);
         let written = written.and_then(|bytes| replace(&self.path, &bytes));
         written.map_err(|error| self.unusable("be written", &error))
     }
 
-    fn remember(&self, credentials: &StoredCredentials) {
+    fn remember_all(&self, credentials: &StoredCredentials) {
         let Ok(tokens) = serde_json::to_value(&credentials.token_response) else { return };
+        self.remember(TOKENS.iter().filter_map(|name| tokens[name].as_str()));
+    }
+
+    fn remember<'t>(&self, texts: impl IntoIterator<Item = &'t str>) {
         let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        for text in TOKENS.iter().filter_map(|name| tokens[name].as_str()) {
+        for text in texts {
             let is_new = secrets.iter().all(|secret| secret.expose() != text);
             secrets.extend(Secret::new(text).filter(|_| is_new));
         }
@@ -161,7 +196,7 @@ impl std::fmt::Debug for LoginFile {
 #[async_trait]
 impl CredentialStore for LoginFile {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        self.read()
+        Ok(self.read()?.map(|stored| stored.credentials))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {

@@ -151,6 +151,18 @@ pub struct McpLoginArgs {
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
 
+    /// The secret of that client is the first line of this file, which only its owner may read; by default it is in
+    /// `DUOLOGUE_MCP_CLIENT_SECRET`
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        requires = "client_id",
+        help = "The secret of that client is the first line of this file, which only its owner may read; by default it \
+                is in DUOLOGUE_MCP_CLIENT_SECRET"
+    )]
+    pub client_secret_file: Option<PathBuf>,
+
     /// Port of 127.0.0.1 to which the browser is sent at the end; any free one if 0
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
