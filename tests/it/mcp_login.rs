@@ -245,6 +245,15 @@ fn a_client_with_a_secret_logs_in_and_refreshes() {
 }
 
 #[test]
+fn a_lifetime_that_is_written_as_a_text_is_read() {
+    let (server, person) = (OauthServer::start(3_600), Person::new());
+    server.write_text();
+    person.log_in(&server);
+    person.check_tools(&server);
+    assert_eq!(server.refreshes(), 0);
+}
+
+#[test]
 fn a_login_that_is_over_says_what_to_do_without_its_tokens() {
     let (server, person) = (OauthServer::start(1), Person::new());
     person.log_in(&server);

@@ -30,6 +30,8 @@ struct State {
     refuses: bool,
     /// Only a client that is there already is served, with its secret.
     needs_secret: bool,
+    /// The lifetime of a token is written as a text.
+    writes_text: bool,
     /// Every refresh is refused, with the token in the reason.
     rejects_refresh: bool,
     challenge: String,
@@ -84,6 +86,11 @@ impl OauthServer {
     /// From now on clients can't register, and need a secret to get tokens.
     pub(crate) fn need_secret(&self) {
         self.state().needs_secret = true;
+    }
+
+    /// From now on the lifetime of a token is written as a text.
+    pub(crate) fn write_text(&self) {
+        self.state().writes_text = true;
     }
 
     /// Tokens are good for so long from now on.
@@ -261,8 +268,10 @@ impl State {
         let access = format!("access-{}-{SECRET}", self.tokens);
         self.access.insert(access.clone());
         self.refresh = format!("refresh-{}-{SECRET}", self.tokens);
+        let lifetime = self.lifetime;
+        let seconds = if self.writes_text { json!(lifetime.to_string()) } else { json!(lifetime) };
         let tokens = json!({ "access_token": access, "refresh_token": self.refresh,
-            "token_type": "Bearer", "expires_in": self.lifetime });
+            "token_type": "Bearer", "expires_in": seconds });
         json_response("200 OK", &tokens)
     }
 

@@ -3,6 +3,7 @@
 use super::is_safe_uri;
 use reqwest::{Client, Request};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
+use serde_json::Value;
 use std::io;
 
 /// Longest answer to a request of a login.
@@ -43,7 +44,19 @@ impl OAuthHttpClient for LoginHttp {
                 }
                 body.extend_from_slice(&piece);
             }
-            Ok(answer.body(body)?)
+            Ok(answer.body(with_seconds(body))?)
         })
     }
+}
+
+/// The JSON `answer` with the lifetime of a token as a number (RFC 6749, section 5.1): some servers write it as a text,
+/// which the SDK refuses.
+fn with_seconds(answer: Vec<u8>) -> Vec<u8> {
+    let Ok(Value::Object(mut members)) = serde_json::from_slice(&answer) else { return answer };
+    let text = members.get("expires_in").and_then(Value::as_str);
+    let Some(seconds) = text.and_then(|text| text.trim().parse::<u64>().ok()) else {
+        return answer;
+    };
+    members.insert("expires_in".to_owned(), seconds.into());
+    serde_json::to_vec(&members).unwrap_or(answer)
 }
