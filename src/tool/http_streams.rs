@@ -5,7 +5,7 @@ use crate::tool::http_answers::{NoAnswer, Posted};
 use crate::tool::http_listening::{Listeners, Listening};
 use crate::tool::incoming;
 use crate::tool::line_transport::MESSAGE_BYTES_MAX;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt, stream};
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
@@ -35,6 +35,9 @@ const STREAM_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Streams that may be opened at once: each of several calls may resume its response in a stream of its own.
 const STREAM_BURST: u32 = 16;
+
+/// What a stream brings.
+type Event = <BoxedSseResponse as Stream>::Item;
 
 /// An HTTP client that opens streams in limits.
 #[derive(Clone, Debug)]
@@ -108,14 +111,12 @@ impl PacedClient {
             brought_event: false,
             _listening: listening,
         };
-        let events = stream.map(move |event| {
-            let mut event = event?;
+        let events = stream.flat_map(move |event| {
             // The time after which the stream is to be opened again is no event.
-            if event.data.is_some() || event.id.is_some() {
+            if event.as_ref().is_ok_and(|event| event.data.is_some() || event.id.is_some()) {
                 open.note_event();
             }
-            event.data = event.data.map(|data| readable(data, &posted));
-            Ok(event)
+            stream::iter(messages(event, &posted))
         });
         events.boxed()
     }
@@ -149,14 +150,32 @@ fn no_answer(why: NoAnswer) -> StreamableHttpError<reqwest::Error> {
     }
 }
 
-/// A message as the SDK can read it, or an error for the call whose answer it is: the SDK skips what it can't read, and
-/// the call would wait for its time limit.
-fn readable(data: String, posted: &Posted) -> String {
-    let Some(mut message) = incoming::read(data.as_bytes(), posted.answer()) else { return data };
-    if let (JsonRpcMessage::Error(error), Some(id)) = (&mut message, posted.id()) {
-        error.id.get_or_insert_with(|| id.clone());
+/// An event for each message of `event`, which may be a batch.
+fn messages(event: Event, posted: &Posted) -> Vec<Event> {
+    let mut event = match event {
+        Ok(event) => event,
+        Err(error) => return vec![Err(error)],
+    };
+    let Some(data) = event.data.take() else { return vec![Ok(event)] };
+    let messages = readable(data, posted).into_iter().map(|data| {
+        let mut message = event.clone();
+        message.data = Some(data);
+        Ok(message)
+    });
+    messages.collect()
+}
+
+/// The messages of an event as the SDK can read them, or an error for the call whose answer one is: the SDK skips what
+/// it can't read, and the call would wait for its time limit.
+fn readable(data: String, posted: &Posted) -> Vec<String> {
+    let mut messages = incoming::read(data.as_bytes(), posted.answer());
+    for message in &mut messages {
+        if let (JsonRpcMessage::Error(error), Some(id)) = (message, posted.id()) {
+            error.id.get_or_insert_with(|| id.clone());
+        }
     }
-    serde_json::to_string(&message).unwrap_or(data)
+    let texts: Vec<_> = messages.iter().filter_map(|it| serde_json::to_string(it).ok()).collect();
+    if texts.is_empty() { vec![data] } else { texts }
 }
 
 /// Notes the end of a stream when it is dropped.
@@ -331,7 +350,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_can_not_be_read_is_an_error_for_its_call() {
-        let read = |data: &str| readable(data.to_owned(), &Posted::Request(RequestId::Number(7)));
+        let posted = Posted::Request(RequestId::Number(7));
+        let read = |data: &str| readable(data.to_owned(), &posted).join(" and ");
         let answer = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
         let deep = answer(&("[".repeat(200) + &"]".repeat(200)));
         assert!(read(&deep).starts_with(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000"#));
@@ -339,6 +359,8 @@ mod tests {
             assert_eq!(read(other), other);
         }
         assert_eq!(read(&answer(r#""cut \ud83d""#)), answer("\"cut \u{fffd}\""));
+        let (one, other) = (answer("1"), answer("2"));
+        assert_eq!(read(&format!("[{one},{other}]")), format!("{one} and {other}"));
         let error = r#"{"code":-32000,"message":"no"}"#;
         let expected = format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#);
         for id in [r#""id":null,"#, "", r#""result":null,"id":7,"#] {

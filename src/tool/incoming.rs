@@ -12,6 +12,7 @@ use crate::protocol::json;
 use crate::tool::scan::IdScanner;
 use rmcp::model::{CustomResult, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RoleClient, RxJsonRpcMessage};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 /// A message of a server.
@@ -32,17 +33,33 @@ pub(super) enum Answer {
     Any,
 }
 
-/// The message in `text`; `None` if it is none, or none for us.
-pub(super) fn read(text: &[u8], answer: Answer) -> Option<Message> {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+/// The messages in `text`: one, or those of a batch, which servers of the version 2025-03-26 may send. There are none
+/// if it is no message, or none for us.
+pub(super) fn read(text: &[u8], answer: Answer) -> Vec<Message> {
+    let text = without_mark(text);
     if text.trim_ascii().is_empty() {
-        return None;
+        return Vec::new();
     }
-    let message = match value(text) {
-        Some(Value::Object(members)) => message(members, answer),
-        Some(_) | None => None,
+    let values = match value(text) {
+        Some(Value::Array(batch)) => batch,
+        Some(value) => vec![value],
+        None => Vec::new(),
     };
-    message.or_else(|| unread(text))
+    let messages: Vec<_> = values.into_iter().filter_map(|it| message(it, answer)).collect();
+    if messages.is_empty() {
+        return unread(text).into_iter().collect();
+    }
+    messages
+}
+
+/// Whether `text` is JSON up to its end, and cut there.
+pub(super) fn is_cut(text: &[u8]) -> bool {
+    let read = serde_json::from_slice::<IgnoredAny>(without_mark(text));
+    read.is_err_and(|error| error.is_eof())
+}
+
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 /// The JSON value in `text`. Text that is cut in the middle of a character costs that character alone: the call
@@ -53,7 +70,8 @@ fn value(text: &[u8]) -> Option<Value> {
     value.or_else(|| serde_json::from_slice(&repair::characters(text)?).ok())
 }
 
-fn message(members: Map<String, Value>, answer: Answer) -> Option<Message> {
+fn message(value: Value, answer: Answer) -> Option<Message> {
+    let Value::Object(members) = value else { return None };
     match members.get("method").is_some_and(|method| !method.is_null()) {
         true => asked(members),
         false => answered(members, answer),

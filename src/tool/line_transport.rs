@@ -7,6 +7,7 @@ use crate::tool::scan::IdScanner;
 use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RoleClient, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -22,6 +23,8 @@ const SKIPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct LineTransport<R, W> {
     lines: Lines<R>,
+    /// The other messages of the last batch.
+    batch: VecDeque<Message>,
     writer: Writer<W>,
     closed: Closed,
     /// The handshake has been answered.
@@ -53,6 +56,8 @@ struct Skipped {
 
 enum Line {
     Whole(Vec<u8>),
+    /// At the end of the output, without a line feed.
+    Last(Vec<u8>),
     TooLong(Option<i64>),
     End(Closing),
 }
@@ -95,7 +100,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     /// Reads from `input` and writes to `output`. `closed` is set when nothing more comes.
     pub(super) fn new(input: R, output: W, closed: Closed) -> Self {
         let lines = Lines { input: BufReader::new(input), line: Vec::new(), skipped: None };
-        Self { lines, writer: Writer::new(output), closed, is_initialized: false }
+        let (batch, writer) = (VecDeque::new(), Writer::new(output));
+        Self { lines, batch, writer, closed, is_initialized: false }
     }
 
     /// The side that is written.
@@ -105,29 +111,30 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
 
     async fn next(&mut self) -> Option<Message> {
         loop {
-            let message = match self.lines.next().await {
-                Line::Whole(line) => self.message(&line),
+            if let Some(message) = self.batch.pop_front() {
+                self.is_initialized |= matches!(message, JsonRpcMessage::Response(_));
+                return Some(message);
+            }
+            match self.lines.next().await {
+                // The server has ended in the middle of it: it has not answered.
+                Line::Last(line) if incoming::is_cut(&line) => {}
+                Line::Whole(line) | Line::Last(line) => self.batch = self.messages(&line).into(),
                 Line::TooLong(id) => {
                     tracing::warn!("a message longer than {MESSAGE_BYTES_MAX} bytes was ignored");
                     let what = format!("the answer is longer than {MESSAGE_BYTES_MAX} bytes");
-                    id.map(|id| incoming::failed(id, what))
+                    self.batch.extend(id.map(|id| incoming::failed(id, what)));
                 }
                 Line::End(why) => {
                     self.closed.send_replace(Some(why));
                     return None;
                 }
-            };
-            if message.is_some() {
-                return message;
             }
         }
     }
 
-    fn message(&mut self, line: &[u8]) -> Option<Message> {
+    fn messages(&self, line: &[u8]) -> Vec<Message> {
         let answer = if self.is_initialized { Answer::Any } else { Answer::Handshake };
-        let message = incoming::read(line, answer)?;
-        self.is_initialized |= matches!(message, JsonRpcMessage::Response(_));
-        Some(message)
+        incoming::read(line, answer)
     }
 }
 
@@ -159,8 +166,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None => self.line.extend_from_slice(piece),
             }
             self.input.consume(used);
-            if let Some(line) = self.ended(end.is_some() || is_end_of_input) {
-                return line;
+            match self.ended(end.is_some() || is_end_of_input) {
+                Some(Line::Whole(line)) if is_end_of_input => return Line::Last(line),
+                Some(line) => return line,
+                None => {}
             }
         }
     }

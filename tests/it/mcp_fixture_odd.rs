@@ -20,7 +20,8 @@ pub(crate) fn answer(fault: &str, message: &Value) -> Option<Answer> {
             (line(&json!({"jsonrpc": "2.0", "id": id, "error": error})).into_bytes(), false)
         }
         (_, "tools/call") => (of_call(id, message["params"]["arguments"]["text"].as_str()?)?, {
-            message["params"]["arguments"]["text"] == "last"
+            let text = &message["params"]["arguments"]["text"];
+            text == "last" || text == "cut off"
         }),
         _ => return None,
     };
@@ -62,6 +63,17 @@ fn of_call(id: &Value, text: &str) -> Option<Vec<u8>> {
             line(&asked) + &success("done") + "\n"
         }
         "last" => success("the last words"),
+        "cut off" => {
+            let mut written = success("the last words");
+            written.truncate(written.len() / 2);
+            written
+        }
+        // With another one before it, as the version 2025-03-26 permits.
+        "batch" => {
+            let changed =
+                json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+            format!("[{changed},{}]\n", success("of a batch"))
+        }
         "no UTF-8" => {
             let bytes = (success("cut X") + "\n").into_bytes();
             return Some(bytes.into_iter().map(|it| if it == b'X' { 0xff } else { it }).collect());

@@ -15,6 +15,7 @@ async fn an_answer_that_is_odd_in_a_detail_is_that_of_its_call() {
     assert!(refused.contains("error -32602: no such table"), "{refused}");
     assert_eq!(success(held.act("none", "half character").await), "cut \u{fffd}");
     assert_eq!(success(held.act("none", "no UTF-8").await), "cut \u{fffd}");
+    assert_eq!(success(held.act("none", "batch").await), "of a batch");
     // A request of the server with the id of the call, which it may have.
     assert_eq!(success(held.act("none", "odd request").await), "done");
     let sent = fs::read_to_string(log(&held.mark)).expect("a log");
@@ -27,6 +28,16 @@ async fn the_last_answer_of_a_server_that_ends_counts() {
     let mut held = Held::start(&["none"]);
     held.ready().await;
     assert_eq!(success(held.act("none", "last").await), "the last words");
+    held.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_in_the_middle_of_its_answer_has_not_answered() {
+    let mut held = Held::start(&["none"]);
+    held.ready().await;
+    let lost = error(held.act("none", "cut off").await);
+    assert!(lost.contains("the server ended before it answered"), "{lost}");
+    assert!(lost.contains("may or may not have been done"), "{lost}");
     held.close().await;
 }
 

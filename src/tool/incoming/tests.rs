@@ -3,7 +3,9 @@ use serde_json::json;
 
 /// The message in a line, as JSON.
 fn shown(line: &[u8], answer: Answer) -> Value {
-    read(line, answer).map_or(Value::Null, |it| serde_json::to_value(&it).expect("JSON"))
+    let messages = read(line, answer);
+    assert!(messages.len() <= 1, "{messages:?}");
+    messages.first().map_or(Value::Null, |it| serde_json::to_value(it).expect("JSON"))
 }
 
 fn any(line: &str) -> Value {
@@ -83,7 +85,8 @@ fn an_odd_member_of_the_handshake_costs_only_itself() {
             result["serverInfo"] = about;
         }
         let line = json!({"jsonrpc": "2.0", "id": 0, "result": result}).to_string();
-        let Some(JsonRpcMessage::Response(response)) = read(line.as_bytes(), Answer::Handshake)
+        let Some(JsonRpcMessage::Response(response)) =
+            read(line.as_bytes(), Answer::Handshake).pop()
         else {
             panic!("{line}")
         };
@@ -119,5 +122,30 @@ fn the_member_for_which_a_handshake_fails_is_named() {
             panic!("{expected}")
         };
         assert_eq!(fault(&read.0), format!("its answer to `initialize` {expected}"));
+    }
+}
+
+#[test]
+fn a_batch_is_its_messages() {
+    let result = |id: u32| json!({"jsonrpc": "2.0", "id": id, "result": {"x": id}});
+    let error = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -1, "message": "no"}});
+    let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
+    let batch = json!([result(1), 7, error, [result(4)], ping, result(2)]);
+    let messages = read(batch.to_string().as_bytes(), Answer::Any);
+    let messages: Vec<_> = messages.iter().map(|it| json!(it)).collect();
+    assert_eq!(messages[..2], [result(1), error]);
+    assert_eq!((&messages[2]["method"], &messages[3..]), (&json!("ping"), &[result(2)][..]));
+    for none in ["[]", "[1]", "[[]]"] {
+        assert_eq!(any(none), Value::Null, "{none}");
+    }
+}
+
+#[test]
+fn only_json_without_its_end_is_cut() {
+    for cut in ["{\"jsonrpc\":\"2.0\"", "[1,", "{\"a\":\"b", "\u{feff}{", "{\"a\":\"\\ud83d"] {
+        assert!(is_cut(cut.as_bytes()), "{cut}");
+    }
+    for whole in ["{\"a\":1}", "{\"a\":1}\r", "no JSON", "{a", "{\"a\":\"\\ud83d\"}"] {
+        assert!(!is_cut(whole.as_bytes()), "{whole}");
     }
 }
