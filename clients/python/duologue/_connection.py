@@ -157,6 +157,7 @@ class Connection:
         return Request(self._id(), body)
 
     async def send(self, request: Request) -> None:
+        self._check_loop()
         if request.is_run and not self.settings.is_queueing:
             await self._settle(request)
         if request.status or request.is_sent:
@@ -174,6 +175,14 @@ class Connection:
         self.flow()
         self.process.write(line + b"\n")
         await self.process.drained()
+
+    def _check_loop(self) -> None:
+        """Refuses to work for a loop that does not read what the process writes: the answer would never come."""
+        if self.failure is None and asyncio.get_running_loop() is not self._loop:
+            raise DuologueError(
+                "The client belongs to another event loop, which alone reads its answers: start one in this loop, or use "
+                "`duologue.sync.Duologue`, which works everywhere."
+            )
 
     async def _settle(self, request: Request) -> None:
         """Waits for the end of runs that are to stop: a prompt before that would be refused."""

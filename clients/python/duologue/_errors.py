@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _CLASSES = frozenset(
     "auth rate_limited context_overflow timeout network provider malformed_stream tool config aborted internal".split()
@@ -48,6 +49,10 @@ class ProcessEnded(DuologueError):
         self.status = status
         self.stderr = stderr
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Otherwise a copy, and what another process unpickles, would be made of `args`, which has the message alone.
+        return type(self), (str(self), self.status, self.stderr), self.__dict__
+
 
 class RequestError(DuologueError):
     """The server refused a request, or its run failed. `code` is for programs; the text is for people."""
@@ -56,6 +61,9 @@ class RequestError(DuologueError):
         super().__init__(message or code)
         self.code = code
         self.detail = detail
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, str(self), self.detail), self.__dict__
 
 
 class Busy(RequestError):

@@ -109,7 +109,7 @@ class Process:
 
     def pause(self, is_paused: bool) -> None:
         """Leaves output in the pipe, so that the server waits; or goes on reading."""
-        if is_paused == self._is_paused or self._is_over:
+        if is_paused == self._is_paused or self._is_over or self._loop.is_closed():
             return
         self._is_paused = is_paused
         if is_paused:
@@ -209,7 +209,9 @@ class Process:
 
     def _close_stdin(self) -> None:
         if not self._stdin.closed:
-            self._loop.remove_writer(self._in)
+            # The client may be closed in another loop than that which it was started in.
+            if not self._loop.is_closed():
+                self._loop.remove_writer(self._in)
             self._unwritten.clear()
             self._drained.set()
             self._stdin.close()
@@ -219,8 +221,9 @@ class Process:
             self._is_over = True
             self._read_rest()
             self._read_stderr()
-            self._loop.remove_reader(self._out)
-            self._loop.remove_reader(self._err)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._out)
+                self._loop.remove_reader(self._err)
             self._end()
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import copy
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -612,6 +614,35 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(reported, [])
 
 
+class Loops(unittest.TestCase):
+    def in_another_loop(self, chat):
+        """What becomes of a client that was started in another loop."""
+
+        async def use():
+            for work in (chat.run("x"), chat.snapshot(), anext(aiter(chat.stream("x")))):
+                with self.assertRaisesRegex(duologue.DuologueError, "another event loop"):
+                    await asyncio.wait_for(work, WAIT_S)
+            pid = pid_of(chat)
+            await chat.close()
+            wait_until_gone(pid)
+            # It may be started here.
+            async with chat:
+                self.assertEqual((await chat.run("x")).status, "ok")
+
+        asyncio.run(use())
+
+    def test_a_client_in_another_event_loop_has_an_error(self):
+        async def start():
+            return await real().start()
+
+        self.in_another_loop(asyncio.run(start()))
+        loop = asyncio.new_event_loop()
+        try:
+            self.in_another_loop(loop.run_until_complete(start()))
+        finally:
+            loop.close()
+
+
 class Killed(unittest.TestCase):
     def program(self, text, stdin=None):
         text = f"import sys\nsys.path.insert(0, {str(ROOT / 'clients/python')!r})\n" + textwrap.dedent(text)
@@ -769,6 +800,24 @@ class Killed(unittest.TestCase):
 
 
 class Errors(unittest.IsolatedAsyncioTestCase):
+    def test_errors_can_be_pickled_and_copied(self):
+        from duologue._errors import error_of
+
+        answer = duologue.AnswerError("invalid_answer", "no", "why")
+        answer.text = "text"
+        errors = [
+            answer,
+            duologue.ProcessEnded("ended", -9, "stderr"),
+            duologue.ConfigError("run_failed", "requests a wait of 7 s", "config: x"),
+            *(error_of(code, "message", "detail") for code in ("", "session_busy", "session_mismatch", "store_failed", "invalid_tools")),
+            error_of("run_failed", "", "rate_limited: x"),
+            *(kind("message") for kind in (duologue.NotInstalled, duologue.VersionError, duologue.TooLong, duologue.Closed)),
+        ]
+        for error in errors:
+            for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+                with self.subTest(error):
+                    self.assertEqual((type(again), str(again), again.__dict__), (type(error), str(error), error.__dict__))
+
     async def test_busy(self):
         async with real("--echo-delay-ms=60000") as chat:
             async for event in chat.stream("x"):
