@@ -71,8 +71,8 @@ class Duologue:
     - `on_notice`: gets events of the session that belong to no request, and errors of its store. What it raises goes to
       the exception handler of the loop, and the conversation goes on.
     - `on_busy`: "reject" makes a prompt during a run the error `Busy`; with "queue" it waits for its turn.
-    - `env` adds variables to those of this program; `cwd` is the folder of the process, by default that which this program
-      has at the first start, also for a process that is started later.
+    - `env` adds variables to those of this program, of which `DUOLOGUE_EVENTS` is left out; `cwd` is the folder of the
+      process, by default that which this program has at the first start, also for a process that is started later.
     - `start_timeout`, `close_timeout`, `cancel_timeout`: seconds. `line_bytes_max`: longest frame.
     """
 

@@ -41,6 +41,11 @@ def own_binary() -> str | None:
     return str(own) if own.is_file() else None
 
 
+def _inherited() -> dict[str, str]:
+    """The variables of this program, without a filter of events that is meant for scripts: the client needs them all."""
+    return {name: value for name, value in os.environ.items() if name != "DUOLOGUE_EVENTS"}
+
+
 def _named(name: str, source: str) -> str:
     if found := shutil.which(name):
         # The process may get another folder than that of this program.
@@ -74,7 +79,7 @@ class Process:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, **env},
+                env={**_inherited(), **env},
                 cwd=cwd,
                 bufsize=0,
                 # Ctrl-C at the terminal is for the program, which decides what stops.

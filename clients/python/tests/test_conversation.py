@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 from typing import Literal, Union
+from unittest import mock
 
 import duologue
 from duologue import TextPatch, messages
@@ -49,6 +50,11 @@ class Conversation(unittest.IsolatedAsyncioTestCase):
             self.assertEqual([event.ordinal for event in events][:3], [1, 2, 3])
             self.assertEqual({event.request_id for event in events}, {stream.request_id})
             self.assertEqual(stream.result.text, "Turn 1. You said: hello")
+
+    async def test_events_of_the_environment_are_not_filtered(self):
+        with mock.patch.dict(os.environ, DUOLOGUE_EVENTS="ChatRun*"):
+            async with real() as chat:
+                self.assertEqual((await chat.run("hello")).text, "Turn 1. You said: hello")
 
     async def test_requests_in_flight_get_their_own_frames(self):
         async with real("--echo-delay-ms=1", on_busy="queue") as chat:

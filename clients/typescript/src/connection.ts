@@ -92,9 +92,11 @@ export class Connection implements Owner {
     const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
     const begun = new Promise<void>((resolve) => (this.#begun = resolve));
     const { env, cwd } = this.options;
+    // A filter of events there is meant for scripts: the client needs them all.
+    const { DUOLOGUE_EVENTS: _, ...inherited } = process.env;
     const child: Process = new Process(
       command,
-      { env: { ...process.env, ...env }, cwd },
+      { env: { ...inherited, ...env }, cwd },
       {
         bytes: (chunk) => this.#process === child && this.#bytes(lines, chunk),
         end: (failure) => this.#process === child && this.#ended(child, failure),

@@ -37,6 +37,15 @@ test("a stream has typed events and ends at its done", async () => {
   });
 });
 
+test("events of the environment are not filtered", async () => {
+  process.env.DUOLOGUE_EVENTS = "ChatRun*";
+  try {
+    await hold(real(), async (chat) => assert.equal((await chat.run("hello")).text, "Turn 1. You said: hello"));
+  } finally {
+    delete process.env.DUOLOGUE_EVENTS;
+  }
+});
+
 test("requests in flight get their own frames", async () => {
   await hold(real(["--echo-delay-ms=1"], { onBusy: "queue" }), async (chat) => {
     let second: Promise<{ text: string }> | undefined;
