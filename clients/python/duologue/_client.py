@@ -68,8 +68,9 @@ class Duologue:
     - `engine`, `model`, `profile`, `system`: what answers, and how. `args` are further options of `duologue rpc`.
     - `tools`: functions that the model may call. `approve`: decides about calls of tool servers, with True, False, the
       reason for a no, or "ALLOW_SESSION"; without it they are denied. `approve_timeout` is its longest time.
-    - `on_notice`: gets events of the session that belong to no request, and errors of its store. What it raises goes to
-      the exception handler of the loop, and the conversation goes on.
+    - `on_notice`: gets events of the session that belong to no request, or to one that has no result and is no stream, as
+      `ModelSwitched`, and errors of its store. What it raises goes to the exception handler of the loop, and the
+      conversation goes on.
     - `on_busy`: "reject" makes a prompt during a run the error `Busy`; with "queue" it waits for its turn.
     - `env` adds variables to those of this program, of which `DUOLOGUE_EVENTS` is left out; `cwd` is the folder of the
       process, by default that which this program has at the first start, also for a process that is started later.
@@ -304,6 +305,15 @@ class Duologue:
         if removed_attachment_ids:
             replace["removedAttachmentIds"] = list(removed_attachment_ids)
         return self._stream({"edit": {"replace": replace}})
+
+    def compact(self, instructions: str = "", *, keep_turns: int = 0) -> Stream:
+        """Has the model sent a summary in place of the earlier turns; `history` stays as it is.
+
+        `instructions` say what the summary should keep; the last `keep_turns` are sent as they are, by default as many as
+        have room. It is stopped like a run, and has no text: await it for its status, or iterate for `Compacted` and what
+        else it says, which `on_notice` gets otherwise.
+        """
+        return self._stream({"compact": {"instructions": instructions, "keepTurns": keep_turns}})
 
     async def fork(self, turns: int | None = None) -> Duologue:
         """A client, not started, of a copy of this stored conversation, or of its first turns."""

@@ -229,8 +229,13 @@ class Connection:
     async def request(self, **body: JsonObject) -> Request:
         """Sends a request, and returns it when it has its `done`."""
         request = self.new(body)
-        await self.send(request)
-        await request.finished()
+        try:
+            await self.send(request)
+            await request.finished()
+        except BaseException:
+            if request.is_run:
+                self.abandon(request)
+            raise
         if request.error:
             raise request.error
         return request
@@ -312,15 +317,19 @@ class Connection:
             self._store_degraded(event)
         elif isinstance(event, m.FrontendToolManifestUpdated) and not event.request_id:
             self._has_earlier_tools = bool(event.tools)
-        if request:
-            request.event(event, size)
-            if request is not self._fed:
-                if self._fed:
-                    self._fed.wake()
-                self._fed = request
-            if request.put_bytes - request.taken_bytes > PAUSE_BYTES:
-                self._crowd(request)
-        elif not event.request_id:
+        if request is None:
+            if not event.request_id:
+                self._notice(event)
+            return
+        request.event(event, size)
+        if request is not self._fed:
+            if self._fed:
+                self._fed.wake()
+            self._fed = request
+        if request.put_bytes - request.taken_bytes > PAUSE_BYTES:
+            self._crowd(request)
+        if not request.is_prompt and not request.is_streamed:
+            # Nobody else would get it.
             self._notice(event)
 
     def _answer(self, request: Request, frame: JsonObject) -> None:

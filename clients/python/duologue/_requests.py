@@ -21,6 +21,9 @@ class Request:
     def __init__(self, request_id: str, body: JsonObject, *, is_streamed: bool = False) -> None:
         self.id = request_id
         self.body = body
+        # It has the model answer, and its result is made of its events.
+        edit = body.get("edit", {})
+        self.is_prompt = "submit" in body or "regenerate" in edit or "replace" in edit
         self.is_streamed = is_streamed
         self.is_sent = False
         self.status = ""
@@ -37,9 +40,10 @@ class Request:
 
     @property
     def is_run(self) -> bool:
-        """It starts a run, or waits for one."""
-        submit = self.body.get("submit")
-        return "edit" in self.body or (submit is not None and "targetRequestId" not in submit)
+        """It starts a run, or waits for one. A compaction is stopped like a run."""
+        submit, compact = self.body.get("submit"), self.body.get("compact")
+        is_compaction = compact is not None and not compact.get("decline")
+        return "edit" in self.body or is_compaction or (submit is not None and "targetRequestId" not in submit)
 
     def event(self, event: Message, size: int) -> None:
         """Takes an event; the client wakes what waits when it has read all that has come."""

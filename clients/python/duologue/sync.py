@@ -144,6 +144,10 @@ class Duologue:
         """Drops the last prompt and its answer."""
         self._wait(self._chat.drop_last_turn())
 
+    def compact(self, instructions: str = "", *, keep_turns: int = 0) -> Stream:
+        """Has the model sent a summary in place of the earlier turns."""
+        return Stream(self, self._chat.compact(instructions, keep_turns=keep_turns))
+
     def cancel(self) -> bool:
         """Stops the active run, from any thread; False if there is none."""
         return self._wait(self._chat.cancel())

@@ -324,12 +324,12 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             place = {"store": folder + "/chat.db", "session": "ada"}
             async with real(tools=[delete_file], **place) as chat:
                 await chat.run("x")
-            # What the session has when a process begins: the second has taken the tools back.
-            for names in (["delete_file"], []):
+            # What the session has when a process begins, and then what the second, which takes the tools back, makes of it.
+            for lists in ([["delete_file"], []], [[]]):
                 notices = []
                 async with real(on_notice=notices.append, **place) as chat:
                     await chat.run("x")
-                self.assertEqual([[tool.name for tool in notice.tools] for notice in notices], [names])
+                self.assertEqual([[tool.name for tool in notice.tools] for notice in notices], lists)
 
     async def test_a_reconnect_and_a_fork_have_the_tools_that_were_set(self):
         def earlier():
@@ -617,6 +617,43 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(texts, ["three", "Turn 1. You said: three"])
             await chat.drop_last_turn()
             self.assertEqual(await chat.history(), [])
+
+    async def test_a_compaction_is_stopped_like_a_run(self):
+        notices = []
+
+        def compactions():
+            return [type(notice).__name__ for notice in notices if "Compact" in type(notice).__name__]
+
+        async with real("--echo-delay-ms=20", on_notice=notices.append) as chat:
+            await chat.run("one")
+            await chat.run("two")
+            stream = chat.compact(keep_turns=1)
+            async for event in stream:
+                if isinstance(event, messages.CompactionStarted):
+                    await stream.cancel()
+            self.assertEqual((stream.result.status, compactions()), ("stopped", []))
+            async for event in chat.compact(keep_turns=1):
+                break
+            self.assertEqual((await chat.run("three")).status, "ok")
+            task = asyncio.create_task(chat.request(compact={"keepTurns": 1}))
+            while "CompactionStarted" not in compactions():
+                await asyncio.sleep(0)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertEqual((await chat.run("four")).status, "ok")
+
+    async def test_events_of_other_requests_are_notices(self):
+        notices = []
+        async with real(on_notice=notices.append) as chat:
+            await chat.run("one")
+            await chat.run("two")
+            self.assertEqual((await chat.compact("Keep names.", keep_turns=1)).status, "ok")
+            await chat.switch_model(engine="echo")
+            await chat.drop_last_turn()
+            await chat.snapshot()
+        kinds = [messages.CompactionStarted, messages.Compacted, messages.ModelSwitched, messages.TurnDropped]
+        self.assertEqual([type(notice) for notice in notices], kinds)
 
     async def test_a_session_is_copied(self):
         async with real(**self.place) as chat:

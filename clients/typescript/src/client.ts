@@ -178,6 +178,17 @@ export class Duologue {
     return new Stream(this.#connection, this.#connection.new({ edit: { replace } }), signal && { signal });
   }
 
+  /**
+   * Has the model sent a summary in place of the earlier turns; `history` stays as it is. `instructions` say what the
+   * summary should keep; the last `keepTurns` are sent as they are, by default as many as have room. It is stopped like a
+   * run, and has no text: await it for its status, or iterate for `Compacted` and what else it says, which `onNotice`
+   * gets otherwise.
+   */
+  compact({ instructions = "", keepTurns = 0, signal }: { instructions?: string; keepTurns?: number; signal?: AbortSignal } = {}): Stream {
+    const request = this.#connection.new({ compact: { instructions, keepTurns } });
+    return new Stream(this.#connection, request, signal && { signal });
+  }
+
   /** A client of a copy of this stored conversation, or of its first turns. */
   async fork(turns?: number): Promise<Duologue> {
     const { env, cwd } = this.#connection.options;

@@ -346,6 +346,8 @@ export class Connection implements Owner {
     if (request) {
       request.event(event, size);
       if (request.waitingBytes > PAUSE_BYTES) this.#crowd(request);
+      // Nobody else would get it.
+      if (!request.isPrompt && !request.isStreamed) this.#notice(event as unknown as Event);
     } else if (!event.requestId) {
       this.#notice(event as unknown as Event);
     }

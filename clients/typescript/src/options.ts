@@ -31,8 +31,9 @@ export interface Options {
   /** Longest time of a decision; 3,600,000 by default. */
   approveTimeoutMs?: number;
   /**
-   * Gets events of the session that belong to no request, and errors of its store. What it throws is an uncaught error of
-   * the program, as that of an event listener is; the conversation goes on.
+   * Gets events of the session that belong to no request, or to one that has no result and is no stream, as
+   * `ModelSwitched`, and errors of its store. What it throws is an uncaught error of the program, as that of an event
+   * listener is; the conversation goes on.
    */
   onNotice?: (notice: Event | DuologueError) => void;
   /** `reject` (the default) makes a prompt during a run the error `Busy`; with `queue` it waits for its turn. */

@@ -11,6 +11,8 @@ const TAKEN_MAX = 1024;
  * end, of a run that counts as stopped, changes nothing.
  */
 export class Request {
+  /** It has the model answer, and its result is made of its events. */
+  readonly isPrompt: boolean;
   isStreamed = false;
   isSent = false;
   status = "";
@@ -30,12 +32,15 @@ export class Request {
     readonly body: JsonObject,
   ) {
     this.finished = new Promise((resolve) => (this.#finish = resolve));
+    const edit = (body.edit ?? {}) as JsonObject;
+    this.isPrompt = body.submit !== undefined || edit.regenerate !== undefined || edit.replace !== undefined;
   }
 
-  /** It starts a run, or waits for one. */
+  /** It starts a run, or waits for one. A compaction is stopped like a run. */
   get isRun(): boolean {
-    const submit = this.body.submit as JsonObject | undefined;
-    return this.body.edit !== undefined || (submit !== undefined && submit.targetRequestId === undefined);
+    const { submit, compact } = this.body as { submit?: JsonObject; compact?: JsonObject };
+    const isCompaction = compact !== undefined && !compact.decline;
+    return this.body.edit !== undefined || isCompaction || (submit !== undefined && submit.targetRequestId === undefined);
   }
 
   event(event: FrameEvent, size: number): void {

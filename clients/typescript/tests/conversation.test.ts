@@ -237,14 +237,14 @@ test("tools of an earlier program are offered no more", () =>
     const place = { store: join(folder, "chat.db"), session: "ada" };
     const tools = [tool({ name: "delete_file", parameters: anything, run: () => "deleted" })];
     await hold(real([], { ...place, tools }), (chat) => chat.run("x"));
-    // What the session has when a process begins: the second has taken the tools back.
-    for (const expected of [["delete_file"], []]) {
+    // What the session has when a process begins, and then what the second, which takes the tools back, makes of it.
+    for (const expected of [[["delete_file"], []], [[]]]) {
       const lists: string[][] = [];
       const onNotice: Options["onNotice"] = (notice) => {
         if (!(notice instanceof Error) && notice.name === "FrontendToolManifestUpdated") lists.push(notice.payload.tools.map(({ name }) => name));
       };
       await hold(real([], { ...place, onNotice }), (chat) => chat.run("x"));
-      assert.deepEqual(lists, [expected]);
+      assert.deepEqual(lists, expected);
     }
   }));
 
@@ -348,6 +348,38 @@ test("the end of a conversation is edited", async () => {
     await chat.dropLastTurn();
     assert.deepEqual(await chat.history(), []);
   });
+});
+
+/** Whether this notice is an event whose name has the word. */
+const isEvent = (notice: Event | Error, word: string) => !(notice instanceof Error) && notice.name.includes(word);
+
+test("a compaction is stopped like a run", async () => {
+  const notices: (Event | Error)[] = [];
+  await hold(real(["--echo-delay-ms=20"], { onNotice: (notice) => void notices.push(notice) }), async (chat) => {
+    for (const prompt of ["one", "two"]) await chat.run(prompt);
+    const stream = chat.compact({ keepTurns: 1 });
+    for await (const event of stream) if (event.name === "CompactionStarted") await stream.cancel();
+    assert.equal(stream.result.status, "stopped");
+    assert.deepEqual(notices.filter((notice) => isEvent(notice, "Compact")), []);
+    for await (const _ of chat.compact({ keepTurns: 1 })) break;
+    assert.equal((await chat.run("three")).status, "ok");
+    const controller = new AbortController();
+    const aborted = chat.compact({ keepTurns: 1, signal: controller.signal });
+    for await (const _ of aborted) controller.abort();
+    assert.equal(aborted.result.status, "stopped");
+    assert.equal((await chat.run("four")).status, "ok");
+  });
+});
+
+test("events of other requests are notices", async () => {
+  const notices: (Event | Error)[] = [];
+  await hold(real([], { onNotice: (notice) => void notices.push(notice) }), async (chat) => {
+    for (const prompt of ["one", "two"]) await chat.run(prompt);
+    assert.equal((await chat.compact({ instructions: "Keep names.", keepTurns: 1 })).status, "ok");
+    await chat.switchModel({ engine: "echo" });
+    await chat.dropLastTurn();
+  });
+  assert.deepEqual(notices.map(({ name }) => name), ["CompactionStarted", "Compacted", "ModelSwitched", "TurnDropped"]);
 });
 
 test("a session is copied", () =>
