@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -25,12 +26,12 @@ class Calls:
         self._approve_timeout = approve_timeout
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def see(self, event: Message, tools: dict[str, Tool]) -> None:
-        """Begins or ends work, as the event says."""
+    def see(self, event: Message, tools: dict[str, Tool], context: contextvars.Context) -> None:
+        """Begins work in the context, or ends it, as the event says."""
         if isinstance(event, m.FrontendToolCallRequested):
-            self._begin(event.tool_call_id, self._run(event, tools.get(event.tool_name)))
+            context.run(self._begin, event.tool_call_id, self._run(event, tools.get(event.tool_name)))
         elif isinstance(event, m.ToolApprovalRequested):
-            self._begin(event.tool_call_id + ":approval", self._decide(event))
+            context.run(self._begin, event.tool_call_id + ":approval", self._decide(event))
         elif isinstance(event, m.ToolResultReady):
             # The run does not wait for the call any more, whatever becomes of it here.
             self._end(event.tool_call_id)

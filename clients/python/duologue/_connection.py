@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import itertools
 import json
 import os
@@ -172,6 +173,7 @@ class Connection:
         assert self.process
         self._requests[request.id] = request
         request.is_sent = True
+        request.context = contextvars.copy_context()
         self.flow()
         self.process.write(line + b"\n")
         await self.process.drained()
@@ -312,7 +314,7 @@ class Connection:
                 self.shown[event.raw.get("messageId", "")] = event  # type: ignore[assignment]
                 self._shown_by = request
         elif kind in _OF_CALLS:
-            self._calls.see(event, self.settings.tools)
+            self._calls.see(event, self.settings.tools, request.context if request else contextvars.copy_context())
         elif isinstance(event, m.StoreDegraded):
             self._store_degraded(event)
         elif isinstance(event, m.FrontendToolManifestUpdated) and not event.request_id:

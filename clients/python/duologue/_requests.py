@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Callable
 
@@ -26,6 +27,8 @@ class Request:
         self.is_prompt = "submit" in body or "regenerate" in edit or "replace" in edit
         self.is_streamed = is_streamed
         self.is_sent = False
+        # Of whoever sends it: tools and approvals of the run have it.
+        self.context = contextvars.copy_context()
         self.status = ""
         self.error: DuologueError | None = None
         self.snapshot: m.SnapshotFrame | None = None

@@ -1,6 +1,7 @@
 """Conversations with the real program."""
 
 import asyncio
+import contextvars
 import dataclasses
 import enum
 import functools
@@ -306,6 +307,33 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         # What the program has given is not for the model.
         self.assertEqual((await tools[4].call({"city": "Berlin", "unit": "s"}))["status"], "error")
         self.assertFalse(hasattr(get_time, "__duologue_tool__"))
+
+    async def test_a_tool_has_the_context_of_its_prompt(self):
+        user = contextvars.ContextVar("user", default="nobody")
+
+        async def in_loop(city):
+            return user.get()
+
+        def in_thread(city):
+            return user.get()
+
+        def approve(request):
+            return f"{user.get()} says no."
+
+        names = ("in_loop", "in_thread", "get_time")
+        calls = {"tools": [{"name": name, "arguments": {"city": "x"}} for name in names]}
+        with script(calls, {"text": "I see."}) as option:
+            async with real(option, "--mcp", CLOCK, tools=[in_loop, in_thread], approve=approve) as chat:
+                token = user.set("Ada")
+                stream = chat.stream("x")
+                events = aiter(stream)
+                await anext(events)
+                user.reset(token)
+                async for _ in events:
+                    pass
+        results = {call.name: call.result for call in stream.result.tool_calls}
+        self.assertEqual([results[name] for name in names[:2]], ['{"result":"Ada"}'] * 2)
+        self.assertIn("Ada says no.", results["get_time"])
 
     async def test_tools_can_be_replaced(self):
         def get_time(city):

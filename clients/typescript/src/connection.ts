@@ -207,7 +207,7 @@ export class Connection implements Owner {
     const limit = requestBytesMax(this.hello);
     if (bytes > limit) throw new TooLong(`The request has ${bytes} bytes, and the server takes ${limit}.`);
     this.#requests.set(request.id, request);
-    request.isSent = true;
+    request.sent();
     this.#process?.hold(true);
     this.#flow();
     this.#process?.write(line + "\n");
@@ -365,6 +365,8 @@ export class Connection implements Owner {
       if (firstMissingOrdinal) [this.#lastOrdinal, this.#lastEvent] = [firstMissingOrdinal - 1n, undefined];
     } else if (event.name === "FrontendToolManifestUpdated" && !event.requestId) {
       this.#hasEarlierTools = (event.payload as Payloads["FrontendToolManifestUpdated"]).tools.length > 0;
+    } else if (request) {
+      request.within(() => this.#calls.see(event, this.tools));
     } else {
       this.#calls.see(event, this.tools);
     }

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { errorOf, type DuologueError, type ErrorFrameJson } from "./errors.js";
 import type { FrameEvent } from "./events.js";
@@ -15,6 +16,8 @@ export class Request {
   readonly isPrompt: boolean;
   isStreamed = false;
   isSent = false;
+  /** Acts in the context of whoever has sent it (`AsyncLocalStorage`): tools and approvals of its run have that. */
+  within: <T>(act: () => T) => T = (act) => act();
   status = "";
   error: DuologueError | undefined;
   snapshot: JsonObject | undefined;
@@ -41,6 +44,12 @@ export class Request {
     const { submit, compact } = this.body as { submit?: JsonObject; compact?: JsonObject };
     const isCompaction = compact !== undefined && !compact.decline;
     return this.body.edit !== undefined || isCompaction || (submit !== undefined && submit.targetRequestId === undefined);
+  }
+
+  /** It is sent now, by this caller. */
+  sent(): void {
+    this.isSent = true;
+    this.within = AsyncResource.bind((act) => act());
   }
 
   event(event: FrameEvent, size: number): void {

@@ -1,5 +1,6 @@
 // Conversations with the real program.
 import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -222,6 +223,22 @@ function deferred() {
   const promise = new Promise<void>((set) => (resolve = set));
   return { promise, resolve };
 }
+
+test("a tool has the context of its prompt", async () => {
+  const user = new AsyncLocalStorage<string>();
+  const whose = tool({ name: "whose", parameters: anything, run: async () => user.getStore() });
+  const calls = [{ tools: ["whose", "get_time"].map((name) => ({ name, arguments: { city: "x" } })) }, { text: "I see." }];
+  await withScript(calls, (option) =>
+    hold(real([option, "--mcp", CLOCK], { tools: [whose], approve: () => `${user.getStore()} says no.` }), async (chat) => {
+      for (const name of ["Ada", "Bob"]) {
+        const { toolCalls } = await user.run(name, () => chat.run("x"));
+        const results = Object.fromEntries(toolCalls.map((call) => [call.name, call.result]));
+        assert.equal(results.whose, JSON.stringify({ result: name }));
+        assert.match(results.get_time ?? "", new RegExp(`${name} says no`));
+      }
+    }),
+  );
+});
 
 test("tools can be replaced", async () => {
   await withScript(CALLS, (option) =>
