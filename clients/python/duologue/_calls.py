@@ -11,7 +11,6 @@ from typing import Any
 from . import messages as m
 from ._errors import DuologueError, RequestError, ToolError, TooLong
 from ._message import JsonObject, Message
-from ._outcome import text_of
 from ._tools import Approve, Tool, decide, failed
 
 Send = Callable[[JsonObject], Awaitable[Any]]
@@ -57,9 +56,7 @@ class Calls:
         with contextlib.suppress(DuologueError):  # The call does not wait any more.
             try:
                 await self._give(event.tool_call_id, result)
-            except ToolError:
-                raise
-            except Exception as error:  # A value may raise anything when it becomes JSON.
+            except DuologueError as error:
                 if (reason := _reason(error)) is None:
                     raise
                 # The model has to know, and the run would wait.
@@ -74,12 +71,10 @@ class Calls:
             await self._send({"approve": {"toolCallId": event.tool_call_id, **decision}})
 
 
-def _reason(error: Exception) -> str | None:
-    """Why a result could not be given to the server; None if the call does not wait any more."""
+def _reason(error: DuologueError) -> str | None:
+    """Why the server does not have a result; None if the call does not wait any more."""
     if isinstance(error, TooLong):
         return str(error)
-    if isinstance(error, RequestError):
-        return f"The server does not take the result: {error} {error.detail}"
-    if isinstance(error, DuologueError):
+    if not isinstance(error, RequestError) or isinstance(error, ToolError):
         return None
-    return f"The result is no JSON: {text_of(error)}"
+    return f"The server does not take the result: {error} {error.detail}"

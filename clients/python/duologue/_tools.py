@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from ._outcome import Late, in_thread, outcome, text_of
-from ._schema import JsonObject, arguments_of, named_function, schema_of_parameters
+from ._schema import JsonObject, arguments_of, json_of, named_function, schema_of_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 TOOL_S = 60.0
@@ -41,7 +42,12 @@ class Tool:
             return failed(f"The tool took longer than {self.timeout:g} s.")
         if error is not None:
             return failed(f"{type(error).__name__}: {text_of(error)}")
-        return {"status": "success", "result": value if isinstance(value, dict) else {"result": value}}
+        try:
+            # Through text: what JSON does not have is an error here, and not when the line is written.
+            plain = json.loads(json.dumps(value, allow_nan=False, default=json_of))
+        except Exception as refusal:  # A value may raise anything when it becomes JSON.
+            return failed(f"The result is no JSON: {text_of(refusal)}")
+        return {"status": "success", "result": plain if isinstance(plain, dict) else {"result": plain}}
 
     async def _run(self, arguments: JsonObject) -> Any:
         typed = arguments_of(self.function, arguments)

@@ -1,17 +1,25 @@
 """Conversations with the real program."""
 
 import asyncio
+import contextlib
 import contextvars
 import dataclasses
+import datetime
+import decimal
 import enum
 import functools
 import json
 import os
+import pathlib
 import signal
+import sys
 import tempfile
 import threading
 import time
+import typing
 import unittest
+import uuid
+from collections.abc import Sequence
 from typing import Literal, Union
 from unittest import mock
 
@@ -201,7 +209,27 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         class Names(dict):
             pass
 
-        values = [([1], '{"result":[1]}'), (None, '{"result":null}'), ((1, "a"), '{"result":[1,"a"]}'), (Names(a=1), '{"a":1}')]
+        at = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=datetime.timezone.utc)
+        values = [
+            ([1], '{"result":[1]}'),
+            (None, '{"result":null}'),
+            ((1, "a"), '{"result":[1,"a"]}'),
+            (Names(a=1), '{"a":1}'),
+            (Cat("Tom"), '{"name":"Tom"}'),
+            ([Cat("Tom"), {"cat": Cat("Tim")}], '{"result":[{"name":"Tom"},{"cat":{"name":"Tim"}}]}'),
+            (Color.RED, '{"result":"red"}'),
+            ({Color.RED}, '{"result":["red"]}'),
+            (at, '{"result":"2026-01-02T03:04:00+00:00"}'),
+            (at.date(), '{"result":"2026-01-02"}'),
+            (decimal.Decimal("1.50"), '{"result":"1.50"}'),
+            (uuid.UUID(int=7), '{"result":"00000000-0000-0000-0000-000000000007"}'),
+            (pathlib.Path("/a"), '{"result":"/a"}'),
+        ]
+        with contextlib.suppress(ImportError):
+            from pydantic import create_model
+
+            model = create_model("Model", at=(datetime.date, ...))
+            values.append((model(at=at.date()), '{"at":"2026-01-02"}'))
         for value, expected in values:
 
             @duologue.tool(name="get")
@@ -237,7 +265,7 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         for _ in range(200):
             nested = [nested]
         values = {
-            "is no JSON": [float("nan"), float("inf"), "caf\udce9", {("a", "b"): 1}],
+            "is no JSON": [float("nan"), float("inf"), {("a", "b"): 1}],
             "The server does not take the result": [nested, 10**400],
         }
         for reason, items in values.items():
@@ -470,6 +498,33 @@ class Color(enum.Enum):
     RED = "red"
 
 
+T = typing.TypeVar("T")
+UserId = typing.NewType("UserId", int)
+
+
+class Point(typing.NamedTuple):
+    x: int
+    y: int = 0
+
+
+@dataclasses.dataclass
+class Page(typing.Generic[T]):
+    items: list[T]
+    next: typing.Optional["Page[T]"] = None
+
+
+@dataclasses.dataclass
+class Options:
+    x: int
+    seed: dataclasses.InitVar[int] = 0
+    _: dataclasses.KW_ONLY
+    y: str = "a"
+    sum: int = dataclasses.field(init=False)
+
+    def __post_init__(self, seed):
+        self.sum = self.x + seed
+
+
 class Structured(unittest.IsolatedAsyncioTestCase):
     async def ask(self, text, answer):
         with script({"text": text}) as option:
@@ -545,6 +600,77 @@ class Structured(unittest.IsolatedAsyncioTestCase):
         text = '{"name": "root", "children": [{"name": "leaf", "children": []}]}'
         self.assertEqual((await self.ask(text, Node)).value, Node("root", [Node("leaf", [])]))
         self.assertEqual((await self.ask(f"[{text}]", list[Node])).value, [Node("root", [Node("leaf", [])])])
+
+    def test_types_of_the_standard_library_are_types_of_answers_and_arguments(self):
+        from duologue._schema import schema_of, value_of
+
+        at = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=datetime.timezone.utc)
+        table = [
+            (datetime.datetime, "2026-01-02T03:04:00Z", at),
+            (datetime.date, "2026-01-02", at.date()),
+            (datetime.time, "03:04:00", at.time()),
+            (uuid.UUID, str(uuid.UUID(int=7)), uuid.UUID(int=7)),
+            (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
+            (pathlib.Path, "/a", pathlib.Path("/a")),
+            (Union[datetime.date, int, str], "2026-01-02", at.date()),
+            (Union[str, datetime.date, None], "2026-01-02", "2026-01-02"),
+            (Union[datetime.date, str], "soon", "soon"),
+            (Sequence[Color], ["red"], [Color.RED]),
+            (typing.Mapping[str, Color], {"a": "red"}, {"a": Color.RED}),
+            (frozenset[Color], ["red"], frozenset([Color.RED])),
+            (tuple[int, Color], [1, "red"], (1, Color.RED)),
+            (tuple[Color, ...], ["red"], (Color.RED,)),
+            (Union[tuple[int, str], tuple[str, int]], ["a", 1], ("a", 1)),
+            (typing.List, [1], [1]),
+            (typing.Dict, {"a": 1}, {"a": 1}),
+            (dict[int, str], {"1": "a"}, {1: "a"}),
+            (dict[Color, int], {"red": 1}, {Color.RED: 1}),
+            (dict[datetime.date, bool], {"2026-01-02": True}, {at.date(): True}),
+            (dict[str, int], {"1": 1}, {"1": 1}),
+            (Literal[Color.RED, "a"], "red", Color.RED),
+            (UserId, 7, 7),
+            (Point, {"x": 1}, Point(1)),
+            (Page[Color], {"items": ["red"], "next": None}, Page([Color.RED])),
+            (Page[Page[int]], {"items": [{"items": [1]}]}, Page([Page([1])])),
+            (Options, {"x": 1, "seed": 3, "y": "b"}, Options(1, 3, y="b")),
+        ]
+        for kind, value, expected in table:
+            with self.subTest(kind):
+                json.dumps(schema_of(kind))
+                found = value_of(kind, value)
+                self.assertEqual((type(found), found), (type(expected), expected))
+        self.assertEqual(schema_of(datetime.datetime), {"type": "string", "format": "date-time"})
+        self.assertEqual(schema_of(Literal[Color.RED, 1]), {"enum": ["red", 1]})
+        pair = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
+        self.assertEqual(schema_of(tuple[int, str]), pair)
+        self.assertEqual(schema_of(Point)["required"], ["x"])
+        # What `__init__` does not take is not asked of the model.
+        options = schema_of(Options)
+        self.assertEqual((list(options["properties"]), options["required"]), (["x", "seed", "y"], ["x"]))
+        for kind, value in ((decimal.Decimal, "much"), (datetime.date, "soon"), (uuid.UUID, "x"), (tuple[int, str], [1])):
+            with self.assertRaises(ValueError):
+                value_of(kind, value)
+
+    @unittest.skipIf(sys.version_info < (3, 12), "this Python has no statement `type`")
+    def test_a_type_that_has_a_name_is_what_it_names(self):
+        from duologue._schema import schema_of, value_of
+
+        names = {"Color": Color}
+        exec("type Colors = list[Color]\ntype Tree = dict[str, Tree]\ntype Pair[T] = tuple[T, T]", names)
+        self.assertEqual(value_of(names["Colors"], ["red"]), [Color.RED])
+        self.assertEqual(value_of(names["Pair"][Color], ["red", "red"]), (Color.RED, Color.RED))
+        self.assertEqual(value_of(names["Tree"], {"a": {"b": {}}}), {"a": {"b": {}}})
+        tree = {"type": "object", "additionalProperties": {"$ref": "#/$defs/Tree"}}
+        self.assertEqual(schema_of(names["Tree"]), {**tree, "$defs": {"Tree": tree}})
+
+    async def test_a_tool_has_arguments_of_types_of_the_standard_library(self):
+        def remind(at: datetime.datetime, days: Sequence[datetime.date] = ()) -> str:
+            return f"{at.year} {[day.year for day in days]}"
+
+        arguments = {"at": "2026-01-02T03:04:00Z", "days": ["2027-01-01"]}
+        with script({"tools": [{"name": "remind", "arguments": arguments}]}, {"text": "Done."}) as option:
+            async with real(option, tools=[remind]) as chat:
+                self.assertEqual((await chat.run("x")).tool_calls[0].result, '{"result":"2026 [2027]"}')
 
     def test_the_value_of_a_union_is_of_the_type_that_it_fits(self):
         from duologue._schema import value_of
