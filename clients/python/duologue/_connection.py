@@ -165,8 +165,7 @@ class Connection:
             return  # It was stopped before it was sent; or two wait for the first event of one stream.
         if self.failure:
             raise self.failure
-        # The server could not say whose it was if it had NaN, which is no JSON.
-        line = json.dumps({"requestId": request.id, **request.body}, ensure_ascii=False, allow_nan=False).encode()
+        line = _line({"requestId": request.id, **request.body})
         limit = request_bytes_max(self.hello)
         if len(line) > limit:
             raise TooLong(f"The request has {len(line)} bytes, and the server takes {limit}.")
@@ -499,6 +498,19 @@ class Connection:
         if self.settings.on_notice:
             # By the loop: what it raises gets to the loop's exception handler, and not into the reading of frames.
             self._loop.call_soon(self.settings.on_notice, notice)
+
+
+def _line(body: JsonObject) -> bytes:
+    """A request as its line, without the line feed. Half a character, as in a text that was cut, becomes U+FFFD."""
+    try:
+        # The server could not say whose it was if it had NaN, which is no JSON.
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DuologueError(f"The request was not sent, as it is no JSON: {error}") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 async def _all_finished(requests: Iterable[Request]) -> None:

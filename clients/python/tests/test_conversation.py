@@ -65,6 +65,20 @@ class Conversation(unittest.IsolatedAsyncioTestCase):
             async with real() as chat:
                 self.assertEqual((await chat.run("hello")).text, "Turn 1. You said: hello")
 
+    async def test_text_with_half_a_character_is_sent(self):
+        def get():
+            return {"caf\udce9": "\ud83d"}
+
+        calls = [{"tools": [{"name": "get", "arguments": {}}]}, {"text": "I see."}]
+        with script(*calls) as option:
+            async with real(option, tools=[get]) as chat:
+                call = (await asyncio.wait_for(chat.run("x"), WAIT_S)).tool_calls[0]
+        self.assertEqual((call.status, call.result), ("success", '{"caf\ufffd":"\ufffd"}'))
+        async with real() as chat:
+            # Two halves are one.
+            result = await chat.run("hello \ud83d \ud83d\ude00")
+        self.assertEqual(result.text, "Turn 1. You said: hello \ufffd \U0001f600")
+
     async def test_requests_in_flight_get_their_own_frames(self):
         async with real("--echo-delay-ms=1", on_busy="queue") as chat:
             texts, snapshot = [], None

@@ -226,8 +226,8 @@ class Frames(unittest.IsolatedAsyncioTestCase):
 
     async def test_requests_that_are_no_json_are_not_sent(self):
         async with real() as chat:
-            for value in (float("nan"), "caf\udce9", object()):
-                with self.assertRaises((TypeError, ValueError)):
+            for value in (float("nan"), object()):
+                with self.assertRaisesRegex(duologue.DuologueError, "it is no JSON"):
                     await asyncio.wait_for(chat.run("x", settings={"stop": value}), WAIT_S)
             self.assertEqual((await chat.run("x")).status, "ok")
 

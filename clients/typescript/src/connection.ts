@@ -29,6 +29,8 @@ const NEWER_EXTENSIONS = ["tool-progress"];
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 const PAUSE_BYTES = 8 * 1024 * 1024;
 const QUEUE_BYTES_MAX = 256 * 1024 * 1024;
+// Half a character, as of a text that was cut: JSON.stringify writes it, and it alone, as an escape that nobody can read.
+const HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 const STDERR_CHARS = 2000;
 const START_MS = 30_000;
 const CLOSE_MS = 5000;
@@ -202,7 +204,7 @@ export class Connection implements Owner {
     // It was stopped before it was sent; or two wait for the first event of one stream.
     if (request.status || request.isSent) return;
     if (this.failure) throw this.failure;
-    const line = JSON.stringify({ requestId: request.id, ...request.body });
+    const line = JSON.stringify({ requestId: request.id, ...request.body }).replace(HALF, "$1\\ufffd");
     const bytes = Buffer.byteLength(line);
     const limit = requestBytesMax(this.hello);
     if (bytes > limit) throw new TooLong(`The request has ${bytes} bytes, and the server takes ${limit}.`);

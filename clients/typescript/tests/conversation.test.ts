@@ -47,6 +47,24 @@ test("events of the environment are not filtered", async () => {
   }
 });
 
+test("text with half a character is sent", async () => {
+  const prompts = {
+    ["hello 😀".slice(0, 7)]: "hello \ufffd",
+    "\ude00 \ud83d\ud83d 😀": "\ufffd \ufffd\ufffd 😀",
+    // The text of an escape is none.
+    "\\ud83d \\\\ud83d \\\ud83d": "\\ud83d \\\\ud83d \\\ufffd",
+  };
+  for (const [prompt, sent] of Object.entries(prompts)) {
+    await hold(real(), async (chat) => assert.equal((await chat.run(prompt)).text, `Turn 1. You said: ${sent}`));
+  }
+  const get = tool({ name: "get", parameters: anything, run: () => ({ "caf\udce9": "\ud83d" }) });
+  await withScript([{ tools: [{ name: "get", arguments: {} }] }, { text: "I see." }], (option) =>
+    hold(real([option], { tools: [get] }), async (chat) => {
+      assert.equal((await chat.run("x")).toolCalls[0]?.result, '{"caf\ufffd":"\ufffd"}');
+    }),
+  );
+});
+
 test("requests in flight get their own frames", async () => {
   await hold(real(["--echo-delay-ms=1"], { onBusy: "queue" }), async (chat) => {
     let second: Promise<{ text: string }> | undefined;
