@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from . import messages as m
 from ._connection import Connection
@@ -28,6 +29,10 @@ EXTENSIONS = (
 LINE_BYTES_MAX = 256 * 1024 * 1024
 PAGE_ENTITIES = 500
 FORK_S = 60.0
+Attachment = Union[str, "os.PathLike[str]", JsonObject]
+Attachments = Union[Attachment, Sequence[Attachment]]
+# What the server takes for a URL, and not for a path with a colon.
+_URL = re.compile(r"(?:https?|data|file):|[a-z0-9+.-]+://", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -222,14 +227,14 @@ class Duologue:
         self,
         prompt: str,
         *,
-        attachments: Sequence[str | os.PathLike[str] | JsonObject] = (),
+        attachments: Attachments = (),
         resources: Sequence[tuple[str, str]] = (),
         settings: JsonObject | None = None,
         answer: Any = None,
     ) -> Result:
         """Asks the model, and returns what the run came to. Cancelling the task stops the run.
 
-        `attachments` are paths, URLs, or objects like `ChatAttachment`; `resources` are those of tool servers, as pairs of
+        `attachments` are paths, URLs, or objects like `ChatAttachment`, or one of these; `resources` are those of tool servers, as pairs of
         server and URI; `settings` are for this turn alone, as `model` or `temperature`. With `answer`, a type or a JSON
         Schema, `Result.value` is a value of it.
         """
@@ -239,7 +244,7 @@ class Duologue:
         self,
         prompt: str,
         *,
-        attachments: Sequence[str | os.PathLike[str] | JsonObject] = (),
+        attachments: Attachments = (),
         resources: Sequence[tuple[str, str]] = (),
         settings: JsonObject | None = None,
         answer: Any = None,
@@ -293,7 +298,7 @@ class Duologue:
         message_id: str,
         prompt: str,
         *,
-        attachments: Sequence[str | os.PathLike[str] | JsonObject] = (),
+        attachments: Attachments = (),
         resources: Sequence[tuple[str, str]] = (),
         removed_attachment_ids: Sequence[str] = (),
     ) -> Stream:
@@ -358,13 +363,23 @@ class Duologue:
         return Stream(self._connection, self._connection.new(body), convert)
 
 
-def _sent_along(
-    attachments: Sequence[str | os.PathLike[str] | JsonObject], resources: Sequence[tuple[str, str]]
-) -> JsonObject:
+def _sent_along(attachments: Attachments, resources: Sequence[tuple[str, str]]) -> JsonObject:
     """The members of what goes with a prompt."""
     members: JsonObject = {}
+    if isinstance(attachments, (str, os.PathLike, dict)):
+        attachments = [attachments]
     if attachments:
-        members["attachments"] = [item if isinstance(item, dict) else {"url": os.fspath(item)} for item in attachments]
+        members["attachments"] = [_attachment(item) for item in attachments]
     if resources:
         members["resources"] = [{"server": server, "uri": uri} for server, uri in resources]
     return members
+
+
+def _attachment(item: Attachment) -> JsonObject:
+    """An attachment whose path is one from the folder of this program, which the process may have left or never had."""
+    if isinstance(item, dict):
+        url = item.get("url")
+        return {**item, **_attachment(url)} if isinstance(url, (str, os.PathLike)) else item
+    path = os.fspath(item)
+    is_address = isinstance(item, str) and (_URL.match(item) or not item.strip())
+    return {"url": path if is_address else os.path.abspath(path)}

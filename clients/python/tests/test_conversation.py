@@ -883,6 +883,30 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
         self.assertNotIn("squares.png", again.text)
 
 
+    async def test_an_attachments_path_is_the_programs_own(self):
+        with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as other:
+            for folder, text in ((own, "own"), (other, "the other's")):
+                (pathlib.Path(folder) / "a b.txt").write_text(text)
+            before = os.getcwd()
+            async with real(cwd=other) as chat:
+                try:
+                    os.chdir(own)
+                    for attachments in ("a b.txt", ["a b.txt"], [pathlib.Path("a b.txt")], [{"url": "a b.txt", "filename": "c"}]):
+                        text = (await chat.run("What?", attachments=attachments)).text
+                        self.assertIn(f"{len('own')} bytes", text.splitlines()[1], attachments)
+                finally:
+                    os.chdir(before)
+
+    def test_addresses_of_attachments_stay_as_they_are(self):
+        from duologue._client import _sent_along
+
+        urls = ["https://a/b.png", "DATA:text/plain,x", "file:///a", "gopher://a", " "]
+        self.assertEqual([item["url"] for item in _sent_along(urls, ())["attachments"]], urls)
+        own = os.getcwd()
+        for path in ("a:b.txt", "c", pathlib.Path("https:/a")):
+            self.assertEqual(_sent_along(path, ())["attachments"], [{"url": os.path.join(own, path)}])
+
+
 class Sync(unittest.TestCase):
     def test_the_same_without_await(self):
         from duologue.sync import Duologue

@@ -100,7 +100,16 @@ export function commandLine(options: Options): string[] {
 /** The members of what goes with a prompt. */
 export function sentAlong({ attachments, resources }: PromptOptions): JsonObject {
   return {
-    ...(attachments && { attachments: attachments.map((item) => (typeof item === "string" ? { url: item } : item)) }),
+    ...(attachments && { attachments: attachments.map(attachmentOf) }),
     ...(resources && { resources }),
   };
+}
+
+// What the server takes for a URL, and not for a path with a colon.
+const URL = /^(?:(?:https?|data|file):|[a-z0-9+.-]+:\/\/)/i;
+
+/** An attachment whose path is one from the folder of this program, which the process may have left or never had. */
+function attachmentOf(item: string | JsonObject): JsonObject {
+  if (typeof item === "string") return { url: URL.test(item) || item.trim() === "" ? item : resolve(item) };
+  return typeof item.url === "string" ? { ...item, ...attachmentOf(item.url) } : item;
 }

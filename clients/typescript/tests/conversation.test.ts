@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { AnswerError, Duologue, ProcessEnded, ProviderError, RequestError, tool, type Approve, type Event, type EventOf, type Options } from "duologue";
@@ -470,6 +470,31 @@ test("resources of tool servers go with a prompt", async () => {
     assert.deepEqual(JSON.parse(text).submit, { prompt: "x", resources });
   });
 });
+
+test("an attachment's path is the program's own", () =>
+  inFolder((own) =>
+    inFolder(async (other) => {
+      writeFileSync(join(own, "a b.txt"), "own");
+      writeFileSync(join(other, "a b.txt"), "the other's");
+      const before = process.cwd();
+      await hold(real([], { cwd: other }), async (chat) => {
+        try {
+          process.chdir(own);
+          for (const attachment of ["a b.txt", { url: "a b.txt", filename: "c" }]) {
+            assert.match((await chat.run("What?", { attachments: [attachment] })).text.split("\n")[1] ?? "", /\b3 bytes/);
+          }
+        } finally {
+          process.chdir(before);
+        }
+      });
+      await hold(difficult("repeat"), async (chat) => {
+        const urls = ["https://a/b.png", "DATA:text/plain,x", "file:///a", "gopher://a", " "];
+        const { text } = await chat.run("x", { attachments: [...urls, "a:b.txt"] });
+        const sent = JSON.parse(text).submit.attachments.map(({ url }: { url: string }) => url);
+        assert.deepEqual(sent, [...urls, join(before, "a:b.txt")]);
+      });
+    }),
+  ));
 
 test("attachments", async () => {
   await hold(real(), async (chat) => {
