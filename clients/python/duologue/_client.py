@@ -290,7 +290,11 @@ class Duologue:
         await self.request(edit={"dropLastTurn": {}})
 
     def regenerate(self) -> Stream:
-        """Drops the last answer, and asks its prompt again."""
+        """Drops the last answer, and asks its prompt again.
+
+        The answer is text: the type that the prompt was asked with is not asked for again, nor its settings. For these,
+        `drop_last_turn` and `run`.
+        """
         return self._stream({"edit": {"regenerate": {}}})
 
     def replace(
@@ -304,7 +308,8 @@ class Duologue:
     ) -> Stream:
         """Drops the turn that the prompt `message_id` began and all after it, and asks another prompt in its place.
 
-        The attachments of the earlier prompt stay, but for those that are removed.
+        The attachments of the earlier prompt stay, but for those that are removed. The answer is text, as that of
+        `regenerate` is.
         """
         replace: JsonObject = {"messageId": message_id, "prompt": prompt, **_sent_along(attachments, resources)}
         if removed_attachment_ids:

@@ -158,24 +158,35 @@ export class Duologue {
     await this.request({ edit: { dropLastTurn: {} } });
   }
 
-  /** Drops the last answer, and asks its prompt again. */
-  regenerate(): Stream {
-    return new Stream(this.#connection, this.#connection.new({ edit: { regenerate: {} } }));
+  /**
+   * Drops the last answer, and asks its prompt again. The answer is text: the type that the prompt was asked with is not
+   * asked for again, nor its settings. For these, `dropLastTurn` and `run`.
+   */
+  regenerate(options: Pick<PromptOptions, "signal"> = {}): Stream {
+    return this.#edit({ regenerate: {} }, options);
   }
 
   /**
    * Drops the turn that the prompt `messageId` began and all after it, and asks another prompt in its place. The
-   * attachments of the earlier prompt stay, but for those that are removed.
+   * attachments of the earlier prompt stay, but for those that are removed. The answer is text, as that of `regenerate` is.
    */
   replace(
     messageId: string,
     prompt: string,
     options: Pick<PromptOptions, "attachments" | "resources" | "signal"> & { removedAttachmentIds?: string[] } = {},
   ): Stream {
-    const { removedAttachmentIds, signal } = options;
+    const { removedAttachmentIds } = options;
     const replace: JsonObject = { messageId, prompt, ...sentAlong(options) };
     if (removedAttachmentIds) replace.removedAttachmentIds = removedAttachmentIds;
-    return new Stream(this.#connection, this.#connection.new({ edit: { replace } }), signal && { signal });
+    return this.#edit({ replace }, options);
+  }
+
+  #edit(edit: JsonObject, options: PromptOptions): Stream {
+    const { signal, answer, settings } = options;
+    if (answer ?? settings) {
+      throw new DuologueError("An edit has no `answer` and no `settings`: use `dropLastTurn`, and `run` with these.");
+    }
+    return new Stream(this.#connection, this.#connection.new({ edit }), signal && { signal });
   }
 
   /**

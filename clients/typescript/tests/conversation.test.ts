@@ -385,6 +385,20 @@ test("the end of a conversation is edited", async () => {
   });
 });
 
+test("an edit is stopped by its signal and has no type", async () => {
+  await hold(real(["--echo-delay-ms=5"]), async (chat) => {
+    const { messageId } = await chat.run("one");
+    const controller = new AbortController();
+    const stream = chat.regenerate({ signal: controller.signal });
+    for await (const event of stream) if (event.name === "ChatProviderCallStarted") controller.abort();
+    assert.equal(stream.result.status, "stopped");
+    const typed = { answer: z.string() } as object;
+    assert.throws(() => chat.regenerate(typed), /An edit has no `answer`/);
+    assert.throws(() => chat.replace(messageId, "two", typed), /An edit has no `answer`/);
+    assert.throws(() => chat.replace(messageId, "two", { settings: {} } as object), /no `settings`/);
+  });
+});
+
 /** Whether this notice is an event whose name has the word. */
 const isEvent = (notice: Event | Error, word: string) => !(notice instanceof Error) && notice.name.includes(word);
 
