@@ -156,13 +156,21 @@ def fold(lines):
         message($id; $ordinal; text_is($event.error) | .role = "error" | .status = $event.status | .error = $event.error
           | .final = true | .correlation = $event.correlation)
       else . end;
+  def compacted($event; $ordinal):
+    .entities[$event.compactionId] = {
+      kind: "Compaction", id: $event.compactionId, createdOrdinal: $ordinal, lastEventOrdinal: $ordinal, payload: $event};
   def drop($event):
-    reduce ($event.messageIds[]?, ($event.toolCallIds[]? | ., . + ":result")) as $id (.; del(.entities[$id]));
+    reduce ($event.messageIds[]?, ($event.toolCallIds[]? | ., . + ":result")) as $id (.; del(.entities[$id]))
+    # A compaction belongs to the turn that it was made in or after.
+    | reduce $event.turnIds[]? as $turn (.;
+        .entities |= with_entries(select(.value | .kind != "Compaction" or .payload.correlation.turnId != $turn)));
   def see($snapshot; $is_whole):
     (if $is_whole then .entities = {} else . end)
     | reduce $snapshot.entities[]? as $entity (.;
         if $entity.tombstone then del(.entities[$entity.id]) else .entities[$entity.id] = $entity end);
-  def shown: {snapshotOrdinal: .ordinal, entities: ([.entities[]] | sort_by(.createdOrdinal // 0 | tonumber))};
+  def shown:
+    {snapshotOrdinal: .ordinal,
+     entities: ([.entities[]] | sort_by(.kind == "Compaction", (.createdOrdinal // 0 | tonumber)))};
   foreach ((lines | objects), null) as $line ({ordinal: "0", entities: {}, is_new: false, give: null};
     .give = null
     | if $line == null then (if .is_new then .give = shown else . end)
@@ -178,6 +186,7 @@ def fold(lines):
             | if $type | startswith("pinocchio.chatapp.v1.") then
                 apply($type | ltrimstr("pinocchio.chatapp.v1."); $ui.payload; $ui.ordinal)
               elif $type == "duologue.session.v1.TurnDropped" then drop($ui.payload)
+              elif $type == "duologue.session.v1.Compacted" then compacted($ui.payload; $ui.ordinal)
               else . end
           end
       elif ($line.done | type == "object") and .is_new then .give = shown | .is_new = false

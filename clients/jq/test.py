@@ -198,6 +198,28 @@ class Streams(unittest.TestCase):
         [folded] = jq("fold(.[])", frames)
         self.assertEqual(folded["entities"][0]["payload"]["text"], "sün")
 
+    def test_fold_has_compactions_until_their_turn_is_dropped(self):
+        requests = [{"enable": {"extensions": ["compaction"]}}, {"edit": {"dropLastTurn": {}}}]
+        requests += [{"submit": {"prompt": prompt}} for prompt in ("one", "two", "three")]
+        requests += [{"compact": {"keepTurns": 1}}, {"submit": {"prompt": "four"}}, {"snapshot": {}}]
+        requests += [{"edit": {"dropLastTurn": {}}}, {"snapshot": {}}] * 2
+        server = subprocess.Popen([BINARY, "rpc", "--engine=echo", "--final-snapshot=none"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        frames = []
+        for number, request in enumerate(requests):
+            server.stdin.write(json.dumps({"requestId": f"r{number}", **request}).encode() + b"\n")
+            server.stdin.flush()
+            while not frames or frames[-1].get("requestId") != f"r{number}" or "done" not in frames[-1]:
+                frames.append(json.loads(server.stdout.readline()))
+        server.stdin.close()
+        self.assertEqual(server.wait(), 0)
+        server.stdout.close()
+        counts = []
+        for at in (at for at, frame in enumerate(frames) if "snapshot" in frame):
+            [folded] = jq("[fold(.[])] | last", [frame for frame in frames[:at] if "snapshot" not in frame])
+            self.assertEqual(folded["entities"], frames[at]["snapshot"]["entities"])
+            counts.append(sum(entity["kind"] == "Compaction" for entity in folded["entities"]))
+        self.assertEqual(counts, [1, 1, 0])
+
     def test_a_stream_without_end(self):
         """The filters give what is whole while the stream goes on."""
         server = subprocess.Popen([BINARY, "rpc", "--engine=echo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
