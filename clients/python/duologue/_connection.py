@@ -182,7 +182,7 @@ class Connection:
         if self.failure is None and asyncio.get_running_loop() is not self._loop:
             raise DuologueError(
                 "The client belongs to another event loop, which alone reads its answers: start one in this loop, or use "
-                "`duologue.sync.Duologue`, which works everywhere."
+                "`duologue.sync.Duologue`, which has a loop of its own."
             )
 
     async def _settle(self, request: Request) -> None:
