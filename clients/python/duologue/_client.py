@@ -234,9 +234,9 @@ class Duologue:
     ) -> Result:
         """Asks the model, and returns what the run came to. Cancelling the task stops the run.
 
-        `attachments` are paths, URLs, or objects like `ChatAttachment`, or one of these; `resources` are those of tool servers, as pairs of
-        server and URI; `settings` are for this turn alone, as `model` or `temperature`. With `answer`, a type or a JSON
-        Schema, `Result.value` is a value of it.
+        `attachments` are paths, URLs, or objects like `ChatAttachment`, or one of these; `resources` are those of tool
+        servers, as pairs of server and URI; `settings` are for this turn alone, as `model` or `temperature`. With
+        `answer`, a type or a JSON Schema, `Result.value` is a value of it.
         """
         return await self.stream(prompt, attachments=attachments, resources=resources, settings=settings, answer=answer)
 
