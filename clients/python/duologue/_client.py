@@ -73,8 +73,8 @@ class Duologue:
     - `engine`, `model`, `profile`, `system`: what answers, and how. `args` are further options of `duologue rpc`.
     - `tools`: functions that the model may call. `approve`: decides about calls of tool servers, with True, False, the
       reason for a no, or "ALLOW_SESSION"; without it they are denied. `approve_timeout` is its longest time.
-    - `on_notice`: gets events of the session that belong to no request, or to one that has no result and is no stream, as
-      `ModelSwitched`, and errors of its store. What it raises goes to the exception handler of the loop, and the
+    - `on_notice`: gets events of the session that belong to no request, or to one that has no result and is no stream,
+      as `ModelSwitched`, and errors of its store. What it raises goes to the exception handler of the loop, and the
       conversation goes on.
     - `on_busy`: "reject" makes a prompt during a run the error `Busy`; with "queue" it waits for its turn.
     - `env` adds variables to those of this program, of which `DUOLOGUE_EVENTS` is left out; `cwd` is the folder of the
@@ -319,9 +319,9 @@ class Duologue:
     def compact(self, instructions: str = "", *, keep_turns: int = 0) -> Stream:
         """Has the model sent a summary in place of the earlier turns; `history` stays as it is.
 
-        `instructions` say what the summary should keep; the last `keep_turns` are sent as they are, by default as many as
-        have room. It is stopped like a run, and has no text: await it for its status, or iterate for `Compacted` and what
-        else it says, which `on_notice` gets otherwise.
+        `instructions` say what the summary should keep; the last `keep_turns` are sent as they are, by default as many
+        as have room. It is stopped like a run, and has no text: await it for its status, or iterate for `Compacted` and
+        what else it says, which `on_notice` gets otherwise.
         """
         return self._stream({"compact": {"instructions": instructions, "keepTurns": keep_turns}})
 

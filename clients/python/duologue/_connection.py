@@ -181,8 +181,8 @@ class Connection:
         """Refuses to work for a loop that does not read what the process writes: the answer would never come."""
         if self.failure is None and asyncio.get_running_loop() is not self._loop:
             raise DuologueError(
-                "The client belongs to another event loop, which alone reads its answers: start one in this loop, or use "
-                "`duologue.sync.Duologue`, which has a loop of its own."
+                "The client belongs to another event loop, which alone reads its answers: start one in this loop, or "
+                "use `duologue.sync.Duologue`, which has a loop of its own."
             )
 
     async def _settle(self, request: Request) -> None:

@@ -42,7 +42,7 @@ def own_binary() -> str | None:
 
 
 def _inherited() -> dict[str, str]:
-    """The variables of this program, without a filter of events that is meant for scripts: the client needs them all."""
+    """The variables of this program without a filter of events, which is meant for scripts: the client needs all."""
     return {name: value for name, value in os.environ.items() if name != "DUOLOGUE_EVENTS"}
 
 

@@ -57,8 +57,8 @@ _TEXTS: dict[Any, _Text] = {
 
 
 def schema_of(kind: Any) -> JsonObject:
-    """The JSON Schema of a type: a pydantic model, a dataclass, a TypedDict, a NamedTuple, an enum, a date, or what is made
-    of these.
+    """The JSON Schema of a type: a pydantic model, a dataclass, a TypedDict, a NamedTuple, an enum, a date, or what is
+    made of these.
 
     A dict is a schema already. A type that is a part of itself is in `$defs`.
     """
@@ -311,7 +311,8 @@ def _filled_in(hint: Any, given: dict[Any, Any]) -> Any:
 
 def _has_fields(kind: Any) -> bool:
     outer = typing.get_origin(kind) or kind
-    return isinstance(outer, type) and (dataclasses.is_dataclass(outer) or typing.is_typeddict(outer) or _is_named_tuple(outer))
+    is_of_fields = dataclasses.is_dataclass(outer) or typing.is_typeddict(outer)
+    return isinstance(outer, type) and (is_of_fields or _is_named_tuple(outer))
 
 
 def _is_named_tuple(kind: Any) -> bool:

@@ -394,7 +394,7 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             place = {"store": folder + "/chat.db", "session": "ada"}
             async with real(tools=[delete_file], **place) as chat:
                 await chat.run("x")
-            # What the session has when a process begins, and then what the second, which takes the tools back, makes of it.
+            # What the session has when a process begins, and then what it has without tools, which are taken back.
             for lists in ([["delete_file"], []], [[]]):
                 notices = []
                 async with real(on_notice=notices.append, **place) as chat:

@@ -159,8 +159,8 @@ export class Duologue {
   }
 
   /**
-   * Drops the last answer, and asks its prompt again. The answer is text: the type that the prompt was asked with is not
-   * asked for again, nor its settings. For these, `dropLastTurn` and `run`.
+   * Drops the last answer, and asks its prompt again. The answer is text: the type that the prompt was asked with is
+   * not asked for again, nor its settings. For these, `dropLastTurn` and `run`.
    */
   regenerate(options: Pick<PromptOptions, "signal"> = {}): Stream {
     return this.#edit({ regenerate: {} }, options);
@@ -168,7 +168,7 @@ export class Duologue {
 
   /**
    * Drops the turn that the prompt `messageId` began and all after it, and asks another prompt in its place. The
-   * attachments of the earlier prompt stay, but for those that are removed. The answer is text, as that of `regenerate` is.
+   * attachments of the earlier prompt stay, but for those that are removed. The answer is text, as with `regenerate`.
    */
   replace(
     messageId: string,
@@ -191,11 +191,12 @@ export class Duologue {
 
   /**
    * Has the model sent a summary in place of the earlier turns; `history` stays as it is. `instructions` say what the
-   * summary should keep; the last `keepTurns` are sent as they are, by default as many as have room. It is stopped like a
-   * run, and has no text: await it for its status, or iterate for `Compacted` and what else it says, which `onNotice`
+   * summary should keep; the last `keepTurns` are sent as they are, by default as many as have room. It is stopped like
+   * a run, and has no text: await it for its status, or iterate for `Compacted` and what else it says, which `onNotice`
    * gets otherwise.
    */
-  compact({ instructions = "", keepTurns = 0, signal }: { instructions?: string; keepTurns?: number; signal?: AbortSignal } = {}): Stream {
+  compact(options: { instructions?: string; keepTurns?: number; signal?: AbortSignal } = {}): Stream {
+    const { instructions = "", keepTurns = 0, signal } = options;
     const request = this.#connection.new({ compact: { instructions, keepTurns } });
     return new Stream(this.#connection, request, signal && { signal });
   }

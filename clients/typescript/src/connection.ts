@@ -29,7 +29,7 @@ const NEWER_EXTENSIONS = ["tool-progress"];
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 const PAUSE_BYTES = 8 * 1024 * 1024;
 const QUEUE_BYTES_MAX = 256 * 1024 * 1024;
-// Half a character, as of a text that was cut: JSON.stringify writes it, and it alone, as an escape that nobody can read.
+// Half a character, as of a text that was cut: JSON.stringify writes it alone as an escape, which the server can't read.
 const HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 const STDERR_CHARS = 2000;
 const START_MS = 30_000;

@@ -272,7 +272,7 @@ test("tools of an earlier program are offered no more", () =>
     const place = { store: join(folder, "chat.db"), session: "ada" };
     const tools = [tool({ name: "delete_file", parameters: anything, run: () => "deleted" })];
     await hold(real([], { ...place, tools }), (chat) => chat.run("x"));
-    // What the session has when a process begins, and then what the second, which takes the tools back, makes of it.
+    // What the session has when a process begins, and then what it has without tools, which are taken back.
     for (const expected of [[["delete_file"], []], [[]]]) {
       const lists: string[][] = [];
       const onNotice: Options["onNotice"] = (notice) => {
