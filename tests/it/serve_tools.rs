@@ -184,3 +184,26 @@ fn a_client_that_left_before_the_call_may_come_back_for_it() {
     assert!(!result.contains("no client that can answer is attached"), "{result}");
     end(node);
 }
+
+/// A client that knows nothing of compactions waits for nobody who has left.
+#[test]
+fn a_compaction_that_nobody_who_is_attached_can_decide_about_is_declined() {
+    let counted = |text: &str| {
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((110, 12))), Step::Done]
+    };
+    let provider = Provider::start(vec![counted("one"), counted("two")]);
+    let node = with_provider(&provider, &["--compact", "ask", "--context-tokens", "150"]);
+    let extensions = vec!["compaction".to_owned()];
+    let deciding = Attach { extensions, ..attach("s") };
+    let mut gone = node.try_attach(deciding).expect("it is attached");
+    let long = "more and ".repeat(10);
+    gone.send(submit("r", &long));
+    assert_eq!(gone.wait_done("r"), "ok");
+    let mut talk = node.attach("s");
+    drop(gone);
+    eventually("it has left", || (node.info().clients == 1).then_some(()));
+    talk.send(submit("r2", &long));
+    assert_eq!(talk.wait_done("r2"), "ok");
+    assert_eq!(provider.requests(), 2, "there is no summary");
+    end(node);
+}

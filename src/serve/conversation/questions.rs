@@ -1,31 +1,31 @@
-//! Calls of tools that wait for a client: for its decision, or for the result of a tool that it runs. Where no client
-//! that can answer is attached, others would wait for one that may never come back.
+//! What a run waits for a client with: its decision about a call of a tool or about a compaction, or the result of a
+//! tool that it runs. Where no client that can answer is attached, others would wait for one that may never come back.
 
 use super::Conversation;
-use crate::protocol::command::{Approve, ClientToolResult, Command, Decision, Extension};
-use crate::protocol::id::ToolCallId;
+use crate::protocol::command::{Approve, ClientToolResult, Command, Compact, Decision, Extension};
 use crate::session::Question;
 use std::collections::HashSet;
 use tokio::time::Instant;
 
-/// The extensions of clients that answer calls of tools.
-const ANSWERING: [Extension; 2] = [Extension::Approvals, Extension::ClientTools];
+/// The extensions of clients that answer questions.
+const ANSWERING: [Extension; 3] =
+    [Extension::Approvals, Extension::ClientTools, Extension::Compaction];
 
 /// Why a call has no decision, or no result.
 const NOBODY_IS_THERE: &str = "no client that can answer is attached";
 
-/// The calls that nobody who is attached can answer.
+/// The questions that nobody who is attached can answer.
 #[derive(Debug, Default)]
 pub(super) struct Unanswered {
     /// Since when there are some that a client could have answered which has left.
     since: Option<Instant>,
     /// Those that were answered in the place of a client.
-    given_up: HashSet<ToolCallId>,
+    given_up: HashSet<Question>,
 }
 
 impl Conversation {
-    /// Answers the calls that no client will answer; whether there was one. A client that could have answered and has
-    /// left may come back, and has as long as a run without clients.
+    /// Answers the questions that no client will answer; whether there was one. A client that could have answered and
+    /// has left may come back, and has as long as a run without clients.
     pub(super) fn answer_for_absent(&mut self) -> bool {
         let Some((run, questions)) = self.host.questions() else {
             self.unanswered = Unanswered::default();
@@ -36,7 +36,7 @@ impl Conversation {
         for question in questions {
             let extension = extension_of(&question);
             let is_there = self.clients.iter().any(|client| client.has(extension));
-            if is_there || self.unanswered.given_up.contains(question.call()) {
+            if is_there || self.unanswered.given_up.contains(&question) {
                 // A client may still answer it, or its answer is on the way.
             } else if self.requests.had_answerer(run.as_str(), extension) {
                 is_awaited = true;
@@ -73,8 +73,8 @@ impl Conversation {
     }
 
     fn give_up(&mut self, question: Question) {
-        self.span.in_scope(|| tracing::info!("a call of a tool was given up: {NOBODY_IS_THERE}"));
-        self.unanswered.given_up.insert(question.call().clone());
+        self.span.in_scope(|| tracing::info!("a question was given up: {NOBODY_IS_THERE}"));
+        self.unanswered.given_up.insert(question.clone());
         let why = NOBODY_IS_THERE.to_owned();
         self.ask_own(match question {
             Question::Result(call) => Command::ToolResult(ClientToolResult {
@@ -86,6 +86,9 @@ impl Conversation {
             Question::Decision(call) => {
                 Command::Approve(Approve { call, decision: Decision::Deny { reason: why } })
             }
+            Question::Compaction => {
+                Command::Compact(Compact { decline: true, ..Compact::default() })
+            }
         });
     }
 }
@@ -95,5 +98,6 @@ fn extension_of(question: &Question) -> Extension {
     match question {
         Question::Decision(_) => Extension::Approvals,
         Question::Result(_) => Extension::ClientTools,
+        Question::Compaction => Extension::Compaction,
     }
 }

@@ -18,25 +18,20 @@ struct Waits {
     tools: Vec<ToolCallId>,
 }
 
-/// A call of a tool that waits for a client.
+/// What a run waits for a client with.
 #[cfg(feature = "serve")]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Question {
-    /// Whether it may run.
+    /// Whether this call of a tool may run.
     Decision(ToolCallId),
-    /// For the result of a tool that the client runs.
+    /// The result of this call of a tool that the client runs.
     Result(ToolCallId),
+    /// Whether the conversation is compacted.
+    Compaction,
 }
 
 #[cfg(feature = "serve")]
 impl Question {
-    /// The call.
-    pub(crate) fn call(&self) -> &ToolCallId {
-        match self {
-            Self::Decision(call) | Self::Result(call) => call,
-        }
-    }
-
     fn of(open: &OpenTool) -> Option<Self> {
         match open.progress {
             ToolProgress::Started | ToolProgress::Requested | ToolProgress::Executing { .. } => {
@@ -49,11 +44,13 @@ impl Question {
 }
 
 impl Session {
-    /// The request of the active run, and its calls that wait for a client, if there are some.
+    /// The request of the active run, and what it waits for a client with, if there is something.
     #[cfg(feature = "serve")]
     pub(crate) fn questions(&self) -> Option<(RequestId, Vec<Question>)> {
         let run = &self.phase.active()?.run;
-        let questions: Vec<_> = run.tools.iter().filter_map(Question::of).collect();
+        let of_tools = run.tools.iter().filter_map(Question::of);
+        let of_compaction = run.is_deciding().then_some(Question::Compaction);
+        let questions: Vec<_> = of_tools.chain(of_compaction).collect();
         (!questions.is_empty()).then(|| (run.request.clone(), questions))
     }
 
