@@ -21,6 +21,8 @@ pub(super) struct Budget {
     has_warned: bool,
     /// The person was told that not all calls are counted.
     has_told_uncounted: bool,
+    /// The person was told that the conversation is not summarized because of it.
+    pub(super) has_told_unsummarized: bool,
 }
 
 impl Budget {

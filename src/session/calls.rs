@@ -59,6 +59,14 @@ impl CallModel {
             Purpose::Summary => PricedModel { engine, host, name },
         }
     }
+
+    /// Has the model that answers write the summaries. Returns the model that wrote them, if that was another one.
+    pub(super) fn summarize_with_answering_model(&mut self) -> Option<String> {
+        let answering = (Arc::clone(&self.engine), self.host.clone(), self.name.clone());
+        self.compaction.selection.model.clone_from(&self.selection.model);
+        let before = std::mem::replace(&mut self.of_summary, answering);
+        (before != self.of_summary).then_some(before.2)
+    }
 }
 
 /// Builds the call for `purpose`, made by the engine and model of `selection`.

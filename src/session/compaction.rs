@@ -196,6 +196,22 @@ impl CallCompaction {
         plan(transcript, Wanted { target, keep, summarizes, useful, summary, room })
     }
 
+    /// A plan in place of `plan` that keeps as many turns as the client wants, if that makes enough room.
+    pub(super) fn plan_kept(
+        &self,
+        transcript: &Transcript,
+        plan: &Plan,
+        keep_turns: u32,
+    ) -> Option<Plan> {
+        if keep_turns == 0 || plan.through == 0 {
+            return None;
+        }
+        let kept = self.plan_asked(transcript, keep_turns)?;
+        let after = left(transcript, kept.through, &[]).saturating_add(self.summary_tokens());
+        let most = self.context_tokens.map_or(plan.before, |context| context.min(plan.before));
+        (after <= percent(most, LIMIT_PERCENT)).then_some(Plan { room: plan.room, ..kept })
+    }
+
     /// The summary of the turns up to `through`, or of as many of them as have room in its call.
     pub(super) fn wanted(
         &self,
@@ -223,7 +239,8 @@ impl CallCompaction {
         (self.mode() != CompactMode::Off && fixed > limit).then_some(fixed)
     }
 
-    fn summary_tokens(&self) -> u64 {
+    /// Tokens of a summary, about.
+    pub(super) fn summary_tokens(&self) -> u64 {
         let part = self.context_tokens.map(|context| percent(context, SUMMARY_PERCENT));
         part.map_or(SUMMARY_TOKENS, |part| part.min(SUMMARY_TOKENS))
     }
@@ -376,7 +393,7 @@ impl Session {
                 self.recorder.done(Some(&request), Done::Ok);
                 return self.advance(now, |run, context| match compact.decline {
                     true => run.decline(context),
-                    false => run.accept(context, &compact.instructions),
+                    false => run.accept(context, &compact),
                 });
             }
             Phase::Running(live) => {

@@ -33,7 +33,7 @@ use crate::task::report::{CallEnd, EngineEvent, RunError};
 use compacting::Compacting;
 use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
 use starting::lacks_servers;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 #[cfg(feature = "serve")]
 pub(crate) use waits::Question;
@@ -105,8 +105,8 @@ pub(super) struct Run {
     /// A compaction was proposed or begun by the events of the run, and none of them has ended it: also in a run
     /// that was cut off.
     has_open_compaction: bool,
-    /// Causes of the compactions that the run has tried: none is tried again.
-    tried_causes: BTreeSet<CompactionCause>,
+    /// Causes of the compactions that the run has tried.
+    tried_causes: Vec<CompactionCause>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl Run {
             kind: RunKind::Turn,
             compacting: None,
             has_open_compaction: false,
-            tried_causes: BTreeSet::new(),
+            tried_causes: Vec::new(),
         }
     }
 

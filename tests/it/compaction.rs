@@ -5,8 +5,9 @@ use crate::anthropic::ANTHROPIC;
 use crate::client_tools::calls;
 use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
 use crate::interface::Interface;
+use crate::once::{Once, duologue};
 use crate::provider::{Provider, Request, Step};
-use crate::server::{Folder, Server, openai};
+use crate::server::{Folder, KEY, Server, openai};
 use crate::sessions::sessions;
 use crate::store::{events, kill};
 use serde_json::{Value, json};
@@ -32,6 +33,11 @@ fn over_the_rate() -> Vec<Step> {
     let body = json!({ "error": { "message": "Request too large for model `scripted` on tokens per minute (TPM): \
         Limit 6000, Requested 7000", "type": "tokens", "code": "rate_limit_exceeded" } });
     vec![Step::Status(413, Vec::new(), body.to_string())]
+}
+
+/// A summary that is longer than what it would stand for.
+fn rambling() -> String {
+    "and so on ".repeat(2_000)
 }
 
 /// The provider is asked how much the model can be sent, and does not say.
@@ -242,7 +248,7 @@ fn a_failing_summary_leaves_the_conversation_as_it_was() {
     }
     // After one that was too long, the run fails as it would have without.
     let empty = vec![Step::Finish("stop", Some((9, 0))), Step::Done];
-    for summary in [broken(), empty] {
+    for summary in [broken(), empty, says(&rambling())] {
         let provider = Provider::start(vec![says("one"), too_long(), no_list(), summary]);
         let mut server = openai(&provider, &["--compact", "auto", "--retries", "0"]).start();
         assert_eq!(server.turn("r1", &long("first prompt")), "ok");
@@ -251,6 +257,70 @@ fn a_failing_summary_leaves_the_conversation_as_it_was() {
         let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
         assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
     }
+}
+
+/// The next compaction finds the conversation as it was.
+#[test]
+fn a_summary_that_makes_the_conversation_longer_is_not_used() {
+    let script = ["one", &rambling(), "two", "SUMMARY", "three"].map(says).to_vec();
+    let provider = Provider::start(script);
+    let options = [&TOO_LONG[..], &["--extensions", "compaction"]].concat();
+    let mut server = openai(&provider, &options).start();
+    for (turn, prompt) in [("r1", "first"), ("r2", "second"), ("r3", "third")] {
+        assert_eq!(server.turn(turn, &long(prompt)), "ok", "{turn}");
+    }
+    let ended = server.finish();
+    let (begun, made) = ("CompactionStarted", "Compacted");
+    let expected = [("r2", begun), ("r2", "CompactionFailed"), ("r3", begun), ("r3", made)];
+    assert_eq!(compactions(&ended.frames), expected);
+    let why = "the summary is longer than what it would stand for";
+    assert_eq!(ended.stderr.matches(why).count(), 1, "{}", ended.stderr);
+    assert_eq!(texts(&provider.wait_request(3)), [long("first"), "one".to_owned(), long("second")]);
+    let [sent] = &texts(&provider.wait_request(5))[..] else { panic!("one message") };
+    assert!(sent.contains("SUMMARY") && sent.ends_with("third"), "{sent}");
+}
+
+/// The model that is to write summaries may be one that this provider does not have.
+#[test]
+fn a_summary_that_its_own_model_can_not_write_is_asked_of_the_one_that_answers() {
+    let refused = vec![Step::Status(401, Vec::new(), String::new())];
+    let script = vec![says("one"), refused, says("SUMMARY"), says("two")];
+    let provider = Provider::start(script);
+    let own = ["--compact-model", "small", "--extensions", "compaction"];
+    let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
+    assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+    assert_eq!(server.turn("r2", &long("second prompt")), "ok");
+    let ended = server.finish();
+    assert_eq!(compactions(&ended.frames), [("r2", "CompactionStarted"), ("r2", "Compacted")]);
+    let told = "the model small could not summarize the conversation, so scripted is asked";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+    let model = |number| provider.wait_request(number).body["model"].clone();
+    assert_eq!([1, 2, 3, 4].map(model), ["scripted", "small", "scripted", "scripted"]);
+    let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
+    assert!(sent.contains("SUMMARY") && sent.ends_with("second prompt"), "{sent}");
+}
+
+#[test]
+fn a_document_says_that_the_conversation_was_not_compacted() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let broken = vec![Step::Status(500, Vec::new(), String::new())];
+    let provider = Provider::start(vec![says("one"), broken, says("two")]);
+    let ask = |prompt: &str| {
+        let prompt = long(prompt);
+        let words = ["exec", &*prompt, "--output", "json", "--store", &place, "--session", "s"];
+        let mut exec = duologue(&folder, &[&words[..], &TOO_LONG].concat());
+        exec.env("DUOLOGUE_API_KEY", KEY).env("DUOLOGUE_BASE_URL", provider.base_url());
+        exec.env("DUOLOGUE_MODEL", "scripted");
+        let mut exec = Once::start(exec);
+        exec.close_stdin();
+        let ended = exec.finish();
+        serde_json::from_str::<Value>(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"))
+    };
+    assert_eq!(ask("first")["warnings"], json!([]));
+    let second = ask("second");
+    assert_eq!((&second["data"], &second["ok"]), (&json!("two"), &json!(true)), "{second}");
+    assert_eq!(second["warnings"][0]["code"], "not_compacted", "{second}");
 }
 
 /// A text that was cut off, or only introduces a call, does not stand for the earlier turns.
@@ -431,6 +501,25 @@ fn a_client_that_is_asked_decides() {
     server.finish();
 }
 
+/// Four of the turns that have ended have room, of which two would be kept by themselves.
+#[test]
+fn a_client_that_decides_says_how_many_turns_are_kept() {
+    let provider = counting(0, 100_000);
+    let options = ["--compact", "ask", "--context-tokens", "6000", "--extensions", "compaction"];
+    let mut server = openai(&provider, &options).start();
+    for (turn, bytes) in [12_000, 600, 600, 600, 600].into_iter().enumerate() {
+        assert_eq!(server.turn(&format!("r{turn}"), &"x".repeat(bytes)), "ok");
+    }
+    server.send(submit("last", &"x".repeat(1_500)));
+    server.wait_event("CompactionProposed");
+    server.send(compact("yes", json!({ "keepTurns": 4 })));
+    assert_eq!(server.wait_done("yes"), "ok");
+    assert_eq!(server.wait_done("last"), "ok");
+    let frames = server.finish().frames;
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    assert_eq!(compacted.payload("throughTurnId"), "turn-1");
+}
+
 /// Results of tools are left out first, oldest first, each with a note beside its call; and those of the run that
 /// goes on are not.
 #[test]
@@ -549,6 +638,15 @@ fn a_conversation_past_the_limit_of_another_model_is_summarized_in_parts() {
     let lines = folder.name("lines");
     assert_eq!(sessions(&folder, &["import", &lines, "--as", "imported"]).status, 0);
     go_on_with_less(&folder, "imported", true);
+}
+
+/// Where it is not known how much the model takes, half of what was refused may be too much as well.
+#[test]
+fn a_call_that_is_refused_after_a_compaction_is_compacted_again() {
+    let folder = Folder::new();
+    let prompts: Vec<_> = (0..12).map(|turn| format!("{turn} {}", "word ".repeat(1_130))).collect();
+    talked(&folder, "turns", &prompts);
+    go_on_with_less(&folder, "turns", false);
 }
 
 #[test]
@@ -909,6 +1007,23 @@ fn a_budget_counts_the_summary() {
         }
         assert_eq!(provider.requests(), if done == "ok" { 3 } else { 2 });
     }
+}
+
+/// A summary whose price is not known is not asked for, and the person is told so once.
+#[test]
+fn a_budget_says_why_the_conversation_is_not_compacted() {
+    let folder = Folder::new();
+    let prices = prices(&folder);
+    let provider = Provider::start(["one", "two", "three"].map(says).to_vec());
+    let own = ["--prices", &prices, "--budget", "5", "--compact-model", "unpriced"];
+    let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
+    for turn in ["r1", "r2", "r3"] {
+        assert_eq!(server.turn(turn, &long("prompt")), "ok", "{turn}");
+    }
+    let ended = server.finish();
+    let told = "could not be compacted: the price of model unpriced is not known";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+    assert_eq!(provider.requests(), 3);
 }
 
 /// The prompt counts, and what it replaces does not.

@@ -6,14 +6,16 @@ use super::open::CallFinish;
 use super::{Context, Outcome, Run, RunKind, RunStage};
 use crate::conversation::compaction::{Compaction, CompactionEvent, text_tokens};
 use crate::conversation::event::{Ending, Event, FinishClass};
+use crate::conversation::transcript::Transcript;
+use crate::protocol::command::Compact;
 use crate::protocol::constants::{REASON_OF_FAILED, class};
 use crate::protocol::proto::session::{CompactionCause, CompactionProposed, CompactionStarted};
 use crate::protocol::wire::Done;
-use crate::session::Output;
 use crate::session::calls::SummaryWanted;
 use crate::session::client_error::compaction_failed;
 use crate::session::compaction::{CompactMode, Plan, left};
 use crate::session::recorder::Recorder;
+use crate::session::{Output, Warning};
 use crate::task::call::Purpose;
 use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError};
 use std::sync::Arc;
@@ -26,6 +28,13 @@ const PARTS_MAX: u32 = 32;
 
 /// Calls of one compaction that may be refused because they are too long: each is sent half as much as the one before.
 const REFUSALS_MAX: u32 = 6;
+
+/// Compactions of one run because a call was refused as too long. Where it is not known how much the model can be sent,
+/// half of what was refused may be too long as well.
+const OVERFLOWS_MAX: usize = 3;
+
+/// The name of the warning that a conversation was not compacted.
+const NOT_COMPACTED: &str = "not_compacted";
 
 /// Why there is no summary: its text may be no more than an introduction of the call.
 const CALLED_A_TOOL: &str = "the model called a tool in place of a summary";
@@ -60,7 +69,7 @@ impl Run {
         }
     }
 
-    /// A provider call has failed. One that was too long is made again, once, after a compaction.
+    /// A provider call has failed. One that was too long is made again after a compaction.
     pub(super) fn call_failed(
         &mut self,
         context: &mut Context<'_>,
@@ -84,7 +93,8 @@ impl Run {
         cause: CompactionCause,
         overflow: Option<RunError>,
     ) -> bool {
-        if self.tried_causes.contains(&cause) {
+        let tries_max = if cause == CompactionCause::Overflow { OVERFLOWS_MAX } else { 1 };
+        if self.tried_causes.iter().filter(|tried| **tried == cause).count() >= tries_max {
             return false;
         }
         let rules = &self.model.compaction;
@@ -99,10 +109,13 @@ impl Run {
             return false;
         };
         let summary_model = self.model.priced_for(Purpose::Summary);
-        if plan.through > 0 && context.recorder.over_budget(summary_model).is_some() {
+        if plan.through > 0
+            && let Some(error) = context.recorder.over_budget(summary_model)
+        {
+            context.recorder.warn_of_summary_over_budget(&error.message);
             return false;
         }
-        self.tried_causes.insert(cause);
+        self.tried_causes.push(cause);
         if overflow.is_some() {
             self.close_failed_call(context, class::CONTEXT_OVERFLOW, true);
         }
@@ -136,10 +149,15 @@ impl Run {
     pub(in crate::session) fn accept(
         &mut self,
         context: &mut Context<'_>,
-        instructions: &str,
+        Compact { instructions, keep_turns, .. }: &Compact,
     ) -> Option<Outcome> {
         if let Some(compacting) = &mut self.compacting {
             instructions.clone_into(&mut compacting.instructions);
+            let (rules, transcript) =
+                (&self.model.compaction, &context.recorder.projections.transcript);
+            if let Some(plan) = rules.plan_kept(transcript, &compacting.plan, *keep_turns) {
+                compacting.plan = plan;
+            }
         }
         self.start_compaction(context);
         None
@@ -260,12 +278,16 @@ impl Run {
             }
             CallEnd::Failed(error) => {
                 self.close_failed_call(context, REASON_OF_FAILED, false);
+                if self.can_ask_answering_model(context, &error) {
+                    self.summarize(context);
+                    return None;
+                }
                 Some(error.message)
             }
         };
         // What came of it is no cut of the answer.
         self.cut_off = None;
-        if let Some(reason) = reason {
+        if let Some(reason) = reason.or_else(|| self.too_long_summary(context)) {
             return self.not_compacted(context, reason);
         }
         self.compacted(context);
@@ -298,6 +320,37 @@ impl Run {
         tokens(&self.model.compaction.wanted(transcript, of, &it.instructions)) < refused
     }
 
+    /// Whether the summary can be asked of the model that answers: another model was to write it, and has failed. That
+    /// one writes no more summaries of the run.
+    fn can_ask_answering_model(&mut self, context: &mut Context<'_>, error: &RunError) -> bool {
+        let is_overflow = error.class == ErrorClass::ContextOverflow;
+        if is_overflow || context.recorder.over_budget(self.model.priced()).is_some() {
+            return false;
+        }
+        let Some(failed) = self.model.summarize_with_answering_model() else { return false };
+        let text = format!(
+            "the model {failed} could not summarize the conversation, so {} is asked for the summary: {}",
+            self.model.name, error.message
+        );
+        let code = Some("summary_model_failed");
+        context.recorder.push(Output::Warning(Warning { text, has_event: false, code }));
+        true
+    }
+
+    /// Why the summary is not used, if the model would be sent no less with it. That of a part is summarized again with
+    /// the next part, so it may be longer than a short part. One that a client has asked for is what it wants.
+    fn too_long_summary(&self, context: &Context<'_>) -> Option<String> {
+        let compacting = self.compacting.as_ref()?;
+        let transcript = &context.recorder.projections.transcript;
+        let is_whole = compacting.wanted.through >= compacting.plan.through;
+        let more = if is_whole { 0 } else { self.model.compaction.summary_tokens() };
+        let is_longer =
+            compacting.tokens_after(transcript) >= transcript.tokens().saturating_add(more);
+        let is_wanted = compacting.cause == CompactionCause::Request;
+        (is_longer && !is_wanted)
+            .then(|| "the summary is longer than what it would stand for".to_owned())
+    }
+
     /// Ends a call that has failed in a run that goes on.
     fn close_failed_call(&mut self, context: &mut Context<'_>, reason: &str, is_free: bool) {
         let stop_reason = reason.to_owned();
@@ -309,17 +362,13 @@ impl Run {
     /// What was planned is made, or a part of it: then the next one is to be made, as far as the budget allows it.
     fn compacted(&mut self, context: &mut Context<'_>) {
         let Some(mut compacting) = self.compacting.take() else { return };
-        let Compacting { plan, wanted, summary, .. } = &mut compacting;
         let transcript = &context.recorder.projections.transcript;
-        let (through, tokens_before) = (wanted.through, transcript.tokens());
-        let tokens_after = left(transcript, through, &plan.cleared);
-        let cleared = std::mem::take(&mut plan.cleared);
-        let summary = if through > 0 { summary.trim() } else { "" };
-        let of_summary = if summary.is_empty() { 0 } else { text_tokens(summary.len()) };
-        let tokens_after = tokens_after.saturating_add(of_summary);
-        let summary = summary.into();
+        let (through, tokens_before) = (compacting.wanted.through, transcript.tokens());
+        let tokens_after = compacting.tokens_after(transcript);
+        let cleared = std::mem::take(&mut compacting.plan.cleared);
+        let summary = compacting.summary().into();
         let made = Compaction { through, summary, cleared, tokens_before, tokens_after };
-        let is_whole = through >= plan.through;
+        let is_whole = through >= compacting.plan.through;
         let done = CompactionEvent::Done(Arc::new(made));
         self.record(context.recorder, Event::Compaction(done));
         compacting.parts += 1;
@@ -339,7 +388,8 @@ impl Run {
         let Compacting { overflow, has_begun, parts, .. } = self.compacting.take()?;
         if has_begun && self.kind == RunKind::Turn {
             let text = format!("the conversation could not be compacted: {reason}");
-            context.recorder.push(Output::Warning(text.into()));
+            let warning = Warning { text, has_event: false, code: Some(NOT_COMPACTED) };
+            context.recorder.push(Output::Warning(warning));
         }
         let failed = CompactionEvent::Failed { reason: reason.clone() };
         self.record(context.recorder, Event::Compaction(failed));
@@ -420,8 +470,32 @@ impl Compacting {
         self.flaw.or(is_empty.then_some("the model wrote no summary"))
     }
 
+    /// The summary, if turns are left out.
+    fn summary(&self) -> &str {
+        if self.wanted.through > 0 { self.summary.trim() } else { "" }
+    }
+
+    /// Tokens that the model would be sent with it.
+    fn tokens_after(&self, transcript: &Transcript) -> u64 {
+        let summary = self.summary();
+        let of_summary = if summary.is_empty() { 0 } else { text_tokens(summary.len()) };
+        left(transcript, self.wanted.through, &self.plan.cleared).saturating_add(of_summary)
+    }
+
     fn push(&mut self, text: &str) {
         let room = SUMMARY_BYTES_MAX.saturating_sub(self.summary.len());
         self.summary.push_str(&text[..text.floor_char_boundary(room)]);
+    }
+}
+
+impl Recorder {
+    /// Warns, once, that a conversation that is too long for the model is not summarized, as that would not keep the
+    /// budget.
+    fn warn_of_summary_over_budget(&mut self, why: &str) {
+        if std::mem::replace(&mut self.budget.has_told_unsummarized, true) {
+            return;
+        }
+        let text = format!("the conversation could not be compacted: {why}");
+        self.push(Output::Warning(Warning { text, has_event: false, code: Some(NOT_COMPACTED) }));
     }
 }
