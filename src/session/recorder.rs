@@ -233,7 +233,8 @@ impl Recorder {
             // the session meanwhile.
             let is_known = matches!(
                 recorded.event,
-                Event::Session(_) | Event::Call(CallReport::BudgetNearlySpent(_))
+                Event::Session(_)
+                    | Event::Call(CallReport::Counted(_) | CallReport::BudgetNearlySpent(_))
             );
             self.hides_calls && !is_known
         };

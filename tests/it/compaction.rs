@@ -981,6 +981,8 @@ fn what_happens_during_a_compaction_is_shown() {
     let has = |id: &str, name: &str| frames.iter().any(|it| it.id() == id && it.is_event(name));
     assert!(has("d", "FrontendToolManifestUpdated"));
     assert!(has("c", "BudgetNearlySpent"));
+    let totals = frames.iter().rfind(|it| it.is_event("UsageTotals")).expect("counts");
+    assert_eq!((totals.id(), totals.payload("session/cost")), ("c", "0.244000"), "{totals:?}");
     assert!(!has("c", "ChatProviderCallStarted"));
 }
 

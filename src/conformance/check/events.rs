@@ -12,6 +12,7 @@ use super::runs::{Activity, RunSeen};
 use super::text::Text;
 use super::{Checker, EXTENSIONS};
 use crate::protocol::any::Any;
+use crate::protocol::constants::capability;
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::{BackendEventFrame, UiEventFrame};
 
@@ -54,7 +55,11 @@ impl Checker {
             let text = self.runs.open_text(&self.namer.name(&it.tool_call_id));
             self.conversation.settle_arguments(&it.tool_call_id, text.and_then(Text::so_far));
         }
-        self.runs.event(name, event, &self.namer, report);
+        if self.is_count_of_summary(name, payload) {
+            self.runs.calls.forget_totals();
+        } else {
+            self.runs.event(name, event, &self.namer, report);
+        }
         if !self.runs.has(name) {
             self.requests.event(name, payload);
         }
@@ -115,6 +120,13 @@ impl Checker {
             // The call that made it is shown in a run alone.
             self.runs.calls.forget_totals();
         }
+    }
+
+    /// Whether an event counts the call of a compaction outside of runs, which is not shown itself. A client that has
+    /// not asked for compactions does not see the compaction either.
+    fn is_count_of_summary(&self, name: &Name, payload: &Any) -> bool {
+        let may_be = self.is_compacting || !self.process.announces(capability::COMPACTION);
+        matches!(payload, Any::UsageTotals(_)) && may_be && !self.runs.has(name)
     }
 
     /// What is between the client and its tools.
