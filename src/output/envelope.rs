@@ -216,13 +216,13 @@ impl Envelope {
         }
     }
 
-    /// How soon the first provider call was answered. The built-in engine, which has no first byte,
-    /// is not timed.
+    /// How soon the first provider call was answered of those of which something was shown: a call before it has made a
+    /// summary. The built-in engine, which has no first byte, is not timed.
     fn timing(&mut self, timing: &CallTiming) {
         let Some(first_byte_ms) = timing.first_byte_ms.filter(|_| !self.is_timed) else { return };
-        self.is_timed = true;
         self.meta.insert("first_byte_ms".to_owned(), first_byte_ms.into());
         if let Some(first_token_ms) = timing.first_token_ms {
+            self.is_timed = true;
             self.meta.insert("first_token_ms".to_owned(), first_token_ms.into());
         }
     }

@@ -103,6 +103,35 @@ fn a_document_has_the_times_of_its_first_call() {
     assert!(checked.status.success(), "{checked:?}");
 }
 
+/// Nothing of the call that makes a summary is the answer.
+#[test]
+fn a_document_has_no_times_of_a_summary() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let counted = |text: &str| {
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((110, 12))), Step::Done]
+    };
+    let script = vec![counted("one"), counted("SUMMARY"), after_a_pause("two")];
+    let provider = Provider::start(script);
+    let prompt = "more and ".repeat(10);
+    let ask = || {
+        let words = ["exec", &*prompt, "--output", "json", "--store", &place, "--session", "s"];
+        let words = [&words[..], &["--context-tokens", "150"]].concat();
+        let mut exec = duologue(&folder, &words);
+        exec.env("DUOLOGUE_API_KEY", KEY).env("DUOLOGUE_BASE_URL", provider.base_url());
+        exec.env("DUOLOGUE_MODEL", "scripted");
+        let mut exec = Once::start(exec);
+        exec.close_stdin();
+        let ended = exec.finish();
+        serde_json::from_str::<Value>(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"))
+    };
+    ask();
+    let document = ask();
+    assert_eq!((&document["data"], provider.requests()), (&Value::from("two and more"), 3));
+    let token = document["meta"]["first_token_ms"].as_u64().expect("a first token");
+    assert!(u128::from(token) >= PAUSE.as_millis(), "{document}");
+}
+
 #[test]
 fn a_live_listing_has_milliseconds() {
     let stream = run(&["exec", "--engine", "echo", "--rpc", "hi"], b"").stdout;
