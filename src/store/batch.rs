@@ -141,6 +141,8 @@ pub(super) struct Batch {
     pub(super) keeps_title: bool,
     /// The title that the person has given the session, if that is new.
     pub(super) renamed: Option<String>,
+    /// Something else is recorded than titles: the session is the one that was used last.
+    pub(super) is_activity: bool,
     /// How many turns are dropped.
     pub(super) dropped_turns: i64,
     /// What is chosen, if that changes: a `StoredChoices`.
@@ -194,6 +196,7 @@ impl Batch {
         let bytes = start_message(start).encode_to_vec();
         let tail = Tail::of_start(&bytes);
         self.start = Some(bytes);
+        self.is_activity = true;
         self.choices = Some(choices_message(&start.choices).encode_to_vec());
         tail
     }
@@ -233,6 +236,8 @@ impl Batch {
         }
         if let Event::Session(SessionEvent::Renamed(title)) = event {
             self.renamed = Some(title.chars().take(TITLE_CHARS_MAX).collect());
+        } else {
+            self.is_activity = true;
         }
         let prompt = if let Event::PromptAccepted { prompt, .. } = event {
             Some(prompt.as_str())

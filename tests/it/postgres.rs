@@ -321,6 +321,29 @@ fn sessions_are_listed_shown_exported_found_and_deleted() {
 
 /// What is not in the index yet is found as well.
 #[test]
+fn a_session_that_is_renamed_is_not_the_one_that_was_used_last() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let dsn = database.dsn();
+    let exec = |words: &[&str]| {
+        let ended = run(&folder, &[&["exec", "--engine", "echo", "--store", &dsn], words].concat());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        ended.stdout
+    };
+    exec(&["--session", "old", "apples"]);
+    exec(&["--session", "new", "pears"]);
+    let updated = "SELECT updated_ms FROM duologue.sessions WHERE id = 'old'";
+    let before = database.query(updated);
+    let renamed = run(&folder, &["sessions", "rename", "old", "Fruit", "--store", &dsn]);
+    assert_eq!(renamed.status, 0, "{renamed:?}");
+    let (listed, _) = envelope(&folder, &dsn, &["list"]);
+    assert_eq!(listed["data"][1]["title"], "Fruit", "{listed}");
+    assert_eq!(database.query(updated), before);
+    let answer = exec(&["--continue", "more"]);
+    assert!(answer.contains("pears"), "{answer}");
+}
+
+#[test]
 fn words_of_a_run_that_was_cut_off_are_found() {
     needs!(Postgres);
     let (database, folder) = (Database::new(), Folder::new());

@@ -98,6 +98,37 @@ fn a_clock_that_is_put_back_changes_no_order() {
     check("first", "plums");
 }
 
+/// A title is not a use of the session.
+#[test]
+fn a_session_that_is_renamed_is_not_the_one_that_was_used_last() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    ask(&folder, "old", "apples");
+    ask(&folder, "new", "pears");
+    let at_ms = |id: &str, at_ms: i64| {
+        let store = Connection::open(folder.path("store")).expect("a store");
+        let sql = "UPDATE sessions SET updated_ms = ?2 WHERE id = ?1";
+        assert_eq!(store.execute(sql, (id, at_ms)).expect("a row"), 1);
+    };
+    at_ms("old", 1_700_000_000_999);
+    assert_eq!(sessions(&folder, &["rename", "old", "Fruit"]).status, 0);
+    let (listed, _) = envelope(&folder, &["list"]);
+    assert_eq!(
+        (&listed["data"][0]["id"], &listed["data"][1]["id"]),
+        (&json!("new"), &json!("old"))
+    );
+    assert_eq!(listed["data"][1]["title"], "Fruit");
+    // The second in which it was.
+    assert_eq!(listed["data"][1]["lastActivity"], "2023-11-14T22:13:20Z");
+    let ended =
+        run(&folder, &["exec", "--engine", "echo", "more", "--store", &place, "--continue"]);
+    assert!(ended.stdout.contains("pears"), "{ended:?}");
+    // It is used again.
+    let words = ["exec", "--engine", "echo", "plums", "--store", &place, "--session", "old"];
+    assert_eq!(run(&folder, &words).status, 0);
+    assert_eq!(envelope(&folder, &["list"]).0["data"][0]["id"], "old");
+}
+
 #[test]
 fn turns_and_timeline_in_two_files_are_one_session() {
     let folder = Folder::new();

@@ -33,7 +33,7 @@ pub(super) struct Pending {
     pub(super) head: Vec<u8>,
     /// The server syncs it before it confirms it.
     pub(super) is_synced: bool,
-    /// The session is noted as the one that was written last: it begins, a turn begins or ends, or it is changed. Not
+    /// The session is noted as the one that was used last: it begins, a turn begins or ends, or turns are dropped. Not
     /// for each batch, as the server changes an index for it.
     pub(super) is_marked: bool,
     pub(super) bytes: usize,
@@ -57,6 +57,7 @@ pub(super) struct Pending {
     pub(super) choices: Option<Vec<u8>>,
     /// How many rows the log has.
     pub(super) row_count: i64,
+    /// When the session was used; 0 if it is only renamed.
     pub(super) at_ms: i64,
 }
 
@@ -81,7 +82,6 @@ impl Pending {
             is_marked: batch.start.is_some()
                 || batch.ends_turn
                 || !batch.title.is_empty()
-                || batch.renamed.is_some()
                 || batch.dropped_turns != 0,
             bytes: bytes + start.len(),
             commit: None,
@@ -101,7 +101,7 @@ impl Pending {
             dropped_turns: batch.dropped_turns,
             choices: batch.choices.clone(),
             row_count: batch.row_count,
-            at_ms: now_ms(),
+            at_ms: if batch.is_activity { now_ms() } else { 0 },
         }
     }
 

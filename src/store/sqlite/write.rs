@@ -23,7 +23,7 @@ const ORPHANS: &str = "DELETE FROM log WHERE session = ?";
 const ORPHAN_BLOBS: &str = "DELETE FROM session_blobs WHERE session = ?";
 const RENAMED: &str = "UPDATE sessions SET title = ?2 WHERE key = ?1";
 const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
-     changed = CASE WHEN changed < (SELECT max(changed) FROM sessions) \
+     changed = CASE WHEN ?11 AND changed < (SELECT max(changed) FROM sessions) \
      THEN (SELECT max(changed) + 1 FROM sessions) ELSE changed END, \
      last = max(last, ?3), turns = max(turns, ?4), title = CASE \
      WHEN ?6 IS NOT NULL AND (title = '' OR turns <= dropped_turns + ?5) THEN ?6 ELSE title END, \
@@ -174,10 +174,23 @@ impl Writing<'_> {
         }
         let Batch { last, turns, dropped_turns, choices, row_count, head, .. } = batch;
         let title = (!batch.keeps_title).then_some(&batch.title);
-        let (session, at_ms, bytes) = (self.session, self.at_ms, self.bytes);
-        let (removed, head) = (dropped_turns, head.as_bytes());
-        let values =
-            params![session, at_ms, last, turns, removed, title, bytes, choices, row_count, head];
+        let is_activity = batch.is_activity;
+        let at_ms = if is_activity { self.at_ms } else { 0 };
+        let (session, bytes, removed, head) =
+            (self.session, self.bytes, dropped_turns, head.as_bytes());
+        let values = params![
+            session,
+            at_ms,
+            last,
+            turns,
+            removed,
+            title,
+            bytes,
+            choices,
+            row_count,
+            head,
+            is_activity
+        ];
         self.run(CHANGED, values)?;
         Ok(())
     }

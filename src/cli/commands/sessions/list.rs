@@ -6,7 +6,7 @@ use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::store::{Listing, Summary};
 use crate::support::terminal::escape_control;
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,10 +82,9 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// A time in UTC, to the second.
+/// The second that a time is in, in UTC.
 fn time(ms: i64) -> String {
-    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
-    time.round(Unit::Second).unwrap_or(time).to_string()
+    Timestamp::from_second(ms.div_euclid(1000)).unwrap_or_default().to_string()
 }
 
 /// The columns of the terminal that shows standard output.
