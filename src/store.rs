@@ -303,7 +303,6 @@ impl Store {
     }
 
     /// One session of the list; `None` if it is not there.
-    #[cfg(feature = "serve")]
     fn summary(&mut self, session: &SessionId) -> Result<Option<Summary>, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sessions::summary_of(sqlite, session),

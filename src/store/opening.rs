@@ -110,7 +110,7 @@ impl Opening {
         let mut parts = Vec::new();
         let loaded = self.load(session, prepared, &mut parts, connections);
         if loaded.is_ok() {
-            parts.iter_mut().for_each(|part| self.attach(session, part));
+            parts.iter_mut().for_each(|part| self.attach(session, part, &self.settings.folder));
         } else {
             parts.drain(..).for_each(|part| self.leave(part, connections));
         }
@@ -122,10 +122,11 @@ impl Opening {
         Ok(Opened { databases, restored: loaded? })
     }
 
-    /// Has the writer of a database write the session, if it does not yet.
-    fn attach(&self, session: &SessionId, Part { prepared, claim, tail }: &mut Part) {
+    /// Has the writer of a database write the session, if it does not yet: to this folder if it is new there.
+    fn attach(&self, session: &SessionId, part: &mut Part, folder: &str) {
+        let Part { prepared, claim, tail } = part;
         let Some(claim) = claim.take() else { return };
-        let (session, folder) = (session.clone(), self.settings.folder.clone());
+        let (session, folder) = (session.clone(), folder.to_owned());
         let (tail, fault, is_failed) = (std::mem::take(tail), self.fault.clone(), false);
         let attached = Attached { session, folder, claim, tail, fault, is_failed };
         prepared.database.attach(self.number, attached);
@@ -221,10 +222,12 @@ impl Opening {
                  that of {best_place} goes on, and {other_place} is left as it is"
             )));
         }
+        let summary = store.summary(session)?;
+        let folder = summary.map_or_else(|| self.settings.folder.clone(), |it| it.folder);
         let (start, Sink::Events(_, events)) = (all.start, all.sink) else { return Ok(own) };
         let start = start.filter(|_| !part.is_there()).map(|start| Record::Start(Box::new(start)));
         let records = start.into_iter().chain(events.into_iter().map(Record::Event)).collect();
-        self.attach(session, &mut parts[other]);
+        self.attach(session, &mut parts[other], &folder);
         if let Err(error) = write(&parts[other].prepared.database, self.number, records) {
             self.leave(parts.remove(other), connections);
             return Ok(Some(format!(

@@ -293,6 +293,20 @@ fn sessions_are_listed_and_found_where_one_of_two_stores_is_gone() {
     }
 }
 
+/// `--continue` finds it there.
+#[test]
+fn a_session_that_one_of_two_stores_lacks_is_completed_with_its_folder() {
+    let folder = Folder::new();
+    let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
+    assert_eq!(exec(&folder, &["--store", &turns, "--session-id", "s", "needle"]).status, 0);
+    assert_eq!(exec(&folder, &["--store", &timeline, "--session-id", "other", "hay"]).status, 0);
+    let both = ["--turns-db", &turns, "--timeline-db", &timeline];
+    let renamed = run(&folder, &[&["sessions", "rename", "s", "title"], &both[..]].concat());
+    assert_eq!(renamed.status, 0, "{renamed:?}");
+    let again = exec(&folder, &["--store", &timeline, "--continue", "again"]);
+    assert!(again.stdout.contains("Before that you said: needle"), "{again:?}");
+}
+
 /// Its process was killed before it has made the tables.
 #[test]
 fn a_store_whose_making_was_cut_off_has_no_sessions() {

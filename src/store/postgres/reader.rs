@@ -1,6 +1,5 @@
 //! Queries on all sessions of a database of PostgreSQL, and the deletion of one.
 
-#[cfg(feature = "serve")]
 use super::check_id;
 use super::error::PostgresError;
 use super::lease::{LeasedSession, Leases};
@@ -8,7 +7,6 @@ use super::link::{Statement, Value, begin_reading};
 use super::load::small;
 use super::pending::quoted;
 use super::{Core, Postgres};
-#[cfg(feature = "serve")]
 use crate::protocol::id::SessionId;
 #[cfg(feature = "serve")]
 use crate::store::library::Part;
@@ -90,7 +88,6 @@ impl Postgres {
     }
 
     /// One session of them.
-    #[cfg(feature = "serve")]
     pub(in crate::store) fn summary(
         &mut self,
         session: &SessionId,
@@ -116,7 +113,6 @@ impl Postgres {
         self.summaries_of(PART, &values)
     }
 
-    #[cfg(feature = "serve")]
     fn summaries_of(
         &mut self,
         which: &str,

@@ -187,7 +187,6 @@ pub(in crate::store) fn summaries(
 }
 
 /// One of them; `None` if it is not there, or can't be read.
-#[cfg(feature = "serve")]
 pub(in crate::store) fn summary_of(
     sqlite: &Sqlite,
     session: &SessionId,
