@@ -33,6 +33,7 @@ impl Session {
     /// closed, and the conversation is shown.
     pub(super) fn restored(&mut self, restored: Restored) {
         let Restored { session, projections, open, loss } = restored;
+        let loss = loss.map(with_way_out);
         self.turns = projections.turns;
         let choices = (*projections.choices).clone();
         let first_new = projections.ordinal.next();
@@ -298,6 +299,19 @@ pub(crate) fn as_if_ended(restored: Restored) -> Projections {
     recorder.restore(session, *projections);
     recorder.end_cut_off(&open, ids.request());
     recorder.projections
+}
+
+/// A loss, with what a person can do about one because of which nothing more is stored.
+fn with_way_out(Loss { reason, is_closed }: Loss) -> Loss {
+    let reason = match is_closed {
+        true => {
+            format!(
+                "{reason}; a copy of it, made by `duologue sessions fork ID`, can be stored again"
+            )
+        }
+        false => reason,
+    };
+    Loss { reason, is_closed }
 }
 
 impl Recorder {

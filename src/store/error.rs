@@ -200,5 +200,11 @@ fn explained(error: &rusqlite::Error) -> String {
             "its disk is full, or a limit on the size of files is too low ({error}); make room there"
         );
     }
+    if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) {
+        return format!(
+            "it is damaged ({error}); if an older copy has taken its place, the log beside it (-wal) belongs to the \
+             file before it: remove that, and copy again"
+        );
+    }
     error.to_string()
 }

@@ -93,6 +93,7 @@ fn a_conversation_that_is_damaged_is_named() {
     let damaged = line(&folder, &store);
     let why = "of 2 sessions that were read 1 can't be read as a whole: b; ";
     assert!(damaged.starts_with("wrong ") && damaged.contains(why), "{damaged}");
+    assert!(damaged.contains("`duologue sessions fork ID`"), "{damaged}");
 }
 
 /// A full disk leaves a part of a page of a change that was never made.

@@ -123,6 +123,33 @@ fn what_can_be_read_of_a_damaged_store_is_searched_and_listed() {
     assert!(unusable <= 4, "{unusable}");
 }
 
+/// The session is not written any more, and the person is told how to go on.
+#[test]
+fn a_damaged_session_goes_on_in_a_copy() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let exec = |id: &str, prompt: &str| {
+        let words = ["exec", "--engine", "echo", "--store", &place, "--session", id, prompt];
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        ended
+    };
+    exec("s", "one");
+    exec("s", "two");
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let sql = "UPDATE log SET events = X'FFFF' WHERE number = 2";
+    assert_eq!(store.execute(sql, []).expect("a row"), 1);
+    drop(store);
+    let ended = exec("s", "three");
+    assert!(ended.stderr.contains("`duologue sessions fork ID`"), "{ended:?}");
+    let forked = sessions(&folder, "store", &["fork", "s", "--as", "copy"]);
+    assert_eq!((forked.status, &*forked.stdout), (1, "copy\n"), "{forked:?}");
+    exec("copy", "four");
+    let ended = exec("copy", "five");
+    assert!(ended.stdout.contains("Before that you said: four"), "{ended:?}");
+    assert!(!ended.stderr.contains("fork"), "{ended:?}");
+}
+
 #[test]
 fn a_session_with_any_name_is_one_line_of_a_table() {
     let folder = Folder::new();

@@ -211,7 +211,8 @@ fn damage(Checked { sessions, damaged }: &Checked) -> Option<String> {
     (!damaged.is_empty()).then(|| {
         format!(
             "of {sessions} sessions that were read {} can't be read as a whole: {}; `duologue sessions show ID` \
-             prints the rest of one and says what is missing",
+             prints the rest of one and says what is missing, and `duologue sessions fork ID` makes a copy of the rest \
+             that can be stored again",
             damaged.len(),
             shown_ids(damaged)
         )
