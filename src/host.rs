@@ -58,6 +58,7 @@ use persist_gate::PersistGate;
 use starts::{Start, Starts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{poll_fn, ready};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 use supervisor::Supervisor;
@@ -337,6 +338,11 @@ impl Host {
     #[cfg(test)]
     pub(crate) fn session(&self) -> Option<&Session> {
         self.supervisor.session()
+    }
+
+    /// Tokens that the model can be sent at most, if that is known: no frame has them.
+    pub(crate) fn context_tokens(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.supervisor.session()?.context_tokens()?)
     }
 
     /// The last message of a run that has finished, where the rules keep it.

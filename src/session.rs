@@ -324,6 +324,14 @@ impl Session {
         self.recorder.projections.usage.counts().call
     }
 
+    /// Tokens that the model can be sent at most, if that is known: the model of the active run, or of the next one.
+    pub(crate) fn context_tokens(&self) -> Option<u64> {
+        match self.phase.active() {
+            Some(active) => active.run.context_tokens(),
+            None => self.call_model(self.models.current().clone()).compaction.context_tokens,
+        }
+    }
+
     /// The last message of a run that has finished, where [`Rules::keeps_last_message`] is on.
     pub(crate) fn last_message(&self) -> Option<&str> {
         self.recorder.last_message()

@@ -27,7 +27,6 @@ use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::{CompactionCause, WaitingFor};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -202,7 +201,6 @@ pub(super) struct Beginning {
     pub(super) number: i64,
     pub(super) client: ClientCapabilities,
     pub(super) folder: PathBuf,
-    pub(super) context_size: Option<NonZeroU64>,
     /// The request that opens it.
     pub(super) request: Id,
     pub(super) how: How,
@@ -213,13 +211,13 @@ pub(super) struct Beginning {
 impl Dialog {
     pub(super) fn new(beginning: Beginning) -> Self {
         let Beginning { session, number, client, folder, .. } = beginning;
-        let Beginning { context_size, request, how, notices, .. } = beginning;
+        let Beginning { request, how, notices, .. } = beginning;
         Self {
             queue: Queue::new(session.clone()),
             session,
             number,
             client,
-            updates: Updates::new(folder.clone(), context_size),
+            updates: Updates::new(folder.clone()),
             folder,
             orders: VecDeque::new(),
             opening: Some((request, how)),

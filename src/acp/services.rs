@@ -7,7 +7,6 @@ use crate::protocol::id::SessionId;
 use crate::session::approval::ApprovalMode;
 use crate::store::Library;
 use crate::tool::config::ServerConfig;
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,8 +23,6 @@ pub(crate) struct Services {
     pub(crate) prompts: Prompts,
     /// The stored conversations, if they are stored.
     pub(crate) library: Option<Library>,
-    /// Tokens that models can be sent, if that is known.
-    pub(crate) context_size: Option<NonZeroU64>,
     /// Bytes that a line of the client may have.
     pub(crate) line_bytes_max: usize,
 }

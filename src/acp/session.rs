@@ -260,10 +260,11 @@ impl Session {
     }
 
     fn show(&mut self, effects: Effects) {
-        if self.dialog.shows_past()
-            && let Some(host) = &self.host
-        {
-            self.dialog.note_images(host.results_with_images());
+        if let Some(host) = &self.host {
+            self.dialog.note_context(host.context_tokens());
+            if self.dialog.shows_past() {
+                self.dialog.note_images(host.results_with_images());
+            }
         }
         self.dialog.effects(effects);
     }

@@ -245,7 +245,6 @@ impl Shell<'_> {
             number,
             client: self.connection.client,
             folder: folder.clone(),
-            context_size: self.services.context_size,
             request,
             how,
             notices,

@@ -32,7 +32,9 @@ const PROGRESS_CHARS_MAX: usize = 400;
 pub(super) struct Updates {
     folder: PathBuf,
     /// Tokens that the model can be sent, if that is known.
-    context_size: Option<NonZeroU64>,
+    pub(super) context_size: Option<NonZeroU64>,
+    /// What the session has cost, if that is known.
+    cost: Option<Cost>,
     /// Calls that have a result.
     returned: BTreeSet<String>,
     has_title: bool,
@@ -43,10 +45,11 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    pub(super) fn new(folder: PathBuf, context_size: Option<NonZeroU64>) -> Self {
+    pub(super) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            context_size,
+            context_size: None,
+            cost: None,
             returned: BTreeSet::new(),
             has_title: false,
             is_cut_off: false,
@@ -143,20 +146,20 @@ impl Updates {
     }
 
     /// What the model was sent and has written, of what it can be sent; only with known numbers.
-    fn usage(&self, totals: &UsageTotals) -> Option<Item> {
-        let (size, call) = (self.context_size?, totals.call.as_ref()?);
-        let used = call.input_tokens.saturating_add(call.output_tokens);
+    fn usage(&mut self, totals: &UsageTotals) -> Option<Item> {
         let session = totals.session.as_ref();
-        let cost = session.filter(|session| !session.currency.is_empty()).and_then(|session| {
+        self.cost = session.filter(|session| !session.currency.is_empty()).and_then(|session| {
             Some(Cost { amount: session.cost.parse().ok()?, currency: session.currency.clone() })
         });
-        (used > 0).then_some(Item::Update(Update::Usage { used, size: size.get(), cost }))
+        let call = totals.call.as_ref()?;
+        let used = call.input_tokens.saturating_add(call.output_tokens);
+        if used > 0 { self.in_use(used) } else { None }
     }
 
     /// So much of what the model can be sent is in use.
     pub(super) fn in_use(&self, used: u64) -> Option<Item> {
         let size = self.context_size?.get();
-        Some(Item::Update(Update::Usage { used, size, cost: None }))
+        Some(Item::Update(Update::Usage { used, size, cost: self.cost.clone() }))
     }
 
     /// Adds a conversation, message for message, with the images that are in the results of tools.

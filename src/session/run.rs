@@ -167,6 +167,11 @@ impl Run {
         &self.model.selection
     }
 
+    /// Tokens that its model can be sent at most, if that is known.
+    pub(super) fn context_tokens(&self) -> Option<u64> {
+        self.model.compaction.context_tokens
+    }
+
     pub(super) fn with_model(self, model: CallModel) -> Self {
         Self { model, ..self }
     }

@@ -38,7 +38,6 @@ use command::Running;
 use opening::Candidate;
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -119,8 +118,6 @@ pub(crate) struct Beginning {
     /// The first prompt.
     pub(crate) prompt: Option<FirstPrompt>,
     pub(crate) system: Option<String>,
-    /// Tokens that the model can be sent, if that is known.
-    pub(crate) context_size: Option<NonZeroU64>,
     /// The line has the keys of vi.
     pub(crate) has_vi_keys: bool,
     /// The names of the command files that can be used.
@@ -233,7 +230,6 @@ impl<'a> Shell<'a> {
         let mut state = State::new(screen.size(), history.load());
         state.status.is_stored = host.store.is_some();
         state.status.system.clone_from(&beginning.system);
-        state.status.context_size = beginning.context_size;
         state.vi = beginning.has_vi_keys.then(Vi::default);
         state.command_files = std::mem::take(&mut beginning.command_files);
         state.server_names = host.servers.names().map(ToString::to_string).collect();

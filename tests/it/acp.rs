@@ -462,6 +462,30 @@ fn an_answer_that_is_cut_off_says_so() {
     );
 }
 
+/// The list of prices says how much the model can be sent, and what all calls have cost, also the one of a summary.
+#[test]
+fn the_part_of_the_context_and_the_cost_come_by_the_list_of_prices() {
+    let folder = Folder::new();
+    let price = json!({ "input": 1000, "output": 1000, "context-window": 1000 });
+    let prices = json!({ "currency": "EUR", "models": { "scripted": price } });
+    fs::write(folder.path("prices"), prices.to_string()).expect("a file");
+    let counted = |text: &str| {
+        vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((3, 2))), Step::Done]
+    };
+    let provider = Provider::start(vec![counted("one"), counted("SUMMARY")]);
+    let args = ["--prices", &folder.name("prices")];
+    let mut client = Client::start_with(with_provider(&folder, &provider, &args), json!({}));
+    let session = client.session(&folder.path(""));
+    assert_eq!(client.turn(&session, "hi").0, "end_turn");
+    assert_eq!(client.turn(&session, "/compact").0, "end_turn");
+    let seen = client.finish().seen;
+    let usage = updates(&seen, &session, "usage_update").into_iter();
+    let shown: Vec<_> = usage.map(|it| (it["size"].clone(), it["cost"].clone())).collect();
+    let cost = |amount: f64| (json!(1000), json!({ "amount": amount, "currency": "EUR" }));
+    // After each call, and once the summary has taken the place of the turn.
+    assert_eq!(shown, [cost(0.005), cost(0.01), cost(0.01)]);
+}
+
 #[test]
 fn an_answer_that_the_provider_withheld_says_so() {
     let folder = Folder::new();

@@ -74,10 +74,15 @@ fn a_piped_line_runs_nothing() {
 
 #[test]
 fn the_status_says_how_much_of_the_context_is_in_use() {
-    for (options, shown) in
-        [(&[][..], "· context 5 ·"), (&["--context-size", "50"], "· context 5 of 50 (10 %) ·")]
-    {
+    for (options, shown) in [
+        (&[][..], "· context 5 ·"),
+        (&["--context-size", "50"], "· context 5 of 50 (10 %) ·"),
+        (&["--prices", "prices"], "· context 5 of 50 (10 %) ·"),
+    ] {
         let folder = Folder::new();
+        let prices =
+            r#"{"currency":"EUR","models":{"m":{"input":1,"output":1,"context-window":50}}}"#;
+        fs::write(folder.path("prices"), prices).expect("a file");
         let provider = Provider::start(vec![says("Seen.")]);
         let words = [&["chat", "--engine", "openai"][..], options].concat();
         let mut command = duologue(&folder, &words);

@@ -21,6 +21,7 @@ use crate::session::{PROVIDER_CHANGED, is_too_many_rounds};
 use crate::support::terminal::escape_control;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 impl Dialog {
@@ -72,6 +73,11 @@ impl Dialog {
     /// Notes the images that no frame has.
     pub(in crate::acp) fn note_images(&mut self, of: BTreeMap<ToolCallId, Arc<ToolResult>>) {
         self.with_images = of;
+    }
+
+    /// Notes how many tokens the model can be sent, of which the next count tells the part that is in use.
+    pub(in crate::acp) fn note_context(&mut self, size: Option<NonZeroU64>) {
+        self.updates.context_size = size;
     }
 
     fn replay(&mut self, conversation: SnapshotFrame) {

@@ -20,7 +20,6 @@ fn dialog(client: ClientCapabilities) -> Dialog {
         number: 1,
         client,
         folder: PathBuf::from("/p"),
-        context_size: None,
         request: Id::Number(0),
         how: How::New,
         notices: Vec::new(),

@@ -48,14 +48,12 @@ const UNUSABLE_TOLD_MAX: usize = 5;
 /// If an option can't be used.
 pub(crate) fn services(args: AcpArgs) -> Result<Services> {
     let AcpArgs { session } = args;
-    let context_size = session.compaction.context_tokens;
     let line_bytes_max = usize::try_from(session.max_request_bytes)?;
     let library = library(&session);
     Ok(Services {
         opener: Arc::new(move |opening| opened(session.clone(), opening)),
         prompts: Arc::new(|folder, line| expand(line, &WorkFolder::at(folder.to_owned()))),
         library,
-        context_size,
         line_bytes_max,
     })
 }

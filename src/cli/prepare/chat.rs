@@ -160,14 +160,13 @@ pub(super) fn ready(
     let theme = Theme { tone, colours, has_links: has_links() };
     let unread = leaves_input.then_some(UNREAD_INPUT);
     let notices = settings.notices.iter().copied().chain(unread).collect();
-    let (context_size, editing) = (session.compaction.context_tokens, screen.editing);
-    let has_vi_keys = editing == Editing::Vi;
+    let has_vi_keys = screen.editing == Editing::Vi;
     let usable = prompts::list(&WorkFolder::default())
         .into_iter()
         .filter(|it| it.about.is_ok())
         .map(|it| it.name);
     let command_files = usable.filter(|name| !name.contains(char::is_control)).collect();
-    let beginning = Beginning { prompt, system, context_size, has_vi_keys, command_files, notices };
+    let beginning = Beginning { prompt, system, has_vi_keys, command_files, notices };
     Ok(Prepared::Chat(Box::new(ReadyChat {
         settings,
         session,

@@ -29,6 +29,7 @@ impl Shell<'_> {
 
     pub(super) fn perform(&mut self, effects: Effects) {
         let held = self.held_session(&effects);
+        self.state.status.context_size = self.host.context_tokens();
         self.together(|shell| {
             for effect in effects.list {
                 match effect {
