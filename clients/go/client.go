@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -99,7 +98,7 @@ func (c *Client) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.Env, c.options.Dir)
+	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.environment(), c.options.Dir)
 	if err != nil {
 		return err
 	}
@@ -417,7 +416,7 @@ func (c *Client) Fork(ctx context.Context, turns int) (*Client, error) {
 	limited, cancel := context.WithTimeout(ctx, forkTime)
 	defer cancel()
 	command := exec.CommandContext(limited, binary, append(args, "--", c.SessionID())...)
-	command.Env, command.Dir = append(os.Environ(), c.options.Env...), c.options.Dir
+	command.Env, command.Dir = c.options.environment(), c.options.Dir
 	id, err := command.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		return nil, &RequestError{Code: "store_failed", Message: strings.TrimSpace(string(failed.Stderr))}

@@ -74,6 +74,14 @@ func TestAStreamHasTypedEventsAndEndsAtItsDone(t *testing.T) {
 	equal(t, result.Text, "Turn 1. You said: hello")
 }
 
+func TestEventsOfTheEnvironmentAreNotFiltered(t *testing.T) {
+	t.Setenv("DUOLOGUE_EVENTS", "ChatRun*")
+	get := tool("get_time", func(context.Context, city) (any, error) { return "12:00", nil })
+	chat := start(t, duologue.Options{Args: []string{script(t, berlin...)}, Tools: []duologue.Tool{get}})
+	result := run(t, chat, "What time is it?")
+	equal(t, []string{result.Text, result.ToolCalls[0].Status}, []string{"It is noon.", "success"})
+}
+
 func TestRequestsInFlightGetTheirOwnFrames(t *testing.T) {
 	chat := start(t, duologue.Options{Queue: true, Args: []string{"--echo-delay-ms=1"}})
 	second := make(chan string, 1)

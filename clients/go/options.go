@@ -35,7 +35,7 @@ type Options struct {
 	OnError func(error)
 	// Queue makes a prompt during a run wait for its turn; otherwise it is an ErrBusy.
 	Queue bool
-	// Env are variables, as NAME=value, in addition to those of this program.
+	// Env are variables, as NAME=value, in addition to those of this program, of which DUOLOGUE_EVENTS is left out.
 	Env []string
 	// Dir is the folder of the process; by default that which this program has at the start, also for a process that is
 	// started later.
@@ -90,6 +90,15 @@ func (o *Options) store() string {
 		}
 	}
 	return os.Getenv("DUOLOGUE_STORE")
+}
+
+// environment returns the variables of the process: those of this program, and then those of the options. A list of events
+// that is meant for scripts is left out, as without all events this package has no text and answers no calls of tools.
+func (o *Options) environment() []string {
+	own := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "DUOLOGUE_EVENTS=")
+	})
+	return append(own, o.Env...)
 }
 
 func orElse[T comparable](value, otherwise T) T {

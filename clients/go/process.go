@@ -76,8 +76,7 @@ type process struct {
 
 func startProcess(command []string, env []string, dir string) (*process, error) {
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Dir = dir
+	cmd.Env, cmd.Dir = env, dir
 	// In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err1 := cmd.StdinPipe()

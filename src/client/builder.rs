@@ -143,7 +143,7 @@ impl Builder {
         self
     }
 
-    /// A variable of the process, beside those of this one.
+    /// A variable of the process, beside those of this one, of which `DUOLOGUE_EVENTS` is left out.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));

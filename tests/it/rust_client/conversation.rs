@@ -1,8 +1,9 @@
 //! Conversations with the program itself: runs, streams, what stops them, and sessions.
 
+use super::ends::start_program;
 use super::{
-    Scratch, endless, kill, process_of, read_to, real, rest, run, start, texts_and_statuses,
-    unreachable, until,
+    BINARY, Scratch, endless, kill, process_of, read_to, real, rest, run, start,
+    texts_and_statuses, unreachable, until,
 };
 use duologue::client::{Answer, Any, Duologue, Error, Event, OnBusy, Prompt};
 use duologue::protocol::proto::rpc::SnapshotRequest;
@@ -37,6 +38,14 @@ async fn a_stream_has_typed_events_and_ends_at_its_done() {
     let ends = (names.first().map(String::as_str), names.last().map(String::as_str));
     assert_eq!(ends, (Some("ChatUserMessageAccepted"), Some("ChatRunFinished")));
     assert!(stream.next().await.is_none(), "the end is the end");
+}
+
+#[test]
+fn events_of_the_environment_are_not_filtered() {
+    let variables = [("DUOLOGUE_BIN", BINARY), ("DUOLOGUE_EVENTS", "ChatRun*")];
+    let (mut program, said) = start_program("unnamed", &variables);
+    assert!(program.wait().expect("an end").success());
+    assert_eq!(said, "Turn 1. You said: x");
 }
 
 #[tokio::test]

@@ -74,8 +74,8 @@ fn a_program_that_changes_its_folder() {
     assert!(scratch.0.join("chat.db").exists());
 }
 
-/// Starts it; gives what it says, too.
-fn start_program(named: &str, variables: &[(&str, &str)]) -> (Child, String) {
+/// Starts the program; gives what it says, too.
+pub(super) fn start_program(named: &str, variables: &[(&str, &str)]) -> (Child, String) {
     let mut command = Command::new(env::current_exe().expect("a path"));
     command.args(["--exact", "rust_client::ends::program", "--ignored", "--nocapture"]);
     command.env_remove("DUOLOGUE_BIN").env(PROGRAM_VARIABLE, named);
