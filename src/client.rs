@@ -86,7 +86,9 @@ use driver::Order;
 use link::{Link, Shared, lock};
 use request::Ended;
 use serde_json::{Map, Value};
+use std::future::pending;
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 
 /// Entities that are asked for at once.
 const PAGE_ENTITIES: u32 = 500;
@@ -105,6 +107,8 @@ struct Held {
     link: Mutex<Arc<Link>>,
     /// Locked during a reconnect.
     reconnect: tokio::sync::Mutex<Reconnect>,
+    /// Calls of [`Duologue::close`]; it changes while the link is locked.
+    closes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +121,8 @@ struct Reconnect {
 
 impl Held {
     fn new(link: Arc<Link>) -> Self {
-        Self { link: Mutex::new(link), reconnect: Default::default() }
+        let (reconnect, closes) = Default::default();
+        Self { link: Mutex::new(link), reconnect, closes }
     }
 }
 
@@ -326,13 +331,15 @@ impl Duologue {
     /// flight are not sent again.
     ///
     /// # Errors
-    /// If the process runs, the conversation has no store or no name, or it can't be opened.
+    /// If the process runs, the conversation has no store or no name, or it can't be opened; [`Error::Closed`] if it
+    /// was closed meanwhile.
     pub async fn reconnect(&self) -> Result<Vec<Change>, Error> {
         if !self.options.is_stored() {
             return Err(Error::Misuse(
                 "a conversation without a store and `session` can't go on in another process",
             ));
         }
+        let closes = self.held.closes.subscribe();
         let asked = self.link();
         let mut reconnect = self.held.reconnect.lock().await;
         let link = self.link();
@@ -349,7 +356,7 @@ impl Duologue {
         reconnect.unresumed = Some(before.clone());
         if has_ended {
             link.ended().await;
-            *lock(&self.held.link) = self.options.connect().await?;
+            self.connect_again(closes).await?;
         }
         let since_ordinal = before.ordinal;
         let changed =
@@ -360,11 +367,38 @@ impl Duologue {
         Ok(changes)
     }
 
-    /// Stops what runs, and ends the process: shutdown, SIGTERM, SIGKILL. Nothing is left running.
+    /// Starts another process, unless the conversation is closed.
+    async fn connect_again(&self, mut closes: watch::Receiver<u64>) -> Result<(), Error> {
+        let closed = async { drop(closes.changed().await) };
+        let link = self.options.connect(closed).await?;
+        let is_closed = {
+            let mut held = lock(&self.held.link);
+            let is_closed = closes.has_changed().unwrap_or(true);
+            if !is_closed {
+                *held = Arc::clone(&link);
+            }
+            is_closed
+        };
+        if is_closed {
+            link.order(Order::Close);
+            link.ended().await;
+            return Err(Error::Closed);
+        }
+        Ok(())
+    }
+
+    /// Stops what runs, and ends the process: shutdown, SIGTERM, SIGKILL. Nothing is left running. A reconnect of a
+    /// clone that is under way fails with [`Error::Closed`].
     pub async fn close(self) {
-        let link = self.link();
+        let link = {
+            let link = lock(&self.held.link);
+            self.held.closes.send_modify(|closes| *closes += 1);
+            Arc::clone(&link)
+        };
         link.order(Order::Close);
         link.ended().await;
+        // A reconnect ends the process that it has started.
+        drop(self.held.reconnect.lock().await);
     }
 
     fn link(&self) -> Arc<Link> {
@@ -404,7 +438,7 @@ impl Builder {
     /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
     pub async fn start(mut self) -> Result<Duologue, Error> {
         self.settle_folder();
-        let link = self.connect().await?;
+        let link = self.connect(pending()).await?;
         Ok(Duologue { held: Arc::new(Held::new(link)), options: self })
     }
 

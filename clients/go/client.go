@@ -51,6 +51,7 @@ type Client struct {
 	hello     *messages.HelloFrame
 	begun     chan struct{}
 	isClosing bool
+	closes    int // calls of Close
 	requests  map[string]*request
 	stopping  map[string]*request // runs that are to stop, and have not yet
 	work      map[string]context.CancelFunc
@@ -87,13 +88,14 @@ func Start(ctx context.Context, options Options) (*Client, error) {
 	c := &Client{options: options}
 	c.flow.L = &c.mu
 	c.keepTools(options.Tools)
-	if err := c.start(ctx); err != nil {
+	if err := c.start(ctx, 0); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Client) start(ctx context.Context) error {
+// start starts the process, unless Close was called since there were so many calls of it.
+func (c *Client) start(ctx context.Context, closes int) error {
 	binary, err := findBinary(c.options.Binary)
 	if err != nil {
 		return err
@@ -103,6 +105,12 @@ func (c *Client) start(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
+	if c.closes != closes {
+		c.mu.Unlock()
+		go c.read(p)
+		p.end(0)
+		return ErrClosed
+	}
 	c.process, c.failure, c.fatal, c.hello, c.isClosing = p, nil, nil, nil, false
 	c.begun = make(chan struct{})
 	c.requests, c.stopping, c.work = map[string]*request{}, map[string]*request{}, map[string]context.CancelFunc{}
@@ -169,13 +177,26 @@ func (c *Client) enableNewer(ctx context.Context) error {
 	return nil
 }
 
-// Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running.
+// Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running. A Reconnect
+// that is under way fails with ErrClosed.
 func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closes++
+	reconnecting := c.reconnecting
+	c.mu.Unlock()
+	c.endProcess()
+	if reconnecting != nil {
+		<-reconnecting.done // It ends the process that it has started.
+	}
+	return nil
+}
+
+func (c *Client) endProcess() {
 	c.mu.Lock()
 	p := c.process
 	if p == nil || c.isClosing {
 		c.mu.Unlock()
-		return nil
+		return
 	}
 	c.isClosing = true
 	c.endWork()
@@ -199,7 +220,6 @@ func (c *Client) Close() error {
 		c.failure = nil
 		c.fail(ErrClosed)
 	}
-	return nil
 }
 
 // A Change is an entity that is new or different after Reconnect.
@@ -218,6 +238,9 @@ func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
 		return nil, errors.New("only a conversation with a store and Session can go on in another process")
 	}
 	own := &attempt{done: make(chan struct{})}
+	c.mu.Lock()
+	closes := c.closes
+	c.mu.Unlock()
 	for {
 		c.mu.Lock()
 		other := c.reconnecting
@@ -237,7 +260,7 @@ func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
 			return nil, ctx.Err()
 		}
 	}
-	own.changes, own.err = c.goOn(ctx)
+	own.changes, own.err = c.goOn(ctx, closes)
 	c.mu.Lock()
 	c.reconnecting = nil
 	c.mu.Unlock()
@@ -246,7 +269,7 @@ func (c *Client) Reconnect(ctx context.Context) ([]Change, error) {
 }
 
 // goOn starts another process, and returns what has changed.
-func (c *Client) goOn(ctx context.Context) ([]Change, error) {
+func (c *Client) goOn(ctx context.Context, closes int) ([]Change, error) {
 	c.mu.Lock()
 	failure, p := c.failure, c.process
 	// The next process has ordinals and texts of its own as soon as it begins.
@@ -260,7 +283,7 @@ func (c *Client) goOn(ctx context.Context) ([]Change, error) {
 		return nil, errors.New("the process runs")
 	}
 	p.end(c.options.CloseTimeout)
-	if err := c.start(ctx); err != nil {
+	if err := c.start(ctx, closes); err != nil {
 		return nil, err
 	}
 	snapshot, err := c.Snapshot(ctx, Part{Since: before.ordinal})

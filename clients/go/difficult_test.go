@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -634,6 +635,46 @@ func TestReconnectsAtOnceAreOne(t *testing.T) {
 	}
 	equal(t, given > 0, true)
 	equal(t, run(t, chat, "x").Text, "Hello, wörld!")
+}
+
+func TestClosingDuringAReconnectLeavesNothingRunning(t *testing.T) {
+	folder := t.TempDir()
+	program, pids := filepath.Join(folder, "server"), filepath.Join(folder, "pids")
+	// The first process is a while in ending: at its prompt it writes what is no frame, and hears nothing any more.
+	text := `#!/bin/sh
+echo $$ >> "$PIDS"
+[ "$DIFFICULT" = deaf ] || exec "$SERVER"
+trap "" TERM
+echo '{"hello":{"protocol":"pinocchio.chatapp.rpc.v1","capabilities":["server-version=0.1.0"]}}'
+read -r enable && echo '{"requestId":"go-1","done":{"status":"ok"}}'
+read -r submit && echo no frame
+exec sleep 60
+`
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	options := duologue.Options{Binary: program, Store: "chat.db", Session: "ada"}
+	options.Env = []string{"DIFFICULT=deaf", "PIDS=" + pids, "SERVER=" + difficultServer}
+	chat := start(t, options)
+	_, err := chat.Run(t.Context(), "x")
+	equal(t, errors.Is(err, duologue.ErrProtocol), true)
+	options.Env[0] = "DIFFICULT=resumed"
+	reconnected := make(chan error)
+	go func() {
+		_, err := chat.Reconnect(t.Context())
+		reconnected <- err
+	}()
+	for !chat.IsReconnecting() {
+		runtime.Gosched()
+	}
+	_ = chat.Close()
+	equal(t, errors.Is(<-reconnected, duologue.ErrClosed), true)
+	_, err = chat.Run(t.Context(), "y")
+	equal(t, errors.Is(err, duologue.ErrClosed), true)
+	started, _ := os.ReadFile(pids)
+	for _, pid := range strings.Fields(string(started)) {
+		gone(t, pid)
+	}
 }
 
 func TestAReconnectGoesOnWhereTheContextOfAnotherHasEnded(t *testing.T) {

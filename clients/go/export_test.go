@@ -15,6 +15,13 @@ func (c *Client) Reader() (accept func(line string) error, end func()) {
 	return func(line string) error { return c.accept(p, []byte(line)) }, func() { c.ended(p, &ProcessEnded{}) }
 }
 
+// IsReconnecting reports whether a Reconnect is under way.
+func (c *Client) IsReconnecting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reconnecting != nil
+}
+
 // Kill ends the process that runs now.
 func (c *Client) Kill() error {
 	c.mu.Lock()

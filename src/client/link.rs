@@ -254,8 +254,11 @@ pub(super) fn result_line(result: FrontendToolResultCommand, bytes_max: usize) -
 }
 
 impl Builder {
-    /// Starts the process, and waits until it has answered.
-    pub(super) async fn connect(&self) -> Result<Arc<Link>, Error> {
+    /// Starts the process, and waits until it has answered; once `closed` is ready, the process is ended.
+    pub(super) async fn connect(
+        &self,
+        closed: impl Future<Output = ()>,
+    ) -> Result<Arc<Link>, Error> {
         let (process, lines) = Process::start(self)?;
         let (orders, to_do) = mpsc::unbounded_channel();
         let (over, is_over) = watch::channel(false);
@@ -279,7 +282,12 @@ impl Builder {
             has_begun.await.unwrap_or(Err(Error::Closed))?;
             self.offer_tools(&link).await
         };
-        let begun = timeout(self.start_time, beginning).await.unwrap_or_else(|_| {
+        let begun = tokio::select! {
+            biased;
+            () = closed => Ok(Err(Error::Closed)),
+            begun = timeout(self.start_time, beginning) => begun,
+        };
+        let begun = begun.unwrap_or_else(|_| {
             let seconds = self.start_time.as_secs_f64();
             let text =
                 format!("duologue did not begin within {seconds} s: {}", link.stderr().trim());

@@ -3,13 +3,14 @@
 use super::{
     DIFFICULT, Scratch, difficult, process_of, read_to, rest, run, start, until, wait_until_gone,
 };
-use crate::process::DEADLINE;
-use duologue::client::{Any, Error, OnBusy};
+use crate::process::{DEADLINE, Process};
+use duologue::client::{Any, Builder, Error, OnBusy};
 use duologue::protocol::proto::rpc::SnapshotRequest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -196,17 +197,42 @@ async fn values_are_those_of_the_last_call() {
     assert_eq!(answer.values, [json!({"call": 2})]);
 }
 
-#[tokio::test]
-async fn a_refused_prompt_does_not_forget_what_was_shown() {
-    needs!(Python);
-    // What the server does is in a file: it is another one after it has died.
-    let scratch = Scratch::new("refused");
+/// A server that does what a file says: it is another one after it has died.
+fn becoming(scratch: &Scratch, scenario: &str) -> (Builder, PathBuf) {
     let (how, program) = (scratch.0.join("how"), scratch.0.join("server"));
-    fs::write(&how, "die-asked").expect("room");
+    fs::write(&how, scenario).expect("room");
     let text = format!("#!/bin/sh\nDIFFICULT=$(cat {}) exec {DIFFICULT}\n", how.display());
     fs::write(&program, text).expect("room");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
-    let chat = start(scratch.stored().binary(&program)).await;
+    (scratch.stored().binary(&program), how)
+}
+
+#[tokio::test]
+async fn closing_during_a_reconnect_leaves_nothing_running() {
+    needs!(Python);
+    let scratch = Scratch::new("closing-reconnect");
+    let (builder, how) = becoming(&scratch, "die:7");
+    let (name, value) = ("DUOLOGUE_TEST_RECONNECT", std::process::id().to_string());
+    let chat = start(builder.env(name, &value)).await;
+    assert!(matches!(chat.run("x").await, Err(Error::ProcessEnded { .. })));
+    // The next process never begins.
+    fs::write(&how, "mute").expect("room");
+    let mark = format!("{name}={value}");
+    let other = chat.clone();
+    let (reconnected, ()) = tokio::join!(chat.reconnect(), async {
+        until(|| !Process::marked(&mark).is_empty()).await;
+        timeout(DEADLINE, other.close()).await.expect("it is closed");
+    });
+    assert!(matches!(reconnected, Err(Error::Closed)), "{reconnected:?}");
+    assert_eq!(Process::marked(&mark).len(), 0, "nothing is left running");
+}
+
+#[tokio::test]
+async fn a_refused_prompt_does_not_forget_what_was_shown() {
+    needs!(Python);
+    let scratch = Scratch::new("refused");
+    let (builder, how) = becoming(&scratch, "die-asked");
+    let chat = start(builder).await;
     let mut stream = chat.stream("x");
     read_to(&mut stream, "ChatTextPatch").await;
     assert!(matches!(chat.run("y").await, Err(Error::Busy(_))));
