@@ -27,6 +27,7 @@
 //! | say what becomes of a prompt while a run is active | [`OnBusy`] |
 //! | read the conversation | [`Duologue::snapshot`], [`Duologue::history`]; a [`Snapshot`] has [`Entity`]s |
 //! | change its end, or copy it | [`Duologue::regenerate`], [`Duologue::replace`], [`Duologue::drop_last_turn`], [`Duologue::fork`] |
+//! | make room in a long conversation | [`Duologue::compact`] |
 //! | go on after a crash | [`Duologue::reconnect`], which returns each [`Change`] that was not shown |
 //! | hear what belongs to no request, as a store that fails | [`Builder::on_notice`] |
 //! | know what went wrong | [`Error`]; a [`Refused`] has the server's code and message |
@@ -79,8 +80,8 @@ use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::edit_request::Edit;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
 use crate::protocol::proto::rpc::{
-    CancelRequest, DropLastTurn, EditRequest, Regenerate, ReplacePrompt, SnapshotRequest,
-    SubmitPromptRequest, SwitchModelRequest,
+    CancelRequest, CompactRequest, DropLastTurn, EditRequest, Regenerate, ReplacePrompt,
+    SnapshotRequest, SubmitPromptRequest, SwitchModelRequest,
 };
 use driver::Order;
 use link::{Link, Shared, lock};
@@ -308,12 +309,22 @@ impl Duologue {
         self.request(Body::SwitchModel(to)).await.map(drop)
     }
 
-    /// Sends any request, and waits for its `done`. Its events go to [`Builder::on_notice`].
+    /// Has the model sent a summary in place of the earlier turns, which people see as before. The instructions say
+    /// what the summary should keep, and `keep_turns` how many of the last turns are sent as they are; 0: as many as
+    /// have room. The stream has `CompactionStarted` and `Compacted`; with [`Stream::finish`] alone,
+    /// [`Builder::on_notice`] gets them.
+    pub fn compact(&self, instructions: impl Into<String>, keep_turns: u32) -> Stream {
+        let instructions = instructions.into();
+        self.begin(Body::Compact(CompactRequest { instructions, keep_turns, decline: false }))
+    }
+
+    /// Sends any request, and waits for its `done`. Its events go to [`Builder::on_notice`], but for those of a
+    /// prompt. If the future is dropped, a run that the request has begun is stopped.
     ///
     /// # Errors
     /// If it is refused, or the process has ended.
     pub async fn send(&self, body: Body) -> Result<(), Error> {
-        self.request(body).await.map(drop)
+        self.begin(body).ended().await.map(drop)
     }
 
     /// A conversation, not started, that is a copy of this stored one, or of its first `turns`.

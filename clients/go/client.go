@@ -386,9 +386,13 @@ func (c *Client) Cancel(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Request sends any request, as {"enable": {"extensions": ["timing"]}}, and returns its snapshot if it has one.
+// Request sends any request, as {"enable": {"extensions": ["timing"]}}, and returns its snapshot if it has one. The
+// context stops a run that the request has begun.
 func (c *Client) Request(ctx context.Context, body map[string]any) (json.RawMessage, error) {
 	r := newRequest(c.newID(), body)
+	if r.isRun() {
+		r.ctx = ctx
+	}
 	if err := c.send(ctx, r); err != nil {
 		return nil, err
 	}
@@ -396,6 +400,9 @@ func (c *Client) Request(ctx context.Context, body map[string]any) (json.RawMess
 	case <-r.done:
 		return r.snapshot, r.err
 	case <-ctx.Done():
+		if r.isRun() {
+			c.abandon(r)
+		}
 		return nil, ctx.Err()
 	}
 }
@@ -420,6 +427,14 @@ func (c *Client) Replace(ctx context.Context, messageID, prompt string, options 
 		option(replace, &into)
 	}
 	return c.stream(ctx, map[string]any{"edit": map[string]any{"replace": replace}}, nil)
+}
+
+// Compact has the model sent a summary in place of the earlier turns, which people see as before. The instructions say
+// what the summary should keep, and keepTurns how many of the last turns are sent as they are; 0: as many as have room.
+// The stream has CompactionStarted and Compacted; where only its Result is asked for, Options.OnEvent gets them.
+func (c *Client) Compact(ctx context.Context, instructions string, keepTurns int) *Stream {
+	body := map[string]any{"instructions": instructions, "keepTurns": keepTurns}
+	return c.stream(ctx, map[string]any{"compact": body}, nil)
 }
 
 // Fork starts a client of a copy of this stored conversation, or of its first turns; 0: all of them.

@@ -29,8 +29,9 @@ type Options struct {
 	Approve Approve
 	// ApproveTimeout is the longest time of a decision; 0: an hour.
 	ApproveTimeout time.Duration
-	// OnEvent gets events of the session that belong to no request, and OnError errors of its store. Neither may wait
-	// for the client. They run in a goroutine of the client, so that a panic in them ends the program.
+	// OnEvent gets events that are no part of an answer, and in no stream: of the session, of edits, of a change of the
+	// model or of a compaction. OnError gets errors of the store. Neither may wait for the client. They run in a
+	// goroutine of the client, so that a panic in them ends the program.
 	OnEvent func(*Event)
 	OnError func(error)
 	// Queue makes a prompt during a run wait for its turn; otherwise it is an ErrBusy.

@@ -66,11 +66,14 @@ func (c *Client) accept(p *process, line []byte) error {
 		return c.greet(p, f)
 	}
 	r := c.requests[f.RequestID]
-	var event *Event
+	var notice *Event
 	var failure error
 	switch {
 	case f.UIEvent != nil:
-		event = newEvent(f)
+		event := newEvent(f)
+		if event.RequestID == "" || r != nil && !r.isStreamed && !r.isPrompt() {
+			notice = event
+		}
 		c.event(p, r, event, len(line))
 	case r != nil:
 		c.answer(r, f)
@@ -82,8 +85,8 @@ func (c *Client) accept(p *process, line []byte) error {
 	if failure != nil && c.options.OnError != nil {
 		c.options.OnError(failure)
 	}
-	if event != nil && event.RequestID == "" && c.options.OnEvent != nil {
-		c.options.OnEvent(event)
+	if notice != nil && c.options.OnEvent != nil {
+		c.options.OnEvent(notice)
 	}
 	return nil
 }

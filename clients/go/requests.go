@@ -36,12 +36,19 @@ func newRequest(id string, body map[string]any) *request {
 
 // isRun reports whether the request starts a run, or waits for one.
 func (r *request) isRun() bool {
-	if _, isEdit := r.body["edit"]; isEdit {
-		return true
-	}
+	_, isEdit := r.body["edit"]
+	_, isCompaction := r.body["compact"]
 	submit, isSubmit := r.body["submit"].(map[string]any)
 	_, isSteering := submit["targetRequestId"]
-	return isSubmit && !isSteering
+	return isEdit || isCompaction || isSubmit && !isSteering
+}
+
+// isPrompt reports whether the model answers the request, so that its events make a Result.
+func (r *request) isPrompt() bool {
+	edit, _ := r.body["edit"].(map[string]any)
+	_, isDrop := edit["dropLastTurn"]
+	_, isSubmit := r.body["submit"]
+	return isSubmit || edit != nil && !isDrop
 }
 
 func (r *request) event(event *Event, size int) {

@@ -1,6 +1,7 @@
 package duologue_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	duologue "duologue/clients/go"
+	"duologue/clients/go/messages"
 )
 
 func TestASessionGoesOn(t *testing.T) {
@@ -46,6 +48,65 @@ func TestTheEndOfAConversationIsEdited(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, len(history(t, chat)), 0)
+}
+
+func TestACompactionIsStoppedLikeARun(t *testing.T) {
+	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}
+	chat := start(t, options)
+	run(t, chat, "one")
+	_ = chat.Close()
+	requestCtx, cancelRequest := context.WithCancel(t.Context())
+	defer cancelRequest()
+	options.Args = []string{"--echo-delay-ms=60000"}
+	options.OnEvent = func(event *duologue.Event) {
+		if _, ok := event.Payload().(*messages.CompactionStarted); ok {
+			cancelRequest()
+		}
+	}
+	chat = start(t, options)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := chat.Compact(ctx, "", 0)
+	for event := range stream.Events() {
+		if _, ok := event.Payload().(*messages.CompactionStarted); ok {
+			cancel()
+		}
+	}
+	result, err := stream.Result()
+	equal(t, []any{result.Status, errors.Is(err, context.Canceled)}, []any{"stopped", true})
+	_, err = chat.Request(requestCtx, m{"compact": m{}})
+	equal(t, errors.Is(err, context.Canceled), true)
+	for range chat.Compact(t.Context(), "", 0).Events() {
+		break
+	}
+	// No prompt is refused.
+	stream = chat.Stream(t.Context(), "two")
+	for event := range stream.Events() {
+		if _, ok := event.Payload().(*messages.ChatProviderCallStarted); ok {
+			break
+		}
+	}
+	result, err = stream.Result()
+	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+}
+
+func TestEventsOfOtherRequestsAreNotices(t *testing.T) {
+	var types []string
+	chat := start(t, duologue.Options{OnEvent: func(event *duologue.Event) { types = append(types, event.Type) }})
+	run(t, chat, "one")
+	if _, err := chat.Compact(t.Context(), "", 0).Result(); err != nil {
+		t.Fatal(err)
+	}
+	if err := chat.SwitchModel(t.Context(), duologue.Choice{Engine: "echo"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := chat.DropLastTurn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, types, []string{
+		"duologue.session.v1.CompactionStarted", "duologue.session.v1.Compacted", "duologue.provider.v1.ModelSwitched",
+		"duologue.session.v1.TurnDropped",
+	})
 }
 
 func TestASessionIsCopied(t *testing.T) {

@@ -183,8 +183,9 @@ impl Builder {
         self
     }
 
-    /// Is given what belongs to no run: events of the session, and errors of its store. A panic in it is reported
-    /// as any other, and the conversation goes on.
+    /// Is given events that are no part of an answer and in no stream (of the session, of edits, of a change of the
+    /// model or of a compaction), and errors of the store. A panic in it is reported as any other, and the
+    /// conversation goes on.
     #[must_use]
     pub fn on_notice(
         mut self,

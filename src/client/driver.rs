@@ -312,7 +312,7 @@ impl Driver {
         }
         self.answer(id, event.payload.as_ref());
         let Some(flight) = self.flights.get_mut(id) else { return };
-        if !flight.is_run() && !flight.is_streamed() {
+        if flight.has_notices() {
             flight.note(event.payload.as_ref());
             return self.notice(Ok(Event::new(event, text)));
         }

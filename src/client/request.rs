@@ -4,8 +4,9 @@ use super::answer::{Answer, Summary};
 use super::error::Error;
 use super::event::{Event, Snapshot};
 use crate::protocol::any::Any;
-use crate::protocol::proto::rpc::UiEventFrame;
+use crate::protocol::proto::rpc::edit_request::Edit;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
+use crate::protocol::proto::rpc::{EditRequest, UiEventFrame};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -83,7 +84,7 @@ impl Drop for Awaited<'_> {
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) id: String,
-    is_run: bool,
+    kind: Kind,
     /// `None` if nobody reads its events.
     events: Option<Events>,
     summary: Summary,
@@ -103,11 +104,16 @@ impl Flight {
         ended: oneshot::Sender<Result<Ended, Error>>,
     ) -> Self {
         let (summary, has_begun, snapshot, error) = Default::default();
-        Self { id, is_run: is_run(body), events, summary, has_begun, snapshot, error, ended }
+        Self { id, kind: kind_of(body), events, summary, has_begun, snapshot, error, ended }
     }
 
     pub(super) fn is_run(&self) -> bool {
-        self.is_run
+        matches!(self.kind, Kind::Prompt | Kind::Change)
+    }
+
+    /// Whether its events are notices: they make no answer, and are in no stream.
+    pub(super) fn has_notices(&self) -> bool {
+        matches!(self.kind, Kind::Change | Kind::Other) && !self.is_streamed()
     }
 
     /// Takes an event, and the frame that it came in.
@@ -185,11 +191,26 @@ impl Flight {
     }
 }
 
-/// Whether a request begins a run of its own.
-fn is_run(body: &Body) -> bool {
+/// What a request begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A run whose events make an answer.
+    Prompt,
+    /// A part of the run that the prompt joins.
+    Joining,
+    /// A run without an answer, as a compaction.
+    Change,
+    Other,
+}
+
+fn kind_of(body: &Body) -> Kind {
     match body {
-        Body::Submit(submit) => submit.target_request_id.is_empty(),
-        Body::Edit(_) => true,
+        Body::Submit(submit) if submit.target_request_id.is_empty() => Kind::Prompt,
+        Body::Submit(_) => Kind::Joining,
+        Body::Edit(EditRequest { edit: Some(Edit::Regenerate(_) | Edit::Replace(_)) }) => {
+            Kind::Prompt
+        }
+        Body::Edit(_) | Body::Compact(_) => Kind::Change,
         Body::Cancel(_)
         | Body::Snapshot(_)
         | Body::Shutdown(_)
@@ -197,7 +218,6 @@ fn is_run(body: &Body) -> bool {
         | Body::DeclareTools(_)
         | Body::ToolResult(_)
         | Body::Approve(_)
-        | Body::SwitchModel(_)
-        | Body::Compact(_) => false,
+        | Body::SwitchModel(_) => Kind::Other,
     }
 }

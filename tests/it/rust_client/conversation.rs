@@ -6,8 +6,8 @@ use super::{
     texts_and_statuses, unreachable, until,
 };
 use duologue::client::{Answer, Any, Duologue, Error, Event, OnBusy, Prompt};
-use duologue::protocol::proto::rpc::SnapshotRequest;
 use duologue::protocol::proto::rpc::rpc_request_line::Request as Body;
+use duologue::protocol::proto::rpc::{CompactRequest, SnapshotRequest, SwitchModelRequest};
 use std::fs;
 use std::sync::{Arc, Mutex};
 
@@ -121,6 +121,59 @@ async fn a_cancel_is_a_status_and_no_error() {
         assert!(stream.answer().is_some_and(Answer::is_stopped));
     }
     assert!(!chat.cancel().await.expect("nothing to stop"));
+}
+
+/// The names of the events that come as notices, and what notes them.
+fn noted() -> (Arc<Mutex<Vec<String>>>, impl Fn(Result<Event, Error>)) {
+    let names: Arc<Mutex<Vec<String>>> = Arc::default();
+    let list = Arc::clone(&names);
+    let on_notice = move |notice: Result<Event, Error>| {
+        list.lock().expect("a list").push(notice.expect("an event").name);
+    };
+    (names, on_notice)
+}
+
+#[tokio::test]
+async fn a_compaction_is_stopped_like_a_run() {
+    let scratch = Scratch::new("stopped-compaction");
+    let chat = start(scratch.stored()).await;
+    run(&chat, "one").await;
+    chat.close().await;
+    let (names, on_notice) = noted();
+    let slow = scratch.stored().args(["--echo-delay-ms=60000"]);
+    let chat = start(slow.on_notice(on_notice)).await;
+    let begun = |count| {
+        let names = names.lock().expect("a list");
+        names.iter().filter(|name| *name == "CompactionStarted").count() == count
+    };
+    let mut stream = chat.compact("", 0);
+    read_to(&mut stream, "CompactionStarted").await;
+    stream.cancel().await.expect("a cancel");
+    assert_eq!(rest(&mut stream).await.1, None);
+    assert!(stream.answer().is_some_and(Answer::is_stopped));
+    tokio::select! {
+        ended = chat.compact("", 0).finish() => panic!("it goes on: {ended:?}"),
+        () = until(|| begun(1)) => {}
+    }
+    tokio::select! {
+        ended = chat.send(Body::Compact(CompactRequest::default())) => panic!("it goes on: {ended:?}"),
+        () = until(|| begun(2)) => {}
+    }
+    // The next prompt is not refused.
+    read_to(&mut chat.stream("two"), "ChatProviderCallStarted").await;
+}
+
+#[tokio::test]
+async fn events_of_other_requests_are_notices() {
+    let (names, on_notice) = noted();
+    let chat = start(real().on_notice(on_notice)).await;
+    run(&chat, "one").await;
+    chat.compact("", 0).finish().await.expect("a summary");
+    let echo = SwitchModelRequest { engine: "echo".to_owned(), ..Default::default() };
+    chat.switch_model(echo).await.expect("a model");
+    chat.drop_last_turn().await.expect("an edit");
+    let expected = ["CompactionStarted", "Compacted", "ModelSwitched", "TurnDropped"];
+    assert_eq!(*names.lock().expect("a list"), expected);
 }
 
 #[tokio::test]
