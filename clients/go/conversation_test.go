@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net/netip"
@@ -306,6 +307,28 @@ func TestAToolEndsWithItsRun(t *testing.T) {
 	<-ended
 	result, err := stream.Result()
 	equal(t, []any{result.Status, err}, []any{"stopped", nil})
+}
+
+// askedBy is the key of a value of contexts.
+type askedBy struct{}
+
+func TestAToolHasTheContextOfItsPrompt(t *testing.T) {
+	ctx := context.WithValue(t.Context(), askedBy{}, "ada")
+	get := tool("get_time", func(ctx context.Context, _ city) (any, error) { return ctx.Value(askedBy{}), nil })
+	chat := start(t, duologue.Options{Args: []string{script(t, berlin...)}, Tools: []duologue.Tool{get}})
+	result, err := chat.Run(ctx, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, result.ToolCalls[0].Result, `{"result":"ada"}`)
+	options := args(script(t, berlin...), "--mcp", "python3 "+filepath.Join(root, "examples/clock.py"))
+	options.Approve = func(ctx context.Context, _ *messages.ToolApprovalRequested) duologue.Decision {
+		return duologue.Deny(fmt.Sprint("Not for ", ctx.Value(askedBy{})))
+	}
+	if result, err = start(t, options).Run(ctx, "x"); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, result.ToolCalls[0].Result, "Not for ada")
 }
 
 func TestToolsCanBeReplaced(t *testing.T) {

@@ -129,7 +129,7 @@ func isOlder(version string) bool {
 
 func (c *Client) event(p *process, r *request, event *Event, size int) {
 	c.seen.ordinal = max(c.seen.ordinal, event.Ordinal)
-	c.act(event, r != nil && r.isStreamed)
+	c.act(event, r)
 	if r == nil {
 		return
 	}
@@ -187,19 +187,19 @@ func (c *Client) resultOf(r *request) *Result {
 	return &result
 }
 
-func (c *Client) act(event *Event, isShown bool) {
+func (c *Client) act(event *Event, r *request) {
 	switch event.Type {
 	case textPatch, reasoningPatch:
-		if isShown {
+		if r != nil && r.isStreamed {
 			c.seen.show(event)
 		}
 	case "pinocchio.chatapp.frontendtools.v1.FrontendToolCallRequested":
 		if call, ok := event.Payload().(*messages.FrontendToolCallRequested); ok {
-			go c.runTool(c.begins(call.GetToolCallId()), call, event.Raw)
+			go c.runTool(c.begins(call.GetToolCallId(), r), call, event.Raw)
 		}
 	case "duologue.tools.v1.ToolApprovalRequested":
 		if request, ok := event.Payload().(*messages.ToolApprovalRequested); ok {
-			go c.decide(c.begins(request.GetToolCallId()+":approval"), request)
+			go c.decide(c.begins(request.GetToolCallId()+":approval", r), request)
 		}
 	case "pinocchio.chatapp.v1.ChatToolResultReady":
 		if ready, ok := event.Payload().(*messages.ChatToolResultReady); ok {
@@ -359,8 +359,14 @@ func (c *Client) decide(ctx context.Context, request *messages.ToolApprovalReque
 	}})
 }
 
-func (c *Client) begins(id string) context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
+// begins returns the context of a call or a decision: it has the values of the one that the prompt has, and ends when the
+// run does not wait any more.
+func (c *Client) begins(id string, r *request) context.Context {
+	asking := context.Background()
+	if r != nil && r.ctx != nil {
+		asking = context.WithoutCancel(r.ctx)
+	}
+	ctx, cancel := context.WithCancel(asking)
 	c.work[id] = cancel
 	return ctx
 }

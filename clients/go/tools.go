@@ -21,8 +21,8 @@ type Tool struct {
 	Parameters map[string]any
 	// Timeout is the longest time of a call; 0: ToolTime.
 	Timeout time.Duration
-	// Run gets the arguments as JSON, and a context that ends when nobody waits any more. An error is a result that the
-	// model reads.
+	// Run gets the arguments as JSON, and a context that has the values of the prompt's and ends when nobody waits any
+	// more. An error is a result that the model reads.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
@@ -118,7 +118,7 @@ var (
 // Deny does not run the call. The model reads the reason.
 func Deny(reason string) Decision { return Decision{"DENY", reason} }
 
-// An Approve decides about calls of tool servers.
+// An Approve decides about calls of tool servers. The context has the values of the prompt's.
 type Approve func(ctx context.Context, request *messages.ToolApprovalRequested) Decision
 
 // decide returns the members of an approve. Nobody to ask, no answer in time, and a panic are a no.
