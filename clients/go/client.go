@@ -419,12 +419,19 @@ func (c *Client) Regenerate(ctx context.Context) *Stream {
 }
 
 // Replace drops the turn that the prompt messageID began and all after it, and asks another prompt in its place. The
-// attachments of the earlier prompt stay, but for those of Remove.
+// attachments of the earlier prompt stay, but for those of Remove. With Into or Settings, which an edit can't have, nothing
+// is sent, and Result returns an error.
 func (c *Client) Replace(ctx context.Context, messageID, prompt string, options ...PromptOption) *Stream {
 	replace := map[string]any{"messageId": messageID, "prompt": prompt}
 	var into any
 	for _, option := range options {
 		option(replace, &into)
+	}
+	_, hasSchema := replace["responseSchema"]
+	_, hasSettings := replace["settings"]
+	if hasSchema || hasSettings {
+		return failedStream(ctx, c, errors.New("Replace takes no Into and no Settings, as an edit has neither a schema nor "+
+			"settings; drop the turns with DropLastTurn, and Run the prompt with them"))
 	}
 	return c.stream(ctx, map[string]any{"edit": map[string]any{"replace": replace}}, nil)
 }

@@ -548,6 +548,27 @@ func TestASchemaIsWhatIsRead(t *testing.T) {
 		[]any{"WARN", "::1", "[1]", 7, "hi", 2})
 }
 
+func TestAReplacedPromptHasNoAnswerOfATypeAndNoSettings(t *testing.T) {
+	chat := start(t, args(script(t, m{"text": `{"name": "Bonn"}`})))
+	first := run(t, chat, "Where?")
+	where := place{Name: "old"}
+	for _, option := range []duologue.PromptOption{
+		duologue.Into(&where), duologue.IntoSchema(nil, m{"type": "object"}), duologue.Settings(m{"temperature": 0.5}),
+	} {
+		stream := chat.Replace(t.Context(), first.MessageID, "And now?", option)
+		for range stream.Events() {
+			t.Error("an event")
+		}
+		if _, err := stream.Result(); err == nil {
+			t.Fatal("no error")
+		} else {
+			contains(t, err.Error(), "Replace takes no Into and no Settings")
+		}
+	}
+	equal(t, where.Name, "old")
+	equal(t, member(history(t, chat)[0], "text"), "Where?")
+}
+
 func TestAnotherAnswerIsAnError(t *testing.T) {
 	chat := start(t, args(script(t, m{"text": `{"name": 3}`})))
 	var where place

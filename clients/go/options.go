@@ -129,7 +129,7 @@ func (o *Options) args() []string {
 	return append(args, o.Args...)
 }
 
-// A PromptOption is something that a prompt has. Replace takes Attach, Resource and Remove.
+// A PromptOption is something that a prompt has. Replace takes Attach, Resource and Remove alone.
 type PromptOption func(members map[string]any, into *any)
 
 // Attach sends images and files with the prompt: paths or URLs.

@@ -21,6 +21,11 @@ type Stream struct {
 	err      error
 }
 
+// failedStream returns a stream whose request is never sent.
+func failedStream(ctx context.Context, c *Client, err error) *Stream {
+	return &Stream{client: c, ctx: ctx, request: newRequest(c.newID(), nil), hasBegun: true, isOver: true, err: err}
+}
+
 // RequestID returns the id of the request.
 func (s *Stream) RequestID() string { return s.request.id }
 
