@@ -505,7 +505,16 @@ type anyJSON struct{ raw string }
 func (a *anyJSON) UnmarshalJSON(raw []byte) error { a.raw = string(raw); return nil }
 
 func TestASchemaIsWhatIsRead(t *testing.T) {
+	type Hue string
+	type Extra any
+	type Shape struct {
+		Corners int `json:"corners"`
+	}
 	type all struct {
+		Hue
+		Extra
+		*Shape
+		Price    json.Number        `json:"price"`
 		Level    slog.Level         `json:"level"`
 		Address  netip.Addr         `json:"address"`
 		Pointer  *netip.Addr        `json:"pointer"`
@@ -532,6 +541,7 @@ func TestASchemaIsWhatIsRead(t *testing.T) {
 		"colors": `{"items":{"enum":["red","blue"],"type":"string"},"type":"array"}`,
 		"sizes":  `{"items":{"items":{"enum":[1,2],"type":"integer"},"type":"array"},"type":"array"}`,
 		"color":  `{"enum":["red","1"],"type":"string"}`,
+		"Hue":    `{"type":"string"}`, "Extra": `{}`, "corners": `{"type":"integer"}`, "price": `{"type":"number"}`,
 	}
 	properties := schema["properties"].(m)
 	for name, text := range want {
@@ -540,12 +550,14 @@ func TestASchemaIsWhatIsRead(t *testing.T) {
 	}
 	equal(t, len(properties), len(want))
 	answer := `{"level": "WARN", "address": "::1", "pointer": "::1", "by": {"::1": 1}, "whatever": [1], "huge": 1, "when": "2026-01-02T03:04:05Z",
-		"number": "7", "optional": "1.5", "bytes": "aGk=", "colors": ["red"], "sizes": [[2]], "color": "1"}`
+		"number": "7", "optional": "1.5", "bytes": "aGk=", "colors": ["red"], "sizes": [[2]], "color": "1",
+		"Hue": "blue", "Extra": true, "corners": 4, "price": 12.5}`
 	chat := start(t, args(script(t, m{"text": strings.ReplaceAll(answer, "\n", "")})))
 	var got all
 	run(t, chat, "What?", duologue.Into(&got))
 	equal(t, []any{got.Level.String(), got.Address.String(), got.Whatever.raw, got.Number, string(got.Bytes), got.Sizes[0][0]},
 		[]any{"WARN", "::1", "[1]", 7, "hi", 2})
+	equal(t, []any{got.Hue, got.Extra, got.Corners, got.Price.String()}, []any{Hue("blue"), true, 4, "12.5"})
 }
 
 func TestAReplacedPromptHasNoAnswerOfATypeAndNoSettings(t *testing.T) {

@@ -78,6 +78,8 @@ func (s *schemas) made(t reflect.Type) (map[string]any, error) {
 		return map[string]any{"type": "string", "format": "date-time"}, nil
 	case reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}, nil
+	case reflect.TypeFor[json.Number]():
+		return map[string]any{"type": "number"}, nil
 	}
 	switch {
 	case reads(t, reflect.TypeFor[json.Unmarshaler]()) && !isWrittenAsText(t):
@@ -139,7 +141,8 @@ func (s *schemas) ofStruct(t reflect.Type) (map[string]any, error) {
 	properties, required := map[string]any{}, []string{}
 	for _, field := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !field.IsExported() || name == "-" || field.Anonymous && name == "" || len(field.Index) > 1 && hides(t, field) {
+		isSpread := name == "" && field.Anonymous && isStruct(field.Type)
+		if !field.IsExported() || name == "-" || isSpread || len(field.Index) > 1 && hides(t, field) {
 			continue
 		}
 		if name == "" {
@@ -166,6 +169,14 @@ func (s *schemas) ofStruct(t reflect.Type) (map[string]any, error) {
 	return map[string]any{
 		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
 	}, nil
+}
+
+// isStruct reports whether the members of an embedded type are those of the struct that embeds it.
+func isStruct(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer && t.Name() == "" {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct
 }
 
 // isQuoted reports whether the value of a field is in a string, as the option says; it is one for simple types alone.
