@@ -309,6 +309,22 @@ func TestAToolEndsWithItsRun(t *testing.T) {
 	equal(t, []any{result.Status, err}, []any{"stopped", nil})
 }
 
+func TestTextWithHalfACharacterIsSent(t *testing.T) {
+	half := "hello 😀"[:7]
+	equal(t, run(t, start(t, args()), half).Text, "Turn 1. You said: hello \uFFFD")
+	tools := []duologue.Tool{
+		tool("text", func(context.Context, city) (any, error) { return half, nil }),
+		tool("json", func(context.Context, city) (any, error) { return json.RawMessage(`{"a":"` + half + `"}`), nil }),
+		tool("error", func(context.Context, city) (any, error) { return nil, errors.New(half) }),
+	}
+	calls := calls(m{"city": "x"}, "text", "json", "error")
+	var results []string
+	for _, call := range run(t, start(t, duologue.Options{Args: []string{script(t, calls...)}, Tools: tools}), "x").ToolCalls {
+		results = append(results, call.Result)
+	}
+	equal(t, results, []string{"{\"result\":\"hello \uFFFD\"}", "{\"a\":\"hello \uFFFD\"}", "hello \uFFFD"})
+}
+
 // askedBy is the key of a value of contexts.
 type askedBy struct{}
 

@@ -1,6 +1,7 @@
 package duologue
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,7 +92,8 @@ func encode(id string, body map[string]any) ([]byte, error) {
 	members := maps.Clone(body)
 	members["requestId"] = id
 	line, err := json.Marshal(members)
-	return append(line, '\n'), err
+	// Strings are valid by then; JSON that the program has made is copied as it is.
+	return append(bytes.ToValidUTF8(line, []byte("\uFFFD")), '\n'), err
 }
 
 // settle waits for the end of runs that are to stop: a prompt before that would be refused.
