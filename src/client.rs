@@ -75,6 +75,7 @@ pub use stream::Stream;
 pub use tools::{Approval, HasSchema, Tool};
 
 use crate::protocol::any::Struct;
+use crate::protocol::attachment::is_path;
 use crate::protocol::constants::code;
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::edit_request::Edit;
@@ -140,11 +141,11 @@ impl<T: Into<String>> From<T> for Prompt {
 }
 
 impl Prompt {
-    /// Attaches a file, by its path or URL.
+    /// Attaches a file, by its URL or path, which is one from the folder that the program has now.
     #[must_use]
-    pub fn attach(mut self, url: impl Into<String>) -> Self {
-        self.submit.attachments.push(ChatAttachment { url: url.into(), ..Default::default() });
-        self
+    pub fn attach(self, url: impl Into<String>) -> Self {
+        let url = own_place(url.into());
+        self.attachment(ChatAttachment { url, ..Default::default() })
     }
 
     /// Attaches what the message says.
@@ -166,6 +167,15 @@ impl Prompt {
     pub fn schema(mut self, schema: Map<String, Value>) -> Self {
         self.submit.response_schema = Some(struct_of(schema));
         self
+    }
+}
+
+/// A path is made absolute by the folder of the program: the process may have another.
+fn own_place(place: String) -> String {
+    let absolute = || std::path::absolute(&place).ok()?.into_os_string().into_string().ok();
+    match is_path(&place) {
+        true => absolute().unwrap_or(place),
+        false => place,
     }
 }
 

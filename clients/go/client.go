@@ -177,8 +177,8 @@ func (c *Client) enableNewer(ctx context.Context) error {
 	return nil
 }
 
-// Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running. A Reconnect
-// that is under way fails with ErrClosed.
+// Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running. A
+// Reconnect that is under way fails with ErrClosed.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closes++
@@ -419,8 +419,8 @@ func (c *Client) Regenerate(ctx context.Context) *Stream {
 }
 
 // Replace drops the turn that the prompt messageID began and all after it, and asks another prompt in its place. The
-// attachments of the earlier prompt stay, but for those of Remove. With Into or Settings, which an edit can't have, nothing
-// is sent, and Result returns an error.
+// attachments of the earlier prompt stay, but for those of Remove. With Into or Settings, which an edit can't have,
+// nothing is sent, and Result returns an error.
 func (c *Client) Replace(ctx context.Context, messageID, prompt string, options ...PromptOption) *Stream {
 	replace := map[string]any{"messageId": messageID, "prompt": prompt}
 	var into any

@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Options of a client. The zero value is a conversation that is not stored, with what the environment configures.
@@ -93,8 +95,9 @@ func (o *Options) store() string {
 	return os.Getenv("DUOLOGUE_STORE")
 }
 
-// environment returns the variables of the process: those of this program, and then those of the options. A list of events
-// that is meant for scripts is left out, as without all events this package has no text and answers no calls of tools.
+// environment returns the variables of the process: those of this program, and then those of the options. A list of
+// events that is meant for scripts is left out: without all events this package has no text and answers no calls of
+// tools.
 func (o *Options) environment() []string {
 	own := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "DUOLOGUE_EVENTS=")
@@ -132,15 +135,28 @@ func (o *Options) args() []string {
 // A PromptOption is something that a prompt has. Replace takes Attach, Resource and Remove alone.
 type PromptOption func(members map[string]any, into *any)
 
-// Attach sends images and files with the prompt: paths or URLs.
+// Attach sends images and files with the prompt: URLs, or paths, from the folder that this program has then.
 func Attach(places ...string) PromptOption {
 	return func(submit map[string]any, _ *any) {
 		attachments, _ := submit["attachments"].([]map[string]any)
 		for _, place := range places {
-			attachments = append(attachments, map[string]any{"url": place})
+			attachments = append(attachments, map[string]any{"url": ownPlace(place)})
 		}
 		submit["attachments"] = attachments
 	}
+}
+
+// url is what the server takes for a URL; any other place is a path.
+var url = regexp.MustCompile(`(?i)^((https?|data|file):|[a-z0-9+.-]+://)`)
+
+// ownPlace makes a path absolute by the folder of this program: the process may have another.
+func ownPlace(place string) string {
+	own, err := os.Getwd()
+	isOwn := strings.TrimSpace(place) != "" && !url.MatchString(place) && !filepath.IsAbs(place)
+	if !isOwn || err != nil || !utf8.ValidString(own) {
+		return place
+	}
+	return own + string(filepath.Separator) + place
 }
 
 // Resource sends a resource of a tool server with the prompt.

@@ -359,8 +359,8 @@ func (c *Client) decide(ctx context.Context, request *messages.ToolApprovalReque
 	}})
 }
 
-// begins returns the context of a call or a decision: it has the values of the one that the prompt has, and ends when the
-// run does not wait any more.
+// begins returns the context of a call or a decision: it has the values of the prompt's context, and ends when the run
+// does not wait any more.
 func (c *Client) begins(id string, r *request) context.Context {
 	asking := context.Background()
 	if r != nil && r.ctx != nil {

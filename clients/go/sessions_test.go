@@ -170,6 +170,17 @@ func TestResourcesOfToolServersGoWithAPrompt(t *testing.T) {
 	contains(t, text, `"resources": [{"server": "docs", "uri": "file:///a.md"}]`)
 }
 
+func TestAnAttachmentsPathIsTheProgramsOwn(t *testing.T) {
+	chat, elsewhere := start(t, args()), start(t, duologue.Options{Dir: "/"})
+	t.Chdir(filepath.Join(root, "examples"))
+	for _, chat := range []*duologue.Client{chat, elsewhere} {
+		contains(t, run(t, chat, "What?", duologue.Attach("squares.png")).Text, "squares.png (image/png")
+	}
+	for _, url := range []string{"https://example.org/a.png", "DATA:text/plain,a"} {
+		contains(t, run(t, start(t, difficult("repeat")), "x", duologue.Attach(url)).Text, `{"url": "`+url+`"}`)
+	}
+}
+
 func TestAttachments(t *testing.T) {
 	chat := start(t, args())
 	result := run(t, chat, "What?", duologue.Attach(filepath.Join(root, "examples/squares.png")))

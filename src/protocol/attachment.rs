@@ -6,6 +6,7 @@ mod media;
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ResourceReference;
 pub use address::URL_BYTES_MAX;
+pub(crate) use address::is_path;
 use data_encoding::BASE64;
 use std::fmt;
 use std::path::PathBuf;

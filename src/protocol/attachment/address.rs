@@ -18,9 +18,8 @@ pub(super) fn content(address: String) -> Result<(Content, String), String> {
     if address.trim().is_empty() {
         return Err("it has no url; set it to a path or a URL, or leave the attachment out".into());
     }
-    let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let untyped = |content| Ok((content, String::new()));
-    match scheme.as_deref() {
+    match scheme(&address).as_deref() {
         Some("http" | "https") => untyped(Content::Url(address)),
         Some("data") => {
             let (media_type, data) = data_of(&address)
@@ -40,6 +39,20 @@ pub(super) fn content(address: String) -> Result<(Content, String), String> {
         )),
         Some(_) | None => untyped(Content::File(PathBuf::from(address))),
     }
+}
+
+/// Whether `address` names a file by its path.
+pub(crate) fn is_path(address: &str) -> bool {
+    !address.trim().is_empty()
+        && scheme(address).is_none_or(|scheme| {
+            !matches!(scheme.as_str(), "http" | "https" | "data" | "file")
+                && !is_url(&scheme, address)
+        })
+}
+
+/// What is before the first colon, in lower case: the scheme of a URL, or a part of a path.
+fn scheme(address: &str) -> Option<String> {
+    address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
 }
 
 /// The last part of the path of a URL that a provider may be given; empty if it has none.
@@ -110,6 +123,10 @@ mod tests {
         read("file:///tmp/a%20b", Content::File("/tmp/a b".into()), "");
         for path in ["C/a.png", "a:b", "1 of 2://x", "https"] {
             read(path, Content::File(path.into()), "");
+            assert!(is_path(path), "{path}");
+        }
+        for url in ["", "HTTP://e.org", "DATA:x/y,a", "file:///tmp/a%20b", "ftp://e.org/a"] {
+            assert!(!is_path(url), "{url}");
         }
         for wrong in ["", " ", "data:x", "data:;base64,!", "file://elsewhere/a", "ftp://e.org/a"] {
             let why = content(wrong.to_owned()).expect_err(wrong);

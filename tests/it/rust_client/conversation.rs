@@ -219,6 +219,16 @@ async fn settings_and_attachments_go_along() {
 }
 
 #[tokio::test]
+async fn an_attachments_path_is_the_programs_own() {
+    let chat = start(real().folder("/")).await;
+    let answer = chat.run(Prompt::from("x").attach("examples/squares.png")).await;
+    let text = answer.expect("an answer").text;
+    assert!(text.contains("squares.png (image/png"), "{text}");
+    let answer = chat.run(Prompt::from("x").attach("DATA:text/plain,a")).await;
+    assert_eq!(answer.expect("an answer").status, "ok");
+}
+
+#[tokio::test]
 async fn requests_past_the_limit_of_the_server_are_not_sent() {
     let chat = start(real().args(["--max-request-bytes=1000"])).await;
     let refused = chat.run("x".repeat(1000)).await;
