@@ -31,6 +31,9 @@ pub(super) struct Tail {
     pub(super) sealed_rows: i64,
     /// The hash of that one.
     pub(super) sealed_head: Hash,
+    /// Number of rows and hash of the last, as the row of the session has them: those that this process has read or
+    /// written there. In a damaged store the log has others.
+    stored: (i64, Hash),
     /// The events after it, without patches, as they are in a row.
     open: RowWriter,
     /// Ordinal of the first of them; 0 if there is none.
@@ -54,6 +57,7 @@ impl Tail {
     /// the end, those that are appended come after them, so that the gap stays.
     pub(super) fn end(&mut self, rows: i64, head: Hash, turns: u32) {
         self.turns = turns;
+        self.stored = (rows, head);
         if self.rows >= rows {
             return;
         }
@@ -149,6 +153,8 @@ pub(super) struct Batch {
     pub(super) choices: Option<Vec<u8>>,
     /// It must survive a loss of power, and with it all that was written before.
     pub(super) ends_turn: bool,
+    /// Number of rows and hash of the last that the row of the session has before it.
+    pub(super) follows: (i64, Hash),
     /// How many rows the log has with it, and the hash of the last.
     pub(super) row_count: i64,
     pub(super) head: Hash,
@@ -157,7 +163,7 @@ pub(super) struct Batch {
 impl Batch {
     /// What `records` append to a log with this end, which becomes that of the log with them.
     pub(super) fn of(tail: &mut Tail, records: Vec<Record>) -> Self {
-        let mut batch = Self::default();
+        let mut batch = Self { follows: tail.stored, ..Self::default() };
         // What is not sealed in this batch, with patches, and the ordinal of its first event.
         let (mut row, mut first) = (RowWriter::default(), 0);
         for record in records {
@@ -183,6 +189,9 @@ impl Batch {
             batch.append(tail, (first, false), row.finish());
         }
         (batch.row_count, batch.head) = (tail.rows, tail.head);
+        if !batch.is_empty() {
+            tail.stored = (tail.rows, tail.head);
+        }
         batch.keeps_title = tail.is_renamed;
         batch
     }

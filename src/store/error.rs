@@ -75,6 +75,12 @@ pub(super) enum StoreError {
     NotADatabase(PathBuf),
     #[error("{0}")]
     Failed(String),
+    #[error(
+        "another process has written to the session, or has deleted it, while this one had it open, which \
+         happens if the folder of locks beside the store (PATH.locks) is removed; what is stored stays as \
+         it is, and a new process goes on with that"
+    )]
+    Overtaken,
     #[error("the store met a defect of this program; please report it")]
     Defect,
     #[error("the conversation can't be stored: {0}")]

@@ -1,8 +1,11 @@
 //! Conversations of one process that share a store: few threads and connections, however many there are, and what
 //! one of them suffers touches no other.
 
+use crate::frames::{Frame, errors, snapshot, submit};
 use crate::postgres_server::Database;
-use crate::server::Folder;
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, Server, openai};
+use crate::store::resumed;
 use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
@@ -220,6 +223,54 @@ async fn a_conversation_that_is_dropped_releases_its_session() {
         next.close().await;
     }
     close(vec![other]).await;
+}
+
+/// The prompts in the state of a session, oldest first.
+fn prompts(server: &mut Server) -> Vec<String> {
+    server.send(snapshot("state"));
+    let is_state = |frame: &Frame| frame.is_snapshot() && frame.id() == "state";
+    let state = server.wait("the state", is_state);
+    let prompts = state.messages().into_iter().filter(|(role, _)| *role == "user");
+    prompts.map(|(_, text)| text.to_owned()).collect()
+}
+
+/// Without its lock another process can open a session that is open: neither deletes what the other has stored.
+#[test]
+fn a_session_that_another_process_has_written_to_is_left_to_it() {
+    for is_idle in [false, true] {
+        let folder = Folder::new();
+        let provider = Provider::start(vec![
+            [vec![Step::Text("a ".to_owned()), Step::Gate], says("b")].concat(),
+            says("c"),
+        ]);
+        let place = folder.name("store");
+        let mut first = openai(&provider, &["--store", &place, "--session-id", "s"]).start();
+        first.send(submit("r1", "one"));
+        first.wait_event("ChatTextPatch");
+        if is_idle {
+            provider.open_gate();
+            assert_eq!(first.wait_done("r1"), "ok");
+        }
+        fs::remove_dir_all(folder.path("store.locks")).expect("locks");
+        let mut second = resumed(&folder, &[]).start();
+        assert_eq!(second.turn("r2", "two"), "ok");
+        assert_eq!(second.turn("r3", "three"), "ok");
+        assert_eq!(errors(&second.finish().frames, ""), [""; 0]);
+        if is_idle {
+            assert_eq!(first.turn("r4", "four"), "ok");
+        } else {
+            provider.open_gate();
+            assert_eq!(first.wait_done("r1"), "ok");
+        }
+        let frames = first.finish().frames;
+        let error = frames.iter().find(|it| it.error() == Some("store_failed")).expect("an error");
+        let message = error.text("/error/message");
+        assert!(message.contains("another process has written to the session"), "{message}");
+        let mut third = resumed(&folder, &[]).start();
+        assert_eq!(prompts(&mut third), ["one", "two", "three"], "idle: {is_idle}");
+        let ended = third.finish();
+        assert!(!ended.stderr.contains("damaged"), "{}", ended.stderr);
+    }
 }
 
 #[tokio::test]

@@ -5,13 +5,16 @@ use crate::protocol::id::SessionId;
 use crate::store::Item;
 use crate::store::batch::Batch;
 use crate::store::error::StoreError;
-use crate::store::row::NewRow;
+use crate::store::row::{Hash, NewRow};
 use crate::support::fail_point::FailPoint;
 use rusqlite::blob::{Blob, ZeroBlob};
-use rusqlite::{MAIN_DB, Params, ToSql, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    MAIN_DB, OptionalExtension, Params, ToSql, Transaction, TransactionBehavior, params,
+};
 
 const ROW: &str = "INSERT INTO log(session, number, first, last, sealed, previous, hash, events) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+const END: &str = "SELECT rows, head FROM sessions WHERE key = ?";
 const REPLACED: &str = "DELETE FROM log WHERE session = ? AND number > ? RETURNING length(events)";
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
@@ -44,8 +47,8 @@ impl Sqlite {
         if all.len() > 1 {
             match patiently(|| self.write_once(all)) {
                 Ok(()) => return all.iter().map(|_| Ok(())).collect(),
-                // Each would wait as long again.
-                Err(error) if error.is_busy() => {
+                // Each would wait as long again; and a file that is gone has all of them.
+                Err(error) if error.is_busy() || matches!(error, StoreError::Gone(_)) => {
                     let failed = |_: &Item<'_>| Err(StoreError::Failed(error.to_string()));
                     return all.iter().map(failed).collect();
                 }
@@ -157,6 +160,7 @@ impl Writing<'_> {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.check_end(batch)?;
         if let Some(last) = batch.replaces_after {
             self.replace_after(last)?;
         }
@@ -193,6 +197,20 @@ impl Writing<'_> {
         ];
         self.run(CHANGED, values)?;
         Ok(())
+    }
+
+    /// Checks that the log ends where this process left it. Where the lock of the session was removed, another process
+    /// may have added rows, which a batch that replaces the open ones would delete.
+    fn check_end(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut statement = self.transaction.prepare_cached(END)?;
+        let end = statement.query_row([self.session], |row| {
+            let head = Hash::of_bytes(row.get_ref(1)?.as_blob().unwrap_or_default());
+            Ok((row.get::<_, i64>(0)?, head.unwrap_or_default()))
+        });
+        match end.optional()? {
+            Some(end) if end == batch.follows => Ok(()),
+            Some(_) | None => Err(StoreError::Overtaken),
+        }
     }
 
     /// Removes the rows after that one.
