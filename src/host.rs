@@ -46,6 +46,7 @@ use crate::support::fail_point::{FailPoint, Faults, Place};
 use crate::support::log_targets::EVENT;
 use crate::support::sleep_until;
 use crate::support::terminal::escape_control;
+use crate::support::time_limit::put_off;
 use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
 pub use files::FilePolicy;
@@ -107,6 +108,9 @@ pub struct Host {
     /// Names of misplaced members that were reported.
     reported_members: BTreeSet<String>,
     persist_gate: PersistGate,
+    /// A deadline that came while the process stood still, and when it is acted on: a result, or a request with an
+    /// answer, may have arrived before it.
+    put_off: Option<(Instant, Instant)>,
     heartbeats: Heartbeats,
     observations: Observations,
     late_signal: Option<Signal>,
@@ -187,6 +191,7 @@ impl Host {
             waiting: VecDeque::new(),
             reported_members: BTreeSet::new(),
             persist_gate,
+            put_off: None,
             heartbeats,
             observations: Observations::default(),
             late_signal: None,
@@ -306,6 +311,8 @@ impl Host {
             let has_room = has_room && is_open && holds_until.is_none();
             let deadline = self.supervisor.session().and_then(Session::deadline);
             let deadline = deadline.map(|at| self.started + Duration::from_millis(at.0));
+            let put_off = self.put_off.filter(|(at, _)| Some(*at) == deadline);
+            let due = put_off.map_or(deadline, |(_, later)| Some(later));
             let store_deadline = self.persist_gate.deadline();
             let Self { tasks, servers, has_servers, persist_gate, file_reads, .. } = self;
             let is_unsent = persist_gate.is_due(false);
@@ -322,7 +329,12 @@ impl Host {
                 step = poll_fn(|context| tasks.poll_next(context, has_room)) => {
                     return self.step(step);
                 }
-                () = sleep_until(deadline), if has_room => Input::DeadlineReached,
+                () = sleep_until(due), if has_room => {
+                    if put_off.is_none() && self.puts_off(deadline) {
+                        continue;
+                    }
+                    Input::DeadlineReached
+                }
                 () = sleep_until(heartbeat) => return self.heartbeat(),
                 // No other work can add records to the batch now.
                 () = ready(()), if is_unsent => {
@@ -332,6 +344,12 @@ impl Host {
             };
             return self.handle_input(input);
         }
+    }
+
+    /// Puts a deadline off, once, if the process stood still when it came.
+    fn puts_off(&mut self, deadline: Option<Instant>) -> bool {
+        self.put_off = deadline.and_then(|at| Some((at, put_off(at)?)));
+        self.put_off.is_some()
     }
 
     /// The session; `None` after a panic in it.

@@ -40,6 +40,8 @@ pub(crate) async fn sleep_until(deadline: Option<impl Into<tokio::time::Instant>
     }
 }
 
+pub(crate) mod time_limit;
+
 pub(crate) mod files;
 pub(crate) mod line_queue;
 pub mod stderr;

@@ -61,6 +61,23 @@ async fn without_room_no_deadline_is_reached() {
     assert!(has_event(&late, "ChatToolResultReady"), "{late:?}");
 }
 
+/// As after Ctrl-Z and `fg`: when the deadline is due, the result that the client wrote in time is still in its pipe.
+#[tokio::test(start_paused = true)]
+async fn a_result_that_came_while_the_process_stood_still_is_taken() {
+    let script = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tool.jsonl").into());
+    let (mut host, _) = Host::new(HostSettings::new(Echo { script, ..Echo::default() }));
+    drop(host.line(DECLARE));
+    drop(host.line(br#"{"requestId":"r","submit":{"prompt":"What time is it?"}}"#));
+    while !has_event(&host.next(true).await, "FrontendToolCallRequested") {}
+    tokio::time::advance(DAY).await;
+    let waited = timeout(Duration::ZERO, host.next(true)).await;
+    assert!(waited.is_err(), "{waited:?}");
+    let result = br#"{"requestId":"t","toolResult":{"toolCallId":"call_1","result":{}}}"#;
+    let taken = host.line(result);
+    assert!(has_event(&taken, "ChatToolResultReady"), "{taken:?}");
+    assert_eq!(ends(&taken.list), [("t", "ok")]);
+}
+
 /// A request that waits while the store is being opened: nothing is done for it, and it has an answer.
 #[tokio::test]
 async fn a_signal_finds_requests_answered_that_wait_for_the_store() {

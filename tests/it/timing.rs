@@ -1,11 +1,12 @@
 //! How soon an answer begins, as clients, documents and listings report it. Nothing is timed here: a
 //! provider that pauses gives a least time, and the others are compared with each other.
 
-use crate::frames::Frame;
+use crate::frames::{Frame, finished_text, submit};
 use crate::once::{Once, duologue};
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY, Server, openai};
 use crate::tools::{json, run};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -46,6 +47,22 @@ fn a_client_reads_the_time_to_the_first_byte_and_to_the_first_token() {
     let (byte, token) = (byte.expect("a first byte"), token.expect("a first token"));
     assert!(byte <= token && token <= duration, "{byte} {token} {duration}");
     assert!(u128::from(token) >= PAUSE.as_millis(), "{token}");
+}
+
+/// As after Ctrl-Z and `fg`, or `docker pause`: the bytes are in the socket when the limit is due.
+#[test]
+fn a_provider_is_not_silent_while_the_process_is_stopped() {
+    let text = "word ".to_owned();
+    let drip = Step::Drip { text, times: 40, pause: Duration::from_millis(100) };
+    let provider = Provider::start(vec![[vec![drip], says("end")].concat()]);
+    let mut server = openai(&provider, &["--idle-timeout-ms", "1500"]).start();
+    server.send(submit("r", "hi"));
+    server.wait_event("ChatTextPatch");
+    server.signal(Signal::STOP);
+    provider.wait_quiet();
+    server.signal(Signal::CONT);
+    assert_eq!(server.wait_done("r"), "ok");
+    assert!(finished_text(&server.finish().frames, "r").ends_with(" end"));
 }
 
 /// The time that a provider was not asked is no time of its answer.

@@ -1,9 +1,9 @@
 //! The time that a provider takes, apart from the time that the reader of its answer takes.
 
 use super::failure::Elapsed;
+use crate::support::time_limit::put_off;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::task::Poll;
 use std::time::Duration;
 use tokio::task::coop::{consume_budget, unconstrained};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -68,18 +68,26 @@ impl Clock {
     }
 
     /// The output of `future`, unless it takes longer than `limit`. A future that is ready at once is let
-    /// through, however little time is left.
+    /// through, however little time is left. Time in which the process stood still does not count.
     async fn within<T>(&mut self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         // A provider that floods the connection must not starve other tasks.
         consume_budget().await;
-        let mut deadline = None;
+        let (mut deadline, mut is_put_off) = (None, false);
         poll_fn(|context| {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                return Poll::Ready(Some(output));
+            let polled = future.as_mut().poll(context).map(Some);
+            if polled.is_ready() && (deadline.is_none() || is_put_off) {
+                return polled;
             }
             // What has come already needs no timer.
-            let at = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            let mut at = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            if !is_put_off && let Some(later) = put_off(at) {
+                self.apart += later - at;
+                (at, deadline, is_put_off) = (later, Some(later), true);
+            }
+            if polled.is_ready() {
+                return polled;
+            }
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if timer.deadline() != at {
                 timer.as_mut().reset(at);
@@ -88,5 +96,52 @@ impl Clock {
             pin!(unconstrained(timer.as_mut())).poll(context).map(|()| None)
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use std::task::{Context, Poll, Waker};
+    use tokio::sync::oneshot;
+    use tokio::time::advance;
+
+    const IDLE: Duration = Duration::from_secs(60);
+    const TOTAL: Duration = Duration::from_secs(600);
+    const STANDSTILL: Duration = Duration::from_secs(3_600);
+
+    fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_while_the_process_stands_still_is_in_time() {
+        for is_read_at_once in [true, false] {
+            let mut clock = Clock::new(TOTAL);
+            let (sender, receiver) = oneshot::channel();
+            {
+                let mut wait = pin!(clock.wait(IDLE, receiver));
+                assert!(poll_once(wait.as_mut()).is_pending());
+                advance(STANDSTILL).await;
+                if !is_read_at_once {
+                    assert!(poll_once(wait.as_mut()).is_pending());
+                }
+                sender.send(7).expect("it is waited for");
+                assert!(matches!(wait.await, Ok(Ok(7))));
+            }
+            assert!(clock.left() >= TOTAL - IDLE, "{:?}", clock.left());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_stays_silent_after_a_standstill_has_its_limit() {
+        let mut clock = Clock::new(TOTAL);
+        let begin = Instant::now();
+        let mut wait = pin!(clock.wait(IDLE, pending::<()>()));
+        assert!(poll_once(wait.as_mut()).is_pending());
+        advance(STANDSTILL).await;
+        assert!(matches!(wait.await, Err(Elapsed::Idle(IDLE))));
+        assert!(begin.elapsed() < STANDSTILL + IDLE / 2, "{:?}", begin.elapsed());
     }
 }
