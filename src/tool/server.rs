@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::support::time_limit::time_limit;
 use crate::task::server::{ServerName, ServerTool};
 use crate::tool::asking::{Asker, Questions};
 use crate::tool::child::{Child, Program};
@@ -28,6 +29,12 @@ const RESTART_DELAY: Duration = Duration::from_millis(500);
 
 /// A server that ran for so long has all its restarts again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
+
+/// Wait before a server that has failed is tried again, though nobody wants it; it doubles with each attempt.
+const RETRY_DELAY: Duration = Duration::from_secs(30);
+
+/// Longest such wait.
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Changes of a list of tools within this time are coalesced. It doubles while a server continues to report
 /// changes as soon as its tools are listed.
@@ -78,6 +85,12 @@ enum End {
     Ended(String, Duration),
 }
 
+/// Why a server that has failed is to be started again.
+enum Wanted {
+    ByPerson,
+    InSilence,
+}
+
 /// Why a server is left whose tools are known.
 enum Left {
     Closed,
@@ -94,48 +107,43 @@ enum Endpoint {
 type Opening = Pin<Box<dyn Future<Output = Result<Connection, NotReady>> + Send>>;
 
 impl Supervisor {
-    /// Runs the server until all servers are closed. One that can't be restarted is left alone until a person wants it.
+    /// Runs the server until all servers are closed. One that has failed is started again when a person wants it, and
+    /// in silence from time to time: no run waits for that, and no failure of it is reported.
     pub(super) async fn keep(self) {
-        let mut restarts = 0;
-        let mut has_run = false;
+        let (mut restarts, mut has_run) = (0, false);
+        let (mut is_silent, mut retry_delay) = (false, RETRY_DELAY);
         loop {
-            self.set(Phase::Starting, Arc::new([]));
-            let reason = match self.run().await {
+            if !is_silent {
+                self.set(Phase::Starting, Arc::new([]));
+            }
+            let (reason, is_up) = match self.run().await {
                 End::Closing => return,
                 End::Restarted => {
                     (has_run, restarts) = (true, 0);
+                    (is_silent, retry_delay) = (false, RETRY_DELAY);
                     continue;
                 }
-                End::NotStarted(reason) if !has_run => {
-                    self.set(Phase::Failed { reason: self.shown(&reason) }, Arc::new([]));
-                    if !self.is_wanted_again().await {
-                        return;
-                    }
-                    continue;
-                }
-                End::NotStarted(reason) => {
-                    let reason = self.shown(&reason);
-                    if restarts < RESTARTS_MAX {
-                        self.set(Phase::Gone { reason: reason.clone() }, Arc::new([]));
-                    }
-                    reason
-                }
+                End::NotStarted(reason) => (self.shown(&reason), false),
                 End::Ended(reason, lifetime) => {
-                    has_run = true;
+                    (has_run, is_silent) = (true, false);
                     if lifetime >= STABLE_AFTER {
-                        restarts = 0;
+                        (restarts, retry_delay) = (0, RETRY_DELAY);
                     }
-                    self.shown(&reason)
+                    (self.shown(&reason), true)
                 }
             };
-            if restarts == RESTARTS_MAX {
-                let reason = format!("{reason}; it was started again {RESTARTS_MAX} times");
-                self.set(Phase::Failed { reason }, Arc::new([]));
-                if !self.is_wanted_again().await {
-                    return;
-                }
+            if is_silent || !has_run || restarts == RESTARTS_MAX {
+                self.failed(reason, is_silent, restarts);
+                (is_silent, retry_delay) = match self.wanted_again(retry_delay).await {
+                    None => return,
+                    Some(Wanted::ByPerson) => (false, RETRY_DELAY),
+                    Some(Wanted::InSilence) => (true, (retry_delay * 2).min(RETRY_DELAY_MAX)),
+                };
                 restarts = 0;
                 continue;
+            }
+            if !is_up {
+                self.set(Phase::Gone { reason }, Arc::new([]));
             }
             tokio::select! {
                 biased;
@@ -148,19 +156,33 @@ impl Supervisor {
         }
     }
 
-    /// Waits until a person wants a server that has failed; false if all servers are closed.
-    async fn is_wanted_again(&self) -> bool {
+    /// Reports that the server is not started again at once, unless that is known.
+    fn failed(&self, reason: String, is_silent: bool, restarts: u32) {
+        if is_silent {
+            tracing::debug!("MCP server {} can't be started yet: {reason}", self.config.name);
+            return;
+        }
+        let reason = match restarts {
+            RESTARTS_MAX => format!("{reason}; it was started again {RESTARTS_MAX} times"),
+            _ => reason,
+        };
+        self.set(Phase::Failed { reason }, Arc::new([]));
+    }
+
+    /// Waits until a server that has failed is to be started again; `None` if all servers are closed.
+    async fn wanted_again(&self, delay: Duration) -> Option<Wanted> {
         tokio::select! {
             biased;
-            () = self.closed() => false,
-            () = self.restart.notified() => true,
+            () = self.closed() => None,
+            () = self.restart.notified() => Some(Wanted::ByPerson),
+            () = sleep(delay) => Some(Wanted::InSilence),
         }
     }
 
     /// Starts the server once and stays with it until it has ended.
     async fn run(&self) -> End {
         // One limit for all of it: a login may ask other servers before anything is sent to this one.
-        let mut limit = pin!(sleep(self.config.start_limit));
+        let mut limit = pin!(time_limit(self.config.start_limit));
         let begun = tokio::select! {
             biased;
             () = self.closed() => return End::Closing,

@@ -1,4 +1,4 @@
-//! How long a server may take that says nothing.
+//! How long a server may take that says nothing, and when one that has failed is started again.
 
 use super::*;
 use crate::support::test_folder::TestFolder;
@@ -11,7 +11,11 @@ use reqwest::Url;
 use rmcp::transport::auth::CredentialStore;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
 use tokio::net::TcpListener;
+use tokio::task::yield_now;
+use tokio::time::{advance, resume};
 
 /// Shorter than what the SDK, or the end of the process, waits for.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -65,4 +69,60 @@ async fn a_server_whose_login_is_looked_at_is_closed_at_once() {
     let mut silent = Silent::start(START_LIMIT).await;
     let _connection = silent.listener.accept().await.expect("a connection");
     timeout(DEADLINE, silent.servers.close()).await.expect("it is closed in time");
+}
+
+/// A server with one tool, for a shell.
+const SERVER: &str = r#"while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *'"method":"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
+    *'"method":"tools/list"'*) result='{"tools":[{"name":"late","inputSchema":{"type":"object"}}]}';;
+    *) continue;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// Lets the supervisor do what it can without waiting.
+async fn settle() {
+    for _ in 0..100 {
+        yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_failed_is_tried_again_in_silence() {
+    let folder = TestFolder::new();
+    let script = folder.path("server.sh");
+    fs::write(&script, SERVER).expect("a script");
+    let (shell, text) = (folder.path("shell"), |path: &std::path::Path| path.display().to_string());
+    let config = ServerConfig {
+        name: ServerName::new("late").expect("a name"),
+        transport: Transport::Stdio {
+            command: text(&shell),
+            args: vec![text(&script)],
+            env: BTreeMap::new(),
+            cwd: None,
+        },
+        start_limit: START_LIMIT,
+        protocol_version: None,
+    };
+    let mut servers = ToolServers::new(vec![config], ToolLimits::default(), None);
+    servers.start();
+    let failed = servers.changed().await;
+    assert!(matches!(failed.state, ServerState::Failed { .. }), "{failed:?}");
+    advance(RETRY_DELAY + Duration::from_secs(1)).await;
+    settle().await;
+    assert!(servers.try_changed().is_none(), "it is not there yet, which is known");
+    symlink("/bin/sh", &shell).expect("a link");
+    advance(RETRY_DELAY).await;
+    settle().await;
+    assert!(servers.try_changed().is_none(), "the second time comes later");
+    advance(RETRY_DELAY + Duration::from_secs(1)).await;
+    // A process takes its time.
+    resume();
+    let ready = timeout(START_LIMIT, servers.changed()).await.expect("it is started");
+    assert!(matches!(ready.state, ServerState::Ready), "{ready:?}");
+    assert_eq!(ready.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["late"]);
+    servers.close().await;
 }
