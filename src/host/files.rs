@@ -5,6 +5,7 @@ use super::attachments;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::TaskId;
 use crate::session::panic_text;
+use crate::support::files::{DESCRIPTORS_ADVICE, is_out_of_descriptors};
 use crate::support::threads;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, fstat, openat, stat, statat};
 use rustix::io::Errno;
@@ -104,6 +105,7 @@ impl FilePolicy {
             (io::ErrorKind::NotFound, Self::None | Self::Any) => {
                 "check the path, which is relative to the folder that duologue runs in"
             }
+            _ if is_out_of_descriptors(error) => DESCRIPTORS_ADVICE,
             _ => "check the file and who may read it",
         };
         format!("it can't be read: {error}; {hint}")

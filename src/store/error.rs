@@ -3,15 +3,20 @@
 use super::postgres::PostgresError;
 use crate::protocol::constants::SESSION_NOT_FOUND;
 use crate::protocol::wire::{ClientError, Code};
+use crate::support::files::{DESCRIPTORS_ADVICE, is_out_of_descriptors};
 use crate::support::threads::NoThread;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_READONLY_ROLLBACK;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
 /// What a person can do about a session that another process holds; the end of that error's message.
 pub(crate) const LOCKED_ADVICE: &str =
     "; try again once that process has ended, or name another session";
+
+/// Files that SQLite opens for a store: the database, its log, the index of that, and their folder.
+const STORE_FILES: usize = 4;
 
 /// What the error of a session says that is to begin and is stored already.
 pub(crate) const EXISTS: &str = "is in the store already";
@@ -212,5 +217,19 @@ fn explained(error: &rusqlite::Error) -> String {
              file before it: remove that, and copy again"
         );
     }
+    if error.sqlite_error_code() == Some(ErrorCode::CannotOpen)
+        && let Err(cause) = descriptors_of_a_store()
+        && is_out_of_descriptors(&cause)
+    {
+        return format!("{error}: {cause}; {DESCRIPTORS_ADVICE}");
+    }
     error.to_string()
+}
+
+/// Opens as many files at once as a store needs: SQLite says that it can't open one, and not why.
+fn descriptors_of_a_store() -> io::Result<()> {
+    let opened: Vec<_> =
+        (0..STORE_FILES).map(|_| File::open("/dev/null")).collect::<Result<_, _>>()?;
+    drop(opened);
+    Ok(())
 }

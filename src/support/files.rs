@@ -34,6 +34,15 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Longest time in which nothing is written to a pipe that is read in place of a file.
 const PIPE_IDLE_MAX: Duration = Duration::from_secs(30);
 
+/// What a person can do about an error of the system that it has no descriptor left.
+pub(crate) const DESCRIPTORS_ADVICE: &str =
+    "raise the limit on open files (`ulimit -n`), or end other programs";
+
+/// Whether the process, or the system, may open no more files.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|it| error.raw_os_error() == Some(it.raw_os_error()))
+}
+
 /// The identity of a file, whatever path leads to it: a link, or another spelling of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {

@@ -65,6 +65,7 @@ fn a_process_that_may_open_few_files_says_so() {
 #[test]
 fn a_run_that_gets_no_socket_has_its_done() {
     let folder = Folder::new();
+    let mut failed = 0;
     for files in 10..=20 {
         let provider = Provider::start(vec![says("hello"), says("hello"), says("hello")]);
         let url = provider.base_url();
@@ -80,9 +81,38 @@ fn a_run_that_gets_no_socket_has_its_done() {
                 assert_eq!(status, 0, "{files} files: {ended:?}");
                 let ends = frames.iter().filter(|frame| frame.ends("r")).count();
                 assert_eq!(ends, 1, "{files} files: {ended:?}");
+                let error = frames.iter().find(|frame| frame.error() == Some("run_failed"));
+                let of_limit = error.filter(|it| it.text("/error/detail").contains("os error 24"));
+                if let Some(error) = of_limit {
+                    assert!(error.text("/error/message").contains("ulimit -n"), "{error:?}");
+                    failed += 1;
+                }
             }
         }
     }
+    assert!(failed > 0, "some of them are too few");
+}
+
+/// SQLite says no more than that it can't open a file.
+#[test]
+fn a_store_that_gets_no_files_says_why() {
+    let mut failed = 0;
+    for files in 8..=24 {
+        let folder = Folder::new();
+        let words = ["rpc", "--engine", "echo", "--store", "store", "--session-id", "s"];
+        let rpc = limited(&folder, &format!("ulimit -n {files}"), &words);
+        let ended = ask(rpc, &submit("r", "hello"));
+        let frames: Vec<_> =
+            ended.stdout.lines().map(|line| Frame::parse(line.as_bytes())).collect();
+        let errors = frames.iter().filter(|frame| frame.error() == Some("store_failed"));
+        for message in errors.map(|error| error.text("/error/message")) {
+            if message.contains("unable to open database file") {
+                assert!(message.contains("ulimit -n"), "{files} files: {message}");
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 0, "some of them are too few");
 }
 
 /// A process that gets so many threads and no more.

@@ -5,8 +5,12 @@ use crate::engine::ErrorClass;
 use crate::engine::provider::address;
 use crate::engine::provider::http::{HttpError, proxy};
 use crate::engine::provider::retry::Retry;
+use crate::support::files::{DESCRIPTORS_ADVICE, is_out_of_descriptors};
 use reqwest::Url;
 use rustls::InvalidMessage;
+use std::error::Error;
+use std::io;
+use std::iter::successors;
 
 impl Failures {
     /// The provider redirects to another address.
@@ -28,6 +32,14 @@ impl Failures {
         let SettingNames { base_url: base_url_source, .. } = self.names;
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
+        let mut of_system = chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
+        if error.is_connect() && of_system.any(is_out_of_descriptors) {
+            let message = format!(
+                "no connection to {base} could be made, as this program may open no more files: \
+                 {DESCRIPTORS_ADVICE}"
+            );
+            return Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff);
+        }
         let fault = proxy_fault(error);
         if let Some(proxy) = fault.and_then(|_| self.proxy()) {
             return self.through(&proxy, fault, error.is_timeout(), detail);
@@ -206,21 +218,18 @@ enum TlsFault {
 
 /// The fault of the provider's TLS, if TLS failed.
 fn tls_fault(error: &HttpError) -> Option<TlsFault> {
-    let mut cause = error.cause();
-    while let Some(error) = cause {
-        match error.downcast_ref::<rustls::Error>() {
-            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-                return Some(TlsFault::Plain);
-            }
-            Some(_) => return Some(TlsFault::Other),
-            None => {}
-        }
+    let fault = chain(error).find_map(|cause| cause.downcast_ref::<rustls::Error>())?;
+    let plain = rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType);
+    Some(if *fault == plain { TlsFault::Plain } else { TlsFault::Other })
+}
+
+/// The causes of an error, from the outermost.
+fn chain(error: &HttpError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    successors(error.cause(), |&cause| {
         // An `io::Error` leaves the error it wraps out of its sources.
-        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        cause = match wrapped {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    None
+        match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+            None => cause.source(),
+        }
+    })
 }
