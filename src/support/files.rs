@@ -200,7 +200,11 @@ pub(crate) fn read_named_bytes(path: &Path, bytes_max: usize) -> io::Result<(Vec
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     match about.file_type().is_fifo() {
-        true => drop(Piped { file, has_writer: false }.take(limit).read_to_end(&mut bytes)?),
+        true => {
+            // A shell's `<(command)` has had a writer, though that may have ended without a byte.
+            let has_writer = path.starts_with("/dev/fd");
+            Piped { file, has_writer }.take(limit).read_to_end(&mut bytes)?;
+        }
         false => drop(file.take(limit).read_to_end(&mut bytes)?),
     }
     if bytes.len() > bytes_max {
@@ -460,6 +464,16 @@ fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_pipe_of_a_shell_whose_writer_wrote_nothing_is_empty() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(writer);
+        let path = format!("/dev/fd/{}", reader.as_raw_fd());
+        let (text, _) = read_named(Path::new(&path), 10).expect("it is read");
+        assert_eq!(text, "");
+    }
 
     #[test]
     fn a_pipe_gets_whole_lines() {

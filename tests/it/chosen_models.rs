@@ -199,7 +199,7 @@ fn a_price_list_that_cannot_be_used_is_refused() {
 fn a_named_pipe_that_nobody_writes_to_is_refused_at_once() {
     let folder = Folder::new();
     let pipe = folder.fifo("pipe");
-    for option in ["--prices", "--schema"] {
+    for option in ["--prices", "--schema", "--history", "--system-file"] {
         let words = ["exec", "hi", "--engine", "echo", option, &pipe];
         let ended = Once::start(duologue(&folder, &words)).finish();
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");

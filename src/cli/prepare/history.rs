@@ -21,7 +21,7 @@ const EXPECTED: &str = "write one message a line, as in {\"role\": \"user\", \"t
 pub(super) fn read(path: Option<&Path>) -> Result<Vec<FileMessage>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     ensure!(!is_stdin(path), no_stdin("--history"));
-    let text = text::from_file(path, HISTORY_BYTES_MAX).context("--history")?;
+    let text = text::of_setting(path, HISTORY_BYTES_MAX).context("--history")?;
     messages(&text)
         .map_err(|(line, message)| anyhow!("--history: {}:{line}: {message}", path.display()))
 }
