@@ -132,14 +132,25 @@ fn may_set(word: &str, name: &str) -> bool {
     is_alike || ["ai-", "inference-"].iter().any(|start| long.starts_with(start))
 }
 
-/// Names the variables that the text which is not UTF-8 may be of, if no word is it.
+/// Names the word that is not UTF-8; if all are, the variables whose value may be it.
 fn not_text(mut error: Error, words: &[OsString]) -> Error {
     let is_wrong = |value: &OsString| value.to_str().is_none();
+    if let Some(at) = words.iter().position(is_wrong) {
+        let word = escape_control(&words[at].to_string_lossy());
+        let word: String = word.chars().take(QUESTION_CHARS_MAX).collect();
+        let option =
+            words[..at].last().and_then(|it| it.to_str()).filter(|it| it.starts_with("--"));
+        let place = option.map(|option| format!(" after {option}")).unwrap_or_default();
+        let tip =
+            format!("the word '{word}'{place} is not UTF-8; name it in UTF-8, or rename the file");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let names = std::env::vars_os().filter(|(_, value)| is_wrong(value));
     let names = names.filter_map(|(name, _)| name.into_string().ok());
     let names: Vec<_> =
         names.filter(|name| name.starts_with(PREFIX)).map(|name| escape_control(&name)).collect();
-    if !words.iter().any(is_wrong) && !names.is_empty() {
+    if !names.is_empty() {
         let names = names.join(", or of ");
         let tip = format!("the value of the variable {names} is not UTF-8; correct it or unset it");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

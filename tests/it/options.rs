@@ -9,7 +9,7 @@ use duologue::cli::Cli;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Variables that other programs read as well.
 const COMMON_VARIABLES: [&str; 9] = [
@@ -134,6 +134,16 @@ fn a_variable_that_is_not_text_is_named_and_not_shown() {
         let error = transcript.frames[1].0["error"].to_string();
         assert!(error.contains(name) && !error.contains("secret"), "{error}");
     }
+}
+
+#[test]
+fn a_word_that_is_not_text_is_shown_with_its_option() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.args(["rpc", "--store"]).arg(OsStr::from_bytes(b"\xff.db")).stdin(Stdio::null());
+    let ended = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("the word '\u{fffd}.db' after --store is not UTF-8"), "{said}");
 }
 
 #[test]
