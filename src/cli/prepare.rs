@@ -33,6 +33,7 @@ use crate::protocol::command::Prompt;
 use crate::session::Signal;
 use crate::stdio::{Settings, Unread, UnreadInput};
 use crate::store::OpenMode;
+use crate::support::files::FileId;
 use crate::support::threads;
 use crate::transport::{Signals, reader_gone};
 use anyhow::{Result, bail};
@@ -91,6 +92,8 @@ pub(crate) struct Terminal {
     pub is_typed: bool,
     /// Standard output is a terminal.
     pub is_shown: bool,
+    /// The regular file that standard output is, if it is one.
+    pub output: Option<FileId>,
 }
 
 impl Terminal {
@@ -270,7 +273,7 @@ async fn in_thread(
 
 fn rpc(mut args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     args.session.settle_store(DefaultStore::Unused)?;
-    Inputs::of(&args.session, &terminal.stdin).ensure_kept(&args.session)?;
+    Inputs::of(&args.session, terminal).ensure_kept(&args.session)?;
     system::read(&mut args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::for_engine(history::read(args.session.history.as_deref())?);
@@ -306,7 +309,7 @@ fn exec(mut args: ExecArgs, terminal: Terminal, output: &File) -> Result<Prepare
     let mode = args.output.mode()?;
     args.session.settle_store(DefaultStore::OfSessions)?;
     let person = Person::of(&args.output, args.background, &terminal, output)?;
-    let mut inputs = Inputs::of(&args.session, &terminal.stdin);
+    let mut inputs = Inputs::of(&args.session, &terminal);
     inputs.add_of_prompt("--prompt-file", args.prompt_file.as_deref());
     inputs.add("--schema", args.schema.as_deref());
     args.file.iter().for_each(|path| inputs.add_of_prompt("--file", Some(path)));

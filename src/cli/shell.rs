@@ -10,7 +10,7 @@ use crate::cli::prepare::{Job, Prepared, ReadyChat, Reason, Refusal, Terminal, W
 use crate::serve;
 use crate::session::ExitCode;
 use crate::stdio::{self, Requests};
-use crate::support::files;
+use crate::support::files::{self, FileId};
 use crate::support::secret::without_userinfo;
 use crate::support::stderr;
 use crate::support::terminal::{self, escape_control};
@@ -82,6 +82,7 @@ fn resources(job: &Job, stdio: &Stdio) -> Result<(Executor, Signals, Terminal)> 
         stdin: stdio.input.try_clone().context("standard input can't be used")?,
         is_typed: stdio.input.is_terminal(),
         is_shown: stdio.output.is_terminal(),
+        output: stdio.output.metadata().ok().as_ref().and_then(FileId::of),
     };
     Ok((executor, signals, terminal))
 }

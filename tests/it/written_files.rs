@@ -5,6 +5,7 @@ use crate::once::{Once, duologue, run};
 use crate::server::Folder;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::process::Stdio;
 
 const RECORDING: &str = "an earlier recording\n";
 
@@ -171,6 +172,32 @@ fn a_file_that_is_read_is_not_written() {
         assert!(roots.stderr.contains("input.json (SSL_CERT_FILE)"), "{roots:?}");
     }
     assert_eq!(fs::read_to_string(folder.path("input.json")).expect("a file"), INPUT);
+}
+
+/// Lines of a log between frames, or over them, would spoil both.
+#[test]
+fn a_file_that_is_written_already_is_not_written_twice() {
+    let folder = Folder::new();
+    let commands = [&["rpc"][..], &["exec", "hi"], &["run-command", "ask.yaml"]];
+    fs::write(folder.path("ask.yaml"), "name: ask\nprompt: hello\n").expect("a file");
+    for command in commands {
+        for option in OPTIONS {
+            let words = [command, &["--engine", "echo", option, "./out"]].concat();
+            let output = fs::File::create(folder.path("out")).expect("a file");
+            let mut command = duologue(&folder, &words);
+            let ended = command.stdin(Stdio::null()).stdout(output).output().expect("it runs");
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{words:?}: {said}");
+            let expected = format!("{option}: standard output goes to ./out, too");
+            assert!(said.contains(&expected), "{words:?}: {said}");
+        }
+        let both = ["--engine", "echo", "--log-file", "same", "--debug-events-jsonl", "./same"];
+        let ended = run(&folder, &[command, &both].concat());
+        assert_eq!(ended.status, 2, "{ended:?}");
+        let expected = "--log-file: same is the file of --debug-events-jsonl, too";
+        assert!(ended.stderr.contains(expected), "{ended:?}");
+        assert!(!folder.path("same").exists());
+    }
 }
 
 /// Files of profiles are found without being named, and stores may not be made yet.

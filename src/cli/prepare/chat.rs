@@ -70,7 +70,7 @@ impl Place {
         terminal: Terminal,
         output: File,
     ) -> Result<Self> {
-        let Terminal { stdin: input, is_typed, is_shown } = terminal;
+        let Terminal { stdin: input, is_typed, is_shown, .. } = terminal;
         let is_plain = screen.plain || is_dumb();
         if is_typed && is_shown && !is_plain {
             return Ok(Self::Terminal { input, output });
@@ -97,7 +97,7 @@ pub(super) fn run(
     output: File,
 ) -> Result<Prepared, Reason> {
     args.session.settle_store(DefaultStore::OfAll)?;
-    let mut inputs = Inputs::of(&args.session, &terminal.stdin);
+    let mut inputs = Inputs::of(&args.session, &terminal);
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
     system::read(&mut args.session)?;

@@ -108,7 +108,7 @@ fn with_file(
         true => DefaultStore::OfAll,
         false => DefaultStore::OfSessions,
     })?;
-    let mut inputs = Inputs::of(&args.session, &terminal.stdin);
+    let mut inputs = Inputs::of(&args.session, &terminal);
     inputs.add_command_file(&file.path);
     attachments::add(&args.attachments, &mut inputs);
     let mut read = None;

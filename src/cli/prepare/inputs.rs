@@ -1,6 +1,8 @@
-//! The files that a command reads, and its stores. One that it would also write, as its debug file, its log or
-//! its last message, would be destroyed before or while it is read, so such a command is refused.
+//! The files that a command reads, its stores, and its output. One that it would also write, as its debug file, its
+//! log or its last message, would be destroyed before or while it is read, or have parts of others between its own, so
+//! such a command is refused.
 
+use super::Terminal;
 use crate::cli::SessionArgs;
 use crate::cli::store::default_place;
 use crate::command_file::is_stdin;
@@ -8,7 +10,6 @@ use crate::profile::files::Places;
 use crate::store::StorePlace;
 use crate::support::files::{FileId, FilePlace};
 use anyhow::{Result, anyhow, bail, ensure};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Names a file of root certificates.
@@ -17,12 +18,14 @@ const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 /// Names the store of conversations, also of those that a single run does not add to.
 const STORE_VARIABLE: &str = "DUOLOGUE_STORE";
 
-/// The regular files that a command reads.
+/// The regular files that a command reads, and the one that its frames or its answer go to.
 #[derive(Debug)]
 pub(super) struct Inputs {
     files: Vec<InputFile>,
     /// The first option that names standard input and can't be that.
     of_stdin: Option<&'static str>,
+    /// The regular file that standard output goes to.
+    output: Option<FilePlace>,
 }
 
 #[derive(Debug)]
@@ -53,17 +56,38 @@ enum Kind {
     Store,
 }
 
+/// The options that name files which are written while the command runs.
+const EVENTS: &str = "--debug-events-jsonl";
+const LOG: &str = "--log-file";
+
+/// # Errors
+/// If both options name the same regular file.
+fn ensure_apart(
+    (option, path): (&str, Option<&Path>),
+    (other, other_path): (&str, Option<&Path>),
+) -> Result<()> {
+    let (Some(path), Some(other_path)) = (path, other_path) else { return Ok(()) };
+    let place = FilePlace::of(path);
+    ensure!(
+        place.is_none() || place != FilePlace::of(other_path),
+        "{option}: {} is the file of {other}, too; name another file for one of the two",
+        path.display()
+    );
+    Ok(())
+}
+
 impl Inputs {
-    /// The inputs of a conversation: `stdin`, the files that options and variables name, those of profiles, and the
-    /// stores.
-    pub(super) fn of(args: &SessionArgs, stdin: &File) -> Self {
-        let stdin = stdin.metadata().ok().as_ref().and_then(FileId::of);
+    /// The inputs of a conversation: standard input, the files that options and variables name, those of profiles, and
+    /// the stores.
+    pub(super) fn of(args: &SessionArgs, terminal: &Terminal) -> Self {
+        let stdin = terminal.stdin.metadata().ok().as_ref().and_then(FileId::of);
+        let output = terminal.output.map(FilePlace::Present);
         let stdin = stdin.map(|id| InputFile {
             name: "standard input".to_owned(),
             place: FilePlace::Present(id),
             kind: Kind::Prompt,
         });
-        let mut inputs = Self { files: stdin.into_iter().collect(), of_stdin: None };
+        let mut inputs = Self { files: stdin.into_iter().collect(), of_stdin: None, output };
         let SessionArgs { provider, tools, answers, engines, .. } = args;
         inputs.add("--history", args.history.as_deref());
         inputs.add("--system-file", args.system_file.as_deref());
@@ -142,14 +166,26 @@ impl Inputs {
     }
 
     /// # Errors
-    /// If a file that `args` name for writing is one of them, or an option names standard input.
+    /// If a file that `args` name for writing is one of them, or another file that is written, or an option names
+    /// standard input.
     pub(super) fn ensure_kept(&self, args: &SessionArgs) -> Result<()> {
         if let Some(option) = self.of_stdin {
             return Err(no_stdin(option));
         }
         let all = [Kind::Prompt, Kind::Other, Kind::Store];
-        self.ensure_not("--debug-events-jsonl", args.debug_events_jsonl.as_deref(), &all)?;
-        self.ensure_not("--log-file", args.log_file.as_deref(), &all)
+        let (events, log) = (args.debug_events_jsonl.as_deref(), args.log_file.as_deref());
+        for (option, path) in [(EVENTS, events), (LOG, log)] {
+            self.ensure_not(option, path, &all)?;
+            let is_output =
+                |path: &&Path| self.output.is_some() && FilePlace::of(path) == self.output;
+            if let Some(path) = path.filter(is_output) {
+                bail!(
+                    "{option}: standard output goes to {}, too; name another file for one of the two",
+                    path.display()
+                );
+            }
+        }
+        ensure_apart((LOG, log), (EVENTS, events))
     }
 
     /// # Errors
@@ -158,21 +194,8 @@ impl Inputs {
     pub(super) fn ensure_not_saved(&self, saved: Option<&Path>, args: &SessionArgs) -> Result<()> {
         const SAVE: &str = "--save";
         self.ensure_not(SAVE, saved, &[Kind::Other, Kind::Store])?;
-        let Some(saved) = saved else { return Ok(()) };
-        let written =
-            [("--debug-events-jsonl", &args.debug_events_jsonl), ("--log-file", &args.log_file)];
-        for (option, path) in written {
-            let is_same = path.as_deref().is_some_and(|path| {
-                let place = FilePlace::of(path);
-                place.is_some() && place == FilePlace::of(saved)
-            });
-            ensure!(
-                !is_same,
-                "{SAVE}: {} is the file of {option}, too; name another file for one of the two",
-                saved.display()
-            );
-        }
-        Ok(())
+        ensure_apart((SAVE, saved), (EVENTS, args.debug_events_jsonl.as_deref()))?;
+        ensure_apart((SAVE, saved), (LOG, args.log_file.as_deref()))
     }
 
     fn ensure_not(&self, option: &str, path: Option<&Path>, kinds: &[Kind]) -> Result<()> {
