@@ -3,6 +3,7 @@
 use crate::chat::{Person, chat};
 use crate::once::{Ended, Once, duologue};
 use crate::server::Folder;
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -167,6 +168,23 @@ fn a_default_store_that_can_not_be_used_refuses_no_chat() {
     command.env_remove("HOME").env_remove("XDG_DATA_HOME");
     let homeless = talk(command, "one\n");
     assert_eq!((homeless.status, &*homeless.stderr), (0, ""), "{homeless:?}");
+}
+
+/// A place that can't be looked at, as where HOME is another user's, may have all conversations.
+#[test]
+fn a_default_store_that_can_not_be_looked_at_does_not_count_as_empty() {
+    let folder = Folder::new();
+    fs::write(folder.path("data"), "").expect("a file");
+    for words in [&["list"][..], &["search", "hi"], &["show", "keep"], &["export", "keep"]] {
+        let ended = run(&folder, &[&["sessions"], words].concat());
+        assert_eq!((ended.status, &*ended.stdout), (2, ""), "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains("can't be opened"), "{words:?}: {ended:?}");
+    }
+    let listed = run(&folder, &["sessions", "list", "--output", "json"]);
+    let document: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!((listed.status, &document["error"]["code"]), (2, &json!("store_failed")));
+    let named = run(&folder, &["exec", "--session", "keep", "hi"]);
+    assert!(named.status == 2 && !named.stderr.contains("which is made now"), "{named:?}");
 }
 
 /// What can't be resumed is not said to be stored.

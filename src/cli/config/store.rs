@@ -65,10 +65,11 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     Ok((Some(StoreSettings { places, mode, folder, lock_wait, namespace }), Some(session)))
 }
 
-/// The default store, if the conversation is stored there and it is not made yet.
+/// The default store, if the conversation is stored there and it is not made yet. One that can't be looked at may be.
 fn unmade(options: &StoreArgs) -> Option<&Path> {
     let place = options.store.as_ref().filter(|_| options.is_default);
-    place.and_then(StorePlace::path).filter(|path| !path.exists())
+    let path = place.and_then(StorePlace::path);
+    path.filter(|path| matches!(path.try_exists(), Ok(false)))
 }
 
 /// Reports where the conversation is stored if nobody has named a place, when the file is made. Editors show warnings

@@ -245,7 +245,9 @@ impl Places {
     pub(crate) fn library(&self) -> Result<Library, String> {
         let mut places = self.stores()?;
         if self.all()?.is_empty() {
-            places.retain(|place| place.path().is_some_and(Path::exists));
+            // Nobody has named it, so it may be missing. One that can't be looked at is not: opening it says why.
+            let is_missing = |path: &Path| matches!(path.try_exists(), Ok(false));
+            places.retain(|place| place.path().is_some_and(|path| !is_missing(path)));
         }
         Ok(Library::new(places))
     }
