@@ -19,7 +19,7 @@ mod system;
 mod typed;
 
 use crate::cli::prepare::Person;
-use crate::cli::{CommandMode, Mode, RpcArgs, SessionArgs, tips};
+use crate::cli::{CommandMode, Mode, RUN, RUN_COMMAND, RpcArgs, SessionArgs, tips};
 use crate::conversation::transcript::{HistoryMessage, Preamble};
 use crate::engine::ErrorClass;
 use crate::engine::echo::Echo;
@@ -209,6 +209,18 @@ pub(crate) fn client_error(error: &anyhow::Error) -> ClientError {
     }
     let detail = format!("{}: {message}", ErrorClass::Config.as_str());
     ClientError { code: Code::EngineInitFailed, message, detail, terminal: true }
+}
+
+/// The error that the reader of standard output gets if the command line is wrong. A command that holds no
+/// conversation has no engine.
+pub(crate) fn usage_error(command_mode: CommandMode, why: &anyhow::Error) -> ClientError {
+    let CommandMode { command, mode } = command_mode;
+    let error = client_error(why);
+    let holds = ["rpc", "exec", RUN_COMMAND, RUN, "chat", "acp", "serve"].contains(&command);
+    if holds || mode.is_protocol() {
+        return error;
+    }
+    ClientError { code: Code::Usage, detail: error.message.clone(), ..error }
 }
 
 /// The error that a client gets if preparing the command panicked.

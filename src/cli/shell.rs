@@ -252,7 +252,8 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result
         }
         Reason::Usage(error) => {
             stderr::message(&styled(&error, &io::stderr()));
-            Requests::Refused(config::client_error(&anyhow!(plain(&error))))
+            let why = anyhow!(plain(&error));
+            Requests::Refused(config::usage_error(refusal.command_mode, &why))
         }
         Reason::Wrong(error) => {
             let client_error = config::client_error(&error);

@@ -118,7 +118,7 @@ impl CallBreaks {
 
 /// The class of an error. Frames have no field for it: the `detail` of a failed run, and of an
 /// engine that could not start, begins with the class. A signal is `aborted`, an internal error
-/// `internal`. `None` for errors whose code implies the class.
+/// `internal`, a wrong command line `config`. `None` for errors whose code implies the class.
 pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
     let is = |code: Code| error.code == code.as_str();
     if is(Code::Interrupted) {
@@ -126,6 +126,9 @@ pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
     }
     if is(Code::Internal) {
         return Some(ErrorClass::Internal);
+    }
+    if is(Code::Usage) {
+        return Some(ErrorClass::Config);
     }
     if !is(Code::RunFailed) && !is(Code::EngineInitFailed) {
         return None;

@@ -6,6 +6,7 @@ use crate::provider::{Provider, says};
 use crate::server::{Folder, Launch, Server};
 use clap::CommandFactory;
 use duologue::cli::Cli;
+use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -261,6 +262,37 @@ fn an_unknown_command_has_status_2_and_nothing_on_standard_output() {
 }
 
 /// A client that reads the protocol gets the error in the protocol.
+/// `engine_init_failed` is of conversations: the other commands have no engine.
+#[test]
+fn a_wrong_command_line_of_another_command_is_usage() {
+    let wrong: &[&[&str]] = &[
+        &["check", "--nope"],
+        &["list-events", "--nope"],
+        &["tools", "--nope"],
+        &["mcp", "login", "--nope"],
+        &["profiles", "show"],
+        &["models", "--nope"],
+        &["doctor", "--nonsense"],
+        &["sessions", "show"],
+        &["sessions", "export", "s", "--format", "bad"],
+        &["sessions", "import", "/proc/nowhere/lines.jsonl", "--store", "/proc/nowhere/store"],
+        &["schema", "nope"],
+        &["completions", "abacus"],
+        &["man", "--nope"],
+    ];
+    for args in wrong {
+        let output = run(&[args, &["--output", "json"][..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let error = &document["error"];
+        assert_eq!((&error["code"], &error["class"]), (&json!("usage"), &json!("config")));
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+    let output = run(&["exec", "hi", "--nope", "--output", "json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["error"]["code"], "engine_init_failed");
+}
+
 #[test]
 fn a_wrong_command_line_has_status_2_and_a_terminal_error() {
     let wrong: &[&[&str]] = &[

@@ -5,7 +5,7 @@ use super::args::TextOutputArgs;
 use super::envelope::{self, Error};
 use super::output::{Failure, Out, status};
 use crate::engine::ErrorClass;
-use crate::protocol::constants::command_code;
+use crate::protocol::constants::{code, command_code};
 use crate::support::terminal::escape_control;
 use serde_json::Value;
 use std::time::Instant;
@@ -40,10 +40,11 @@ pub(super) fn print(
 pub(super) fn list(is_json: bool, work: impl FnOnce() -> Result<u8, Failure>) -> u8 {
     let begun = Instant::now();
     status(work().or_else(|failure| match &failure {
-        Failure::Usage(_) | Failure::Unanswered(_) if is_json => {
+        Failure::Usage(_) | Failure::Store(_) | Failure::Unanswered(_) if is_json => {
             print_data(&Value::Null, Some(&error(&failure)), begun).and(Err(failure))
         }
         Failure::Usage(_)
+        | Failure::Store(_)
         | Failure::Unanswered(_)
         | Failure::Unwritten(_)
         | Failure::Output(_)
@@ -67,10 +68,12 @@ pub(super) fn print_text(text: &[u8]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn error(failure: &Failure) -> Error {
+/// The error of a document about a command that failed.
+pub(super) fn error(failure: &Failure) -> Error {
     let (code, class) = match failure {
         Failure::Unanswered(error) => (command_code::PROVIDER_FAILED, Some(error.class.as_str())),
         Failure::Usage(_) => (command_code::USAGE, Some(ErrorClass::Config.as_str())),
+        Failure::Store(_) => (code::STORE_FAILED, None),
         Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => {
             (command_code::WRITE_FAILED, None)
         }
@@ -78,9 +81,11 @@ fn error(failure: &Failure) -> Error {
     let detail = failure.to_string();
     let message = match failure {
         Failure::Unanswered(error) => escape_control(&error.message),
-        Failure::Usage(_) | Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => {
-            detail.clone()
-        }
+        Failure::Usage(_)
+        | Failure::Store(_)
+        | Failure::Unwritten(_)
+        | Failure::Output(_)
+        | Failure::Gone => detail.clone(),
     };
     Error { code, class, message, detail }
 }

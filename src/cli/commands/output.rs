@@ -25,6 +25,9 @@ pub(super) enum Failure {
     /// Something named on the command line can't be used.
     #[error("{0}")]
     Usage(String),
+    /// The store can't be read or written.
+    #[error("{0}")]
+    Store(String),
     /// The provider can't be reached, or replies with an error.
     #[error("{}", escape_control(&complaint(.0)))]
     Unanswered(RunError),
@@ -92,7 +95,7 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
         Failure::Output(_) => OUTPUT,
         Failure::Unanswered(error) if error.class.may_pass(&error.detail) => LATER,
         Failure::Unanswered(_) => FOUND,
-        Failure::Usage(_) | Failure::Unwritten(_) => USAGE,
+        Failure::Usage(_) | Failure::Store(_) | Failure::Unwritten(_) => USAGE,
     };
     message(&failure.to_string());
     status

@@ -15,9 +15,10 @@ mod search;
 mod show;
 mod words;
 
+use super::document::error;
 use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
-use crate::protocol::constants::{code, command_code};
+use crate::protocol::constants::command_code;
 use crate::protocol::id::SessionId;
 use crate::store::{Conversation, Library, ambiguous};
 use crate::support::terminal::escape_control;
@@ -37,17 +38,14 @@ pub fn sessions(args: &SessionsArgs) -> u8 {
     })
 }
 
-/// A reader of JSON gets the error of a store that can't be read as JSON too.
+/// A reader of JSON gets the error of a wrong command line, or of a store that can't be read, as JSON too.
 fn reported(result: Result<u8, Failure>, is_json: bool) -> Result<u8, Failure> {
     match result {
-        Err(Failure::Usage(why)) if is_json => {
-            message(&why);
-            let (code, class) = (code::STORE_FAILED, None);
-            let error = Error { code, class, detail: why.clone(), message: why };
+        Err(failure @ (Failure::Usage(_) | Failure::Store(_))) if is_json => {
             let mut out = Out::new()?;
-            Envelope::new().finish(Some(&error), None, &mut out)?;
+            Envelope::new().finish(Some(&error(&failure)), None, &mut out)?;
             out.flush()?;
-            Ok(super::USAGE)
+            Err(failure)
         }
         result => result,
     }
@@ -75,10 +73,10 @@ fn named<T>(
     find: impl Fn(&SessionId) -> Result<Option<T>, String>,
 ) -> Result<Result<T, Error>, Failure> {
     let exact = session_id(typed).map(|session| find(&session)).transpose();
-    if let Some(found) = exact.map_err(Failure::Usage)?.flatten() {
+    if let Some(found) = exact.map_err(Failure::Store)?.flatten() {
         return Ok(Ok(found));
     }
-    let ids = library.beginning_with(typed).map_err(Failure::Usage)?.ids;
+    let ids = library.beginning_with(typed).map_err(Failure::Store)?.ids;
     let [id] = &ids[..] else {
         return Ok(Err(if ids.is_empty() {
             not_found(missing(typed))
@@ -87,7 +85,7 @@ fn named<T>(
         }));
     };
     let found = session_id(id).map(|session| find(&session)).transpose();
-    let found = found.map_err(Failure::Usage)?.flatten();
+    let found = found.map_err(Failure::Store)?.flatten();
     Ok(found.ok_or_else(|| not_found(missing(typed))))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{RequestFault, VERSION};
 use crate::protocol::command::{CommandFault, Extension};
-use crate::protocol::constants::code;
+use crate::protocol::constants::{code, command_code};
 use crate::protocol::id::{ID_BYTES_MAX, IdTooLong};
 use crate::support::named::named_enum;
 
@@ -66,6 +66,8 @@ named_enum! {
         RequestIdReused = code::REQUEST_ID_REUSED,
         /// A limit on what may go on at once is reached.
         ResourceExhausted = code::RESOURCE_EXHAUSTED,
+        /// The command line of a command around the protocol is wrong; in no frame.
+        Usage = command_code::USAGE,
     }
 }
 

@@ -47,7 +47,7 @@ struct Listed<'a> {
 
 /// Lists the sessions of a store.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let Listing { sessions, losses } = library(&args.places)?.sessions().map_err(Failure::Usage)?;
+    let Listing { sessions, losses } = library(&args.places)?.sessions().map_err(Failure::Store)?;
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
     let mut error = None;
     for loss in losses {

@@ -47,7 +47,7 @@ impl<'a> Maker<'a> {
                 self.refuse(locked(why))?;
                 return Ok(LATER);
             }
-            Err(NotAdded::Failed(why)) => return Err(Failure::Usage(why)),
+            Err(NotAdded::Failed(why)) => return Err(Failure::Store(why)),
         }
         let mut out = Out::new()?;
         if self.is_json {

@@ -27,8 +27,8 @@ struct SearchResult<'a> {
 /// Searches all conversations of a store.
 pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
-    let Listing { mut sessions, losses } = library.titles().map_err(Failure::Usage)?;
-    if let Some(found) = library.with_words(&args.words).map_err(Failure::Usage)? {
+    let Listing { mut sessions, losses } = library.titles().map_err(Failure::Store)?;
+    if let Some(found) = library.with_words(&args.words).map_err(Failure::Store)? {
         sessions.retain(|summary| found.contains(&summary.id));
     }
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
@@ -45,14 +45,14 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     // Opened once: a connection to a server takes long, and a long log is looked through when its file is opened.
     let mut reader = match sessions.is_empty() {
         true => None,
-        false => Some(library.reader().map_err(Failure::Usage)?),
+        false => Some(library.reader().map_err(Failure::Store)?),
     };
     for summary in &sessions {
         let Some((session, reader)) = SessionId::new(&summary.id).zip(reader.as_mut()) else {
             continue;
         };
         let found = reader.search(&session, &phrases, RESULTS_MAX - count);
-        let Some(found) = found.map_err(Failure::Usage)? else { continue };
+        let Some(found) = found.map_err(Failure::Store)? else { continue };
         if let Some(loss) = found.loss {
             degraded(&mut envelope, loss, &mut error);
         }
