@@ -4,6 +4,7 @@ use super::file_url;
 use super::postgres::Dsn;
 use super::sqlite::path;
 use crate::protocol::id::SessionId;
+use crate::support::files;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -140,7 +141,10 @@ impl StorePlace {
     /// If it can't be used, for a person.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
-            Self::Sqlite(path) => check_name(path),
+            Self::Sqlite(path) => {
+                check_name(path)?;
+                files::check_home(path).map_err(|error| error.to_string())
+            }
             Self::Postgres(dsn) => dsn.address(&|_| None).map(drop),
         }
     }

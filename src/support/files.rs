@@ -242,11 +242,26 @@ impl Read for Piped {
     }
 }
 
+/// Checks that `path` is not in a folder `~` that would be made for it: whoever removes that again may remove
+/// their home.
+///
+/// # Errors
+/// If it is.
+pub(crate) fn check_home(path: &Path) -> io::Result<()> {
+    if path.starts_with("~") && !Path::new("~").exists() {
+        let why = "the path begins with ~, which no shell has replaced; write the whole path (a folder of \
+                   that name is ./~)";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(())
+}
+
 /// Makes the folders that `path` is in and that are missing, for their user alone.
 ///
 /// # Errors
 /// If one can't be made.
 pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
+    check_home(path)?;
     match path.parent() {
         Some(folder) if folder != Path::new("") && !folder.exists() => {
             DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER_MODE).create(folder)

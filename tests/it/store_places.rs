@@ -74,6 +74,27 @@ fn a_name_that_means_something_to_sqlite_is_a_file() {
     }
 }
 
+/// Editors, variables in quotes and files of services have no shell that replaces it.
+#[test]
+fn no_folder_is_made_that_is_called_as_a_home_is() {
+    let folder = Folder::new();
+    for (words, status) in [
+        (&["exec", "hello", "--engine", "echo", "--store", "~/x.db"][..], 2),
+        (&["exec", "hello", "--engine", "echo", "--debug-events-jsonl", "~/x.jsonl"], 2),
+        (&["sessions", "list", "--turns-db", "~/x.db"], 2),
+        (&["completions", "bash", "--out", "~/x"], 2),
+        (&["man", "--out", "~/x"], 2),
+        (&["schema", "--out", "~/x"], 2),
+    ] {
+        let ended = run(&folder, words);
+        assert_eq!(ended.status, status, "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains("write the whole path"), "{words:?}: {ended:?}");
+        assert!(!folder.path("~").exists(), "{words:?}");
+    }
+    fs::create_dir(folder.path("~")).expect("a folder");
+    assert_eq!(exec(&folder, &["--store", "~/x.db", "hello"]).status, 0);
+}
+
 /// As for `--turns-dsn`.
 #[test]
 fn a_url_of_a_file_names_the_file_in_it() {

@@ -6,6 +6,7 @@ use super::complete::VARIABLE;
 use super::document::{self, Document};
 use super::output::Failure;
 use crate::cli::manifest;
+use crate::support::files;
 use clap::Command;
 use clap_complete::env::Shells;
 use clap_mangen::Man;
@@ -60,7 +61,8 @@ fn script(shell: &str, name: &str) -> io::Result<Vec<u8>> {
 fn write_script(path: &Path, script: &[u8]) -> Result<Document, Failure> {
     // For all who may read the folder: it may be one of the system.
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let made = folder.map_or(Ok(()), std::fs::create_dir_all);
+    let made = files::check_home(path);
+    let made = made.and_then(|()| folder.map_or(Ok(()), std::fs::create_dir_all));
     made.and_then(|()| std::fs::write(path, script)).map_err(|error| {
         Failure::Unwritten(format!("--out: {} can't be written: {error}", path.display()))
     })?;
@@ -98,6 +100,7 @@ fn write_pages(folder: &Path, command: &Command) -> Result<Document, Failure> {
         let folder = folder.display();
         Failure::Unwritten(format!("--out: {folder} can't be written: {error}"))
     };
+    files::check_home(folder).map_err(unwritten)?;
     std::fs::create_dir_all(folder).map_err(unwritten)?;
     let pages = named(&command, command.get_name().to_owned());
     let pages: Vec<_> = pages.into_iter().map(|(name, _)| name).collect();

@@ -4,6 +4,7 @@ use super::args::{SchemaArgs, SchemaForm, SchemaOf};
 use super::document::{self, Document};
 use super::output::Failure;
 use crate::protocol::schema;
+use crate::support::files;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::fs;
@@ -75,6 +76,9 @@ fn descriptors() -> Document {
 }
 
 fn write_files(folder: &Path) -> Result<Document, Failure> {
+    files::check_home(folder).map_err(|error| {
+        Failure::Unwritten(format!("--out: {} can't be written: {error}", folder.display()))
+    })?;
     let mut written: Vec<Value> = Vec::new();
     for (name, text) in schema::PROTO_FILES {
         let path = folder.join(name);
