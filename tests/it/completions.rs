@@ -28,6 +28,8 @@ fn folder() -> Folder {
     fs::write(folder.path("wrong.yaml"), "prompt: [1\n").expect("a file");
     fs::write(folder.path("page.txt"), "").expect("a file");
     folder.fifo("pipe.yaml");
+    fs::create_dir(folder.path("home")).expect("a folder");
+    fs::copy(folder.path("ask.yaml"), folder.path("home/ask.yaml")).expect("a file");
     fs::create_dir(folder.path(".duologue")).expect("a folder");
     let profiles = "profiles: {work: {engine: openai, model: the-model}, home: {}}\n";
     fs::write(folder.path(".duologue/profiles.yaml"), profiles).expect("a file");
@@ -52,7 +54,7 @@ fn offered_in(folder: &Folder, words: &[&str]) -> Vec<String> {
     let mut command = Command::new("bash");
     command.args(["--norc", "--noprofile", "-c", PRESS_TAB, "bash", "duologue"]).args(words);
     command.current_dir(folder.path("")).env_clear().env("PATH", path());
-    command.env("XDG_DATA_HOME", folder.path("data"));
+    command.env("XDG_DATA_HOME", folder.path("data")).env("HOME", folder.path("home"));
     let ended = Once::start(command).finish();
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}: {ended:?}");
     ended.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
@@ -126,6 +128,7 @@ fn bash_offers_command_files_and_their_flags() {
     check(&["run-command", "ask.yaml", "--which", ""], &["red", "green"]);
     check(&["run-command", "ask.yaml", "--page", "pag"], &["page.txt"]);
     check(&["run-command", "-o", "json", "ask.yaml", "--wh"], &["--who"]);
+    check(&["run-command", "~/ask.yaml", "--wh"], &["--who", "--which"]);
 }
 
 #[test]
@@ -145,6 +148,7 @@ fn bash_offers_the_sessions_of_the_store() {
         // A shell would have to quote it.
         ("pl; x", &[]),
         ("place", &["--store", "chat.db"]),
+        ("at-home", &["--store", "home/own.db"]),
     ] {
         let words = [&["exec", "--engine", "echo", "hello", "--session", id], more].concat();
         let mut command = duologue(&folder, &words);
@@ -161,8 +165,16 @@ fn bash_offers_the_sessions_of_the_store() {
         offered.sort();
         assert_eq!(offered, ["plan", "play"], "{words:?}");
     }
-    let words = ["rpc", "--store", "chat.db", "--session", ""];
-    assert_eq!(offered_in(&folder, &words), ["place"]);
+    for (named, expected) in [
+        (&["--store", "chat.db"][..], "place"),
+        (&["--store=chat.db"], "place"),
+        (&["--turns-db", "chat.db"], "place"),
+        (&["--timeline-db=chat.db"], "place"),
+        (&["--store", "~/own.db"], "at-home"),
+    ] {
+        let words = [&["rpc"], named, &["--session", ""]].concat();
+        assert_eq!(offered_in(&folder, &words), [expected], "{words:?}");
+    }
     assert_eq!(offered_in(&folder, &["rpc", "--store", "page.txt", "--session", ""]), [""; 0]);
 }
 
@@ -194,12 +206,19 @@ fn bash_completes_words_with_signs_and_values_with_spaces() {
     fs::write(folder.path(".duologue/profiles.yaml"), profiles).expect("a file");
     fs::create_dir(folder.path("my prompts")).expect("a folder");
     fs::copy(folder.path("ask.yaml"), folder.path("my prompts/ask.yaml")).expect("a file");
+    fs::create_dir(folder.path("home/ex dir")).expect("a folder");
     let mut command = in_session(&folder, &["bash", "--norc", "--noprofile", "-i"]);
     command.env("PATH", path()).env("PS1", "ready> ").env("HISTFILE", "/dev/null");
+    let home = folder.name("home");
+    command.env("HOME", &home);
     // The cursor goes back to the end of the third word.
     let back =
         format!("exec --engine=ec --strict\x01{}", "\x06".repeat("show exec --engine=ec".len()));
+    let (of_home, file) = (format!("<check><{home}/ex dir/>"), format!("<check><{home}/ask.yaml>"));
     let typed = [
+        ("check ~/ex", &*of_home),
+        ("check ~/as", &file),
+        ("check $HOME/as", &file),
         ("exec --engine=ec", "<exec><--engine=echo>"),
         ("exec --model llama3.2:", "<exec><--model><llama3.2:latest>"),
         ("exec --model llama3.2:l", "<exec><--model><llama3.2:latest>"),
@@ -218,7 +237,7 @@ fn bash_completes_words_with_signs_and_values_with_spaces() {
         // The words as a command gets them, and a last one that is not typed.
         let show =
             "source <(duologue completions bash); show() { printf '<%s>' \"$@\" $((40 + 2)); }\n";
-        let setting = "complete -o nospace -F _duologue_complete show\n";
+        let setting = "$(complete -p duologue) show\n";
         shown.write_all(format!("{show}{setting}").as_bytes()).expect("it is typed");
         for (line, expected) in typed {
             shown.write_all(format!("show {line}\t\n").as_bytes()).expect("it is typed");
@@ -230,6 +249,63 @@ fn bash_completes_words_with_signs_and_values_with_spaces() {
         seen
     });
     assert_eq!(status, Some(7), "{seen:?}");
+}
+
+/// What `shell` completes with one tab for each line that is typed; `setting` has it complete `show` as `duologue`.
+#[track_caller]
+fn check_typed(shell: &[&str], setting: &str) {
+    let folder = folder();
+    let home = folder.name("home");
+    fs::create_dir(folder.path("home/ex dir")).expect("a folder");
+    fs::write(folder.path("home/ex dir/page.txt"), "").expect("a file");
+    let mut command = in_session(&folder, shell);
+    command.env("PATH", path()).env("HOME", &home).current_dir(&home);
+    let at_home = format!("<check><{home}/ask.yaml>");
+    let typed = [
+        ("sess", "<sessions>"),
+        ("check ~/as", &*at_home),
+        ("check ex\\ d", "<check><ex dir/>"),
+        ("check ex\\ dir/", "<check><ex dir/page.txt>"),
+        ("check 'ex dir/", "<check><ex dir/page.txt>"),
+        ("exec --engine=ec", "<exec><--engine=echo>"),
+        ("run-command ask.yaml --whi", "<run-command><ask.yaml><--which>"),
+    ];
+    let (status, seen) = with_terminal(200, &mut command, |shown| {
+        shown.write_all(format!("{setting}; show\n").as_bytes()).expect("it is typed");
+        let mut seen = read_until(shown, "<42>");
+        for (line, expected) in typed {
+            shown.write_all(format!("show {line}\t\n").as_bytes()).expect("it is typed");
+            let answer = read_until(shown, "<42>");
+            assert!(answer.contains(&format!("{expected}<42>")), "{line}: {answer:?}");
+            seen += &answer;
+        }
+        shown.write_all(b"exit 7\n").expect("it is typed");
+        seen
+    });
+    assert_eq!(status, Some(7), "{seen:?}");
+}
+
+/// The script is loaded as a function, at the first tab.
+#[test]
+fn zsh_completes_what_a_person_types() {
+    needs!(Zsh);
+    let folder = Folder::new();
+    let written = run(&folder, &["completions", "zsh", "--out", "functions/_duologue"]);
+    assert_eq!(written.status, 0, "{written:?}");
+    let setting = format!(
+        "fpath=('{}' $fpath); autoload -U compinit; compinit -u -D; compdef _duologue show; \
+         show() {{ printf '<%s>' \"$@\" $((40 + 2)); }}",
+        folder.name("functions")
+    );
+    check_typed(&["zsh", "-f", "-i"], &setting);
+}
+
+#[test]
+fn fish_completes_what_a_person_types() {
+    needs!(Fish);
+    let setting = "duologue completions fish | source; complete --command show --wraps duologue; \
+                   function show; printf '<%s>' $argv (math 40 + 2); end";
+    check_typed(&["fish", "--no-config", "-i"], setting);
 }
 
 /// Also behind options, which a prompt takes before its name, too.

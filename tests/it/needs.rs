@@ -43,6 +43,8 @@ pub(crate) enum Program {
     Manifests,
     #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "for the tests of fleets"))]
     FleetClients,
+    Zsh,
+    Fish,
     Chromium,
 }
 
@@ -50,9 +52,10 @@ impl Program {
     /// How many there are.
     const COUNT: usize = Self::Chromium as usize + 1;
 
-    /// Whether a test is skipped without it even where all are required: too large for what it shows.
+    /// Whether a test is skipped without it even where all are required: too large for what it shows, or a shell
+    /// that few have.
     fn is_optional(self) -> bool {
-        self == Self::Chromium
+        matches!(self, Self::Zsh | Self::Fish | Self::Chromium)
     }
 
     /// What is to be installed.
@@ -76,6 +79,8 @@ impl Program {
             Self::AcpRust => "a program on the Rust crate of ACP (tests/clients/install.sh)",
             Self::Manifests => "linters of manifests (tests/clients/install.sh)",
             Self::FleetClients => "clients of gRPC in Go (tests/clients/install.sh)",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
             Self::Chromium => "Chromium",
         }
     }
@@ -121,6 +126,8 @@ impl Program {
             Self::FleetClients => ["fleet", "grpcurl", "ghz"]
                 .iter()
                 .all(|it| installed(&format!("fleet/bin/{it}")).exists()),
+            Self::Zsh => succeeds("zsh", &["--version"]),
+            Self::Fish => succeeds("fish", &["--version"]),
             Self::Chromium => succeeds("chromium", &["--version"]),
         }
     }

@@ -46,28 +46,32 @@ _duologue_complete() {
         words[i]=${words[i]//[\"\'\\]/}
     done
 
-    local offered offer special=$'*[][ \t"\'`$&|;<>(){}*?!#\\\\]*'
+    local offered offer home special=$'*[][ \t"\'`$&|;<>(){}*?!#\\\\]*'
     COMPREPLY=()
     offered=$(_CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$index _CLAP_COMPLETE_COMP_TYPE=${COMP_TYPE-9} \
-        DUOLOGUE_COMPLETE=bash duologue -- "${words[@]}" 2>/dev/null) || return 0
+        DUOLOGUE_COMPLETE=bash duologue -- "${words[@]}" 2>/dev/null) || offered=
     while read -r offer; do
         offer=${offer#"$kept"}
         [[ -n $offer ]] || continue
         if [[ -z $is_quoted && $offer == $special ]]; then
-            printf -v offer %q "$offer"
+            # A home that is quoted would be a folder called `~`.
+            home=
+            [[ $typed == '~/'* && $offer == '~/'* ]] && home='~/'
+            printf -v offer '%s%q' "$home" "${offer#"$home"}"
         fi
         COMPREPLY+=("$offer")
     done <<<"$offered"
 
-    # A folder, and an option with a value to come, are not followed by a space. Bash before 4 has no compopt.
-    if [[ ${#COMPREPLY[@]} -gt 0 && ! ${COMPREPLY[0]} =~ [=/:]$ ]]; then
+    # A folder, and an option with a value to come, are not followed by a space. Without an offer readline completes a
+    # name of a file, as one that begins with a variable. Bash before 4 has no compopt.
+    if [[ ! ${COMPREPLY[0]-} =~ [=/:]$ ]]; then
         compopt +o nospace 2>/dev/null
     fi
     return 0
 }
 
 if ((BASH_VERSINFO[0] > 4 || (BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 4))); then
-    complete -o nospace -o bashdefault -o nosort -F _duologue_complete duologue
+    complete -o nospace -o bashdefault -o default -o nosort -F _duologue_complete duologue
 else
-    complete -o nospace -o bashdefault -F _duologue_complete duologue
+    complete -o nospace -o bashdefault -o default -F _duologue_complete duologue
 fi

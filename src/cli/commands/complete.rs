@@ -24,6 +24,13 @@ pub(super) const VARIABLE: &str = "DUOLOGUE_COMPLETE";
 /// Sessions that are offered at most.
 const SESSIONS_MAX: usize = 100;
 
+/// Options that name a store, and their variables. One for turns or timeline alone counts before `--store`.
+const STORES: [(&str, &str); 3] = [
+    ("--turns-db", "DUOLOGUE_TURNS_DB"),
+    ("--timeline-db", "DUOLOGUE_TIMELINE_DB"),
+    ("--store", "DUOLOGUE_STORE"),
+];
+
 /// Prints the candidates if `words` come from a completion script; returns the exit status.
 pub fn complete(words: &[OsString]) -> Option<u8> {
     let is_completion = words.get(1).is_some_and(|word| word == "--");
@@ -34,12 +41,13 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&shell)?;
     let typed = words[2..].to_vec();
-    let mut command = with_help(command(&typed));
-    let files = profile_files(&typed);
+    let looked_up: Vec<_> = typed.iter().map(in_home).collect();
+    let mut command = with_help(command(&looked_up));
+    let files = profile_files(&looked_up);
     if !files.profile_registries.is_empty() {
         command = with_profiles(command, &files);
     }
-    if let Some(store) = store(&typed) {
+    if let Some(store) = store(&looked_up) {
         command = with_sessions(command, &store);
     }
     command.build();
@@ -48,6 +56,21 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
     // Without candidates nothing is printed: an error would appear within the user's command line.
     shell.write_complete(&mut command, typed, folder.as_deref(), &mut candidates).ok()?;
     Some(status(print_text(&candidates)))
+}
+
+/// `word` as a shell passes it to a command: completions are asked for words as they are typed.
+fn in_home(word: &OsString) -> OsString {
+    let rest = word.to_str().and_then(|word| word.strip_prefix("~/"));
+    let Some((rest, home)) = rest.zip(std::env::var_os("HOME")) else { return word.clone() };
+    Path::new(&home).join(rest).into()
+}
+
+/// The values of `option` in `words`, apart and joined.
+fn values<'a>(words: &'a [OsString], option: &str) -> Vec<&'a str> {
+    let words = || words.iter().map(|word| word.to_str().unwrap_or_default());
+    let apart = words().zip(words().skip(1)).filter(|(name, _)| *name == option);
+    let joined = words().filter_map(|word| word.strip_prefix(option)?.strip_prefix('='));
+    apart.map(|(_, value)| value).chain(joined).collect()
 }
 
 /// `command`, whose `help` knows the topics beside the commands.
@@ -81,11 +104,8 @@ fn with_prompts(run: Command) -> Command {
 
 /// The files of profiles that the command line names, or the variable for them.
 fn profile_files(typed: &[OsString]) -> ProfileFiles {
-    const OPTION: &str = "--profile-registries";
-    let words = || typed.iter().map(|word| word.to_str().unwrap_or_default());
-    let apart = words().zip(words().skip(1)).filter(|(option, _)| *option == OPTION);
-    let joined = words().filter_map(|word| word.strip_prefix(OPTION)?.strip_prefix('='));
-    let found: Vec<_> = apart.map(|(_, value)| value).chain(joined).map(str::to_owned).collect();
+    let found = values(typed, "--profile-registries").into_iter().map(str::to_owned);
+    let found: Vec<_> = found.collect();
     let found = match found.is_empty() {
         true => std::env::var("DUOLOGUE_PROFILE_REGISTRIES").into_iter().collect(),
         false => found,
@@ -139,11 +159,9 @@ fn sessions(store: &StorePlace) -> Vec<CompletionCandidate> {
 
 /// The file whose sessions are meant: a server is not connected to while somebody types.
 fn store(typed: &[OsString]) -> Option<StorePlace> {
-    let words = || typed.iter().map(|word| word.to_str().unwrap_or_default());
-    let typed = words().zip(words().skip(1)).filter(|(option, _)| *option == "--store");
-    let typed = typed.map(|(_, value)| value.to_owned()).next();
-    let named = typed.or_else(|| std::env::var("DUOLOGUE_STORE").ok());
-    let place = match named.filter(|text| !text.is_empty()) {
+    let typed = STORES.iter().flat_map(|(option, _)| values(typed, option)).map(str::to_owned);
+    let set = STORES.iter().filter_map(|(_, variable)| std::env::var(variable).ok());
+    let place = match typed.chain(set).find(|text| !text.is_empty()) {
         Some(text) => place(&text).ok(),
         None => default_place(),
     };

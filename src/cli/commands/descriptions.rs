@@ -17,8 +17,13 @@ use std::path::Path;
 /// The head of the section with the text after the options.
 const EXTRA: &str = ".SH EXTRA\n";
 
-/// The completion script for bash.
-const BASH_SCRIPT: &[u8] = include_bytes!("complete.bash");
+/// Completion scripts of this program, by shell. The ones of clap_complete pass words with their quotes, take the
+/// parts of `--engine=echo` for words in bash, and in zsh quote `~` and offer nothing at the first tab.
+const SCRIPTS: [(&str, &[u8]); 3] = [
+    ("bash", include_bytes!("complete.bash")),
+    ("fish", include_bytes!("complete.fish")),
+    ("zsh", include_bytes!("complete.zsh")),
+];
 
 /// The parts of that text, and the names that manual pages have for them (man-pages(7)).
 const SECTIONS: [(&str, &str); 3] =
@@ -46,9 +51,8 @@ pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
 }
 
 fn script(shell: &str, name: &str) -> io::Result<Vec<u8>> {
-    // The one of clap_complete takes the parts of `--engine=echo` for words, and quotes nothing.
-    if shell == "bash" {
-        return Ok(BASH_SCRIPT.to_vec());
+    if let Some((_, script)) = SCRIPTS.iter().find(|(name, _)| *name == shell) {
+        return Ok(script.to_vec());
     }
     let mut script = Vec::new();
     match Shells::builtins().completer(shell) {
