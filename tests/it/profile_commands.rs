@@ -61,6 +61,28 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     assert!(nothing.stdout.contains("config/duologue/profiles.yaml"), "{nothing:?}");
 }
 
+/// Whoever copies one has profiles that are complete.
+#[test]
+fn each_file_on_the_page_can_be_used() {
+    let page = include_str!("../../docs/profiles.md");
+    let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let files: Vec<_> = blocks.filter(|block| block.contains("profiles:\n")).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let scene = Scene::new(file, "");
+        let listed = scene.run(&["profiles", "--output", "json"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+        let profiles = listed["data"].as_array().expect("a list");
+        assert!(!profiles.is_empty(), "{listed}");
+        for profile in profiles {
+            assert_eq!(profile["canAnswer"], true, "{profile}");
+            let name = profile["name"].as_str().expect("a name");
+            let shown = scene.run(&["profiles", "show", name]);
+            assert_eq!(shown.status, 0, "{shown:?}");
+        }
+    }
+}
+
 pub(crate) fn answers(body: &str) -> Vec<Step> {
     vec![Step::Status(200, Vec::new(), body.to_owned())]
 }
