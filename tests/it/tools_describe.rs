@@ -247,10 +247,12 @@ fn manuals_have_a_page_for_each_command() {
     assert!(run(&["man", "--out", &out], b"").status.success());
     let names = pages_of(&Cli::command(), "duologue");
     assert!(names.iter().any(|name| name == "duologue-sessions-list"), "{names:?}");
+    let version = env!("CARGO_PKG_VERSION");
     for name in &names {
         let page = fs::read_to_string(format!("{out}/{name}.1")).expect("a page");
-        assert!(page.contains(&format!(".TH {name} 1")), "{page}");
-        assert!(text(&printed).contains(&format!(".TH {name} 1")), "{name}");
+        let title = format!(".TH {name} 1 \"\" \"duologue {version}\" \"duologue\"\n");
+        assert!(page.contains(&title), "{page}");
+        assert!(text(&printed).contains(&title), "{name}");
     }
     for name in ["duologue-rpc", "duologue-exec", "duologue-run-command"] {
         let page = fs::read_to_string(format!("{out}/{name}.1")).expect("a page");

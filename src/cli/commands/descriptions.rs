@@ -131,13 +131,27 @@ fn named(command: &Command, name: String) -> Vec<(String, &Command)> {
 
 /// The page in the form that every `man` shows as it is meant.
 fn portable(page: &str) -> String {
-    let page = with_sections(page);
+    // A blank line between two breaks is one that formatters drop with a warning.
+    let page = with_title(&with_sections(page)).replace("\n.br\n\n.br\n", "\n.sp\n");
     // What is not ASCII is an escape sequence: not every formatter knows the encoding of its input.
     let escaped = |c: char| match c.is_ascii() {
         true => c.to_string(),
         false => format!("\\[u{:04X}]", u32::from(c)),
     };
     page.chars().map(escaped).collect()
+}
+
+/// The page with the version in its title, without a date: the generator leaves an empty one out, and so puts the
+/// command in its place.
+fn with_title(page: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let lines = page.split('\n').map(|line| {
+        match line.strip_prefix(".TH ").and_then(|title| title.split(' ').next()) {
+            Some(name) => format!(".TH {name} 1 \"\" \"duologue {version}\" \"duologue\""),
+            None => line.to_owned(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The page with a section for each part of the text after its options, and with the lines as they are: if
@@ -178,5 +192,6 @@ mod tests {
         assert_eq!(portable(".SH EXTRA\nlast"), ".SH \"NOTES\"\n.nf\nlast\n.fi\n");
         assert_eq!(portable(".SH NAME\nn\n"), ".SH NAME\nn\n");
         assert_eq!(portable("a… é"), "a\\[u2026] \\[u00E9]");
+        assert_eq!(portable("Text\n.br\n\n.br\nPossible"), "Text\n.sp\nPossible");
     }
 }
