@@ -330,8 +330,11 @@ impl Cli {
     /// # Errors
     /// If they are wrong, or help was requested.
     pub fn read(words: &[OsString]) -> Result<Invocation, clap::Error> {
-        // Variables count as options, of which it can have none beside it.
-        if words.get(1..).is_some_and(|words| words == ["--manifest"]) {
+        // Variables count as options, of which it can have none beside it. It is a document in any case.
+        if let [_, manifest, rest @ ..] = words
+            && manifest == "--manifest"
+            && (rest.is_empty() || rest == ["--no-stream"] || rest == ["--output", "json"])
+        {
             return Ok(Invocation::Manifest);
         }
         if let Some(command) = Command::read_quickly(words) {

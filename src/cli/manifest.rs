@@ -11,11 +11,11 @@ const MANIFEST_VERSION: u32 = 1;
 /// Facts about a command that are not part of its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Standard output is JSON Lines by default.
+    /// Standard output is JSON Lines by default, in the place of which `--no-stream` prints one document.
     pub streaming_default: bool,
     /// Standard output can be JSON Lines.
     pub supports_streaming: bool,
-    /// Formats of standard output; the first one is the default.
+    /// Formats of standard output; the first one is the default. JSON is of the commands that have `--output`.
     pub output_formats: &'static [&'static str],
     /// Exit statuses and their meanings.
     pub exit_codes: &'static [(u8, &'static str)],
@@ -65,8 +65,9 @@ const CHAT: Facts = Facts {
     ],
 };
 
+// Its JSON Lines are another protocol, of which there is no document.
 const ACP: Facts = Facts {
-    streaming_default: true,
+    streaming_default: false,
     supports_streaming: true,
     output_formats: &["jsonl"],
     exit_codes: RPC.exit_codes,
@@ -302,6 +303,9 @@ fn described(command: &Command, facts: Facts) -> Value {
     let shown = || command.get_arguments().filter(|arg| !arg.is_hide_set());
     let flags: Vec<_> = shown().filter(|arg| !arg.is_positional()).map(flag).collect();
     let arguments: Vec<_> = shown().filter(|arg| arg.is_positional()).map(argument).collect();
+    // A command with others below it, and a login, print no document.
+    let has_output = command.get_arguments().any(|arg| arg.get_id() == "output");
+    let formats = facts.output_formats.iter().filter(|format| **format != "json" || has_output);
     let exit_codes = facts.exit_codes.iter();
     let exit_codes: Vec<_> =
         exit_codes.map(|(code, meaning)| json!({ "code": code, "meaning": meaning })).collect();
@@ -310,7 +314,7 @@ fn described(command: &Command, facts: Facts) -> Value {
         "about": command.get_about().map(ToString::to_string),
         "streaming_default": facts.streaming_default,
         "supports_streaming": facts.supports_streaming,
-        "output_formats": facts.output_formats,
+        "output_formats": formats.collect::<Vec<_>>(),
         "flags": flags,
         "arguments": arguments,
         "exit_codes": exit_codes,
@@ -353,6 +357,8 @@ fn argument(arg: &Arg) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
 
     #[test]
     fn a_definition_as_data() {
@@ -380,6 +386,21 @@ mod tests {
         assert_eq!(rpc["flags"][1]["default"], json!(null));
         assert_eq!(rpc["arguments"][0]["multiple"], true);
         assert_eq!(rpc["arguments"][0]["required"], true);
+    }
+
+    /// Programs append `--no-stream` to whatever streams, or can print a document.
+    #[test]
+    fn what_can_be_a_document_has_the_option_for_it() {
+        fn check(described: &Value) {
+            let is_document = |format: &Value| format == "json";
+            let formats = described["output_formats"].as_array().expect("a list");
+            let flags = described["flags"].as_array().expect("a list");
+            if described["streaming_default"] == true || formats.iter().any(is_document) {
+                assert!(flags.iter().any(|flag| flag["name"] == "no-stream"), "{described}");
+            }
+            described["commands"].as_array().into_iter().flatten().for_each(check);
+        }
+        check(&manifest(&Cli::command(), facts));
     }
 
     #[test]

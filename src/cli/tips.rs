@@ -19,6 +19,8 @@ const KEY_OPTIONS: [&str; 7] = [
     "--anthropic-api-key",
 ];
 
+const NO_DOCUMENT_TIP: &str = "it prints no document, with or without --no-stream; leave that out";
+
 const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
      instead; other users of the machine can see the options of a process";
 
@@ -167,6 +169,9 @@ fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
 fn topic(wrong: &str, words: &[&str]) -> String {
     let is_first = words.get(2) == Some(&wrong);
     match is_first.then(|| helped(wrong)).flatten() {
+        Some(Helped::Topic(name)) if name == wrong => {
+            format!("'help {name}' takes nothing more; leave the rest out")
+        }
         Some(Helped::Topic(name)) => format!("a similar topic exists: '{name}'"),
         Some(Helped::Command(name)) => format!("a similar command exists: '{name}'"),
         None => "duologue --help lists the commands and the topics of help".to_owned(),
@@ -230,6 +235,9 @@ fn own_option(wrong: &str, command: &str) -> Option<&'static str> {
             Some("--output jsonl prints the protocol, one frame a line")
         }
         "--yaml" if is_run => Some("--output yaml prints one YAML document at the end"),
+        "--no-stream" if matches!(command, "chat" | "acp" | "serve" | "mcp") => {
+            Some(NO_DOCUMENT_TIP)
+        }
         other => foreign::equivalent(other),
     }
 }

@@ -75,6 +75,15 @@ fn options_of_other_programs_name_ours() {
     check(&["exec", "hi", "--modle", "x"], "'--model'");
 }
 
+/// Clients append the option; the one that is most like it would lose a conversation.
+#[test]
+fn a_command_that_prints_no_document_has_no_option_for_it() {
+    for words in [&["chat"][..], &["acp"], &["mcp", "login", "files"], &["mcp", "logout", "files"]]
+    {
+        check(&[words, &["--no-stream"]].concat(), "it prints no document");
+    }
+}
+
 #[test]
 fn a_question_without_a_command_is_for_exec() {
     check(&["What is a duologue?"], "duologue exec \"What is a duologue?\"");
@@ -164,6 +173,7 @@ fn a_word_after_help_is_no_question() {
         check(words, "duologue --help lists the commands");
     }
     check(&["help", "zzz", "at", "all"], "duologue --help lists the commands");
+    check(&["help", "protocol", "--no-stream"], "'help protocol' takes nothing more");
 }
 
 /// A file that is named on the command line is looked for before anything is asked.

@@ -93,6 +93,9 @@ fn envelopes_fit_their_schema() {
 #[test]
 fn the_manifest_is_printed_whatever_variables_are_set() {
     let expected = run(&["--manifest"], b"").stdout;
+    for more in [&["--no-stream"][..], &["--output", "json"]] {
+        assert_eq!(run(&[&["--manifest"], more].concat(), b"").stdout, expected, "{more:?}");
+    }
     for (name, value) in [("DUOLOGUE_ENGINE", "echo"), ("DUOLOGUE_ON_BUSY", "bogus")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
         let output = command.arg("--manifest").env(name, value).output().expect("the binary runs");
