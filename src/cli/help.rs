@@ -4,6 +4,12 @@ pub(super) mod short;
 
 use crate::cli::manifest::facts;
 
+/// Columns of a table: the ones of a usual terminal, of which some wrap a line that fills it.
+const COLUMNS_MAX: usize = 79;
+
+/// Column at which the meaning of an exit status begins.
+const MEANING_COLUMN: usize = 7;
+
 /// What a person who types the name of the program alone is told; also at the end of its short help.
 pub(super) const BEGINNING: &str = "\
 duologue chat                     talk with a model here
@@ -22,11 +28,11 @@ pub(super) const ABOUT: &str =
 pub(super) const LONG_ABOUT: &str = "\
 A chat runtime for language models that other programs hold as a subprocess.
 
-One process is one conversation. It reads one JSON request per line on standard input and writes one
+One process is one conversation. It reads one JSON request per line on standard input and writes one \
 JSON frame per line on standard output. Without a command it does what `duologue rpc` does.
 
-`duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files,
-cookbook, editors, fleet, guarantees, options, outputs, profile-guide, protocol, providers,
+`duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files, \
+cookbook, editors, fleet, guarantees, options, outputs, profile-guide, protocol, providers, \
 session-guide or tool-guide.";
 
 pub(super) const RPC_ABOUT: &str =
@@ -35,8 +41,8 @@ pub(super) const RPC_ABOUT: &str =
 pub(super) const RPC_LONG_ABOUT: &str = "\
 Hold one conversation over standard input and output.
 
-This command streams JSON Lines: standard output is one JSON object per line (protobuf JSON of
-pinocchio.chatapp.rpc.v1.RpcLine), written as things happen. The first line is `hello`, and every
+This command streams JSON Lines: standard output is one JSON object per line (protobuf JSON of \
+pinocchio.chatapp.rpc.v1.RpcLine), written as things happen. The first line is `hello`, and every \
 request line gets exactly one `done`, the last line with its requestId. Requests are
 
   {\"requestId\":\"r1\",\"submit\":{\"prompt\":\"hello\"}}  start a run
@@ -75,8 +81,8 @@ pub(super) const CHAT_ABOUT: &str = "Chat with a model at a terminal";
 pub(super) const CHAT_LONG_ABOUT: &str = "\
 Chat with a model at a terminal.
 
-The conversation is printed into the terminal's own scrollback; below it are the part of the answer
-that may still change and the line to write in. /help lists the commands and keys. Where standard
+The conversation is printed into the terminal's own scrollback; below it are the part of the answer \
+that may still change and the line to write in. /help lists the commands and keys. Where standard \
 input or output is no terminal, or with --plain, lines are read and printed.";
 
 const ACP_EXAMPLES: &str = "  duologue acp
@@ -88,9 +94,9 @@ pub(super) const ACP_ABOUT: &str = "Hold conversations for an editor, by the Age
 pub(super) const ACP_LONG_ABOUT: &str = "\
 Hold conversations for an editor, by the Agent Client Protocol.
 
-Editors that speak this protocol (ACP) start the command and show its conversations: Zed, the IDEs
-of JetBrains, plugins of Neovim and Emacs, and others. One process holds any number of
-conversations, each in a folder of its own. `duologue help editors` says how each editor is set
+Editors that speak this protocol (ACP) start the command and show its conversations: Zed, the IDEs \
+of JetBrains, plugins of Neovim and Emacs, and others. One process holds any number of \
+conversations, each in a folder of its own. `duologue help editors` says how each editor is set \
 up.";
 
 #[cfg(feature = "serve")]
@@ -104,26 +110,33 @@ pub(super) const SERVE_ABOUT: &str = "Hold the conversations of many clients, ov
 pub(super) const SERVE_LONG_ABOUT: &str = "\
 Hold the conversations of many clients, over gRPC and HTTP.
 
-Clients attach to conversations by their ids, and a conversation outlives its connections: a run
-goes on without a client for a while, and one that attaches again is shown what it has missed. The
-address that is listened on is printed. `duologue help fleet` describes the interface, and what is
+Clients attach to conversations by their ids, and a conversation outlives its connections: a run \
+goes on without a client for a while, and one that attaches again is shown what it has missed. The \
+address that is listened on is printed. `duologue help fleet` describes the interface, and what is \
 guaranteed.";
 
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
-  OPENAI_API_KEY         key for the openai and responses engines, if DUOLOGUE_API_KEY is not set
-  OPENAI_BASE_URL        their base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  ANTHROPIC_API_KEY      key for the anthropic engine, if DUOLOGUE_API_KEY is not set
-  ANTHROPIC_BASE_URL     its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  GEMINI_API_KEY         key for the gemini engine, if DUOLOGUE_API_KEY is not set; GOOGLE_API_KEY
-                         does the same
-  GEMINI_BASE_URL        its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  OLLAMA_HOST            address for the ollama engine, as Ollama's own programs take it, if neither
-                         --base-url nor DUOLOGUE_BASE_URL is set
-  OLLAMA_API_KEY         its key, if it needs one and DUOLOGUE_API_KEY is not set
+  OPENAI_API_KEY         key for the openai and responses engines, if
+                         DUOLOGUE_API_KEY is not set
+  OPENAI_BASE_URL        their base URL, if neither --base-url nor
+                         DUOLOGUE_BASE_URL is set
+  ANTHROPIC_API_KEY      key for the anthropic engine, if DUOLOGUE_API_KEY is
+                         not set
+  ANTHROPIC_BASE_URL     its base URL, if neither --base-url nor
+                         DUOLOGUE_BASE_URL is set
+  GEMINI_API_KEY         key for the gemini engine, if DUOLOGUE_API_KEY is not
+                         set; GOOGLE_API_KEY does the same
+  GEMINI_BASE_URL        its base URL, if neither --base-url nor
+                         DUOLOGUE_BASE_URL is set
+  OLLAMA_HOST            address for the ollama engine, as Ollama's own
+                         programs take it, if neither --base-url nor
+                         DUOLOGUE_BASE_URL is set
+  OLLAMA_API_KEY         its key, if it needs one and DUOLOGUE_API_KEY is not
+                         set
   SSL_CERT_FILE          more root certificates (PEM) to trust
   NO_COLOR               no colours on a terminal
-  An option that names a variable can also be set by it; the option has precedence. An empty
-  variable counts as not set.";
+  An option that names a variable can also be set by it; the option has
+  precedence. An empty variable counts as not set.";
 
 /// Text after the options of a command that holds a conversation.
 pub(super) fn after(command: &str) -> String {
@@ -148,9 +161,27 @@ pub(super) fn after_examples(command: &str, examples: &str) -> String {
 /// The exit statuses of a command, as the manifest has them.
 pub(super) fn statuses(command: &str) -> String {
     let statuses = facts(command).exit_codes.iter();
-    let statuses: String =
-        statuses.map(|(code, meaning)| format!("\n  {code:<4} {meaning}")).collect();
-    format!("Exit status:{statuses}")
+    let rows = statuses.map(|(code, meaning)| format!("\n  {code:<4} {}", hanging(meaning)));
+    format!("Exit status:{}", rows.collect::<String>())
+}
+
+/// The meaning of an exit status in lines that a terminal has room for: clap would go on at its left edge.
+fn hanging(meaning: &str) -> String {
+    let (mut text, mut column) = (String::new(), MEANING_COLUMN);
+    for word in meaning.split(' ') {
+        let columns = word.chars().count();
+        let is_first = column == MEANING_COLUMN;
+        if !is_first && column + 1 + columns > COLUMNS_MAX {
+            text += &format!("\n{:MEANING_COLUMN$}", "");
+            column = MEANING_COLUMN;
+        } else if !is_first {
+            text.push(' ');
+            column += 1;
+        }
+        text += word;
+        column += columns;
+    }
+    text
 }
 
 pub(super) const EXEC_ABOUT: &str = "Run one prompt; prints text, JSON, or streams JSON Lines";
@@ -163,10 +194,10 @@ pub(super) const RUN_NAMED_ABOUT: &str = "Run a prompt by its name, or list the 
 pub(super) const RUN_NAMED_LONG_ABOUT: &str = "\
 Run a prompt by its name, or list the prompts.
 
-A prompt is a command file NAME.yaml or NAME.yml in .duologue/commands of the project, which is the
-working folder or the nearest one above it, or in duologue/commands of $XDG_CONFIG_HOME (else
-~/.config). One of a project is run once you trust it: `duologue profiles trust FILE`. Without a name
-this command lists the prompts. `duologue run NAME --help` lists the flags of one; the options of
+A prompt is a command file NAME.yaml or NAME.yml in .duologue/commands of the project, which is the \
+working folder or the nearest one above it, or in duologue/commands of $XDG_CONFIG_HOME (else \
+~/.config). One of a project is run once you trust it: `duologue profiles trust FILE`. Without a name \
+this command lists the prompts. `duologue run NAME --help` lists the flags of one; the options of \
 `run-command` can be used, too.";
 
 pub(super) const RUN_NAMED_EXAMPLES: &str = "  duologue run
@@ -184,13 +215,44 @@ pub(super) fn run_long_about() -> String {
 }
 
 const RUN: &str = "\
-Run the prompt of a command file and print the answer. `run-command FILE.yaml --help` lists the
-file's own flags. If one of them has the name of an option of this program, the name means the
+Run the prompt of a command file and print the answer. `run-command FILE.yaml --help` lists the \
+file's own flags. If one of them has the name of an option of this program, the name means the \
 file's flag, and the option is called --duologue-NAME.";
 
 /// Output of a single run. Also part of a command file's own help.
 pub(super) const OUTPUT: &str = "\
-By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc),
---output objects or --json-stream this command streams JSON Lines: one JSON object per line, written
-as things happen, the first of which names format and version. With --no-stream (or --output json)
+By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc), \
+--output objects or --json-stream this command streams JSON Lines: one JSON object per line, written \
+as things happen, the first of which names format and version. With --no-stream (or --output json) \
 it prints one JSON document at the end instead.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::{Command, CommandFactory};
+
+    /// Checks the texts of `command` and of those below it.
+    fn check(command: &Command) {
+        let name = command.get_name();
+        let about = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let prose = about.split("\n\n").filter(|paragraph| !paragraph.starts_with("  "));
+        for paragraph in prose {
+            assert!(!paragraph.contains('\n'), "{name}: {paragraph}");
+        }
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        // A command is typed in one line.
+        for table in after.split("\n\n").filter(|part| !part.starts_with("Examples:")) {
+            let wide = table.lines().find(|line| line.chars().count() > COLUMNS_MAX);
+            assert_eq!(wide, None, "{name}");
+        }
+        command.get_subcommands().for_each(check);
+    }
+
+    /// What clap wraps is one line to it, and what it can't wrap has room.
+    #[test]
+    fn texts_fit_a_terminal_of_any_width() {
+        check(&Cli::command());
+        assert!(statuses("exec").contains("\n       "));
+    }
+}

@@ -167,7 +167,8 @@ fn exit_statuses_are_the_same_wherever_they_are_listed() {
         let (_, table) = text(&help).split_once("Exit status:\n").expect("a table");
         let expected: String =
             codes(command).iter().map(|(code, words)| format!("  {code:<4} {words}\n")).collect();
-        assert_eq!(table, expected, "{name}");
+        // A meaning of several lines is one that hangs.
+        assert_eq!(table.replace("\n       ", " "), expected, "{name}");
         for below in command["commands"].as_array().into_iter().flatten() {
             assert_eq!(below["exit_codes"], command["exit_codes"], "{name} {}", below["name"]);
         }

@@ -74,7 +74,7 @@ pub enum SchemaOf {
 
 /// Long help of `completions`.
 pub(crate) const COMPLETIONS_LONG_ABOUT: &str = "\
-Print a completion script for a shell. The script asks this program for what can follow: commands,
+Print a completion script for a shell. The script asks this program for what can follow: commands, \
 options, their values, files, profiles and the models of profiles, and the flags of a command file.
 
 It belongs where the shell looks for it, and works in the next shell; --out writes it there:
@@ -111,8 +111,8 @@ pub struct CompletionsArgs {
 pub(crate) const MAN_LONG_ABOUT: &str = "\
 Print the manual pages in roff, the format that `man` reads.
 
-With --out each command has a page of its own in that folder. man finds those in
-~/.local/share/man/man1 for one person, and in /usr/local/share/man/man1 for all: then
+With --out each command has a page of its own in that folder. man finds those in \
+~/.local/share/man/man1 for one person, and in /usr/local/share/man/man1 for all: then \
 `man duologue` and `man duologue-exec` show them.";
 
 /// Examples in the help of `man`.

@@ -19,8 +19,8 @@ pub(crate) const TOOLS_ABOUT: &str = "List the tools of MCP servers";
 pub(crate) const TOOLS_LONG_ABOUT: &str = "\
 List the tools of MCP servers, as a model would be offered them.
 
-Starts the servers, asks each for its tools, ends them, and prints each tool with the name that the
-model is shown, the server, the description and the parameters; `?` marks those that may be left
+Starts the servers, asks each for its tools, ends them, and prints each tool with the name that the \
+model is shown, the server, the description and the parameters; `?` marks those that may be left \
 out. --output json has the whole schemas, and what --approval, --allow and --deny say.";
 
 /// Examples in the help of `tools`.
@@ -57,15 +57,15 @@ pub struct ToolsArgs {
 
 /// Long help of `mcp`.
 pub(crate) const MCP_LONG_ABOUT: &str = "\
-List the resources and prompts of MCP servers, log in at servers over HTTP that require it, and log
+List the resources and prompts of MCP servers, log in at servers over HTTP that require it, and log \
 out. `duologue tools` lists tools.
 
-`resources` and `prompts` start the servers, ask each for its list, end them, and print what can be
-named: a resource as SERVER:URI, for --resource, and for @ in a chat; a prompt as SERVER:PROMPT with
+`resources` and `prompts` start the servers, ask each for its list, end them, and print what can be \
+named: a resource as SERVER:URI, for --resource, and for @ in a chat; a prompt as SERVER:PROMPT with \
 its arguments, for / in a chat.
 
-`login` prints an address to open in a browser, on this machine or another one. The tokens of the login
-are kept in a file that only its user can read, in duologue/mcp in $XDG_DATA_HOME (else ~/.local/share),
+`login` prints an address to open in a browser, on this machine or another one. The tokens of the login \
+are kept in a file that only its user can read, in duologue/mcp in $XDG_DATA_HOME (else ~/.local/share), \
 and are used and refreshed by every conversation that names the server.";
 
 /// Examples in the help of `mcp`.
@@ -191,14 +191,14 @@ pub(crate) const PROFILES_ABOUT: &str = "List profiles and which of them are com
 
 /// Long help of `profiles`.
 pub(crate) const PROFILES_LONG_ABOUT: &str = "\
-List profiles, with the engine and the model of each, the layer that defines it, and whether its
-settings are complete: `duologue doctor --profile NAME` asks the provider. No key is shown, and no key
+List profiles, with the engine and the model of each, the layer that defines it, and whether its \
+settings are complete: `duologue doctor --profile NAME` asks the provider. No key is shown, and no key \
 command is run.
 
-Profiles are read from /etc/duologue/profiles.yaml, from duologue/profiles.yaml in $XDG_CONFIG_HOME
-(else ~/.config), from .duologue/profiles.yaml in the working folder or the nearest one above it, and
-from the files of --profile-registries. Later ones win. `default: NAME` in a file names the profile
-that is used where nothing else chooses a provider. What the file of a project may do is limited until
+Profiles are read from /etc/duologue/profiles.yaml, from duologue/profiles.yaml in $XDG_CONFIG_HOME \
+(else ~/.config), from .duologue/profiles.yaml in the working folder or the nearest one above it, and \
+from the files of --profile-registries. Later ones win. `default: NAME` in a file names the profile \
+that is used where nothing else chooses a provider. What the file of a project may do is limited until \
 it is trusted.";
 
 /// Examples in the help of `profiles`.
@@ -240,9 +240,9 @@ pub enum ProfilesCommand {
 }
 
 const INIT_LONG_ABOUT: &str = "\
-Write a profile into your own file of profiles, duologue/profiles.yaml in $XDG_CONFIG_HOME (else
-~/.config). At a terminal it asks for what no option says. The first profile becomes the default. What
-is in the file stays as it is; a key that is typed is not shown, and gets a file of its own that only
+Write a profile into your own file of profiles, duologue/profiles.yaml in $XDG_CONFIG_HOME (else \
+~/.config). At a terminal it asks for what no option says. The first profile becomes the default. What \
+is in the file stays as it is; a key that is typed is not shown, and gets a file of its own that only \
 you can read.";
 
 /// Arguments of `profiles init`.
@@ -342,12 +342,12 @@ pub(crate) const DOCTOR_ABOUT: &str = "Report what is configured and whether it 
 
 /// Long help of `doctor`.
 pub(crate) const DOCTOR_LONG_ABOUT: &str = "\
-Report what is configured, where it comes from, and whether it works: profiles, engine, model, the
-origin of the key, the provider, the store, and the MCP servers, which are started, asked for their
+Report what is configured, where it comes from, and whether it works: profiles, engine, model, the \
+origin of the key, the provider, the store, and the MCP servers, which are started, asked for their \
 tools, and ended. Nothing is changed, no key is shown, and no prompt is sent.
 
-Each line begins with ok, with wrong where a conversation would fail, or with note: something could
-not be checked, is left out, or there is no provider, so that the built-in echo engine would answer.
+Each line begins with ok, with wrong where a conversation would fail, or with note: something could \
+not be checked, is left out, or there is no provider, so that the built-in echo engine would answer. \
 With --require-provider that is wrong, too.";
 
 /// Examples in the help of `doctor`.

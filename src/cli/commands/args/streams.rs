@@ -25,25 +25,25 @@ This command streams JSON Lines: the first line names the format,
 
   {\"_format\": \"jsonl\", \"_schema\": \"EventEntry\", \"_version\": 1}
 
-then one object for each event, as it is read. With --no-stream, or --output json, it prints one
+then one object for each event, as it is read. With --no-stream, or --output json, it prints one \
 JSON object at the end:
 
-  {\"ok\":…,\"data\":[…],\"error\":…,\"warnings\":[…],\"meta\":{\"total\":…,\"duration_ms\":…}}
+  {\"ok\":…,\"data\":[…],\"error\":…,\"warnings\":[…],\"meta\":{…}}
 
-An event has id (e and its ordinal), type, ts, line, and as far as it has them requestId, messageId,
-toolCallId, toolName, role, status, error and textBytes. Frames have no time of their own: ts is the
-latest time at which the event can have happened, in seconds since 1970. For a file that is its last
+An event has id (e and its ordinal), type, ts, line, and as far as it has them requestId, messageId, \
+toolCallId, toolName, role, status, error and textBytes. Frames have no time of their own: ts is the \
+latest time at which the event can have happened, in seconds since 1970. For a file that is its last \
 modification, for a pipe the time at which the line was read.";
 
 /// Long help of `check`.
 pub(crate) const CHECK_LONG_ABOUT: &str = "\
 Check a stream of the protocol against its contract.
 
-Reads the stream as it arrives and prints one line for each violation: FILE:LINE: RULE: what is
-wrong. Rule names do not change between versions. The last line of the output is a summary. A
+Reads the stream as it arrives and prints one line for each violation: FILE:LINE: RULE: what is \
+wrong. Rule names do not change between versions. The last line of the output is a summary. A \
 stream that ends in the middle of its last line is noted, which is not a violation.
 
-With --joined the stream may be that of a client of a node (duologue serve), which attaches when the
+With --joined the stream may be that of a client of a node (duologue serve), which attaches when the \
 conversation is under way and leaves when it likes.";
 
 /// Arguments of `check`.
