@@ -261,7 +261,6 @@ fn an_unknown_command_has_status_2_and_nothing_on_standard_output() {
     assert!(!output.stderr.is_empty());
 }
 
-/// A client that reads the protocol gets the error in the protocol.
 /// `engine_init_failed` is of conversations: the other commands have no engine.
 #[test]
 fn a_wrong_command_line_of_another_command_is_usage() {
@@ -293,6 +292,7 @@ fn a_wrong_command_line_of_another_command_is_usage() {
     assert_eq!(document["error"]["code"], "engine_init_failed");
 }
 
+/// A client that reads the protocol gets the error in the protocol.
 #[test]
 fn a_wrong_command_line_has_status_2_and_a_terminal_error() {
     let wrong: &[&[&str]] = &[
