@@ -14,7 +14,7 @@ use crate::support::terminal::escape_control;
 use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::env::Shells;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Variable in which the script names its shell. Setting it alone changes nothing: the script also
@@ -41,7 +41,7 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&shell)?;
     let typed = words[2..].to_vec();
-    let looked_up: Vec<_> = typed.iter().map(in_home).collect();
+    let looked_up: Vec<_> = typed.iter().map(|word| in_home(word)).collect();
     let mut command = with_help(command(&looked_up));
     let files = profile_files(&looked_up);
     if !files.profile_registries.is_empty() {
@@ -59,9 +59,9 @@ pub fn complete(words: &[OsString]) -> Option<u8> {
 }
 
 /// `word` as a shell passes it to a command: completions are asked for words as they are typed.
-fn in_home(word: &OsString) -> OsString {
+fn in_home(word: &OsStr) -> OsString {
     let rest = word.to_str().and_then(|word| word.strip_prefix("~/"));
-    let Some((rest, home)) = rest.zip(std::env::var_os("HOME")) else { return word.clone() };
+    let Some((rest, home)) = rest.zip(std::env::var_os("HOME")) else { return word.to_owned() };
     Path::new(&home).join(rest).into()
 }
 
