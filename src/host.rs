@@ -33,6 +33,8 @@ mod tasks;
 use crate::conversation::event::ToolResult;
 use crate::engine::{EngineEvent, Engines};
 #[cfg(feature = "serve")]
+use crate::protocol::command::Command;
+#[cfg(feature = "serve")]
 use crate::protocol::id::RequestId;
 use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::wire::Frame;
@@ -400,6 +402,12 @@ impl Host {
     #[cfg(feature = "serve")]
     pub(crate) fn is_resumed(&self) -> bool {
         self.persist_gate.is_resumed()
+    }
+
+    /// Whether the run of this request is known by the log, so that the request is answered and not run again.
+    #[cfg(feature = "serve")]
+    pub(crate) fn has_answered(&self, id: &RequestId, command: &Command) -> bool {
+        self.supervisor.session().is_some_and(|session| session.answered(id, command).is_some())
     }
 
     /// Waits until the store is open, and a session that has its id is locked and loaded; the effects have

@@ -7,11 +7,11 @@ use super::refusal::Refusal;
 use super::stream::Frames;
 use super::tenants::{Held, Tenant};
 use crate::protocol::command::CommandFault;
-use crate::protocol::id::{Ids, RequestId, SessionId};
+use crate::protocol::id::{Ids, RequestId};
 use crate::protocol::proto::fleet::ConverseRequest;
 use crate::protocol::proto::fleet::converse_request::Message as Member;
 use crate::protocol::proto::rpc::RpcRequestLine;
-use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request, RequestFault};
+use crate::protocol::wire::{self, BadLine, Frame, Request, RequestFault};
 use crate::task::settings::CallSettings;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
@@ -26,9 +26,6 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
-
-/// Refusals of requests that wait for a client; from there on no more of its requests are read.
-const REFUSED_MAX: usize = 16;
 
 /// Frames of another node that wait for a client whose stream outlasts it.
 const FRAMES_MAX: usize = 16;
@@ -48,14 +45,13 @@ impl Attached {
     pub(super) fn new(
         hello: Arc<Frame>,
         (from, to): (Source, To),
-        session: SessionId,
         (tenant, is_node): (Arc<Tenant>, bool),
     ) -> Self {
-        let (refuse, refused) = mpsc::channel(REFUSED_MAX);
+        let (end, ended) = mpsc::channel(1);
         let (held, shown) = oneshot::channel();
-        let frames = Shown { refused, from, is_over: false, _watching: None, _held: held };
+        let frames = Shown { ended, from, is_over: false, _watching: None, _held: held };
         let ids = Ids::new(Uuid::new_v4().as_u128());
-        let asker = Asker { to, ids, session, tenant, is_node, refuse };
+        let asker = Asker { to, ids, tenant, is_node, end };
         Self { hello, frames, asker, shown }
     }
 
@@ -69,8 +65,8 @@ impl Attached {
 /// The frames of a client after hello.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// Error frames of requests that were refused on their way to the conversation, and why no more requests are read.
-    refused: mpsc::Receiver<Result<Arc<Frame>, Refusal>>,
+    /// Why no more requests are read.
+    ended: mpsc::Receiver<Refusal>,
     from: Source,
     is_over: bool,
     /// The way of requests of a client that has none. At another node its end would be the end of the frames.
@@ -89,22 +85,21 @@ impl Stream for Shown {
     type Item = Result<Arc<Frame>, Refusal>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Poll::Ready(Some(refused)) = self.refused.poll_recv(context) {
-            self.is_over |= refused.is_err();
-            return Poll::Ready(Some(refused));
-        }
         if self.is_over {
             return Poll::Ready(None);
+        }
+        if let Poll::Ready(Some(refusal)) = self.ended.poll_recv(context) {
+            self.is_over = true;
+            return Poll::Ready(Some(Err(refusal)));
         }
         let given = match &mut self.from {
             Source::Here(frames) => Pin::new(frames).poll_next(context),
             Source::There(frames) => Pin::new(&mut **frames).poll_next(context),
         };
-        self.is_over |= matches!(given, Poll::Ready(Some(Err(_))));
+        self.is_over |= matches!(given, Poll::Ready(None | Some(Err(_))));
         if let Poll::Ready(None) = given {
-            self.is_over = true;
-            // One that was refused meanwhile has its frames still.
-            return self.poll_next(context);
+            // It may have been refused meanwhile.
+            return Poll::Ready(self.ended.try_recv().ok().map(Err));
         }
         given
     }
@@ -148,11 +143,10 @@ impl Shown {
 pub(super) struct Asker {
     to: To,
     ids: Ids,
-    session: SessionId,
     tenant: Arc<Tenant>,
     /// Another node passes the requests on, and has counted them.
     is_node: bool,
-    refuse: mpsc::Sender<Result<Arc<Frame>, Refusal>>,
+    end: mpsc::Sender<Refusal>,
 }
 
 /// Where the conversation is that takes them.
@@ -162,36 +156,49 @@ pub(super) enum To {
     There { requests: mpsc::Sender<ConverseRequest>, open: Arc<Open> },
 }
 
-/// A request for which its tenant has room.
+/// A request that is on its way to its conversation.
 #[derive(Debug)]
 pub(super) struct Admitted {
     line: RpcRequestLine,
     held: Held,
+    /// It is beyond a limit of its tenant.
+    refused: Option<Refusal>,
 }
 
 impl Asker {
-    /// Sends a request, unless it is beyond a limit of its tenant; waits while many of the client are open.
+    /// Sends a request; waits while many of the client are open. The conversation refuses one that is beyond a limit of
+    /// its tenant, as it alone knows which requests are sent again. At another node that is the limit of bytes there;
+    /// for the rate, which is counted here, the request waits.
     pub(super) async fn send(&mut self, line: RpcRequestLine) {
-        let counted = if self.is_node { Ok(()) } else { self.tenant.admit(1) };
-        match counted.and_then(|()| self.tenant.receive(line.encoded_len() as u64)) {
-            Ok(held) => self.pass_on(Admitted { line, held }).await,
-            Err(refusal) => self.refuse(&line.request_id, refusal).await,
-        }
+        let (tenant, bytes) = (&self.tenant, line.encoded_len() as u64);
+        let admitted = match &self.to {
+            To::Here { .. } if self.is_node => tenant.receive(bytes),
+            To::Here { .. } => tenant.admit(1).and_then(|()| tenant.receive(bytes)),
+            To::There { .. } => {
+                tenant.wait_for_rate().await;
+                Ok(tenant.hold_bytes(bytes))
+            }
+        };
+        let (held, refused) = match admitted {
+            Ok(held) => (held, None),
+            Err(refusal) => (tenant.hold_bytes(bytes), Some(refusal)),
+        };
+        self.pass_on(Admitted { line, held, refused }).await;
     }
 
     /// Takes all of these requests, or none of them. The call that brings them has counted as the first.
     pub(super) fn admit(&self, lines: Vec<RpcRequestLine>) -> Result<Vec<Admitted>, Refusal> {
         let more = u32::try_from(lines.len()).unwrap_or(u32::MAX).saturating_sub(1);
-        self.tenant.admit(more)?;
+        self.tenant.admit_more(more)?;
         let admit = |line: RpcRequestLine| {
             let held = self.tenant.receive(line.encoded_len() as u64)?;
-            Ok(Admitted { line, held })
+            Ok(Admitted { line, held, refused: None })
         };
         lines.into_iter().map(admit).collect()
     }
 
-    /// Sends a request for which there is room.
-    pub(super) async fn pass_on(&mut self, Admitted { mut line, held }: Admitted) {
+    /// Sends a request to its conversation.
+    pub(super) async fn pass_on(&mut self, Admitted { mut line, held, refused }: Admitted) {
         let Self { to, ids, .. } = self;
         match to {
             To::Here { client, mail, room } => {
@@ -206,9 +213,16 @@ impl Asker {
                 if let Ok(permit) = room.acquire().await {
                     permit.forget();
                 }
+                let (handling, handled) = oneshot::channel();
+                let is_beyond_limit = refused.is_some();
+                let refused = refused.map(|refusal| (refusal, handling));
                 // Where the conversation has ended, the stream of the client says why.
-                let sent = Sent { client: *client, request, content, held };
+                let sent = Sent { client: *client, request, content, held, refused };
                 mail.send(Mail::Request(Box::new(sent))).await.ok();
+                // There is no room for those of the client that follow.
+                if is_beyond_limit {
+                    handled.await.ok();
+                }
             }
             To::There { requests, open } => {
                 match RequestId::parse(&line.request_id) {
@@ -226,21 +240,10 @@ impl Asker {
         }
     }
 
-    /// Answers a request that does not reach the conversation.
-    async fn refuse(&mut self, id: &str, refusal: Refusal) {
-        let id = RequestId::new(id).unwrap_or_else(|| self.ids.request());
-        let (code, message) = (Code::ResourceExhausted, refusal.message);
-        let error = ClientError { code, message, detail: String::new(), terminal: false };
-        for body in [wire::error(error), wire::done(Done::Failed)] {
-            let frame = wire::frame(&self.session, Some(&id), body);
-            // Who has left needs no answer.
-            self.refuse.send(Ok(Arc::new(frame))).await.ok();
-        }
-    }
-
     /// Ends the frames of the client: what it sends can't be read any more.
     pub(super) async fn end(self, refusal: Refusal) {
-        self.refuse.send(Err(refusal)).await.ok();
+        // Who has left needs no reason.
+        self.end.send(refusal).await.ok();
         self.close().await;
     }
 

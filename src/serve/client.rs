@@ -118,8 +118,8 @@ pub(super) enum Again {
 #[derive(Clone, Debug)]
 struct First {
     frame: Arc<Frame>,
-    /// It refuses a request with the id of another one, of which the client is owed as much as before.
-    is_of_reuse: bool,
+    /// It refuses a request of which nothing is noted: of another one with its id the client is owed as much as before.
+    is_refusal: bool,
 }
 
 #[derive(Debug)]
@@ -386,9 +386,9 @@ impl Client {
         }
     }
 
-    /// It has sent a request with the id of another one, which these frames refuse.
-    pub(super) fn refuse_reuse(&mut self, frames: [Frame; 2]) {
-        let refuse = |frame| First { frame: Arc::new(frame), is_of_reuse: true };
+    /// It has sent a request that these frames refuse, and of which nothing is noted.
+    pub(super) fn refuse(&mut self, frames: [Frame; 2]) {
+        let refuse = |frame| First { frame: Arc::new(frame), is_refusal: true };
         self.first.extend(frames.map(refuse));
     }
 
@@ -458,12 +458,12 @@ impl Client {
 
     /// Gives the frames before that of its place; says what became of it if its stream does not take them.
     fn give_first(&mut self, now: Instant) -> Option<Served> {
-        while let Some(First { frame, is_of_reuse }) = self.first.front().cloned() {
+        while let Some(First { frame, is_refusal }) = self.first.front().cloned() {
             if let Some(served) = self.give(&frame, now) {
                 return Some(served);
             }
             self.first.pop_front();
-            match is_of_reuse {
+            match is_refusal {
                 false => self.given(&frame),
                 true => self.room.add_permits(matches!(frame.frame, Some(Body::Done(_))).into()),
             }
@@ -542,7 +542,7 @@ impl Client {
 
 impl First {
     fn of(frame: Arc<Frame>) -> Self {
-        Self { frame, is_of_reuse: false }
+        Self { frame, is_refusal: false }
     }
 }
 

@@ -27,6 +27,7 @@ use crate::store::OpenMode;
 use crate::support::sleep_until;
 use questions::Unanswered;
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -63,8 +64,10 @@ pub(super) struct Sent {
     pub(super) request: Result<Request, BadLine>,
     /// Hash of what it asks for.
     pub(super) content: u64,
-    /// Its bytes, for which its tenant has room.
+    /// Its bytes.
     pub(super) held: Held,
+    /// It is beyond a limit of its tenant, and refused unless it is sent again. Its client waits until this is dropped.
+    pub(super) refused: Option<(Refusal, oneshot::Sender<Infallible>)>,
 }
 
 /// What a conversation is given when it is opened.

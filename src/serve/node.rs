@@ -234,7 +234,7 @@ impl Node {
         let frames = self.forwarding.frames(frames, Arc::clone(&open), place);
         let ends = (Source::There(Box::new(frames)), To::There { requests, open });
         let tenant = self.tenants.of(&key.namespace);
-        Ok(Attached::new(Arc::new(hello), ends, key.session.clone(), (tenant, false)))
+        Ok(Attached::new(Arc::new(hello), ends, (tenant, false)))
     }
 
     /// Attaches a client to a conversation in this process; one that another node has passed on is not opened.
@@ -266,7 +266,7 @@ impl Node {
             Some(Ok(hello)) => {
                 let ends = (Source::Here(frames), To::Here { client, mail: held.mail, room });
                 let tenant = self.tenants.of(&key.namespace);
-                Ok(Attached::new(hello, ends, key.session.clone(), (tenant, is_forwarded)))
+                Ok(Attached::new(hello, ends, (tenant, is_forwarded)))
             }
             Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
             Some(Err(_)) | None => {

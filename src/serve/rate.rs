@@ -26,9 +26,24 @@ impl Rate {
     /// # Errors
     /// The time after which they would be taken.
     pub(super) fn take(&mut self, requests: u32, now: Instant) -> Result<(), Duration> {
+        self.take_within(self.burst, requests, now)
+    }
+
+    /// Takes so many more requests of a call that has just been taken as one itself, or none of them.
+    ///
+    /// # Errors
+    /// The time after which they would be taken, of a call that comes again.
+    pub(super) fn take_more(&mut self, requests: u32, now: Instant) -> Result<(), Duration> {
+        let taken = self.take_within(self.burst - 1, requests, now);
+        // That call is counted once more.
+        taken.map_err(|wait| wait + self.interval)
+    }
+
+    /// Takes so many requests where there is room for them, or for `most`.
+    fn take_within(&mut self, most: u32, requests: u32, now: Instant) -> Result<(), Duration> {
         let from = self.busy_until.max(now);
         let room = now + self.interval * self.burst;
-        let wanted = from + self.interval * requests.min(self.burst);
+        let wanted = from + self.interval * requests.min(most);
         match wanted.checked_duration_since(room) {
             Some(wait) if !wait.is_zero() => Err(wait),
             Some(_) | None => {
@@ -79,5 +94,20 @@ mod tests {
         assert_eq!(rate.take(6, begin), Ok(()), "nothing else was taken");
         assert_eq!(rate.take(1, begin), Err(2500 * MS));
         assert_eq!(rate.take(1, begin + 2500 * MS), Ok(()));
+    }
+
+    #[test]
+    fn a_call_with_more_than_a_burst_is_taken_when_it_comes_again_in_time() {
+        for (burst, more) in [(1, 0), (1, 4), (3, 2), (3, 3), (3, 7)] {
+            let begin = Instant::now();
+            let mut rate = Rate::new(burst, begin);
+            let mut call = |now| rate.take(1, now).and_then(|()| rate.take_more(more, now));
+            assert_eq!(call(begin), Ok(()), "{more} more of {burst}");
+            let wait = call(begin).expect_err("the rate is used up");
+            let again = call(begin + wait);
+            // It was refused as a call, or as what it brings, once each.
+            let taken = again.or_else(|further| call(begin + wait + further));
+            assert_eq!(taken, Ok(()), "{more} more of {burst}");
+        }
     }
 }

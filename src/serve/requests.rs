@@ -94,6 +94,16 @@ impl Requests {
         Seen::No
     }
 
+    /// Whether a request of this id has no done yet.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.known.get(id).is_some_and(|known| known.is_open)
+    }
+
+    /// Whether a request of this id has ended, and was not refused.
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        self.known.get(id).is_some_and(|known| !known.is_open && !known.is_refused())
+    }
+
     /// Notes how much a request says.
     pub(super) fn says(&mut self, id: &str, bytes: usize) {
         if let Some(known) = self.known.get_mut(id) {

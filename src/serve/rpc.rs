@@ -384,12 +384,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_when_its_client_stops_waiting() {
         let (to, frames) = Frames::new(Arc::default());
-        let session = SessionId::new("s").expect("an id");
         let tenant = Tenants::new(Limits::default(), Arc::default()).of(&Namespace::default());
         let requests = mpsc::channel(1).0;
         let there = To::There { requests, open: Forwarding::default().open() };
         let ends = (Source::Here(frames), there);
-        let attached = Attached::new(Arc::default(), ends, session, (tenant, false));
+        let attached = Attached::new(Arc::default(), ends, (tenant, false));
         to.send(Arc::default()).await.expect("room");
         let until = Some(Instant::now() + Duration::from_secs(1));
         let given: Vec<_> = lines(attached.hello, attached.frames, until).collect().await;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Tenants from which on those that have nothing here are forgotten.
 const TENANTS_KEPT: usize = 1024;
@@ -106,17 +106,38 @@ impl Tenant {
 
     /// Takes so many requests, or none of them.
     pub(super) fn admit(&self, requests: u32) -> Result<(), Refusal> {
+        self.take(|rate, now| rate.take(requests, now)).map_err(|wait| self.beyond_rate(wait))
+    }
+
+    /// Takes so many more requests of a call that was taken, or none of them.
+    pub(super) fn admit_more(&self, requests: u32) -> Result<(), Refusal> {
+        self.take(|rate, now| rate.take_more(requests, now)).map_err(|wait| self.beyond_rate(wait))
+    }
+
+    /// Waits until one more request is taken.
+    pub(super) async fn wait_for_rate(&self) {
+        while let Err(wait) = self.take(|rate, now| rate.take(1, now)) {
+            sleep(wait).await;
+        }
+    }
+
+    fn take(
+        &self,
+        take: impl FnOnce(&mut Rate, Instant) -> Result<(), Duration>,
+    ) -> Result<(), Duration> {
         let Some(rate) = &self.rate else { return Ok(()) };
         let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
-        rate.take(requests, Instant::now()).map_err(|wait| {
-            let why = format!(
-                "the tenant sends more than {} requests a second (--tenant-rate); nothing was done: send it again \
-                 after {} ms",
-                self.per_second,
-                wait.as_millis().max(1)
-            );
-            self.beyond(why, wait)
-        })
+        take(&mut rate, Instant::now())
+    }
+
+    fn beyond_rate(&self, wait: Duration) -> Refusal {
+        let why = format!(
+            "the tenant sends more than {} requests a second (--tenant-rate); nothing was done: send it again after \
+             {} ms",
+            self.per_second,
+            wait.as_millis().max(1)
+        );
+        self.beyond(why, wait)
     }
 
     /// Whether it has as many bytes in memory as it may.
@@ -155,6 +176,13 @@ impl Tenant {
         let mut held = self.hold();
         held.receive(bytes)?;
         Ok(held)
+    }
+
+    /// Bytes of a request that is not refused here, however many there are.
+    pub(super) fn hold_bytes(self: &Arc<Self>, bytes: u64) -> Held {
+        let mut held = self.hold();
+        held.set(bytes);
+        held
     }
 
     /// The bytes of a conversation, or of a request, which has none yet.

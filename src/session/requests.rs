@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// How the run of a request has ended that is sent again; `None` for any other.
-    fn answered(&self, id: &RequestId, command: &Command) -> Option<Done> {
+    pub(crate) fn answered(&self, id: &RequestId, command: &Command) -> Option<Done> {
         let may_run = matches!(command, Command::Submit(_) | Command::Edit(_));
         let may_be_again = self.recorder.log.rules().has_request_ids && may_run;
         if !may_be_again || self.active_request() == Some(id) {

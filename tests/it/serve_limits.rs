@@ -73,6 +73,44 @@ fn a_tenant_sends_no_more_than_its_rate() {
     assert_eq!(call(&node, "/v1/info", "token-of-bob", None).0, 200);
 }
 
+/// A client that has lost its connection sends again what has no done yet.
+#[test]
+fn a_request_that_is_sent_again_beyond_a_rate_has_one_done() {
+    let gated =
+        vec![Step::Text("a part".to_owned()), Step::Gate, Step::Finish("stop", None), Step::Done];
+    let provider = Provider::start(vec![gated]);
+    let node = with_provider(&provider, &["--tenant-rate", "3"]);
+    let mut lost = node.attach("s");
+    lost.send(submit("r", "hello"));
+    let last = lost.wait_event("ChatTextPatch").ordinal();
+    drop(lost);
+    let since = Attach { since_ordinal: last, ..attach("s") };
+    let mut talk = node.try_attach(since).expect("attached");
+    let mut refused = 0;
+    for number in 0..MANY {
+        let id = format!("q{number}");
+        talk.send(format!(r#"{{"requestId":"{id}","snapshot":{{}}}}"#));
+        talk.send(submit("r", "hello"));
+        refused += usize::from(talk.wait_done(&id) == "failed");
+    }
+    assert!(refused > 0);
+    provider.open_gate();
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.close();
+    talk.wait_end().expect("the stream ends well");
+    assert_eq!(talk.frames().iter().filter(|frame| frame.ends("r")).count(), 1);
+    assert_eq!(provider.requests(), 1);
+}
+
+#[test]
+fn a_body_with_more_requests_than_a_rate_is_taken() {
+    let node = Node::start(&["--tenant-rate", "3"]);
+    let five = "{\"snapshot\":{}}\n".repeat(5);
+    let (status, _, body) = call(&node, "/v1/sessions/s/requests", "", Some(&five));
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(body.matches("\"done\":").count(), 5, "{body}");
+}
+
 #[test]
 fn a_tenant_has_no_more_bytes_in_memory_than_it_may() {
     let folder = Folder::new();
@@ -101,7 +139,12 @@ fn a_tenant_has_no_more_bytes_in_memory_than_it_may() {
             Err(status) => Some(status),
         });
     assert_eq!(status.expect("a refusal").code(), Code::ResourceExhausted);
-    // A request beyond what is left does not reach the conversation.
+    // One that is sent again gets what came of it.
+    let mut again =
+        node.try_attach(Attach { without_past: true, ..attach("s") }).expect("it is open");
+    again.send(submit("r0", &prompt));
+    assert_eq!(again.wait_done("r0"), "ok");
+    drop(again);
     talk.send(submit("large", &"y".repeat(100_000)));
     assert_eq!(talk.wait_done("large"), "failed");
     drop(all);

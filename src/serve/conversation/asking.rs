@@ -17,8 +17,18 @@ type Asked = Result<Request, BadLine>;
 
 impl Conversation {
     pub(super) fn asked(&mut self, sent: Sent) {
-        let Sent { client, mut request, content, held } = sent;
+        let Sent { client, mut request, content, held, refused } = sent;
         self.idle_since = Instant::now();
+        let id = match &request {
+            Ok(request) => Some(request.id.clone()),
+            Err(bad) => bad.id.clone(),
+        };
+        let Some(id) = id else { return };
+        if let Some((refusal, _)) = &refused
+            && !self.is_answered(&id, &request)
+        {
+            return self.refuse_to(client, &id, beyond_limit(refusal));
+        }
         if let Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) = &mut request
             && let Some(events) = events.take()
             && let Some(client) = self.client(client)
@@ -26,17 +36,26 @@ impl Conversation {
             // Which events are written is for this client alone.
             client.show_events(events);
         }
-        let id = match &request {
-            Ok(request) => Some(request.id.clone()),
-            Err(bad) => bad.id.clone(),
-        };
-        let Some(id) = id else { return };
         let is_new = self.is_new(client, (&id, content), &request);
         // It may begin a run, or have turned an extension on.
         self.note_answerers();
         if is_new {
             self.handle(client, (id, &held), request);
         }
+    }
+
+    /// Whether a request is sent again, so that the client gets what came, or comes, of it.
+    fn is_answered(&self, id: &RequestId, request: &Asked) -> bool {
+        self.requests.is_open(id.as_str())
+            || (self.requests.has_ended(id.as_str()) && !comes_again(request))
+            || self.is_stored(request)
+    }
+
+    /// Whether a request is sent again whose run is known by the log.
+    fn is_stored(&self, request: &Asked) -> bool {
+        request
+            .as_ref()
+            .is_ok_and(|Request { id, command, .. }| self.host.has_answered(id, command))
     }
 
     /// Whether a request is to be handled. Of one that was seen before, the client gets what came of it.
@@ -49,10 +68,6 @@ impl Conversation {
         let at = self.log.end();
         let seen = self.requests.arrived(id.as_str(), content, at);
         let used = request.as_ref().map(|it| extensions_of(&it.command)).unwrap_or_default();
-        let comes_again = matches!(
-            request,
-            Ok(Request { command: Command::Snapshot(_) | Command::Shutdown, .. })
-        );
         let Self { session, clients, log, requests, .. } = self;
         let asker = clients.iter_mut().find(|it| it.id() == client);
         match (seen, asker) {
@@ -65,16 +80,14 @@ impl Conversation {
             }
             (_, None) => false,
             (Seen::Other, Some(asker)) => {
-                let refused = [wire::error(reused(id)), wire::done(Done::Failed)];
-                asker.refuse_reuse(refused.map(|body| wire::frame(session, Some(id), body)));
+                asker.refuse(refused(session, id, reused(id)));
                 false
             }
             (Seen::Open { first }, Some(asker)) => {
                 asker.asked_while_open((id, used), first, log);
                 false
             }
-            // What only reads is asked for again, and who wants to end may not be the client that wanted it before.
-            (Seen::Ended { .. }, Some(asker)) if comes_again => {
+            (Seen::Ended { .. }, Some(asker)) if comes_again(request) => {
                 asker.asked((id, used), at);
                 requests.reopen(id.as_str(), at);
                 true
@@ -127,7 +140,7 @@ impl Conversation {
                 "the client has asked for a shutdown and can't submit any more; attach again";
             return self.refuse(&id, Code::ShuttingDown, message);
         }
-        if may_run {
+        if may_run && !self.is_stored(&request) {
             if let Err(refusal) = self.check_room() {
                 return self.refuse(&id, Code::ResourceExhausted, &refusal.message);
             }
@@ -173,10 +186,17 @@ impl Conversation {
 
     /// Answers a request that the session does not get.
     fn refuse(&mut self, id: &RequestId, code: Code, message: &str) {
-        let (message, detail) = (message.to_owned(), String::new());
-        let error = ClientError { code, message, detail, terminal: false };
-        for body in [wire::error(error), wire::done(Done::Failed)] {
-            self.show(wire::frame(&self.session, Some(id), body), false);
+        for frame in refused(&self.session, id, client_error(code, message.to_owned())) {
+            self.show(frame, false);
+        }
+    }
+
+    /// Answers a request of which nothing is noted, so that it may come again.
+    fn refuse_to(&mut self, client: ClientId, id: &RequestId, error: ClientError) {
+        let frames = refused(&self.session, id, error);
+        // Who has left needs no answer.
+        if let Some(client) = self.client(client) {
+            client.refuse(frames);
         }
     }
 
@@ -207,16 +227,32 @@ fn mismatch(own: &SessionId) -> String {
     )
 }
 
+/// Whether a request that has ended is handled once more: what only reads is asked for again, and who wants to end may
+/// not be the client that wanted it before.
+fn comes_again(request: &Asked) -> bool {
+    matches!(request, Ok(Request { command: Command::Snapshot(_) | Command::Shutdown, .. }))
+}
+
 /// The error of a request whose id another request had.
 fn reused(id: &RequestId) -> ClientError {
-    ClientError {
-        code: Code::RequestIdReused,
-        message: format!(
-            "the conversation has had a request with the id {} that asks for something else, so this one \
-             was not handled; send it with an id of its own",
-            id.as_str()
-        ),
-        detail: String::new(),
-        terminal: false,
-    }
+    let message = format!(
+        "the conversation has had a request with the id {} that asks for something else, so this one was not handled; \
+         send it with an id of its own",
+        id.as_str()
+    );
+    client_error(Code::RequestIdReused, message)
+}
+
+fn beyond_limit(refusal: &Refusal) -> ClientError {
+    client_error(Code::ResourceExhausted, refusal.message.clone())
+}
+
+fn client_error(code: Code, message: String) -> ClientError {
+    ClientError { code, message, detail: String::new(), terminal: false }
+}
+
+/// The last frames of a request that is refused.
+fn refused(session: &SessionId, id: &RequestId, error: ClientError) -> [Frame; 2] {
+    let bodies = [wire::error(error), wire::done(Done::Failed)];
+    bodies.map(|body| wire::frame(session, Some(id), body))
 }
