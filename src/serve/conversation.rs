@@ -31,7 +31,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::consume_budget;
 use tokio::time::Instant;
@@ -89,31 +89,42 @@ pub(super) struct Opened {
     pub(super) spans: Option<Spans>,
 }
 
-/// Since when nobody uses a conversation, as a number that rises from one to the next; 0: somebody does.
+/// Whether a conversation may leave memory for another one.
 #[derive(Debug, Default)]
-pub(super) struct Idle(AtomicU64);
+pub(super) struct Idle {
+    /// Since when nobody uses it, as a number that rises from one to the next; 0: somebody does.
+    since: AtomicU64,
+    /// It was only watched, so that nothing is lost with it.
+    is_empty: AtomicBool,
+}
 
 impl Idle {
-    /// The number; `None` if somebody uses it.
+    /// Since when nobody uses it; `None` if somebody does.
     pub(super) fn since(&self) -> Option<u64> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|since| *since > 0)
+        Some(self.since.load(Ordering::Relaxed)).filter(|since| *since > 0)
+    }
+
+    /// Whether nothing is lost with it, also without a store.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_empty.load(Ordering::Relaxed)
     }
 
     /// Notes whether somebody uses it. Of one that was idle before the number stays.
-    fn note(&self, is_idle: bool) {
+    fn note(&self, is_idle: bool, is_empty: bool) {
         static LAST: AtomicU64 = AtomicU64::new(0);
+        self.is_empty.store(is_empty, Ordering::Relaxed);
         match (is_idle, self.since()) {
             (true, None) => {
-                self.0.store(LAST.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                self.since.store(LAST.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
-            (false, Some(_)) => self.0.store(0, Ordering::Relaxed),
+            (false, Some(_)) => self.since.store(0, Ordering::Relaxed),
             (true, Some(_)) | (false, None) => {}
         }
     }
 
     /// It is about to be asked to leave, by one client alone.
     pub(super) fn claim(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.since.store(0, Ordering::Relaxed);
     }
 }
 
@@ -303,6 +314,8 @@ impl Conversation {
             Some(_) if is_leaving => None,
             // Whoever has had it opened is about to attach.
             Some(since) if !self.has_begun => Some(since + self.times.idle.max(self.times.flush)),
+            // Nothing is lost with one that was only watched.
+            Some(since) if !self.is_there() => Some(since + self.times.idle.min(self.times.flush)),
             Some(since) => Some(since.max(self.idle_since) + self.times.idle),
         }
     }

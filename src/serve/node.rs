@@ -388,7 +388,7 @@ impl Node {
     }
 
     /// Of the conversations that may leave memory, the one that nobody has used for the longest time. It is chosen for
-    /// one client alone. Without a store there is none, as it would be lost.
+    /// one client alone. Without a store it is one that was only watched, as any other would be lost.
     fn longest_idle<'a>(
         &self,
         all: &'a HashMap<Key, Held>,
@@ -396,7 +396,8 @@ impl Node {
     ) -> Option<&'a Held> {
         let is_stored = !self.services.places.is_empty();
         let idle = |(key, held): (&Key, &'a Held)| {
-            let since = held.idle.since().filter(|_| is_stored && may_leave(key))?;
+            let may_leave = (is_stored || held.idle.is_empty()) && may_leave(key);
+            let since = held.idle.since().filter(|_| may_leave)?;
             Some((since, held))
         };
         let (_, held) = all.iter().filter_map(idle).min_by_key(|(since, _)| *since)?;

@@ -188,9 +188,25 @@ fn conversations_that_nobody_uses_make_room_for_others() {
     }
     // Without a store it would be lost.
     let node = Node::start(&["--max-conversations", "1"]);
-    node.attach("s1").finish();
+    let mut talk = node.attach("s1");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.finish();
     let refused = node.try_attach(attach("s2")).err().expect("a refusal");
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+}
+
+/// There is nothing to lose, also without a store.
+#[test]
+fn conversations_that_were_only_watched_make_room_for_others() {
+    let node = Node::start(&["--max-conversations", "1"]);
+    for session in ["watched", "other"] {
+        drop(eventually(session, || node.try_attach(attach(session)).ok()));
+    }
+    eventually("a prompt has room", || {
+        let (status, ..) = call(&node, "/v1/sessions/s/requests", "", Some(&submit("r", "hi")));
+        (status == 200).then_some(())
+    });
 }
 
 /// Where the bytes of a tenant are the limit as well.

@@ -251,7 +251,7 @@ impl Conversation {
         let time = self.times.run.filter(|_| has_run);
         self.run_until = time.map(|time| self.run_until.unwrap_or_else(|| Instant::now() + time));
         self.held.set((self.log.bytes() + self.said_bytes) as u64);
-        self.idle.note(self.is_idle());
+        self.idle.note(self.is_idle(), !self.is_there());
     }
 
     /// Changes the node's gauges by what the conversation has now.
