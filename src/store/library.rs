@@ -164,6 +164,12 @@ impl Library {
         Self { namespace: Some(namespace), ..self }
     }
 
+    /// Whether stores of which none is there have no sessions: those of a node begin with its first conversation. At a
+    /// command line the name may be wrong.
+    fn may_be_absent(&self) -> bool {
+        self.namespace.is_some()
+    }
+
     fn stored(&self, session: &SessionId) -> SessionId {
         self.namespace.as_ref().map_or_else(|| session.clone(), |it| it.stored(session))
     }
@@ -237,6 +243,9 @@ impl Library {
             }
         }
         is_there |= !of_stores.is_empty();
+        if !is_there && self.may_be_absent() {
+            absent.clear();
+        }
         let losses = absent.iter().map(ToString::to_string).collect();
         match absent.into_iter().next().filter(|_| !is_there) {
             Some(error) => Err(error),
@@ -281,7 +290,10 @@ impl Library {
             (*at, if is_prefixed { format!("{prefix}{id}") } else { id.clone() })
         });
         let part = Part { prefix, is_prefixed, before, max };
-        let found = ask(place, |store| store.newest(&part)).map_err(|error| error.to_string())?;
+        let found = match ask(place, |store| store.newest(&part)) {
+            Err(error) if error.is_absence() && self.may_be_absent() => Vec::new(),
+            found => found.map_err(|error| error.to_string())?,
+        };
         let shown = |summary: Summary| {
             let id = match &self.namespace {
                 None => summary.id,
@@ -368,7 +380,7 @@ impl Library {
                 Err(error) => return Err(error),
             }
         }
-        match absent.filter(|_| stores.is_empty()) {
+        match absent.filter(|_| stores.is_empty() && !self.may_be_absent()) {
             Some(absent) => Err(absent),
             None => Ok(Reader { library: self, stores }),
         }
@@ -447,7 +459,10 @@ impl Library {
         // All of them are locked before one is changed.
         for place in &self.places {
             let process = OwnProcess::default();
-            let mut store = Store::open(place, false, &process, FailPoint::default())?;
+            let mut store = match Store::open(place, false, &process, FailPoint::default()) {
+                Err(error) if error.is_absence() && self.may_be_absent() => continue,
+                opened => opened?,
+            };
             if store.has(session)? {
                 let claim = store.claim(session);
                 open.push(store);
@@ -511,8 +526,8 @@ impl Reader<'_> {
         }
         match (best, absent) {
             (Some(best), _) => Ok(best),
-            (None, Some(absent)) => Err(absent),
-            (None, None) => Ok(Reading::new(session, String::new(), sink())),
+            (None, Some(absent)) if !self.library.may_be_absent() => Err(absent),
+            (None, Some(_) | None) => Ok(Reading::new(session, String::new(), sink())),
         }
     }
 }

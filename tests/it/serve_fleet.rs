@@ -88,6 +88,28 @@ fn any_node_takes_any_call() {
     assert_eq!(here.wait_end().expect_err("it has ended").code(), Code::NotFound);
 }
 
+/// The tables are made with the first conversation.
+#[test]
+fn a_fleet_whose_database_is_new_has_no_conversations() {
+    needs!(Postgres);
+    let node = node(&Database::new(), ECHO);
+    let mut client = node.client();
+    wait(async move {
+        let session_id = "s".to_owned();
+        let page = client.list(ListRequest::default()).await.expect("a list").into_inner();
+        assert!(page.sessions.is_empty(), "{page:?}");
+        let refused = [
+            client.get(GetRequest { session_id: session_id.clone() }).await.map(drop),
+            client.export(ExportRequest { session_id: session_id.clone() }).await.map(drop),
+            client.delete(DeleteRequest { session_id }).await.map(drop),
+        ];
+        for refused in refused {
+            let status = refused.expect_err("it is not there");
+            assert_eq!(status.code(), Code::NotFound, "{status}");
+        }
+    });
+}
+
 /// A client that sends nothing keeps its stream, also where another node holds the conversation.
 #[test]
 fn a_watcher_at_another_node_sees_what_comes() {

@@ -230,6 +230,24 @@ fn a_byte_order_mark_before_the_first_line_is_no_part_of_it() {
     assert_eq!(status, 200, "{body}");
 }
 
+/// The store is made with the first conversation.
+#[test]
+fn a_node_whose_store_is_not_there_yet_has_no_conversations() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db")]);
+    assert_eq!(
+        call(&node, Method::GET, "/v1/sessions", ""),
+        (200, "{\"sessions\":[]}\n".to_owned())
+    );
+    let paths = ["/v1/sessions/s", "/v1/sessions/s/export"].map(|path| (Method::GET, path));
+    for (method, path) in paths.into_iter().chain([(Method::DELETE, "/v1/sessions/s")]) {
+        let (status, body) = call(&node, method, path, "");
+        assert_eq!(status, 404, "{path}: {body}");
+        assert_eq!(document(&body)["refused"]["code"], "not_found", "{path}: {body}");
+    }
+    assert!(!folder.path("store.db").exists());
+}
+
 #[test]
 fn a_conversation_that_is_only_watched_has_not_begun() {
     let folder = Folder::new();

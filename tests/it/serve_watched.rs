@@ -172,6 +172,12 @@ fn doctor_checks_a_node() {
     let store = folder.name("store.db");
     let mut node = Node::start(&["--tenants", &tenants, "--store", &store]);
     let url = format!("http://{}", node.address);
+    let checked = |line: &str| {
+        let (status, found) = doctor(&["--node", &url, "--token-file", &token]);
+        assert!(status == 0 && found.contains(line), "{line}: {found}");
+    };
+    // Also before there is a store.
+    checked("ok     store: the node can list its conversations\n");
     let talk = node.attach_with(Some("token-of-ann"), attach("s")).expect("attached");
     let (status, well) = doctor(&["--node", &url, "--token-file", &token]);
     for line in [
