@@ -1,8 +1,9 @@
 //! What the conversations of a node have in common: what its metrics count.
 
 use super::calls::Calls;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use tokio::time::Instant;
 
 /// What a node counts.
 #[derive(Debug, Default)]
@@ -21,5 +22,8 @@ pub(super) struct Counts {
     pub(super) unread_total: AtomicU64,
     /// Calls and requests that were refused because of a limit.
     pub(super) limited_total: Arc<AtomicU64>,
+    /// Calls of whom the node does not know, and when one was last warned of.
+    pub(super) unauthenticated_total: AtomicU64,
+    pub(super) unauthenticated_warned: Mutex<Option<Instant>>,
     pub(super) calls: Calls,
 }

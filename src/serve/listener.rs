@@ -32,8 +32,8 @@ use std::future::pending;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -82,6 +82,9 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// longer.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = HEARTBEAT_MAX.saturating_sub(Duration::from_secs(3));
+
+/// Time between two warnings of calls that are not served.
+const UNKNOWN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The service of a node in health checks; the empty name is the node as a whole.
 const SERVICE: &str = "duologue.fleet.v1.Fleet";
@@ -290,10 +293,28 @@ async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next:
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(why) => match is_grpc(&request) {
-            true => Status::unauthenticated(why).into_http(),
-            false => http::unauthenticated(why),
-        },
+        Err(why) => {
+            note_unknown(&node, &request, why);
+            match is_grpc(&request) {
+                true => Status::unauthenticated(why).into_http(),
+                false => http::unauthenticated(why),
+            }
+        }
+    }
+}
+
+/// Counts a call of somebody who is not served, and says so in the log, now and then as a warning.
+fn note_unknown(node: &Node, request: &Request, why: &str) {
+    let peer = request.extensions().get::<Peer>().map(|it| it.0.to_string());
+    let peer = peer.unwrap_or_default();
+    let counts = &node.counts;
+    let total = counts.unauthenticated_total.fetch_add(1, Ordering::Relaxed) + 1;
+    let mut warned = counts.unauthenticated_warned.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.is_some_and(|at| at.elapsed() < UNKNOWN_INTERVAL) {
+        tracing::debug!(peer, "a call was not served: {why}");
+    } else {
+        *warned = Some(Instant::now());
+        tracing::warn!(peer, total, "a call was not served: {why}");
     }
 }
 
@@ -306,6 +327,10 @@ fn is_grpc(request: &Request) -> bool {
 fn admit(node: &Node, caller: &Caller) -> Result<(), Refusal> {
     if caller.is_node { Ok(()) } else { node.tenants.of(&caller.tenant).admit(1) }
 }
+
+/// The address that a connection comes from.
+#[derive(Clone, Copy)]
+struct Peer(SocketAddr);
 
 /// The hash of the certificate that a client has shown.
 #[derive(Clone, Copy)]
@@ -361,12 +386,13 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     if let Err(error) = probe(&stream) {
         tracing::debug!(%error, "a client that has gone is noticed only when something is written for it");
     }
+    let peer = stream.peer_addr().ok().map(Peer);
     // One of HTTP/1 that reads nothing is ended by this.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(connections.node.services.times.unread));
     let stream = Box::pin(stream);
     let Some(certificates) = &connections.node.services.certificates else {
-        return speak(stream, router, connections.stage.clone()).await;
+        return speak(stream, (router, peer), connections.stage.clone()).await;
     };
     match timeout(HEAD_MAX, certificates.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
@@ -376,7 +402,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
                 None => router,
                 Some(certificate) => router.layer(Extension(certificate)),
             };
-            speak(stream, router, connections.stage.clone()).await;
+            speak(stream, (router, peer), connections.stage.clone()).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS that can be used"),
         Err(_) => tracing::debug!("a connection without TLS that can be used: it took too long"),
@@ -396,7 +422,7 @@ fn probe(stream: &TcpStream) -> rustix::io::Result<()> {
 /// ends as well, as nothing else does that before its client has said what it speaks.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static + Send,
-    router: Router,
+    (router, peer): (Router, Option<Peer>),
     mut stage: watch::Receiver<Stage>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
@@ -411,8 +437,11 @@ async fn speak(
         .max_concurrent_streams(STREAMS_MAX);
     let (service, has_asked) = (TowerToHyperService::new(router), Arc::new(AtomicBool::new(false)));
     let asked = Arc::clone(&has_asked);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         asked.store(true, Ordering::Relaxed);
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         service.call(request)
     });
     let silent = async {
@@ -468,7 +497,8 @@ mod tests {
         let (mut client, stream) = duplex(1024);
         let (_stage, at_stage) = watch::channel(Stage::Serving);
         client.write_all(sent).await.expect("it is sent");
-        let spoken = speak(stream, Router::new().route("/", get(answered)), at_stage);
+        let router = Router::new().route("/", get(answered));
+        let spoken = speak(stream, (router, None), at_stage);
         timeout(FIRST_REQUEST_MAX * 4, spoken).await.expect("it ends");
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("an end");

@@ -105,6 +105,10 @@ fn of_node(node: &Node, text: &mut Text) {
             now(&counts.limited_total),
         ),
         (
+            ("unauthenticated_total", "Calls without a token that the node knows.", Counter),
+            now(&counts.unauthenticated_total),
+        ),
+        (
             ("unread_total", "Streams that were ended because nobody read them.", Counter),
             now(&counts.unread_total),
         ),

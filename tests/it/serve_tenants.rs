@@ -4,6 +4,7 @@ use crate::frames::{Frame, submit};
 use crate::process::eventually;
 use crate::provider::{Provider, Step};
 use crate::serve_node::{LISTEN, Node, attach, http, wait, with_root};
+use crate::serve_watched::metrics;
 use crate::server::{Folder, KEY, Launch};
 use data_encoding::HEXLOWER;
 use duologue::protocol::proto::fleet::ListRequest;
@@ -200,6 +201,21 @@ fn a_node_speaks_tls() {
         sent.expect("an answer").text().await.expect("a body")
     });
     assert!(answer.contains("duologue"), "{answer}");
+}
+
+#[test]
+fn calls_of_whom_a_node_does_not_know_are_counted() {
+    let folder = Folder::new();
+    let tenants = folder.name("tenants");
+    fs::write(&tenants, line("ann", "token-of-ann")).expect("a file");
+    let node = Node::start(&["--tenants", &tenants]);
+    for token in [None, Some("token-of-eve")] {
+        let refused = node.attach_with(token, attach("s")).err().expect("refused");
+        assert_eq!(refused.code(), Code::Unauthenticated);
+    }
+    assert_eq!(metrics(&node)["duologue_unauthenticated_total"], 2.0);
+    node.server.wait_log("a call was not served");
+    node.server.wait_log("peer=");
 }
 
 #[test]
