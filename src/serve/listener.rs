@@ -52,8 +52,12 @@ use tonic_health::server::{HealthReporter, health_reporter};
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_MAX: Duration = Duration::from_secs(10);
 
-/// Time for the head of a request.
-const HEAD_MAX: Duration = Duration::from_secs(10);
+/// Time for the handshake of TLS.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// Time in which a connection of HTTP/1 may be idle between two requests, and for the head of the next one: longer than
+/// proxies and clients hold one for their next request.
+const IDLE_MAX: Duration = Duration::from_secs(75);
 
 /// Time limit for the first request of a connection. An HTTP/2 client that connects ahead of its first call gets GOAWAY
 /// then, and connects again for the call.
@@ -394,7 +398,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     let Some(certificates) = &connections.node.services.certificates else {
         return speak(stream, (router, peer), connections.stage.clone()).await;
     };
-    match timeout(HEAD_MAX, certificates.acceptor().accept(stream)).await {
+    match timeout(HANDSHAKE_MAX, certificates.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
             let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let shown = shown.map(|certificate| Certificate(fingerprint(certificate)));
@@ -426,7 +430,7 @@ async fn speak(
     mut stage: watch::Receiver<Stage>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -503,6 +507,24 @@ mod tests {
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("an end");
         answer
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_may_be_idle_for_a_while_between_two_requests() {
+        let (mut client, stream) = duplex(1024);
+        let (_stage, at_stage) = watch::channel(Stage::Serving);
+        let router = Router::new().route("/", get(async || "answered"));
+        let spoken = tokio::spawn(speak(stream, (router, None), at_stage));
+        for idle in [Duration::ZERO, IDLE_MAX - Duration::from_secs(1)] {
+            sleep(idle).await;
+            let request = b"GET / HTTP/1.1\r\nhost: node\r\n\r\n";
+            client.write_all(request).await.expect("it is sent");
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"answered") {
+                assert!(client.read_buf(&mut answer).await.expect("bytes") > 0, "it goes on");
+            }
+        }
+        timeout(IDLE_MAX * 2, spoken).await.expect("it ends").expect("no panic");
     }
 
     #[tokio::test(start_paused = true)]
