@@ -26,6 +26,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::convert::Infallible;
 use std::fs::File;
 use std::future::pending;
@@ -63,8 +64,17 @@ const IDLE_MAX: Duration = Duration::from_secs(75);
 /// then, and connects again for the call.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
 
-/// Connections of a node at once: further ones wait with the system until one has ended.
+/// Connections of a node at once, where the system allows so many open files: further ones wait with the system until
+/// one has ended.
 const CONNECTIONS_MAX: usize = 20_000;
+
+/// Open files that a node has the system allow, as far as its hard limit goes. Not more: some programs that tool servers
+/// run close as many at their start.
+const OPEN_FILES_WANTED: u64 = 32_768;
+
+/// The part of the open files that connections leave to providers, stores and tool servers, and the least of it.
+const OPEN_FILES_RESERVED: u64 = 4;
+const OPEN_FILES_RESERVED_MIN: u64 = 64;
 
 /// Streams of a connection.
 pub(super) const STREAMS_MAX: u32 = 1024;
@@ -113,6 +123,7 @@ struct Begun {
     listener: TcpListener,
     health: HealthReporter,
     router: Router,
+    connections_max: usize,
 }
 
 /// Listens, and says where.
@@ -120,6 +131,7 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
     let traces = services.collector.as_ref().map(Traces::new).transpose().map_err(|error| {
         (ExitCode::Usage, format!("--otlp-endpoint: traces can't be sent there: {error:#}"))
     })?;
+    let connections_max = allow_connections();
     let address = services.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let why = format!(
@@ -139,11 +151,12 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
     }
     let node = Node::new(services, traces);
     let (health, router) = router(&node).await.map_err(internal)?;
-    Ok(Begun { node, listener, health, router })
+    Ok(Begun { node, listener, health, router, connections_max })
 }
 
 /// Serves clients until a signal comes, and then ends the node.
-async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &mut Signals) {
+async fn serve_until(begun: Begun, signals: &mut Signals) {
+    let Begun { node, listener, health, router, connections_max } = begun;
     let pauses = tokio::spawn(watch_pauses(Arc::clone(&node)));
     let losses = tokio::spawn(watch_losses(Arc::clone(&node)));
     let turns = Arc::clone(&node.turns);
@@ -151,7 +164,7 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
     let (stage, at_stage) = watch::channel(Stage::Serving);
     let (open, mut closed) = mpsc::channel::<Infallible>(1);
     let connections = Connections { node: Arc::clone(&node), stage: at_stage, _open: open };
-    let accepting = tokio::spawn(accept(listener, router, connections));
+    let accepting = tokio::spawn(accept(listener, router, (connections, connections_max)));
     let signal = end_asked(signals, &node).await;
     tracing::info!(%signal, "the node takes no more conversations and ends after its runs");
     tokio::select! {
@@ -177,6 +190,34 @@ async fn serve_until(Begun { node, listener, health, router }: Begun, signals: &
     turns.abort();
     // It blocks, and sends with this runtime.
     spawn_blocking(move || node.traces.iter().for_each(Traces::finish)).await.ok();
+}
+
+/// Has the system allow as many open files as a node needs; gives how many connections it may have at once.
+fn allow_connections() -> usize {
+    let limits = getrlimit(Resource::Nofile);
+    let wanted = limits.maximum.map_or(OPEN_FILES_WANTED, |most| most.min(OPEN_FILES_WANTED));
+    if limits.current.is_some_and(|files| files < wanted)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limits })
+    {
+        tracing::debug!(%error, "the limit of open files stays");
+    }
+    let files = getrlimit(Resource::Nofile).current;
+    let max = connections_max(files);
+    if let Some(files) = files.filter(|_| max < CONNECTIONS_MAX) {
+        tracing::warn!(
+            "the node has at most {max} connections at once, as the system allows it {files} open files; raise that \
+             (LimitNOFILE of systemd, ulimit -n) if more clients come"
+        );
+    }
+    max
+}
+
+/// How many connections a node may have at once that may have so many open files; `None`: any number.
+fn connections_max(files: Option<u64>) -> usize {
+    let Some(files) = files else { return CONNECTIONS_MAX };
+    let reserved = (files / OPEN_FILES_RESERVED).max(OPEN_FILES_RESERVED_MIN);
+    let max = usize::try_from(files.saturating_sub(reserved)).unwrap_or(CONNECTIONS_MAX);
+    max.clamp(1, CONNECTIONS_MAX)
 }
 
 /// Waits for a signal that ends the node.
@@ -359,11 +400,11 @@ struct Connections {
     _open: mpsc::Sender<Infallible>,
 }
 
-async fn accept(listener: TcpListener, router: Router, connections: Connections) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+async fn accept(listener: TcpListener, router: Router, (connections, max): (Connections, usize)) {
+    let room = Arc::new(Semaphore::new(max));
     loop {
         if room.available_permits() == 0 {
-            tracing::warn!("there are {CONNECTIONS_MAX} connections, and further ones wait");
+            tracing::warn!("there are {max} connections, and further ones wait");
         }
         // Nobody closes it.
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
@@ -525,6 +566,19 @@ mod tests {
             }
         }
         timeout(IDLE_MAX * 2, spoken).await.expect("it ends").expect("no panic");
+    }
+
+    #[test]
+    fn connections_leave_open_files_to_the_runs() {
+        for (files, max) in [
+            (Some(16), 1),
+            (Some(128), 64),
+            (Some(1024), 768),
+            (Some(32_768), 20_000),
+            (None, 20_000),
+        ] {
+            assert_eq!(connections_max(files), max, "{files:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

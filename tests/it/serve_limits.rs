@@ -4,12 +4,13 @@ use crate::client_tools::declare;
 use crate::frames::{Frame, submit};
 use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
-use crate::serve_node::{Node, attach, http, wait, with_provider};
+use crate::serve_node::{LISTEN, Node, attach, http, wait, with_provider};
 use crate::serve_tenants::line;
 use crate::serve_watched::metrics;
-use crate::server::Folder;
+use crate::server::{Folder, KEY, Launch};
 use duologue::protocol::proto::fleet::Attach;
 use std::fs;
+use std::net::TcpStream;
 use tonic::Code;
 
 /// Requests of which a rate of one a second does not take all, however slow the machine is.
@@ -207,6 +208,26 @@ fn conversations_that_were_only_watched_make_room_for_others() {
         let (status, ..) = call(&node, "/v1/sessions/s/requests", "", Some(&submit("r", "hi")));
         (status == 200).then_some(())
     });
+}
+
+/// A run needs open files of its own, for the connection to its provider.
+#[test]
+fn connections_leave_open_files_to_the_runs() {
+    const CONNECTIONS: usize = 150;
+    let provider = Provider::start(vec![says("an answer")]);
+    let base_url = provider.base_url();
+    let engine = ["serve", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let script = r#"ulimit -n 128; exec "$0" "$@""#;
+    let launch = Launch::shell(script, &[&engine, LISTEN].concat());
+    let node = Node::launch(launch.secret("DUOLOGUE_API_KEY", KEY));
+    node.server.wait_log("128 open files");
+    let mut talk = node.attach("s");
+    let connect = |_| TcpStream::connect(&node.address).expect("a connection");
+    let _idle: Vec<_> = (0..CONNECTIONS).map(connect).collect();
+    // Those beyond its limit wait with the system.
+    node.server.wait_log("further ones wait");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
 }
 
 /// Where the bytes of a tenant are the limit as well.
