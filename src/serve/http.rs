@@ -43,6 +43,11 @@ const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
 const BODY_MAX: Duration = Duration::from_secs(30);
 const BODY_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
+/// What is discarded of a body that is too large, so that a client which sends all of it before it reads sees why it is
+/// refused: its bytes, and the time in which none of them come.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+const DISCARD_SILENCE_MAX: Duration = Duration::from_millis(500);
+
 /// What some programs begin a text in UTF-8 with.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -187,6 +192,13 @@ async fn requests(
 ) -> Result<Response, Refusal> {
     let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
     let (key, length) = (key(&caller, &id)?, body.size_hint().lower());
+    if length > bytes_max as u64 {
+        // One that has not begun does not come then.
+        if !headers.contains_key(header::EXPECT) {
+            discard(&mut body.into_data_stream()).await;
+        }
+        return Err(too_large(bytes_max));
+    }
     node.make_room(&key, length).await;
     let (body, held) = received(body.into_data_stream(), &tenant, bytes_max).await?;
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
@@ -234,10 +246,9 @@ async fn received(
         let more = Duration::from_secs(bytes.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
         let why = match timeout_at(begin + BODY_MAX + more, body.next()).await {
             Ok(Some(Ok(chunk))) if bytes.len() + chunk.len() > bytes_max => {
-                let why = format!(
-                    "the body has more than {bytes_max} bytes (--max-request-bytes); send less"
-                );
-                return Err(Refusal::new(RefusalKind::TooLarge, why));
+                drop((bytes, held));
+                discard(&mut body).await;
+                return Err(too_large(bytes_max));
             }
             Ok(Some(Ok(chunk))) => {
                 held.receive(chunk.len() as u64)?;
@@ -249,6 +260,21 @@ async fn received(
             Err(_) => "the body comes too slowly; send it again".to_owned(),
         };
         return Err(Refusal::new(RefusalKind::Invalid, why));
+    }
+}
+
+fn too_large(bytes_max: usize) -> Refusal {
+    let why = format!("the body has more than {bytes_max} bytes (--max-request-bytes); send less");
+    Refusal::new(RefusalKind::TooLarge, why)
+}
+
+/// Reads on in a body that is refused, for a while.
+async fn discard(body: &mut BodyDataStream) {
+    let until = Instant::now() + BODY_MAX;
+    let mut discarded = 0;
+    while discarded < DISCARDED_BYTES_MAX && Instant::now() < until {
+        let Ok(Some(Ok(chunk))) = timeout(DISCARD_SILENCE_MAX, body.next()).await else { return };
+        discarded += chunk.len();
     }
 }
 

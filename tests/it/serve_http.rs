@@ -1,9 +1,10 @@
 //! A node over plain HTTP, as scripts and browsers use it, and what it has stored.
 
 use crate::frames::{Frame, finished_text, snapshot, submit};
-use crate::process::eventually;
+use crate::process::{DEADLINE, eventually};
 use crate::serve_node::{Node, http, wait};
 use crate::serve_tenants::line;
+use crate::serve_watched::metrics;
 use crate::server::Folder;
 use crate::tools::{run, text};
 use duologue::protocol::proto::fleet::{
@@ -14,6 +15,8 @@ use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use tonic::Code;
 
 /// Sends a request; gives the status and the body.
@@ -228,6 +231,43 @@ fn a_byte_order_mark_before_the_first_line_is_no_part_of_it() {
     let body = format!("\u{feff}{}", submit("r", "hello"));
     let (status, body) = call(&node, Method::POST, "/v1/sessions/s/requests", &body);
     assert_eq!(status, 200, "{body}");
+}
+
+/// Sends bytes over a connection of its own; gives all that comes back.
+fn exchange(node: &Node, parts: &[&[u8]]) -> String {
+    let mut stream = TcpStream::connect(&node.address).expect("a connection");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a limit");
+    for part in parts {
+        stream.write_all(part).expect("all of it is taken");
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer, and an end");
+    answer
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_before_anything_is_done_for_it() {
+    const BODY_BYTES: usize = 12_000_000;
+    let folder = Folder::new();
+    let limits = ["--tenant-bytes", "12000100", "--store", &folder.name("store.db")];
+    let node = Node::start(&limits);
+    let path = "/v1/sessions/s/requests";
+    assert_eq!(call(&node, Method::POST, path, &submit("r", "hello")).0, 200);
+    let head = |more: &str| {
+        format!(
+            "POST /v1/sessions/other/requests HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\
+             content-length: {BODY_BYTES}\r\n{more}\r\n",
+            node.address
+        )
+    };
+    // A client that waits for leave to send it.
+    let answer = exchange(&node, &[head("expect: 100-continue\r\n").as_bytes()]);
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("--max-request-bytes"), "{answer}");
+    // One that reads nothing before it has sent all.
+    let answer = exchange(&node, &[head("").as_bytes(), &vec![b'x'; BODY_BYTES]]);
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert_eq!(metrics(&node)["duologue_conversations"], 1.0, "nothing made room for it");
 }
 
 /// The store is made with the first conversation.
