@@ -4,7 +4,7 @@
 use super::frame_log::{Audience, FrameLog, Logged, Position};
 use super::refusal::Refusal;
 use super::requests::Requests;
-use super::stream::Link;
+use super::stream::{Link, state_bytes};
 use super::traces::Parent;
 use super::visible::{hello_for, visible};
 use crate::protocol::command::Extension;
@@ -202,6 +202,11 @@ impl Client {
         self.behind_since.is_some()
     }
 
+    /// Bytes of the snapshots that it was given and has not taken.
+    pub(super) fn state_bytes(&self) -> usize {
+        self.link.state_bytes()
+    }
+
     /// Since when its stream takes nothing, though there is something for it.
     pub(super) fn behind_since(&self) -> Option<Instant> {
         self.behind_since
@@ -393,9 +398,8 @@ impl Client {
     }
 
     /// The snapshot that it waits for, after which frames follow from `next` on.
-    pub(super) fn snapshot(&mut self, mut frame: Frame, next: Position, requests: &Requests) {
-        frame.request_id.clear();
-        self.first.push_back(First::of(Arc::new(frame)));
+    pub(super) fn snapshot(&mut self, state: Arc<Frame>, next: Position, requests: &Requests) {
+        self.first.push_back(First::of(state));
         self.place = Place::At(next);
         self.state_at = Some(next);
         // What it has missed while it was too slow.
@@ -478,6 +482,7 @@ impl Client {
             std::borrow::Cow::Borrowed(_) => Arc::clone(frame),
             std::borrow::Cow::Owned(shown) => Arc::new(shown),
         };
+        let bytes = state_bytes(&shown);
         let sent = self.to.try_send(shown).or_else(|error| match error {
             TrySendError::Full(shown) => {
                 // It may have been emptied before that was noted.
@@ -489,6 +494,7 @@ impl Client {
         match sent {
             Ok(()) => {
                 self.behind_since = None;
+                self.link.given(bytes);
                 None
             }
             Err(TrySendError::Full(_)) => {

@@ -11,7 +11,7 @@ mod showing;
 use super::calls::OpenCalls;
 use super::client::{Attach, Client, ClientId, Past};
 use super::counts::Counts;
-use super::frame_log::FrameLog;
+use super::frame_log::{FrameLog, Position};
 use super::refusal::{Refusal, RefusalKind};
 use super::requests::Requests;
 use super::services::Times;
@@ -30,8 +30,8 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::consume_budget;
 use tokio::time::Instant;
@@ -165,6 +165,8 @@ pub(super) struct Conversation {
     log: FrameLog,
     requests: Requests,
     clients: Vec<Client>,
+    /// The newest snapshot, and where the log ended then. Clients that attach there share it.
+    state: (Position, Weak<Frame>),
     /// Which events a client is shown that has named none.
     events: EventFilter,
     /// What this task has asked the session for: a snapshot for a client, or something that nobody waits for.
@@ -223,6 +225,7 @@ impl Conversation {
             log: FrameLog::default(),
             requests: Requests::default(),
             clients: Vec::new(),
+            state: Default::default(),
             events,
             own: HashSet::new(),
             late: HashSet::new(),
@@ -421,24 +424,44 @@ impl Conversation {
             return refuse(Refusal::new(RefusalKind::Ending, "the conversation leaves memory"));
         }
         self.has_begun = true;
+        // Each snapshot is as long as the conversation, and there may be any number of clients who take none.
+        if self.place(attach.past).is_none()
+            && self.state_bytes() > 0
+            && let Err(refusal) = self.tenant.check_bytes()
+        {
+            return refuse(refusal);
+        }
         self.is_created |= attach.mode == OpenMode::New;
         if !attach.extensions.is_empty() {
             let extensions = attach.extensions.clone();
+            self.forget_state();
             self.ask_own(Command::Enable(Enable { extensions, events: None }));
         }
-        let place = match attach.past {
-            Past::Nothing => Some(self.log.end()),
-            Past::Since(ordinal) => self.log.after(ordinal),
-            Past::Snapshot => None,
-        };
-        let place = place.ok_or_else(|| self.next_own());
+        let place = self.place(attach.past).ok_or_else(|| self.host.fresh_id());
         let asked = place.as_ref().err().cloned();
         let mut client = Client::new(attach, &self.hello, place);
         client.show_events(self.events.clone());
+        let asked = match (asked, self.shared_state()) {
+            (Some(_), Some(state)) => {
+                client.snapshot(state, self.log.end(), &self.requests);
+                None
+            }
+            (asked, _) => asked,
+        };
         self.clients.push(client);
         self.note_answerers();
         if let Some(id) = asked {
+            self.own.insert(id.as_str().to_owned());
             self.ask(id, Command::Snapshot(Page::default()));
+        }
+    }
+
+    /// Where the frames begin that a client is shown who wants this of the past; `None`: with a snapshot.
+    fn place(&self, past: Past) -> Option<Position> {
+        match past {
+            Past::Nothing => Some(self.log.end()),
+            Past::Since(ordinal) => self.log.after(ordinal),
+            Past::Snapshot => None,
         }
     }
 

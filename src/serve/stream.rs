@@ -2,10 +2,12 @@
 //! learns why the other has ended.
 
 use super::refusal::{Refusal, RefusalKind};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use futures_util::Stream;
+use prost::Message;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::{Notify, mpsc};
@@ -20,6 +22,8 @@ pub(super) struct Link {
     queue: Mutex<mpsc::Receiver<Arc<Frame>>>,
     /// The conversation waits for room in the stream.
     is_awaited: AtomicBool,
+    /// Bytes of the snapshots that the stream was given and its connection has not written.
+    state_bytes: AtomicUsize,
     /// Wakes it, also when the stream has ended.
     room: Arc<Notify>,
     /// Why the stream ends.
@@ -30,6 +34,8 @@ pub(super) struct Link {
 #[derive(Debug)]
 pub(super) struct Frames {
     link: Arc<Link>,
+    /// Bytes of the snapshot that its connection writes: it asks for more once it has.
+    writes: usize,
     is_over: bool,
 }
 
@@ -37,9 +43,10 @@ impl Frames {
     /// A stream, and what fills it. `room` wakes the conversation.
     pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
         let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
-        let (is_awaited, outcome) = Default::default();
-        let link = Arc::new(Link { queue: Mutex::new(from), is_awaited, room, outcome });
-        (to, Self { link, is_over: false })
+        let (is_awaited, state_bytes, outcome) = Default::default();
+        let link =
+            Arc::new(Link { queue: Mutex::new(from), is_awaited, state_bytes, room, outcome });
+        (to, Self { link, writes: 0, is_over: false })
     }
 
     pub(super) fn link(&self) -> Arc<Link> {
@@ -57,11 +64,17 @@ impl Stream for Frames {
         if self.is_over {
             return Poll::Ready(None);
         }
+        if self.writes > 0 {
+            let written = std::mem::take(&mut self.writes);
+            self.link.state_bytes.fetch_sub(written, Ordering::Relaxed);
+            self.link.room.notify_one();
+        }
         let Poll::Ready(given) = self.link.queue().poll_recv(context) else { return Poll::Pending };
         if self.link.is_awaited.swap(false, Ordering::AcqRel) {
             self.link.room.notify_one();
         }
         if let Some(frame) = given {
+            self.writes = state_bytes(&frame);
             return Poll::Ready(Some(Ok(frame)));
         }
         self.is_over = true;
@@ -80,10 +93,25 @@ impl Drop for Frames {
     }
 }
 
+/// Bytes of a frame, if it is a snapshot: it is as long as its conversation.
+pub(super) fn state_bytes(frame: &Frame) -> usize {
+    if let Some(Body::Snapshot(_)) = frame.frame { frame.encoded_len() } else { 0 }
+}
+
 impl Link {
     /// The conversation is woken once the stream takes something.
     pub(super) fn await_room(&self) {
         self.is_awaited.store(true, Ordering::Release);
+    }
+
+    /// Notes a frame that the stream was given.
+    pub(super) fn given(&self, state_bytes: usize) {
+        self.state_bytes.fetch_add(state_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of the snapshots that its client has not taken.
+    pub(super) fn state_bytes(&self) -> usize {
+        self.state_bytes.load(Ordering::Relaxed)
     }
 
     /// Notes why the stream ends, once it has all frames that it was given.

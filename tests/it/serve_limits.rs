@@ -10,6 +10,7 @@ use crate::serve_watched::metrics;
 use crate::server::{Folder, KEY, Launch};
 use duologue::protocol::proto::fleet::Attach;
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use tonic::Code;
 
@@ -228,6 +229,37 @@ fn connections_leave_open_files_to_the_runs() {
     node.server.wait_log("further ones wait");
     talk.send(submit("r", "hello"));
     assert_eq!(talk.wait_done("r"), "ok");
+}
+
+/// Each of them is to be sent a snapshot, which is as long as the conversation.
+#[test]
+fn clients_that_read_no_snapshot_are_limited() {
+    const PROMPT_BYTES: usize = 4 * 1024 * 1024;
+    const MEMORY_BYTES_MAX: u64 = 500 * 1024 * 1024;
+    const WATCHERS: usize = 30;
+    let node = Node::start(&["--tenant-bytes", "60000000"]);
+    let prompt = submit("r", &"x".repeat(PROMPT_BYTES));
+    assert_eq!(call(&node, "/v1/sessions/s/requests", "", Some(&prompt)).0, 200);
+    let watch = || {
+        let mut stream = TcpStream::connect(&node.address).expect("a connection");
+        let head = format!("GET /v1/sessions/s/events HTTP/1.1\r\nhost: {}\r\n\r\n", node.address);
+        stream.write_all(head.as_bytes()).expect("it is sent");
+        let mut status = [0; "HTTP/1.1 200".len()];
+        stream.read_exact(&mut status).expect("a status");
+        (String::from_utf8_lossy(&status).into_owned(), stream)
+    };
+    let watching: Vec<_> = (0..WATCHERS).map(|_| watch()).collect();
+    let statuses: Vec<_> = watching.iter().map(|(status, _)| status.as_str()).collect();
+    assert_eq!(
+        (statuses[0], statuses[WATCHERS - 1]),
+        ("HTTP/1.1 200", "HTTP/1.1 429"),
+        "{statuses:?}"
+    );
+    let bytes = node.server.process().memory_bytes();
+    assert!(bytes < MEMORY_BYTES_MAX, "{bytes}");
+    // Who takes all of it leaves room for the next one.
+    drop(watching);
+    eventually("another one may watch", || (watch().0 == "HTTP/1.1 200").then_some(()));
 }
 
 /// Where the bytes of a tenant are the limit as well.

@@ -154,6 +154,9 @@ impl Conversation {
         if may_run && self.spanned.is_empty() {
             self.enter(id.as_str());
         }
+        if is(|it| !extensions_of(it).is_empty()) {
+            self.forget_state();
+        }
         let span = tracing::error_span!("request", request = id.as_str());
         let effects = span.in_scope(|| self.host.decoded(request));
         self.perform(effects);

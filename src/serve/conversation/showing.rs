@@ -178,10 +178,11 @@ impl Conversation {
                 }
             }
             Some(Body::Snapshot(_)) => {
-                let next = self.log.end();
-                let Self { clients, requests, .. } = self;
+                let Self { clients, requests, state, log, .. } = self;
                 if let Some(client) = clients.iter_mut().find(|it| it.awaits(&frame.request_id)) {
-                    client.snapshot(frame, next, requests);
+                    let shown = Arc::new(Frame { request_id: String::new(), ..frame });
+                    *state = (log.end(), Arc::downgrade(&shown));
+                    client.snapshot(shown, log.end(), requests);
                 } else if let Some(client) = self.owed(&frame.request_id) {
                     let request = frame.request_id.clone();
                     client.pay(&request, Some(frame));
@@ -193,6 +194,22 @@ impl Conversation {
             }
             Some(Body::Hello(_) | Body::Error(_)) | None => {}
         }
+    }
+
+    /// The snapshot of the conversation as it is at the moment, if a client still has it.
+    pub(super) fn shared_state(&self) -> Option<Arc<Frame>> {
+        let (at, state) = &self.state;
+        state.upgrade().filter(|_| *at == self.log.end())
+    }
+
+    /// The next snapshot is another one, as it has what an extension shows.
+    pub(super) fn forget_state(&mut self) {
+        self.state = Default::default();
+    }
+
+    /// Bytes of the snapshots that clients have not taken.
+    pub(super) fn state_bytes(&self) -> usize {
+        self.clients.iter().map(Client::state_bytes).sum()
     }
 
     /// The client that is owed something once this request of a snapshot is answered.
@@ -250,7 +267,7 @@ impl Conversation {
         self.show_counts(Counted { clients, behind, runs: has_run.into() });
         let time = self.times.run.filter(|_| has_run);
         self.run_until = time.map(|time| self.run_until.unwrap_or_else(|| Instant::now() + time));
-        self.held.set((self.log.bytes() + self.said_bytes) as u64);
+        self.held.set((self.log.bytes() + self.said_bytes + self.state_bytes()) as u64);
         self.idle.note(self.is_idle(), !self.is_there());
     }
 
