@@ -7,7 +7,7 @@
 //! | `requests` | the requests that were seen, so that one that is sent again is not run again (pure) |
 //! | `client`, `stream`, `attached` | a client of a conversation, which gets frames at its own pace (pure, but for the channel); its stream to the connection; both as `rpc` and `http` see them |
 //! | `node`, `stored` | the conversations that are open; the stored ones, for lists, exports, copies and deletions |
-//! | `peers`, `forwarded` | reaches the other nodes; the clients that are passed on to them |
+//! | `peers`, `credentials`, `forwarded` | reaches the other nodes; by what they know each other; the clients that are passed on to them |
 //! | `listener`, `rpc`, `http`, `after_others` | accepts connections and ends the node; brings clients to conversations; lets a connection write the frames of many conversations at once |
 //! | `auth`, `jwt`, `tls`, `refusal` | whom a node serves; the certificates; why a client is not served |
 //! | `tenants`, `rate`, `turns` | what each tenant has and may have; requests a second (pure); conversations go on in the turns of their tenants |
@@ -21,6 +21,7 @@ mod calls;
 mod client;
 mod conversation;
 mod counts;
+mod credentials;
 mod forwarded;
 mod frame_log;
 mod http;
@@ -43,6 +44,7 @@ mod turns;
 mod visible;
 
 pub(crate) use auth::Authority;
+pub(crate) use credentials::Credentials;
 pub(crate) use jwt::JwtRules;
 pub(crate) use listener::serve;
 pub(crate) use peers::PeerRules;

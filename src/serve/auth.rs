@@ -150,7 +150,8 @@ fn is_passed_on(headers: &HeaderMap, peers: &PeerRules) -> Result<bool, &'static
         return Ok(false);
     }
     let shown = headers.get(header::AUTHORIZATION).map(|shown| fingerprint(shown.as_bytes()));
-    let token = peers.token.as_ref().map(|token| fingerprint(token.as_encoded_bytes()));
+    let credential = peers.credentials.newest();
+    let token = credential.token.as_ref().map(|token| fingerprint(token.as_encoded_bytes()));
     if token.is_some() && token != shown {
         return Err("only a node may name a tenant; give all nodes the same --node-token-file");
     }
@@ -255,6 +256,7 @@ fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::credentials::Credentials;
     use http::HeaderValue;
 
     const TOKEN: &str = "a token";
@@ -380,7 +382,8 @@ mod tests {
         assert_eq!(is_node(&alone, None), Ok(false));
         let fleet = PeerRules { own: Some("http://127.0.0.1:1".to_owned()), ..alone };
         assert_eq!(is_node(&fleet, None), Ok(true));
-        let secret = PeerRules { token: Some("Bearer n".parse().expect("a value")), ..fleet };
+        let credentials = Arc::new(Credentials::of_token("n"));
+        let secret = PeerRules { credentials, ..fleet };
         assert_eq!(is_node(&secret, Some("Bearer n")), Ok(true));
         assert!(is_node(&secret, None).is_err() && is_node(&secret, Some("Bearer x")).is_err());
         let client = open.caller(&HeaderMap::new(), &Uri::default(), None, &secret);

@@ -231,12 +231,13 @@ async fn end_asked(signals: &mut Signals, node: &Node) -> Signal {
     }
 }
 
-/// Reads what may have been renewed: the tenants, the keys of tokens, and the certificates. What can't be read
-/// stays as it was.
+/// Reads what may have been renewed: the tenants, the keys of tokens, the certificates, and the token of the nodes. What
+/// can't be read stays as it was.
 fn reload(node: &Node) {
-    let Services { authority, certificates, .. } = &node.services;
+    let Services { authority, certificates, peers, .. } = &node.services;
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
-    let all = authority.reload().into_iter().chain([certificates]);
+    let all = authority.reload().into_iter().chain([certificates, peers.credentials.reload()]);
+    node.peers.drop_unused();
     let errors: Vec<_> = all.filter_map(Result::err).collect();
     node.end_unserved(|tenant| authority.serves(tenant));
     for error in &errors {

@@ -2,6 +2,7 @@
 
 use super::auth::TENANT_HEADER;
 use super::client::Past;
+use super::credentials::Credentials;
 use super::listener::STREAMS_MAX;
 use super::node::Wanted;
 use super::refusal::{Refusal, RefusalKind};
@@ -20,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::{Ascii, MetadataValue};
+use tonic::metadata::MetadataValue;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
@@ -56,10 +57,7 @@ const CONNECTION_BYTES_MAX: u32 = STREAM_BYTES_MAX * STREAMS_MAX;
 pub(crate) struct PeerRules {
     /// Its own address, as the others reach it: `http://HOST:PORT`, or `https://…`; `None`: it is alone.
     pub(crate) own: Option<String>,
-    /// The token by which nodes know each other.
-    pub(crate) token: Option<MetadataValue<Ascii>>,
-    /// Certificates (PEM) that the others' are signed by; `None`: those that the system trusts.
-    pub(crate) authority: Option<Vec<u8>>,
+    pub(crate) credentials: Arc<Credentials>,
 }
 
 /// The way to the other nodes.
@@ -104,6 +102,12 @@ impl Peers {
         self.rules.own.is_some()
     }
 
+    /// Closes the connections that nobody uses: the next ones are made with credentials that were read again.
+    pub(super) fn drop_unused(&self) {
+        let mut all = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values_mut().for_each(|connections| connections.retain(|it| it.streams() > 0));
+    }
+
     /// A client of the node at `address`, for as long as the permit is held.
     fn client(
         &self,
@@ -140,7 +144,8 @@ impl Peers {
             .http2_keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_MAX)
             .keep_alive_while_idle(true);
-        let tls = match &self.rules.authority {
+        let credential = self.rules.credentials.newest();
+        let tls = match &credential.authority {
             None if !address.starts_with("https:") => return Ok(endpoint),
             None => ClientTlsConfig::new().with_native_roots(),
             Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
@@ -155,7 +160,7 @@ impl Peers {
         let defect =
             |_| Refusal::new(RefusalKind::Internal, "the tenant has no name that can be sent");
         metadata.insert(TENANT_HEADER, name.map_err(defect)?);
-        if let Some(token) = &self.rules.token {
+        if let Some(token) = &self.rules.credentials.newest().token {
             metadata.insert("authorization", token.clone());
         }
         Ok(request)

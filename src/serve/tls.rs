@@ -85,7 +85,8 @@ impl Files {
     }
 }
 
-fn chain(file: &PathBuf) -> Result<Vec<CertificateDer<'static>>> {
+/// The certificates of a file, at least one.
+pub(super) fn chain(file: &PathBuf) -> Result<Vec<CertificateDer<'static>>> {
     let shown = file.display();
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain =

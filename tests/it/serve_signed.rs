@@ -350,3 +350,39 @@ fn nodes_pass_clients_on_over_tls_and_each_to_its_tenant() {
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
     assert!(refused.message().contains("--node-token-file"), "{refused}");
 }
+
+/// Its conversations stay where they are meanwhile.
+#[test]
+fn what_nodes_know_each_other_by_is_read_again() {
+    needs!(Postgres);
+    let database = Database::new();
+    let folder = Folder::new();
+    let name = |name: &str| folder.name(name);
+    let [tenants, token, wrong, ca] = ["tenants", "token", "wrong", "ca.pem"].map(name);
+    let lines = line("ann", "token-of-ann") + &line("@nodes", "token-of-nodes");
+    fs::write(&tenants, lines).expect("a file");
+    fs::write(&token, "token-of-nodes\n").expect("a file");
+    fs::write(&wrong, "another\n").expect("a file");
+    let [chain, key, authority] = ["server.pem", "server.key", "ca.pem"].map(data);
+    fs::copy(data("self_signed.pem"), &ca).expect("a file");
+    let dsn = database.bare_dsn();
+    let start = |token: &str, ca: &str| {
+        let fleet = ["--store", &dsn, "--advertise", "https://localhost:0", "--node-ca", ca];
+        let who = ["--tenants", &tenants, "--node-token-file", token, "--log-level", "info"];
+        let over = ["--tls-cert", &chain, "--tls-key", &key];
+        let all = [&["serve", "--engine", "echo"], LISTEN, &fleet, &who, &over].concat();
+        Node::launch(Launch::new(&all).secret("PGPASSWORD", PASSWORD))
+    };
+    let (one, other) = (start(&token, &authority), start(&wrong, &ca));
+    let with = |node: &Node| attach_over(node, tls(None), Some("token-of-ann"), attach("s"));
+    let mut here = with(&one).expect("attached");
+    here.send(submit("r", "hello"));
+    assert_eq!(here.wait_done("r"), "ok");
+    fs::copy(&authority, &ca).expect("a file");
+    fs::copy(&token, &wrong).expect("a file");
+    other.server.signal(Signal::HUP);
+    other.server.wait_log("read again");
+    let mut there = with(&other).expect("passed on");
+    let snapshot = there.wait("a snapshot", Frame::is_snapshot);
+    assert_eq!(snapshot.messages()[1].1, "Turn 1. You said: hello");
+}

@@ -7,7 +7,7 @@ use crate::cli::store::StoreArgs;
 use crate::cli::{EngineName, Mode, ServeArgs, SessionArgs};
 use crate::host::{FilePolicy, HostSettings};
 use crate::serve::{
-    Authority, Certificates, JwtRules, Limits, Opening, PeerRules, Services, Times,
+    Authority, Certificates, Credentials, JwtRules, Limits, Opening, PeerRules, Services, Times,
 };
 use crate::session::LogRules;
 use crate::stdio::Settings;
@@ -15,7 +15,6 @@ use crate::store::{OpenMode, StorePlace};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use std::collections::BTreeSet;
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -125,23 +124,9 @@ fn peers(args: &ServeArgs, authority: &Authority, places: &[StorePlace]) -> Resu
         "nodes that serve tenants show each other a token: name its file with --node-token-file, and its tenant \
          @nodes in --tenants"
     );
-    let token = args.node_token_file.as_ref().map(|file| {
-        let shown = file.display();
-        let token = fs::read_to_string(file);
-        let token = token.with_context(|| format!("--node-token-file: {shown} can't be read"))?;
-        // Its content is not repeated.
-        let value = format!("Bearer {}", token.trim()).parse().ok();
-        value.with_context(|| format!("--node-token-file: {shown} has no token that can be sent"))
-    });
-    let ca = args.node_ca.as_ref().map(|file| {
-        let read = fs::read(file);
-        read.with_context(|| format!("--node-ca: {} can't be read", file.display()))
-    });
-    Ok(PeerRules {
-        own: Some(own.trim_end_matches('/').to_owned()),
-        token: token.transpose()?,
-        authority: ca.transpose()?,
-    })
+    let credentials = Credentials::new(args.node_token_file.clone(), args.node_ca.clone())?;
+    let own = Some(own.trim_end_matches('/').to_owned());
+    Ok(PeerRules { own, credentials: Arc::new(credentials) })
 }
 
 fn unstored(session: &SessionArgs) -> SessionArgs {

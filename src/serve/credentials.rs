@@ -1,0 +1,84 @@
+//! By what the nodes of a fleet know each other, which is read again when it is renewed.
+
+use super::tls::chain;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use tonic::metadata::{Ascii, MetadataValue};
+
+/// The files by which nodes know each other, and what was read of them.
+#[derive(Debug, Default)]
+pub(crate) struct Credentials {
+    files: Files,
+    read: Mutex<Arc<Credential>>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    token: Option<PathBuf>,
+    authority: Option<PathBuf>,
+}
+
+/// By what nodes know each other.
+#[derive(Debug, Default)]
+pub(super) struct Credential {
+    /// The token that they show, as a header.
+    pub(super) token: Option<MetadataValue<Ascii>>,
+    /// Certificates (PEM) that theirs are signed by; `None`: those that the system trusts.
+    pub(super) authority: Option<Vec<u8>>,
+}
+
+impl Credentials {
+    /// Reads the token of the nodes, and the authorities of their certificates.
+    ///
+    /// # Errors
+    /// If one of the files can't be used.
+    pub(crate) fn new(token: Option<PathBuf>, authority: Option<PathBuf>) -> Result<Self> {
+        let files = Files { token, authority };
+        let read = Mutex::new(Arc::new(files.read()?));
+        Ok(Self { files, read })
+    }
+
+    /// Reads the files again; what was read before stays if they can't be used.
+    pub(super) fn reload(&self) -> Result<()> {
+        let read = Arc::new(self.files.read()?);
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
+    pub(super) fn newest(&self) -> Arc<Credential> {
+        Arc::clone(&self.read.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_token(token: &str) -> Self {
+        let token = Some(format!("Bearer {token}").parse().expect("a value"));
+        let read = Mutex::new(Arc::new(Credential { token, authority: None }));
+        Self { files: Files::default(), read }
+    }
+}
+
+impl Files {
+    fn read(&self) -> Result<Credential> {
+        let token = self.token.as_ref().map(|file| {
+            let shown = file.display();
+            let token = fs::read_to_string(file);
+            let token =
+                token.with_context(|| format!("--node-token-file: {shown} can't be read"))?;
+            // Its content is not repeated.
+            let value = format!("Bearer {}", token.trim()).parse().ok();
+            value.with_context(|| {
+                format!("--node-token-file: {shown} has no token that can be sent")
+            })
+        });
+        let authority = self.authority.as_ref().map(|file| {
+            let read = fs::read(file);
+            let read =
+                read.with_context(|| format!("--node-ca: {} can't be read", file.display()))?;
+            chain(file).context("--node-ca")?;
+            anyhow::Ok(read)
+        });
+        Ok(Credential { token: token.transpose()?, authority: authority.transpose()? })
+    }
+}
