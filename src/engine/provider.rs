@@ -7,7 +7,7 @@
 //! | `address`, `settings`, `key`, `roots`, `caution` | where requests go; the settings; a key from a program or a file; root certificates; warnings about the connection |
 //! | `http` | the HTTP client: `connector` makes connections, `direct` sends requests over them, `woken` says when one is to be polled, `exchange` chooses between that and a proxy |
 //! | `connection`, `clock`, `post` | one HTTP client for all calls; the time that a provider takes; a request, up to the head of its response |
-//! | `body`, `sse`, `lines`, `json`, `join`, `halves`, `opening` | bytes that arrive in any pieces become events, objects and texts (pure) |
+//! | `body`, `sse`, `lines`, `json`, `join`, `halves`, `opening`, `think` | bytes that arrive in any pieces become events, objects and texts (pure) |
 //! | `parameters`, `tool`, `calls`, `schema`, `subset`, `media`, `gemini_model`, `optional` | the parts of requests and answers that several interfaces have (pure, but for the list of `optional`) |
 //! | `failure`, `error_words`, `retry` | failures for people and programs; when a request is sent again (pure) |
 //! | `response`, `provider_data`, `models` | decoders of responses; the data that a provider must be sent back; its list of models (pure) |
@@ -23,6 +23,7 @@ pub(super) mod parameters;
 pub(super) mod schema;
 pub(super) mod sse;
 mod subset;
+pub(super) mod think;
 pub(super) mod tool;
 
 pub(super) mod calls;

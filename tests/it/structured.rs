@@ -3,7 +3,7 @@
 use crate::frames::errors;
 use crate::once::{Ended, Once, duologue};
 use crate::provider::{Provider, says};
-use crate::server::{Folder, openai};
+use crate::server::{Folder, KEY, openai};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -169,6 +169,32 @@ fn text_with_a_schema_is_the_document() {
         let ended = exec(&folder(&[prose]), &[]);
         assert_eq!((ended.status, ended.stdout), (1, format!("{prose}\n")));
     }
+}
+
+/// A draft in the reasoning is not the document, and does not go back to the model.
+#[test]
+fn a_think_tag_in_the_text_is_reasoning() {
+    let answer =
+        "<think>\nMaybe\n```json\n{\"n\": 1}\n```\nno, 2\n</think>\n```json\n{\"n\": 2}\n```";
+    let provider = Provider::start(vec![says(answer), says(answer), says("{\"n\":3}")]);
+    let base_url = provider.base_url();
+    let folder = folder(&[]);
+    let words = ["exec", "a number", "--schema", "schema.json", "--output", "json"];
+    let options = ["--model", "m", "--base-url", &base_url];
+    let mut command = duologue(&folder, &[&words[..], &options].concat());
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let ended = Once::start(command).finish();
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((ended.status, &document["data"]), (0, &json!({ "n": 2 })), "{ended:?}");
+
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("a", "a number"), "ok");
+    assert_eq!(server.turn("b", "another"), "ok");
+    server.finish();
+    let sent = provider.wait_request(3).body["messages"].clone();
+    let said = sent.as_array().expect("messages").iter().find(|it| it["role"] == "assistant");
+    assert_eq!(said.expect("an answer")["content"], "```json\n{\"n\": 2}\n```", "{sent}");
+    assert!(!sent.to_string().contains("Maybe"), "{sent}");
 }
 
 #[test]

@@ -5,10 +5,11 @@ use super::event::{Call, Event, Function, Message, Piece, decode};
 use crate::conversation::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{BodyEnd, Part};
-use crate::engine::provider::calls::{AnswerError, CallIds};
+use crate::engine::provider::calls::{AnswerError, CallIds, push_text};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data::{DATA_BYTES_MAX, encode_value};
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
+use crate::engine::provider::think::{self, Split, ThinkTag};
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use std::mem::take;
@@ -29,6 +30,7 @@ pub(super) struct Thinking {
 pub(in crate::engine) struct OllamaReader<'a> {
     response: ResponseState<'a>,
     thinking: String,
+    think: ThinkTag,
     ids: CallIds,
     /// Why the model stopped: known with the last line.
     stop_reason: Option<String>,
@@ -41,6 +43,7 @@ impl<'a> OllamaReader<'a> {
         Self {
             response: ResponseState::of_lines(failures, body_end),
             thinking: String::new(),
+            think: ThinkTag::default(),
             ids: CallIds::default(),
             stop_reason: None,
             usage: None,
@@ -74,6 +77,7 @@ impl<'a> OllamaReader<'a> {
         self.response.advance(true);
         let Message { content, thinking, tool_calls } = piece.message();
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
+            push_split(self.think.release(), events);
             self.thinking += &text;
             events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text });
         }
@@ -81,8 +85,12 @@ impl<'a> OllamaReader<'a> {
             let what = format!("more than {DATA_BYTES_MAX} bytes of reasoning");
             return Err(self.response.failures.too_long(what));
         }
-        events.extend(content.filter(|text| !text.is_empty()).map(EngineEvent::Text));
-        for call in tool_calls.unwrap_or_default() {
+        push_split(self.think.push(content.unwrap_or_default()), events);
+        let calls = tool_calls.unwrap_or_default();
+        if !calls.is_empty() {
+            push_split(self.think.release(), events);
+        }
+        for call in calls {
             let read = self.call(call, events);
             read.map_err(|error| self.response.failure_of(error, line))?;
         }
@@ -147,6 +155,17 @@ impl<'a> ResponseReader<'a> for OllamaReader<'a> {
     fn take_usage(&mut self) -> Option<Usage> {
         self.usage.take()
     }
+
+    fn flush(&mut self, events: &mut Vec<EngineEvent>) {
+        let before = events.len();
+        push_split(self.think.release(), events);
+        self.response.note(&events[before..]);
+    }
+}
+
+fn push_split(Split { reasoning, answer }: Split, events: &mut Vec<EngineEvent>) {
+    push_text(EngineEvent::Reasoning { source: think::SOURCE, text: reasoning }, events);
+    push_text(EngineEvent::Text(answer), events);
 }
 
 /// The token counts in the last line. A prompt that was in the server's cache may have none.

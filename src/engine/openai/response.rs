@@ -12,6 +12,7 @@ use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
 use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
+use crate::engine::provider::think::{self, Split, ThinkTag};
 use crate::engine::provider::{error_words, json, sse};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -45,6 +46,7 @@ pub(in crate::engine) struct OpenAiReader<'a> {
     text: Joiner,
     reasoning: Joiner,
     reasoning_field: &'static str,
+    think: ThinkTag,
     provider_data: ProviderDataBuilder,
     calls: Calls,
     usage: Option<Usage>,
@@ -64,6 +66,7 @@ impl<'a> OpenAiReader<'a> {
             text: Joiner::default(),
             reasoning: Joiner::default(),
             reasoning_field: "",
+            think: ThinkTag::default(),
             provider_data: ProviderDataBuilder::default(),
             calls: Calls::default(),
             usage: None,
@@ -168,10 +171,10 @@ impl<'a> OpenAiReader<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let reason = choice.finish_reason().map(str::to_owned);
-        let (before, held) = (events.len(), self.calls.held());
+        let (before, held) = (events.len(), self.held());
         let piece = choice.piece(shape, &mut self.by_delta);
         self.piece(piece, events)?;
-        let is_output = events.len() > before || self.calls.held() > held;
+        let is_output = events.len() > before || self.held() > held;
         let holds = Holds { output: is_output, reason: reason.is_some() };
         let is_new = reason.is_some() && reason != self.finish_reason;
         self.finish = self.finish.after(holds, self.has_answer());
@@ -188,15 +191,20 @@ impl<'a> OpenAiReader<'a> {
         self.provider_data.push(&mut piece);
         let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {
+            self.release(events);
             self.reasoning_field = field;
             let text = self.reasoning.push(reasoning);
-            self.push_reasoning(text, events);
+            self.push_reasoning(field, text, events);
         }
         for text in piece.text() {
             let text = self.text.push(text);
             self.push_text(text, events);
         }
-        for delta in piece.tool_calls() {
+        let calls = piece.tool_calls();
+        if !calls.is_empty() {
+            self.release(events);
+        }
+        for delta in calls {
             let delta =
                 delta.shown(|word, bytes_max| self.response.failures.shown(word, bytes_max));
             let pushed = self.calls.push(&delta, events);
@@ -221,18 +229,40 @@ impl<'a> OpenAiReader<'a> {
     }
 
     fn has_answer(&self) -> bool {
-        self.response.has_text() || !self.calls.is_empty()
+        self.response.has_text() || self.think.holds_answer() || !self.calls.is_empty()
     }
 
-    fn push_reasoning(&mut self, text: String, events: &mut Vec<EngineEvent>) {
+    /// How much output is held back: calls, and bytes of text.
+    fn held(&self) -> usize {
+        self.calls.held() + self.think.held_bytes()
+    }
+
+    fn push_reasoning(
+        &mut self,
+        source: &'static str,
+        text: String,
+        events: &mut Vec<EngineEvent>,
+    ) {
         if !text.is_empty() {
-            self.send(EngineEvent::Reasoning { source: self.reasoning_field, text }, events);
+            self.send(EngineEvent::Reasoning { source, text }, events);
         }
     }
 
     fn push_text(&mut self, text: String, events: &mut Vec<EngineEvent>) {
-        if !text.is_empty() {
-            self.send(EngineEvent::Text(text), events);
+        let split = self.think.push(text);
+        self.push_split(split, events);
+    }
+
+    /// Emits text that was held back: other output follows it, or the end.
+    fn release(&mut self, events: &mut Vec<EngineEvent>) {
+        let split = self.think.release();
+        self.push_split(split, events);
+    }
+
+    fn push_split(&mut self, Split { reasoning, answer }: Split, events: &mut Vec<EngineEvent>) {
+        self.push_reasoning(think::SOURCE, reasoning, events);
+        if !answer.is_empty() {
+            self.send(EngineEvent::Text(answer), events);
         }
     }
 
@@ -323,9 +353,10 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
 
     fn flush(&mut self, events: &mut Vec<EngineEvent>) {
         let text = self.reasoning.end();
-        self.push_reasoning(text, events);
+        self.push_reasoning(self.reasoning_field, text, events);
         let text = self.text.end();
         self.push_text(text, events);
+        self.release(events);
     }
 }
 

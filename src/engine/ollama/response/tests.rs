@@ -65,6 +65,17 @@ fn an_answer_is_read_in_order_however_it_arrives() {
 }
 
 #[test]
+fn a_think_tag_at_the_beginning_is_reasoning_and_no_provider_data() {
+    let expected = r#"<think>hm <text>a 26/9 END "stop" completed"#;
+    check(&(says("<think>\nhm</think>\n\na") + &last("stop")), expected);
+    check(
+        &(says("<thi") + &says("nk>hm</th") + &says("ink>\n") + &says("a") + &last("stop")),
+        expected,
+    );
+    check(&(says("<thi") + &last("stop")), r#"<text><thi 26/9 END "stop" completed"#);
+}
+
+#[test]
 fn tokens_from_the_cache_are_counted() {
     let counted = |more: &str| {
         let body =

@@ -114,6 +114,26 @@ fn a_stream_is_reported_in_order() {
     check(&body, r#"<reasoning_content>hm <text>ab 3/2 END "stop" completed"#);
 }
 
+/// Models whose template the server does not know write their reasoning into the text.
+#[test]
+fn a_think_tag_at_the_beginning_is_reasoning() {
+    let end = stop("stop") + END;
+    let words = "<think>\nMaybe {}\n</think>\n{\"a\": 2}";
+    let escaped = |text: &str| text.replace('\n', "\\n").replace('"', "\\\"");
+    let expected = "<think>Maybe {}\n <text>{\"a\": 2} END \"stop\" completed";
+    check(&(text(&escaped(words)) + &end), expected);
+    let by_character: String = words.chars().map(|c| text(&escaped(&c.to_string()))).collect();
+    assert_eq!(read(&[(by_character + &end).as_bytes()]), expected);
+    // Nothing is lost of a text that is no tag in the end, and its place is before the calls.
+    check(&(text("<thi") + &end), r#"<text><thi END "stop" completed"#);
+    let call = delta(
+        r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"look","arguments":"{}"}}]}"#,
+    );
+    let expected = "<text>\n +look [c]{} !c END \"tool_calls\" tool_calls";
+    assert_eq!(read(&[(text("\\n") + &call + &stop("tool_calls") + END).as_bytes()]), expected);
+    check(&(text("<think>hm") + &end), r#"<think>hm END "stop" completed FAILED provider"#);
+}
+
 #[test]
 fn every_reason_has_its_class() {
     for (reason, class) in [
