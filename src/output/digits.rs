@@ -6,10 +6,11 @@ use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_saphyr::DoubleQuoted;
 use std::fmt;
 
-/// Deepest nesting, as of the readers of JSON.
-const LEVELS_MAX: usize = 128;
+/// Deepest nesting, as of the readers of JSON, and of the lists and objects of the document around a value.
+const LEVELS_MAX: usize = 128 + 8;
 
 /// A JSON text at this depth of its document.
 pub(super) struct Digits<'a>(pub(super) &'a RawValue, usize);
@@ -43,6 +44,13 @@ impl Serialize for Digits<'_> {
                 let items: Vec<&RawValue> = serde_json::from_str(text).map_err(S::Error::custom)?;
                 to.collect_seq(items.into_iter().map(|item| Digits(item, below)))
             }
+            Some(b'"') => {
+                let text: String = serde_json::from_str(text).map_err(S::Error::custom)?;
+                match begins_with_tab(&text) {
+                    true => DoubleQuoted(text).serialize(to),
+                    false => text.serialize(to),
+                }
+            }
             Some(_) | None => match text.parse::<i128>() {
                 Ok(number) => number.serialize(to),
                 Err(_) => {
@@ -52,6 +60,12 @@ impl Serialize for Digits<'_> {
             },
         }
     }
+}
+
+/// Whether the first line of a text that isn't blank begins with a tab. As a block scalar such a text is YAML that
+/// libyaml and yaml.v3 refuse: they take the tab for indentation.
+fn begins_with_tab(text: &str) -> bool {
+    text.trim_start_matches([' ', '\n']).starts_with('\t')
 }
 
 impl<'de> Deserialize<'de> for Members<'de> {

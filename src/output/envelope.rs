@@ -295,7 +295,11 @@ impl Envelope {
         self.meta.sort_keys();
         match self.layout {
             Layout::Json => self.json(code, out),
-            Layout::Yaml => self.yaml(code, out),
+            Layout::Yaml => {
+                let mut json = Vec::new();
+                self.json(code, &mut json)?;
+                yaml(&json, out)
+            }
         }
     }
 
@@ -330,36 +334,6 @@ impl Envelope {
 
     fn write(&self, code: ExitCode, data: impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
         json::write_pretty(&self.document(code, data), out)
-    }
-
-    fn yaml(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
-        match &self.answer {
-            EnvelopeData::Document(Some(document), _) => {
-                self.write_yaml(code, Digits::of(document), out)
-            }
-            EnvelopeData::Text(text) | EnvelopeData::Document(None, text) if text.is_empty() => {
-                self.write_yaml(code, Value::Null, out)
-            }
-            EnvelopeData::Text(text) | EnvelopeData::Document(None, text) => {
-                self.write_yaml(code, text, out)
-            }
-            EnvelopeData::Objects(list) | EnvelopeData::Frames(list) => {
-                let list: Vec<_> = list.iter().map(|value| Digits::of(value)).collect();
-                self.write_yaml(code, list, out)
-            }
-        }
-    }
-
-    fn write_yaml(
-        &self,
-        code: ExitCode,
-        data: impl Serialize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        let text = serde_saphyr::to_string(&self.document(code, data))
-            .map_err(|error| Error::from(serde_json::Error::custom(error)))?;
-        out.extend_from_slice(text.as_bytes());
-        Ok(())
     }
 
     fn document<D>(&self, code: ExitCode, data: D) -> Document<'_, D> {
@@ -428,4 +402,13 @@ impl Envelope {
         }
         self.error = Some(error_document(error));
     }
+}
+
+/// Appends a JSON document as YAML.
+fn yaml(json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    let document: &RawValue = serde_json::from_slice(json)?;
+    let text = serde_saphyr::to_string(&Digits::of(document))
+        .map_err(|error| Error::from(serde_json::Error::custom(error)))?;
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
 }

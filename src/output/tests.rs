@@ -180,6 +180,29 @@ fn values_are_those_of_the_last_call() {
     assert_eq!(without["data"], "It is noon.");
 }
 
+/// A block scalar would not do: libyaml and yaml.v3 refuse one whose first line begins with a tab.
+#[test]
+fn a_text_that_begins_with_a_tab_is_quoted_in_yaml() {
+    let yaml = |answer: EnvelopeData, payload| {
+        let envelope = Envelope::new(Layout::Yaml, answer, serde_json::Map::new());
+        written(Format::Envelope(Box::new(envelope)), vec![call_started(), payload])
+    };
+    for words in ["\tx\n\ty", "\n\tfunc main() {}", " \n\tx\n"] {
+        let alone = yaml(EnvelopeData::Text(String::new()), text(words));
+        assert!(alone.contains("\ndata: \""), "{alone}");
+        let listed = object(&json!([words]).to_string());
+        let listed = yaml(EnvelopeData::Document(None, String::new()), listed);
+        assert!(listed.contains("- \""), "{listed}");
+        let read = |yaml: &str| serde_saphyr::from_str::<Value>(yaml).expect("YAML");
+        assert_eq!(
+            (&read(&alone)["data"], &read(&listed)["data"]),
+            (&json!(words), &json!([words]))
+        );
+    }
+    let block = yaml(EnvelopeData::Text(String::new()), text("x\n\ty"));
+    assert!(block.contains("\ndata: |"), "{block}");
+}
+
 /// The number of messages that nothing was found.
 #[test]
 fn values_of_earlier_calls_are_none_that_were_found() {
