@@ -12,7 +12,7 @@ use crate::protocol::proto::extract::{ExtractionFinished, ObjectExtracted};
 use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::UsageTotals;
-use crate::protocol::wire::Frame;
+use crate::protocol::wire::{Code, Frame};
 use crate::session::{BLANK_ANSWER, ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde::Serialize;
@@ -313,10 +313,22 @@ impl Envelope {
         totals.insert("session_id".to_owned(), self.session.as_str().into());
         totals.insert("duration_ms".to_owned(), now.0.into());
         totals.insert("exit_code".to_owned(), code.number().into());
-        let is_truncated = self.is_truncated || code == ExitCode::CutOff;
+        let is_truncated = self.is_truncated || code == ExitCode::CutOff || self.is_broken_off();
         totals.insert("truncated".to_owned(), is_truncated.into());
         totals.insert("version".to_owned(), VERSION.into());
         totals
+    }
+
+    /// Whether the run failed after a part of its answer. An answer that does not match its schema is whole.
+    fn is_broken_off(&self) -> bool {
+        let has_part = match &self.answer {
+            EnvelopeData::Text(text) => !text.is_empty(),
+            EnvelopeData::Document(document, text) => document.is_some() || !text.is_empty(),
+            EnvelopeData::Objects(list) => !list.is_empty(),
+            EnvelopeData::Frames(_) => false,
+        };
+        let is_whole = |error: &Value| error["code"] == Code::InvalidAnswer.as_str();
+        has_part && self.error.as_ref().is_some_and(|error| !is_whole(error))
     }
 
     fn json(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -381,7 +393,6 @@ impl Envelope {
     }
 
     fn extracted(&mut self, tally: &ExtractionFinished) {
-        self.is_truncated |= tally.truncated;
         let objects = match &self.answer {
             // The tally is of all provider calls, the list has the values of the last one.
             EnvelopeData::Objects(objects) => objects.len() as u64,

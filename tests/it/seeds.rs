@@ -118,12 +118,17 @@ fn provider_errors() -> [(Vec<Step>, &'static str, &'static str, bool); 8] {
 
 /// `exec hello <options>` with a provider that answers so.
 fn exec(folder: &Folder, script: &[Step], options: &[&str]) -> (Ended, Provider) {
+    asked(folder, &["exec", "hello"], script, options)
+}
+
+/// `<words> <options>` with a provider that answers so.
+fn asked(folder: &Folder, words: &[&str], script: &[Step], options: &[&str]) -> (Ended, Provider) {
     let provider = Provider::start(vec![script.to_vec()]);
     let base_url = provider.base_url();
-    let words = ["exec", "hello", "--model", "m", "--base-url", &base_url, "--retries", "0"];
+    let model = ["--model", "m", "--base-url", &base_url, "--retries", "0"];
     // Only a provider that stalls is ever waited for so long.
     let limit = ["--idle-timeout-ms", "500"];
-    let mut command = duologue(folder, &[&words[..], &limit, options].concat());
+    let mut command = duologue(folder, &[words, &model, &limit, options].concat());
     command.env("DUOLOGUE_API_KEY", KEY);
     (Once::start(command).finish(), provider)
 }
@@ -246,6 +251,32 @@ fn errors_of_providers_have_a_class_in_the_envelope() {
     assert_eq!(class(&["exec", "hello", "--bogus"]), "config");
     assert_eq!(class(&["exec", " "]), Value::Null, "the code says it");
     assert_eq!(class(&["check", "nothing"]), Value::Null, "the code says it");
+}
+
+/// A run that failed is truncated if there is a part of its answer, in each form of an answer.
+#[test]
+fn a_failed_run_is_truncated_if_a_part_of_its_answer_came() {
+    let folder = Folder::new();
+    let partial = vec![Step::Text("{\"n\":1}\n{\"n\":".to_owned()), Step::Cut];
+    let scripts: Vec<_> = provider_errors().into_iter().map(|(script, ..)| script).collect();
+    let scripts = [scripts, vec![partial]].concat();
+    // A line that is not whole is no value.
+    for (kind, parts) in [("text", 3), ("json", 3), ("jsonl", 1)] {
+        let file = format!("{kind}.yaml");
+        let text = format!("prompt: hello\nresponse-type: {kind}\n");
+        fs::write(folder.path(&file), text).expect("a file");
+        let documents = scripts.iter().map(|script| {
+            let (ended, _) = asked(&folder, &["run-command", &file], script, &["--output", "json"]);
+            serde_json::from_str::<Value>(&ended.stdout).expect("JSON")
+        });
+        let truncated = documents.filter(|document| {
+            let data = &document["data"];
+            let has_part = !data.is_null() && *data != json!([]);
+            assert_eq!(document["meta"]["truncated"], has_part, "{document}");
+            has_part
+        });
+        assert_eq!(truncated.count(), parts, "{kind}");
+    }
 }
 
 /// Each command, and the program without one, prints one document if `--no-stream` or
