@@ -121,7 +121,12 @@ impl Schema {
         };
         let schemas = self.0.source.pointer(error.schema_path().as_str());
         let types = schemas.and_then(|schemas| self.types(schemas));
-        let Some(types) = types else { return reason_at(error, each(context)) };
+        let Some(types) = types else {
+            return match only_of_its_type(context, error) {
+                Some(inner) => self.reason(inner),
+                None => reason_at(error, each(context)),
+            };
+        };
         match chosen(&types, error.instance()) {
             Err(what) => reason_at(error, what),
             Ok(at) => match context.get(at).and_then(|branch| branch.first()) {
@@ -147,6 +152,21 @@ impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Schema").field(&self.0.source).finish()
     }
+}
+
+/// The error according to the only one of several schemas that takes values of this type, as that of a field that may
+/// also be null.
+fn only_of_its_type<'c, 'e>(
+    context: &'c [Vec<ValidationError<'e>>],
+    error: &ValidationError<'_>,
+) -> Option<&'c ValidationError<'e>> {
+    let is_of_other_type = |inner: &ValidationError<'_>| {
+        matches!(inner.kind(), ValidationErrorKind::Type { .. })
+            && inner.instance_path() == error.instance_path()
+    };
+    let first = context.iter().filter_map(|branch| branch.first());
+    let mut of_its_type = first.filter(|inner| !is_of_other_type(inner));
+    of_its_type.next().filter(|_| of_its_type.next().is_none())
 }
 
 /// The errors according to each of several schemas.

@@ -70,6 +70,11 @@ pub enum SchemaError {
     },
 }
 
+/// Whether a URI is that of a JSON Schema meta-schema.
+pub(super) fn is_meta_schema(uri: &str) -> bool {
+    META_SCHEMAS.iter().any(|base| uri.starts_with(base))
+}
+
 /// Converts the validator's error.
 pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
     if let ValidationErrorKind::Referencing(error) = error.kind() {
@@ -143,8 +148,9 @@ pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
     let known: Vec<String> = places.iter().filter_map(id).collect();
     let is_foreign = |reference: &str| {
         let document = reference.split('#').next().unwrap_or_default();
-        let is_meta_schema = META_SCHEMAS.iter().any(|base| document.starts_with(base));
-        !document.is_empty() && !is_meta_schema && !known.contains(&last_segment(document))
+        !document.is_empty()
+            && !is_meta_schema(document)
+            && !known.contains(&last_segment(document))
     };
     for place in places.iter().filter(|place| place.is_schema()) {
         for key in ["$dynamicRef", "$recursiveRef"] {

@@ -5,7 +5,7 @@
 
 use super::SchemaError;
 use super::places::{Place, places};
-use super::refusal::{same_name, to_data};
+use super::refusal::{is_meta_schema, same_name, to_data};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -188,7 +188,10 @@ impl<'a> Graph<'a> {
         }
         let nodes = vec![Vec::new(); objects.len()];
         let names = Names::new(&places, &objects)?;
-        let mut graph = Self { beside: nodes.clone(), inside: nodes, is_foreign: false, names };
+        // With such a base the name of a meta-schema may be relative.
+        let ids = |place: &Place<'a>| [place.text("$id"), place.text("id")];
+        let is_foreign = places.iter().flat_map(ids).flatten().any(is_meta_schema);
+        let mut graph = Self { beside: nodes.clone(), inside: nodes, is_foreign, names };
         for (number, object) in objects.iter().enumerate() {
             for (key, value) in *object {
                 graph.add(number, key, value).map_err(|reference| to_data(schema, reference))?;
@@ -203,8 +206,10 @@ impl<'a> Graph<'a> {
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
                 let reference = value.as_str().unwrap_or_default();
-                self.is_foreign |= !reference.is_empty() && !reference.starts_with('#');
-                self.beside[from].extend(self.names.targets(reference).ok_or(reference)?);
+                let targets = self.names.targets(reference).ok_or(reference)?;
+                let is_named = !reference.is_empty() && !reference.starts_with('#');
+                self.is_foreign |= is_named && (is_meta_schema(reference) || targets.is_empty());
+                self.beside[from].extend(targets);
             }
             "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" => {
                 self.beside[from].extend(one_or_more(value).filter_map(number));

@@ -80,6 +80,61 @@ fn a_value_that_fits_none_of_several_has_the_error_of_the_one_it_names() {
     check_fault(&plain, &json!(true), each);
 }
 
+/// As Pydantic writes `Optional`.
+#[test]
+fn a_value_that_may_also_be_null_has_the_error_of_its_type() {
+    let or_null =
+        |name: &str| json!({"anyOf": [{"$ref": format!("#/$defs/{name}")}, {"type": "null"}]});
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "addr": or_null("Address")},
+        "$defs": {
+            "Address": {
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "geo": or_null("Geo")},
+            },
+            "Geo": {"type": "object", "properties": {"lat": {"type": "number"}}},
+        },
+    });
+    for (addr, expected) in [
+        (json!({"street": "x", "geo": null}), ""),
+        (json!({"street": 1}), "1 is not of type \"string\" (at /addr/street)"),
+        (json!({"geo": {"lat": "x"}}), "\"x\" is not of type \"number\" (at /addr/geo/lat)"),
+        (json!(1), "1 is not of type \"object\"; or 1 is not of type \"null\" (at /addr)"),
+    ] {
+        check_fault(&schema, &json!({"a": 5, "addr": addr}), expected);
+    }
+}
+
+/// A reference by name is one to a part of the schema, and no reason to explain nothing.
+#[test]
+fn schemas_that_refer_to_their_parts_by_name_are_explained() {
+    let node = json!({
+        "$id": "Node",
+        "type": "object",
+        "properties": {
+            "v": {"type": "string"},
+            "nodes": {"type": "array", "items": {"$ref": "Node"}},
+        },
+    });
+    let value = json!({"nodes": [{"nodes": [{"v": 1}]}]});
+    check_fault(&node, &value, "1 is not of type \"string\" (at /nodes/0/nodes/0/v)");
+    let by_address = json!({
+        "$id": "https://example.com/root.json",
+        "properties": {"a": {"$ref": "https://example.com/root.json#/definitions/a"}},
+        "definitions": {"a": {"type": "string"}},
+    });
+    let bundled = json!({
+        "properties": {"a": {"$ref": "https://example.com/a"}},
+        "$defs": {"a": {"$id": "https://example.com/a", "type": "string"}},
+    });
+    for schema in [by_address, bundled] {
+        check_fault(&schema, &json!({"a": 1}), "1 is not of type \"string\" (at /a)");
+    }
+    let meta = json!({"$ref": "https://json-schema.org/draft/2020-12/schema"});
+    check_fault(&meta, &json!({"type": 1}), BRIEF);
+}
+
 #[test]
 fn the_draft_is_2020_12_unless_another_is_named() {
     let tuple = json!({"prefixItems": [{"type": "string"}]});
