@@ -48,7 +48,8 @@ pub(super) struct Place<'a> {
 
 /// Finds the document: in the first fenced block that is marked as JSON, else it is the only object or array
 /// outside of the blocks, else the first block that is JSON, else the only object or array among lines of other
-/// text, else the first block, else the whole text. A block that never ends goes to the end of the text.
+/// text, else the first block in a block that is marked as JSON, else the first block, else the whole text. A block
+/// that never ends goes to the end of the text.
 ///
 /// In a JSON text no line can begin or end with a fence, so a fence is never part of the document.
 pub(super) fn place(answer: &str) -> Place<'_> {
@@ -78,7 +79,9 @@ fn document(answer: &str, blocks: &[Block]) -> Option<Block> {
     let marked = || blocks.iter().find(|block| block.is_json).cloned();
     let unmarked = || blocks.iter().find(|block| fence::is_value(block.text(answer))).cloned();
     let found = marked().or_else(|| outside(answer, blocks)).or_else(unmarked);
-    Some(found.or_else(|| among_lines(answer, blocks)).unwrap_or_else(|| first.clone()))
+    let found = found.or_else(|| among_lines(answer, blocks));
+    let within = || blocks.iter().flat_map(|block| nested(answer, block)).find(|it| it.is_json);
+    Some(found.or_else(within).unwrap_or_else(|| first.clone()))
 }
 
 /// A fenced block: byte ranges.
@@ -86,12 +89,18 @@ fn document(answer: &str, blocks: &[Block]) -> Option<Block> {
 struct Block {
     /// What ends it, at the beginning of a line.
     fence: &'static str,
+    /// The characters of its opening fence.
+    fence_length: usize,
     /// Its content.
     start: usize,
     end: usize,
     /// The lines of the block and its fences.
     lines: Range<usize>,
     is_json: bool,
+    /// It may be Markdown, with blocks in it.
+    is_markdown: bool,
+    /// The first character of its content that is no white space.
+    first: Option<char>,
     /// It has no closing fence.
     is_open: bool,
     /// The closing fence is at the end of a line of the content. That shows no end: the answer may have been
@@ -104,10 +113,29 @@ impl Block {
         trimmed_end(trimmed_start(&answer[self.start..self.end]))
     }
 
+    /// The least characters of a fence that closes it. Any fence closes JSON, of which no line can begin or end with
+    /// one; in another block a shorter fence than its own is content.
+    fn closing_length(&self) -> usize {
+        let is_like_json = self.is_json || matches!(self.first, Some('{' | '['));
+        if is_like_json { FENCE.len() } else { self.fence_length }
+    }
+
+    /// Whether a line, without the white space before it, closes the block. Models also write text after a fence that
+    /// closes; after a longer one it would be the beginning of a block within this one.
+    fn is_closed_by(&self, line: &str) -> bool {
+        let length = self.closing_length();
+        if length <= FENCE.len() {
+            return line.starts_with(self.fence);
+        }
+        let rest = fence::after_run(self.fence, line);
+        line.len() - rest.len() >= length && trimmed_end(rest).is_empty()
+    }
+
     /// Ends the block at a fence at the end of `rest`, which is the end of a line at `at`.
     fn end_in_line(&mut self, rest: &str, at: usize) {
         let content = fence::without_closing(rest);
-        let is_fenced = trimmed_end(rest).ends_with(FENCE);
+        let line = trimmed_end(rest);
+        let is_fenced = line.len() - line.trim_end_matches('`').len() >= self.closing_length();
         // In text or code a fence may as well end a piece of code within the line.
         if is_fenced && (self.is_json || content.ends_with(['}', ']'])) {
             (self.end, self.is_open, self.ends_in_line) = (at + content.len(), false, true);
@@ -115,18 +143,44 @@ impl Block {
     }
 }
 
+/// The blocks of an answer, and in place of a block of Markdown those in it, if one of them may be the document.
 fn blocks(answer: &str) -> Vec<Block> {
+    let outer = blocks_in(answer, 0..answer.len()).into_iter();
+    outer.flat_map(|block| unwrapped(answer, block)).collect()
+}
+
+fn unwrapped(answer: &str, block: Block) -> Vec<Block> {
+    let is_value = |block: &Block| fence::is_value(block.text(answer));
+    if !block.is_markdown || is_value(&block) {
+        return vec![block];
+    }
+    let nested = nested(answer, &block);
+    let may_be_document = nested.iter().any(|block| block.is_json || is_value(block));
+    if may_be_document { nested } else { vec![block] }
+}
+
+/// The blocks in a block. Its closing fence ends them, too.
+fn nested(answer: &str, block: &Block) -> Vec<Block> {
+    let mut nested = blocks_in(answer, block.start..block.end);
+    for inner in &mut nested {
+        inner.is_open &= block.is_open;
+    }
+    nested
+}
+
+fn blocks_in(answer: &str, place: Range<usize>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    let mut next = 0;
-    for line in answer.split_inclusive('\n') {
+    let mut next = place.start;
+    for line in answer[place.clone()].split_inclusive('\n') {
         let start = next;
         next += line.len();
         let text = trimmed_start(line);
         match blocks.last_mut().filter(|block| block.is_open) {
             Some(block) => {
-                if text.starts_with(block.fence) {
+                if block.is_closed_by(text) {
                     (block.end, block.is_open) = (start, false);
                 } else {
+                    block.first = block.first.or_else(|| text.chars().next());
                     block.end_in_line(text, next - text.len());
                 }
                 block.lines.end = next;
@@ -134,7 +188,7 @@ fn blocks(answer: &str) -> Vec<Block> {
             None => {
                 let after_prose = || Some((FENCE, fence_after_prose(text)?));
                 let opening = fence::at_start(text).or_else(after_prose);
-                blocks.extend(opening.map(|opening| opened(opening, start..next, answer.len())));
+                blocks.extend(opening.map(|opening| opened(opening, start..next, place.end)));
             }
         }
     }
@@ -147,10 +201,15 @@ fn opened((fence, info): (&'static str, &str), line: Range<usize>, end: usize) -
     let start = line.end - json.unwrap_or_default().len();
     let mut block = Block {
         fence,
+        fence_length: fence.len() + info.len() - fence::after_run(fence, info).len(),
         start,
         end,
         lines: line.start..end,
         is_json: fence::word(info).eq_ignore_ascii_case("json"),
+        is_markdown: ["", "md", "markdown"]
+            .iter()
+            .any(|it| fence::word(info).eq_ignore_ascii_case(it)),
+        first: json.and_then(|json| json.chars().next()),
         is_open: true,
         ends_in_line: false,
     };
@@ -196,10 +255,13 @@ fn between(blocks: &[Block], end: usize) -> impl Iterator<Item = Range<usize>> {
 fn unfenced(place: Range<usize>, is_open: bool) -> Block {
     Block {
         fence: FENCE,
+        fence_length: FENCE.len(),
         start: place.start,
         end: place.end,
         lines: place,
         is_json: false,
+        is_markdown: false,
+        first: None,
         is_open,
         ends_in_line: false,
     }

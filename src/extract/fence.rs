@@ -14,6 +14,11 @@ pub(super) fn at_start(line: &str) -> Option<(&'static str, &str)> {
     [FENCE, TILDES].into_iter().find_map(|fence| Some((fence, line.strip_prefix(fence)?)))
 }
 
+/// The text after the characters of a fence at its beginning, however many.
+pub(super) fn after_run<'t>(fence: &str, text: &'t str) -> &'t str {
+    text.trim_start_matches(if fence == TILDES { '~' } else { '`' })
+}
+
 /// The JSON of a line; `None` if it is a fence without any, or blank.
 pub(super) fn json_of(line: &str) -> Option<&str> {
     let text = without_closing(line);

@@ -121,6 +121,37 @@ fn a_fence_may_be_of_tildes() {
     check_whole("~~~\n```\nx\n~~~\n```json\n1\n```", &[prose, "0 @6: 1"]);
 }
 
+/// A longer fence holds blocks of its own: in Markdown they are the answer's, in another language a quotation.
+#[test]
+fn a_fence_is_closed_by_one_that_is_as_long() {
+    const PROSE: &str = "ignored: text outside of the block that holds the document";
+    let draft = "```json\n{\"draft\":1}\n```\n";
+    let second = format!("rejected @3: {PROSE}");
+    let answer = format!("````text\n{draft}````\nThe answer:\n{{\"a\":2}}");
+    check_whole(&answer, &[&second, "0 @7: {\"a\":2}"]);
+    check_whole(&format!("````text\n{draft}````"), &["0 @3: {\"draft\":1}"]);
+    for name in ["markdown", "md", ""] {
+        let third = format!("rejected @6: {PROSE}");
+        let answer = format!("````{name}\n{draft}```json\n2\n```\n````\n");
+        check_whole(&answer, &[&third, "0 @3: {\"draft\":1}"]);
+        let last = format!("rejected @6: {PROSE}");
+        check_whole(
+            &format!("````{name}\n{draft}````\n{{\"b\":2}}"),
+            &[&last, "0 @3: {\"draft\":1}"],
+        );
+    }
+    check_whole("````\n[]\n````", &["0 @2: []"]);
+    check_whole(
+        "~~~~~text\n~~~\n[1]\n~~~\n~~~~~\n```json\n2\n```",
+        &[&format!("rejected @3: {PROSE}"), "0 @7: 2"],
+    );
+    // Models close a block of JSON with a shorter fence, too.
+    for opening in ["````json", "````"] {
+        check_whole(&format!("{opening}\n{{\"a\":1}}\n```\n"), &["0 @2: {\"a\":1}"]);
+        check_whole(&format!("{opening}\n{{\"a\":1}}```"), &["0 @2: {\"a\":1}"]);
+    }
+}
+
 #[test]
 fn what_is_no_document() {
     check_whole("", &["invalid @1: the answer is empty, but a JSON document is required"]);
