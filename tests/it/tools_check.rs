@@ -129,6 +129,16 @@ fn tails_are_judged_alike() {
     }
 }
 
+/// Some shells write a byte order mark before a stream that they save.
+#[test]
+fn a_saved_stream_may_begin_with_a_byte_order_mark() {
+    let input = [&b"\xEF\xBB\xBF"[..], &turn()].concat();
+    for tool in ["check", "list-events"] {
+        let output = run(&[tool], &input);
+        assert_eq!(output.status.code(), Some(0), "{tool}: {}", text(&output.stdout));
+    }
+}
+
 /// The program's own option is no violation of its own contract.
 #[test]
 fn a_single_run_may_tell_no_snapshot_at_its_end() {

@@ -18,6 +18,9 @@ const READ_BYTES: usize = 64 * 1024;
 /// Capacity that stays allocated between lines; a larger buffer is freed.
 const KEPT_BYTES: usize = 1024 * 1024;
 
+/// The byte order mark that some editors and shells write before the first line of a file.
+const BOM: &[u8] = "\u{FEFF}".as_bytes();
+
 /// A piece of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
@@ -35,6 +38,7 @@ pub(super) struct StreamLines<R> {
     input: BufReader<R>,
     bytes_max: usize,
     line: Vec<u8>,
+    is_first: bool,
     is_long: bool,
 }
 
@@ -145,7 +149,7 @@ impl<R: Read> StreamLines<R> {
     /// Lines may have up to `bytes_max` bytes.
     pub(super) fn new(input: R, bytes_max: usize) -> Self {
         let input = BufReader::with_capacity(READ_BYTES, input);
-        Self { input, bytes_max, line: Vec::new(), is_long: false }
+        Self { input, bytes_max, line: Vec::new(), is_first: true, is_long: false }
     }
 
     /// Whether reading the next piece may block.
@@ -178,7 +182,8 @@ impl<R: Read> StreamLines<R> {
             self.input.consume(taken);
             if end.is_some() {
                 let is_long = std::mem::take(&mut self.is_long);
-                return Ok(Some(if is_long { Piece::Long } else { Piece::Line(&self.line) }));
+                let line = self.without_mark();
+                return Ok(Some(if is_long { Piece::Long } else { Piece::Line(line) }));
             }
         }
     }
@@ -187,7 +192,14 @@ impl<R: Read> StreamLines<R> {
         if std::mem::take(&mut self.is_long) {
             return Some(Piece::Long);
         }
-        (!self.line.is_empty()).then_some(Piece::Tail(&self.line))
+        let line = self.without_mark();
+        (!line.is_empty()).then_some(Piece::Tail(line))
+    }
+
+    /// The line that was read.
+    fn without_mark(&mut self) -> &[u8] {
+        let is_marked = std::mem::take(&mut self.is_first) && self.line.starts_with(BOM);
+        &self.line[if is_marked { BOM.len() } else { 0 }..]
     }
 }
 
@@ -213,6 +225,13 @@ mod tests {
         assert_eq!(pieces("a\n\nb\r\u{2028}c\nd", 10), ["a|", "|", "b\r\u{2028}c|", "d"]);
         assert_eq!(pieces("", 10), [""; 0]);
         assert_eq!(pieces("\n", 10), ["|"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_before_the_first_line_only() {
+        assert_eq!(pieces("\u{FEFF}a\n\u{FEFF}b\n", 10), ["a|", "\u{FEFF}b|"]);
+        assert_eq!(pieces("\u{FEFF}a", 10), ["a"]);
+        assert_eq!(pieces("\u{FEFF}", 10), [""; 0]);
     }
 
     #[test]
