@@ -84,6 +84,9 @@ fn warning(payload: &Any) -> Option<String> {
     if let Any::LineRejected(line) = payload {
         return Some(output::rejected(line));
     }
+    if let Any::AnswerRejected(rejected) = payload {
+        return Some(format!("the answer is asked for again: {}", rejected.reason));
+    }
     if let Any::ExtractionFinished(tally) = payload {
         return output::nothing_found(tally.objects, tally).map(str::to_owned);
     }

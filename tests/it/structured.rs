@@ -32,6 +32,8 @@ fn an_answer_that_does_not_match_is_asked_for_again() {
 
     let repaired = exec(&folder, &["--repair", "1"]);
     assert_eq!((repaired.status, repaired.stdout.as_str()), (0, "{\"n\":1}\n"), "{repaired:?}");
+    let again = "the answer is asked for again: ";
+    assert!(repaired.stderr.contains(again), "{repaired:?}");
 
     let ended = exec(&folder, &["--repair", "1", "--output", "json"]);
     let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
@@ -40,7 +42,9 @@ fn an_answer_that_does_not_match_is_asked_for_again() {
 
     let ended = exec(&folder, &["--repair", "1", "--output", "objects", "--no-preamble"]);
     assert_eq!(ended.stdout, "{\"n\":1}\n");
+    assert!(ended.stderr.contains(again), "{ended:?}");
     let ended = exec(&folder, &["--repair", "1", "--json-stream"]);
+    assert!(!ended.stderr.contains(again), "{ended:?}");
     assert!(ended.stdout.contains("\"repairing\""), "{ended:?}");
     let done = ended.stdout.lines().last().expect("done");
     assert!(
