@@ -4,6 +4,7 @@ use super::numbers::whole;
 use crate::conversation::usage::Cost;
 use crate::engine::ResponseSchema;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
+use crate::protocol::json;
 use crate::session::prices::PriceList;
 use crate::support::files::read_named;
 use crate::yaml;
@@ -129,8 +130,15 @@ fn text(path: &Path, bytes_max: usize) -> Result<String> {
 
 /// A schema as JSON, or else as YAML, whose limits are not those of a schema.
 fn schema(text: &str) -> Result<Value> {
-    let json = serde_json::from_str(yaml::without_mark(text));
-    json.or_else(|_| yaml::deserialize(text).map_err(|error| anyhow!("{error}")))
+    let json_text = yaml::without_mark(text);
+    match serde_json::from_str(json_text) {
+        Ok(schema) => {
+            // Of a key that is there twice, a constraint would be lost.
+            json::well_formed(json_text).map_err(|error| anyhow!("{error}"))?;
+            Ok(schema)
+        }
+        Err(_) => yaml::deserialize(text).map_err(|error| anyhow!("{error}")),
+    }
 }
 
 /// The member that has the schema in what programs write around it for a provider.

@@ -271,6 +271,9 @@ fn a_schema_is_read_as_it_is_written() {
     );
     let ended = status("s.json", &deep.to_string(), "{}");
     assert_eq!(ended.status, 0, "{ended:?}");
+    let twice = "{\"type\": \"string\", \"type\": \"object\"}";
+    let ended = status("s.json", twice, "{}");
+    assert!(ended.status == 2 && ended.stderr.contains("duplicate key \"type\""), "{ended:?}");
     let wrapped = json!({"name": "x", "strict": true, "schema": {"type": "object"}});
     let ended = status("s.json", &wrapped.to_string(), "{}");
     assert!(ended.status == 2 && ended.stderr.contains("under `schema`"), "{ended:?}");
