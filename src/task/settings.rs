@@ -152,6 +152,10 @@ impl CallSettings {
             Setting::Stop => {
                 self.stop = optional(value, texts)
                     .ok_or_else(|| wrong("a text, or a list of up to 16 texts"))?;
+                // Providers refuse an empty list, with which a person clears that of a profile.
+                if self.stop.take_if(|texts| texts.is_empty()).is_some() {
+                    self.cleared.insert(setting);
+                }
             }
             Setting::Seed => {
                 self.seed = optional(value, whole).ok_or_else(|| wrong("a whole number"))?;

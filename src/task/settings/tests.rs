@@ -67,6 +67,8 @@ fn later_settings_replace_earlier_ones_and_objects_are_merged() {
     let cleared = settings(&base).expect("base").overlay(&settings(&cleared).expect("over"));
     assert_eq!((cleared.temperature, cleared.seed), (None, Some(1)));
     assert!(cleared.extra_body.is_empty() && cleared.stop.is_some());
+    let stopless = cleared.overlay(&settings(&json!({ "stop": [] })).expect("an empty list"));
+    assert_eq!(stopless.stop, None, "as with null");
     let again = cleared.overlay(&settings(&json!({ "temperature": 1 })).expect("again"));
     assert_eq!(again.temperature, Some(1.0));
 }
