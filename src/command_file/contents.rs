@@ -186,7 +186,9 @@ impl Contents {
                 continue;
             }
             let no_json = |error: serde_json::Error| {
-                let error = Error::from(error);
+                // To its reader each line is the first one.
+                let error =
+                    Error::from(error).to_string().replace(" at line 1 column ", " at column ");
                 format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1)
             };
             let RecordsCost(cost) = serde_json::from_str(line).map_err(no_json)?;

@@ -147,7 +147,7 @@ impl CallSettings {
             }
             Setting::MaxTokens => {
                 self.max_tokens = optional(value, |value| count(value).filter(|count| *count > 0))
-                    .ok_or_else(|| wrong("a whole number from 1"))?;
+                    .ok_or_else(|| wrong("a whole number from 1 to 4294967295"))?;
             }
             Setting::Stop => {
                 self.stop = optional(value, texts)
@@ -158,15 +158,16 @@ impl CallSettings {
                 }
             }
             Setting::Seed => {
-                self.seed = optional(value, whole).ok_or_else(|| wrong("a whole number"))?;
+                self.seed = optional(value, whole)
+                    .ok_or_else(|| wrong("a whole number up to 9223372036854775807"))?;
             }
             Setting::ReasoningEffort => {
                 self.reasoning_effort = optional(value, word)
                     .ok_or_else(|| wrong("a word of the provider, as low, medium or high"))?;
             }
             Setting::ReasoningBudget => {
-                self.reasoning_budget =
-                    optional(value, count).ok_or_else(|| wrong("a whole number of tokens"))?;
+                self.reasoning_budget = optional(value, count)
+                    .ok_or_else(|| wrong("a whole number of tokens up to 4294967295"))?;
             }
             Setting::ReasoningSummary => {
                 self.reasoning_summary = optional(value, word)

@@ -202,6 +202,7 @@ fn what_can_not_be_used_is_an_error_that_says_why() {
         (vec!["--store", &new, "--continue"], "no session of this folder"),
         (vec!["--turns-dsn", &dsn, "--turns-db", "file"], "--turns-db and --turns-dsn"),
         (vec!["--timeline-dsn", "chat.db"], "no address of PostgreSQL"),
+        (vec!["--turns-dsn", "chat.db"], "file:PATH"),
         (vec!["--store", "postgres://h/x?sslkey=/k"], "sslkey"),
     ] {
         // The password is in the address as well as in the variable.

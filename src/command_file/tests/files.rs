@@ -83,6 +83,7 @@ fn lists_of_objects() {
     check(kind, "a.json", "[1]", Err("does not hold a list of maps"));
     check(kind, "a.jsonl", "{\"a\": 1}\n\n{\"a\": 2}\n", Ok(json!([{"a": 1.0}, {"a": 2.0}])));
     check(kind, "a.ndjson", "{}\n{", Err(": line 2 is not valid JSON"));
+    check(kind, "a.ndjson", "{}\n{\"a\":x}", Err(" at column 6"));
     check(kind, "a.yaml", "- a: 1\n- b: 2", Ok(json!([{"a": 1}, {"b": 2}])));
     check(
         kind,

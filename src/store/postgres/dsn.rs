@@ -122,6 +122,10 @@ pub(super) fn malformed() -> String {
         .to_owned()
 }
 
+/// For a person who has named a file.
+const FILES: &str =
+    "a file of SQLite is file:PATH here, and PATH with --turns-db and --timeline-db";
+
 /// What follows the scheme of a URL, which may be written in capitals (RFC 3986, section 3.1); `None` if
 /// it is another scheme, or none.
 fn after_scheme(text: &str) -> Option<&str> {
@@ -179,7 +183,8 @@ fn of_words(text: &str) -> Result<Options, String> {
     let mut options = Options::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let (key, after) = rest.split_once('=').ok_or_else(malformed)?;
+        let no_option = || format!("{}; {FILES}", malformed());
+        let (key, after) = rest.split_once('=').ok_or_else(no_option)?;
         let after = after.trim_start();
         let (quote, mut chars) = match after.strip_prefix('\'') {
             Some(quoted) => (true, quoted.chars()),
