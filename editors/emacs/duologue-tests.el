@@ -252,6 +252,23 @@
     (duologue-tests--wait-idle)
     (should (= 2 (length (duologue--matches "^You$" (duologue-tests--text)))))))
 
+(ert-deftest duologue-a-question-from-elsewhere-leaves-the-prompt-that-is-edited ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "first")
+    (duologue-tests--wait-text "You said: first")
+    (duologue-tests--wait-idle)
+    (duologue-edit)
+    (with-temp-buffer
+      (duologue-ask "what is this?"))
+    (duologue-tests--wait-text "Turn 2. You said: what is this?")
+    (duologue-tests--wait-idle)
+    (should (string-search "Turn 1. You said: first" (duologue-tests--text)))
+    (should (equal (duologue-tests--prompt) "first"))
+    (should (duologue--chat-editing (duologue-tests--chat)))
+    (duologue-tests--type " changed")
+    (duologue-tests--wait-text "Turn 1. You said: first changed")
+    (should-not (duologue--chat-editing (duologue-tests--chat)))))
+
 (ert-deftest duologue-a-copy-goes-on-without-the-original ()
   (duologue-tests--with duologue-tests--echo
     (duologue-tests--type "one")

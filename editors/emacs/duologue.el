@@ -1008,22 +1008,19 @@ DELETE is that of `filter-buffer-substring-function'."
       (setq at (match-end 0)))
     all))
 
-(defun duologue--ask (chat prompt)
-  "Ask PROMPT in CHAT; return whether it is on its way."
+(defun duologue--ask (chat prompt &optional edited)
+  "Ask PROMPT in CHAT, in place of the message EDITED if it is not nil.
+Return whether it is on its way."
   (let* ((text (duologue--clean prompt))
          (most (duologue--chat-bytes-max chat)))
     (when (and most (> (* 2 (string-bytes text)) most) (> (string-bytes (json-serialize text)) most))
       (user-error "The prompt is too long: at most %d bytes can be sent" most))
     (unless (string-blank-p text)
-      (let* ((edited (duologue--chat-editing chat))
-             (id (duologue--request chat
-                                    (if edited
-                                        (list :edit (list :replace (list :messageId edited :prompt text)))
-                                      (list :submit (list :prompt text)))
-                                    :kind 'run :text prompt :edited edited)))
-        (when id
-          (duologue--stop-editing chat))
-        id))))
+      (duologue--request chat
+                         (if edited
+                             (list :edit (list :replace (list :messageId edited :prompt text)))
+                           (list :submit (list :prompt text)))
+                         :kind 'run :text prompt :edited edited))))
 
 (defun duologue--start-editing (chat id)
   "Have the prompt of CHAT take the place of the message ID if that is there."
@@ -1070,7 +1067,9 @@ It can be had back with undo."
   (interactive)
   (let ((chat (duologue--current)))
     (with-current-buffer (duologue--prompt chat)
-      (when (duologue--ask chat (buffer-substring-no-properties (point-min) (point-max)))
+      (when (duologue--ask chat (buffer-substring-no-properties (point-min) (point-max))
+                           (duologue--chat-editing chat))
+        (duologue--stop-editing chat)
         (undo-boundary)
         (erase-buffer)
         (undo-boundary)))))

@@ -129,6 +129,27 @@ class Chat(Test):
         editor.command("Duologue edit")
         editor.wait("an empty prompt", lambda: editor.prompt() == "")
 
+    def test_a_question_from_elsewhere_leaves_the_prompt_that_is_edited(self):
+        editor = self.editor()
+        editor.nvim.command("edit " + self.file("a.txt", "code\n"))
+        for prompt in ("first", "second"):
+            editor.command("Duologue " + prompt)
+            editor.wait_text("You said: " + prompt)
+            editor.wait_idle()
+        editor.keys("<C-w>k/^first$<CR>")
+        editor.command("Duologue edit")
+        editor.wait("it is in the prompt", lambda: editor.prompt() == "first")
+        editor.command("Duologue hide")
+        editor.wait("the code alone", lambda: len(editor.nvim.windows) == 1)
+        editor.keys("V:Duologue explain this<CR>")
+        text = editor.wait_text("Turn 3. You said: explain this")
+        editor.wait_idle()
+        self.assertIn("Turn 2. You said: second", text)
+        self.assertEqual(editor.prompt(), "first")
+        self.assertIn("edits an earlier prompt", editor.screen())
+        editor.command("Duologue send")
+        editor.wait("the edit", lambda: "explain this" not in editor.text() and "Turn 1. You said: first" in editor.text())
+
     def test_stop_ends_the_answer_and_gives_back_what_waits(self):
         editor = self.editor(options=SLOW)
         editor.command("Duologue first")

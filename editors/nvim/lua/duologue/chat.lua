@@ -314,15 +314,15 @@ function M:is_busy()
   return #self:runs() > 0
 end
 
---- Asks a prompt, or replaces an earlier one by it. `typed` comes back if it can't be asked. Returns whether it is
---- on its way.
-function M:ask(prompt, typed)
+--- Asks a prompt, or replaces the message `edited` by it. `typed` comes back if it can't be asked. Returns whether it
+--- is on its way.
+function M:ask(prompt, typed, edited)
   if prompt:match("^%s*$") then
     return false
   end
   local request = { submit = { prompt = Text.utf8(prompt) } }
-  if self.editing then
-    request = { edit = { replace = { messageId = self.editing, prompt = Text.utf8(prompt) } } }
+  if edited then
+    request = { edit = { replace = { messageId = edited, prompt = Text.utf8(prompt) } } }
   end
   local id, why = self:request(request)
   if not id then
@@ -330,7 +330,6 @@ function M:ask(prompt, typed)
     return false
   end
   self.pending[id].typed = typed
-  self.editing = nil
   return true
 end
 

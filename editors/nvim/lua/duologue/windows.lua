@@ -309,7 +309,8 @@ function M.send(chat)
   local typed = prompt_text(chat)
   -- An earlier prompt has the text of the buffer already.
   local prompt = chat.editing and typed or require("duologue.context").with_buffers(typed, M.source())
-  if chat:ask(prompt, typed) then
+  if chat:ask(prompt, typed, chat.editing) then
+    chat.editing = nil
     api.nvim_buf_call(chat.prompt, function()
       -- What was typed and that it is gone are two steps of undo, also in insert mode.
       vim.cmd("let &g:undolevels = &g:undolevels")
