@@ -204,6 +204,14 @@
     (duologue-tests--type "who am I?")
     (duologue-tests--wait-text "Turn 2. You said: who am I?\nBefore that you said: my name is Ada")))
 
+(ert-deftest duologue-lists-are-read-as-utf-8-whatever-the-locale-is ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "größer")
+    (duologue-tests--wait-text "You said: größer")
+    (duologue-tests--wait-idle)
+    (let ((default-process-coding-system '(latin-1-unix . latin-1-unix)))
+      (should (string-search "größer" (caar (duologue--sessions)))))))
+
 (ert-deftest duologue-conversations-whose-lines-are-equal-have-their-ids ()
   (should (equal (duologue--distinct '(("hi" . "a") ("ho" . "b") ("hi" . "c")))
                  '(("hi  a" . "a") ("ho" . "b") ("hi  c" . "c")))))

@@ -1128,6 +1128,7 @@ The second time, leave everything as it is."
 (defun duologue--json (&rest words)
   "Run duologue with WORDS; return the data of its document."
   (let ((default-directory (duologue--folder))
+        (coding-system-for-read 'utf-8-unix) ; whatever the locale is
         (command (append duologue-command words '("--output" "json"))))
     (with-temp-buffer
       (let ((status (condition-case why
