@@ -632,6 +632,25 @@
       (duologue)
       (duologue-tests--wait-text "/nowhere/duologue can't be started"))))
 
+(ert-deftest duologue-a-question-that-can-not-be-asked-is-put-into-the-prompt ()
+  (duologue-tests--with (append duologue-tests--echo '("--max-request-bytes" "1000"))
+    (let ((duologue-command '("/nowhere/duologue")))
+      (with-temp-buffer
+        (insert "some code")
+        (transient-mark-mode 1)
+        (set-mark (point-min))
+        (activate-mark)
+        (duologue-ask "Explain")))
+    (should (string-match-p "\\`Explain\n\n.*, lines 1 to 1:\n\n```fundamental\nsome code\n```\\'"
+                            (duologue-tests--prompt)))
+    (with-current-buffer (duologue--prompt (duologue-tests--chat))
+      (erase-buffer)
+      (insert "hi"))
+    (duologue-send)
+    (duologue-tests--wait-text "You said: hi")
+    (should-error (duologue-ask (make-string 2000 ?x)) :type 'user-error)
+    (should (equal (duologue-tests--prompt) (make-string 2000 ?x)))))
+
 (ert-deftest duologue-a-missing-provider-is-said ()
   (duologue-tests--with nil
     (duologue-tests--type "hi")

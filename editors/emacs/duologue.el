@@ -637,9 +637,14 @@ Nothing that was typed is lost."
              (not (duologue--chat-closing chat)))
     (with-current-buffer (duologue--prompt chat)
       (when (and (duologue--pending-edited pending) (= (point-min) (point-max)))
-        (duologue--start-editing chat (duologue--pending-edited pending)))
-      (goto-char (point-min))
-      (insert (duologue--pending-text pending) (if (= (point-max) (point)) "" "\n\n")))))
+        (duologue--start-editing chat (duologue--pending-edited pending))))
+    (duologue--put-back chat (duologue--pending-text pending))))
+
+(defun duologue--put-back (chat text)
+  "Put TEXT into the prompt of CHAT, above what is written."
+  (with-current-buffer (duologue--prompt chat)
+    (goto-char (point-min))
+    (insert text (if (= (point-max) (point)) "" "\n\n"))))
 
 (defun duologue--runs (chat)
   "Return the number of submits of CHAT that have no done yet."
@@ -1056,10 +1061,15 @@ An active region is put into the prompt."
 (defun duologue-ask (prompt)
   "Ask PROMPT, with the active region, in the conversation that was shown last."
   (interactive (list (read-string "Prompt: ")))
-  (let ((region (duologue--region))
-        (chat (or duologue--chat (car duologue--chats) (duologue--open))))
+  (let* ((region (duologue--region))
+         (chat (or duologue--chat (car duologue--chats) (duologue--open)))
+         (text (if region (concat prompt "\n\n" region) prompt))
+         is-asked)
     (duologue--show chat)
-    (duologue--ask chat (if region (concat prompt "\n\n" region) prompt))))
+    (unwind-protect
+        (setq is-asked (duologue--ask chat text))
+      (unless is-asked
+        (duologue--put-back chat text)))))
 
 (defun duologue-send ()
   "Send the prompt.
