@@ -51,7 +51,7 @@
   (duologue-tests--wait "the end of the answer"
                         (lambda () (let ((chat (duologue-tests--chat)))
                                      (and (duologue--chat-greeted chat) (zerop (duologue--runs chat))
-                                          (not (duologue--chat-dirty chat)))))))
+                                          (hash-table-empty-p (duologue--chat-dirty chat)))))))
 
 (defun duologue-tests--prompt ()
   "Return the prompt that is being written."
@@ -185,11 +185,11 @@
     (duologue-tests--type "first")
     (duologue-tests--wait-text "You said: first")
     (duologue-tests--wait-idle)
-    (let ((first (duologue--entity-id (car (duologue--chat-order (duologue-tests--chat))))))
+    (let ((first (duologue--entity-id (car (last (duologue--chat-order (duologue-tests--chat)))))))
       (duologue-retry)
       (duologue-tests--wait-idle)
       (should (= 1 (length (duologue--matches "You said: first" (duologue-tests--text)))))
-      (should-not (equal first (duologue--entity-id (car (duologue--chat-order (duologue-tests--chat)))))))))
+      (should-not (equal first (duologue--entity-id (car (last (duologue--chat-order (duologue-tests--chat))))))))))
 
 (ert-deftest duologue-a-stored-conversation-is-resumed ()
   (duologue-tests--with duologue-tests--echo
@@ -532,7 +532,7 @@
       (if (eq (car step) t)
           (duologue--snapshot chat (cdr step) t)
         (duologue--event chat "" step)))
-    (append (mapcar #'duologue--text (duologue--chat-order chat)) (list (duologue--chat-ordinal-text chat)))))
+    (append (mapcar #'duologue--text (reverse (duologue--chat-order chat))) (list (duologue--chat-ordinal-text chat)))))
 
 (defun duologue-tests--patch (ordinal offset text)
   "Return the event ORDINAL that puts TEXT at OFFSET."
@@ -594,6 +594,17 @@
       (end-of-line)
       (should (<= (current-column) duologue--row-max))
       (should (string-search (make-string 3000000 ?x) (filter-buffer-substring (point-min) (point-max)))))))
+
+(ert-deftest duologue-a-long-conversation-is-drawn-without-work-that-grows-with-its-square ()
+  (duologue-tests--with-fake "long"
+    (let ((before cons-cells-consed))
+      (duologue)
+      (duologue-tests--wait-text "answer 2500\n")
+      ;; 5,000 messages: a list of all of them for each one would be 12,500,000 and more.
+      (should (< (- cons-cells-consed before) 5000000)))
+    (let ((text (duologue-tests--text)))
+      (should (string-prefix-p "You\n\nprompt 1\n\nModel\n\nanswer 1\n\nYou\n\nprompt 2\n\nModel\n\nanswer 2\n" text))
+      (should (= 2500 (length (duologue--matches "^Model$" text)))))))
 
 (ert-deftest duologue-names-of-a-provider-are-not-formats ()
   (duologue-tests--with-fake "names"

@@ -71,14 +71,15 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
   (chunks nil) (line nil) (line-bytes 0) timer
   (stderr "") greeted closing last-error (deaths 0) catching-up warning
   (requests 0) (pending (make-hash-table :test 'equal))
-  ;; The view: id -> entity, in the order in which they came; those that are not drawn yet.
-  (entities (make-hash-table :test 'equal)) (order nil) (dirty nil) (drawing nil)
+  ;; The view: id -> entity; all of them, newest first; entity -> how it has changed since it was drawn.
+  (entities (make-hash-table :test 'equal)) (order nil) (dirty (make-hash-table :test 'eq)) (drawing nil)
   (ordinal 0) (ordinal-text "0") degraded
   questions model usage retry bytes-max editing (notices 0))
 
 (cl-defstruct (duologue--entity (:constructor duologue--make-entity))
   "A message, a tool call with its result, or a notice."
-  id kind (status "") name (pieces nil) (bytes 0) (fresh nil) (note "") result (result-status "") asked
+  ;; `before' is the kind of the one before it.
+  id kind before (status "") name (pieces nil) (bytes 0) (fresh nil) (note "") result (result-status "") asked
   ;; Where it is in the buffer, and whether what is folded is shown.
   start end fold open drawn-open)
 
@@ -404,17 +405,17 @@ could not be sent."
 (defun duologue--entity (chat id kind)
   "Return the entity ID of CHAT; make one of KIND if there is none."
   (or (gethash id (duologue--chat-entities chat))
-      (let ((entity (duologue--make-entity :id id :kind kind)))
+      (let* ((last (car (duologue--chat-order chat)))
+             (entity (duologue--make-entity :id id :kind kind :before (and last (duologue--entity-kind last)))))
         (puthash id entity (duologue--chat-entities chat))
-        (setf (duologue--chat-order chat) (append (duologue--chat-order chat) (list entity)))
+        (push entity (duologue--chat-order chat))
         (duologue--touch chat entity 'changed)
         entity)))
 
 (defun duologue--touch (chat entity how)
   "Note HOW ENTITY of CHAT has changed: `grown', at its end, or `changed'."
-  (let ((known (assq entity (duologue--chat-dirty chat))))
-    (cond ((not known) (push (cons entity how) (duologue--chat-dirty chat)))
-          ((eq how 'changed) (setcdr known 'changed)))))
+  (unless (and (eq how 'grown) (gethash entity (duologue--chat-dirty chat)))
+    (puthash entity how (duologue--chat-dirty chat))))
 
 (defun duologue--text (entity)
   "Return the text of ENTITY.
@@ -503,8 +504,8 @@ PAYLOAD has the offset, which counts bytes of UTF-8; Emacs counts characters."
   (let ((entity (gethash id (duologue--chat-entities chat))))
     (when entity
       (remhash id (duologue--chat-entities chat))
-      (setf (duologue--chat-order chat) (delq entity (duologue--chat-order chat))
-            (duologue--chat-dirty chat) (assq-delete-all entity (duologue--chat-dirty chat)))
+      (remhash entity (duologue--chat-dirty chat))
+      (setf (duologue--chat-order chat) (delq entity (duologue--chat-order chat)))
       (duologue--erase chat entity))))
 
 (defun duologue--notice (chat text)
@@ -579,7 +580,7 @@ Types that are not known here change nothing."
 What did not change since the last event stays as it is, so that nobody who
 reads it is disturbed."
   (let ((before (if (duologue--chat-degraded chat) -1 (duologue--chat-ordinal chat)))
-        seen)
+        (seen (make-hash-table :test 'equal)))
     (when is-whole
       (duologue--drop-questions chat))
     (dolist (entity (alist-get 'entities snapshot))
@@ -589,7 +590,7 @@ reads it is disturbed."
                     ("ChatToolResult" (string-remove-suffix ":result" .id))
                     ("ToolApproval" (string-remove-suffix ":approval" .id))
                     (_ .id))))
-          (push id seen)
+          (puthash id t seen)
           (cond (.tombstone (duologue--remove chat id))
                 ((or (not (gethash id (duologue--chat-entities chat))) (equal .kind "ToolApproval")
                      (>= (string-to-number (or .lastEventOrdinal "0")) before))
@@ -600,7 +601,7 @@ reads it is disturbed."
                    ("ToolApproval" (duologue--add-question chat .payload) (duologue--ask-when-idle))))))))
     (when is-whole
       (dolist (entity (copy-sequence (duologue--chat-order chat)))
-        (unless (or (eq (duologue--entity-kind entity) 'notice) (member (duologue--entity-id entity) seen))
+        (unless (or (eq (duologue--entity-kind entity) 'notice) (gethash (duologue--entity-id entity) seen))
           (duologue--remove chat (duologue--entity-id entity))))
       (setf (duologue--chat-degraded chat) nil
             (duologue--chat-ordinal chat) 0))
@@ -682,12 +683,13 @@ The arguments of a call are shown whole: a person decides by them.")
       (let* ((dirty (duologue--chat-dirty chat))
              (following (duologue--followers))
              (inhibit-read-only t))
-        (setf (duologue--chat-dirty chat) nil)
+        (setf (duologue--chat-dirty chat) (make-hash-table :test 'eq))
         (save-excursion
-          (dolist (entity (and dirty (duologue--chat-order chat)))
-            (let ((how (cdr (assq entity dirty))))
-              (when how
-                (duologue--draw-entity chat entity how)))))
+          (unless (hash-table-empty-p dirty)
+            (dolist (entity (reverse (duologue--chat-order chat)))
+              (let ((how (gethash entity dirty)))
+                (when how
+                  (duologue--draw-entity entity how))))))
         (dolist (window following)
           (set-window-point window (point-max)))
         (set-buffer-modified-p nil)
@@ -700,13 +702,13 @@ Not while there is a region or a search."
     (seq-filter (lambda (window) (= (window-point window) (point-max)))
                 (get-buffer-window-list nil nil t))))
 
-(defun duologue--draw-entity (chat entity how)
-  "Draw ENTITY of CHAT; HOW is `grown' or `changed'."
+(defun duologue--draw-entity (entity how)
+  "Draw ENTITY; HOW is `grown' or `changed'."
   (if (and (eq how 'grown) (duologue--entity-start entity)
            (memq (duologue--entity-kind entity) '(assistant thinking))
            (equal (duologue--entity-status entity) "streaming"))
       (duologue--grow entity)
-    (duologue--redraw chat entity))
+    (duologue--redraw entity))
   (setf (duologue--entity-fresh entity) nil))
 
 (defun duologue--grow (entity)
@@ -730,13 +732,13 @@ Not while there is a region or a search."
           (insert (substring text from to))
           (setq from to))))))
 
-(defun duologue--redraw (chat entity)
-  "Draw ENTITY of CHAT anew."
+(defun duologue--redraw (entity)
+  "Draw ENTITY anew."
   (let* ((new (not (duologue--entity-start entity)))
          (start (if new (point-max) (marker-position (duologue--entity-start entity))))
          (old (if new "" (buffer-substring-no-properties start (duologue--entity-end entity))))
          (text (with-temp-buffer
-                 (duologue--insert-entity chat entity)
+                 (duologue--insert-entity entity)
                  (put-text-property (point-min) (point-max) 'duologue-entity entity)
                  (buffer-string))))
     (duologue--replace start old text)
@@ -774,17 +776,12 @@ What is equal stays, and with it the points that are in it."
       (let ((inhibit-read-only t))
         (delete-region (duologue--entity-start entity) (duologue--entity-end entity))))))
 
-(defun duologue--before (chat entity)
-  "Return the kind of what comes before ENTITY in CHAT."
-  (let ((before (cadr (memq entity (reverse (duologue--chat-order chat))))))
-    (and before (duologue--entity-kind before))))
-
-(defun duologue--insert-entity (chat entity)
-  "Insert what is shown of ENTITY of CHAT, and a blank line."
+(defun duologue--insert-entity (entity)
+  "Insert what is shown of ENTITY, and a blank line."
   (let ((kind (duologue--entity-kind entity)))
     (cond ((eq kind 'user) (insert (propertize "You" 'face 'duologue-role) "\n\n"))
           ((and (memq kind '(assistant thinking tool))
-                (not (memq (duologue--before chat entity) '(assistant thinking tool))))
+                (not (memq (duologue--entity-before entity) '(assistant thinking tool))))
            (insert (propertize "Model" 'face 'duologue-role) "\n\n")))
     (pcase kind
       ('thinking (duologue--insert-thinking entity))
@@ -1108,7 +1105,7 @@ The second time, leave everything as it is."
          ;; Prompts that joined a run can't be edited.
          (last (seq-find (lambda (entity) (and (eq (duologue--entity-kind entity) 'user)
                                                (string-suffix-p "-user" (duologue--entity-id entity))))
-                         (reverse (duologue--chat-order chat))))
+                         (duologue--chat-order chat)))
          (edited (duologue--chat-editing chat)))
     (unless (or last edited)
       (user-error "There is no prompt to edit"))

@@ -44,7 +44,16 @@ class Server:
     def hello(self):
         capabilities = ["engine=fake", "model=%{v:lua.os.exit()}%#Error#" if self.scenario == "names" else "model=fake"]
         self.frame(hello={"protocol": "pinocchio.chatapp.rpc.v1", "server": "fake", "capabilities": capabilities})
-        self.frame(snapshot={})
+        self.frame(snapshot=self.long() if self.scenario == "long" else {})
+
+    def long(self):
+        """A conversation of 2,500 turns."""
+        messages = [(role, f"{what} {turn}") for turn in range(1, 2501) for role, what in (("user", "prompt"), ("assistant", "answer"))]
+        entities = []
+        for at, (role, text) in enumerate(messages, 1):
+            payload = {"@type": CHAT + "ChatMessageEntity", "messageId": f"m{at}", "role": role, "text": text, "status": "finished"}
+            entities.append({"kind": "ChatMessage", "id": f"m{at}", "lastEventOrdinal": str(at), "payload": payload})
+        return {"snapshotOrdinal": str(len(messages)), "entities": entities}
 
     def begin(self, request_id, prompt):
         self.event(request_id, "ChatUserMessageAccepted", messageId=f"{request_id}-user", role="user", text=prompt, status="accepted")
