@@ -1,9 +1,10 @@
 """What a pipe and a process can do to an editor: half lines, huge lines, odd text, deaths."""
 
 import pathlib
+import socket
 import unittest
 
-from harness import Test, is_alive, kill
+from harness import SECONDS_MAX, Test, is_alive, kill
 
 
 class Pipe(Test):
@@ -105,6 +106,23 @@ class Deaths(Test):
         pid = editor.process()
         editor.quit()
         editor.wait_outside("the end", lambda: not is_alive(pid))
+
+    def test_a_list_that_does_not_come_is_not_waited_for_when_neovim_quits(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(SECONDS_MAX)
+            url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+            editor = self.editor(options=["--engine", "openai", "--base-url", url, "--model", "m"])
+            editor.command("Duologue")
+            editor.wait_idle()
+            editor.command("Duologue model")
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(SECONDS_MAX)
+                self.assertIn(b"/models", connection.recv(1024))
+                editor.quit()
+                # The process that has asked is gone.
+                while connection.recv(1024):
+                    pass
 
     def test_a_defect_in_one_frame_does_not_end_the_reading(self):
         editor = self.editor()

@@ -3,6 +3,33 @@ local config = require("duologue.config")
 
 local M = {}
 
+--- The processes that have not ended.
+local alive = {}
+
+--- Like `vim.system`, for a process that does not outlive Neovim.
+function M.system(command, options, on_exit)
+  local process
+  process = vim.system(command, options, function(result)
+    alive[process.pid] = nil
+    if on_exit then
+      on_exit(result)
+    end
+  end)
+  alive[process.pid] = process
+  return process
+end
+
+vim.api.nvim_create_autocmd("VimLeavePre", {
+  group = vim.api.nvim_create_augroup("duologue-cli", { clear = true }),
+  callback = function()
+    for _, process in pairs(alive) do
+      if not process:is_closing() then
+        process:kill("sigterm")
+      end
+    end
+  end,
+})
+
 local function read(result)
   local is_json, document = pcall(vim.json.decode, result.stdout or "", { luanil = { object = true, array = true } })
   if is_json and type(document) == "table" then
@@ -16,8 +43,12 @@ end
 function M.run(words, on_data, on_error, folder)
   local command = config.command_line(unpack(words))
   vim.list_extend(command, { "--output", "json" })
-  local is_started, why = pcall(vim.system, command, { text = false, stdin = "", cwd = folder }, function(result)
+  local is_started, why = pcall(M.system, command, { text = false, stdin = "", cwd = folder }, function(result)
     vim.schedule(function()
+      -- No question may come up while Neovim quits.
+      if vim.v.exiting ~= vim.NIL then
+        return
+      end
       local document = read(result)
       if document.error and not document.data then
         on_error(document.error.message or "")

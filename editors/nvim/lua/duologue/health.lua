@@ -1,4 +1,5 @@
 --- `:checkhealth duologue`.
+local cli = require("duologue.cli")
 local config = require("duologue.config")
 
 local M = {}
@@ -7,7 +8,7 @@ local SECONDS_MAX = 30
 
 local function run(...)
   local command = config.command_line(...)
-  local is_started, process = pcall(vim.system, command, { stdin = "" })
+  local is_started, process = pcall(cli.system, command, { stdin = "" })
   if not is_started then
     return nil
   end
@@ -33,7 +34,7 @@ local function check_program()
 end
 
 local function check_provider()
-  local words = require("duologue.cli").with_options("doctor")
+  local words = cli.with_options("doctor")
   local result = run(unpack(vim.list_extend(words, { "--output", "json" })))
   local is_json, document = pcall(vim.json.decode, result and result.stdout or "", { luanil = { object = true } })
   if not is_json then
