@@ -333,6 +333,13 @@ class Context(Test):
         text = editor.wait_text("You said: block")
         self.assertIn("```text\ngr\nkl\n```", text)
 
+    def test_a_line_with_an_old_selection_goes_along_whole(self):
+        editor = self.editor()
+        self.open(editor, "a.txt", "one two three\n")
+        editor.keys("wviw<Esc>:.Duologue line<CR>")
+        text = editor.wait_text("You said: line")
+        self.assertIn("```text\none two three\n```", text)
+
     def test_a_block_to_the_ends_of_its_lines_goes_along(self):
         editor = self.editor()
         self.open(editor, "a.txt", "xäab\nx\n\tabcdefghij\nxäabc\n")

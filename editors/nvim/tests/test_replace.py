@@ -50,6 +50,13 @@ class Replace(Test):
         editor.keys("<C-y>")
         editor.wait("the answer", lambda: self.lines(editor) == ["abcdnewyz"])
 
+    def test_without_a_range_the_line_is_replaced_whatever_was_selected_before(self):
+        editor = self.open("new", "one two three\n")
+        editor.keys("wviw<Esc>:DuologueReplace x<CR>")
+        self.wait_preview(editor)
+        editor.keys("<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["new"])
+
     def test_an_exclusive_selection_is_replaced_without_the_character_at_its_end(self):
         for keys, expected in (("0v3l", "newdef"), ("0v", "newbcdef"), ("0v$", "new")):
             editor = self.open("new", "abcdef\n")

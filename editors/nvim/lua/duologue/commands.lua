@@ -153,7 +153,7 @@ local COMMANDS = {
 --- A prompt on the command line, with the lines of a range.
 local function ask(call, prompt)
   local source = vim.api.nvim_get_current_buf()
-  local quote = call.range > 0 and context.quote(context.selection(call.line1, call.line2), source) or nil
+  local quote = call.range > 0 and context.quote(context.selection(call), source) or nil
   local chat = windows.current() or Chat.open()
   windows.show(chat)
   if prompt == "" then

@@ -46,11 +46,13 @@ local function to_the_ends(from, to)
   return lines
 end
 
---- The lines of a range, or the characters or the block of the selection if the range is its own.
-function M.selection(first, last)
+--- The lines of a command's range, or the characters or the block of the selection if the range is `'<,'>`: it counts
+--- two numbers, and the selection has these lines.
+function M.selection(call)
+  local first, last = call.line1, call.line2
   local from, to = vim.fn.getpos("'<"), vim.fn.getpos("'>")
   local mode = vim.fn.visualmode()
-  if mode == "" or from[2] ~= first or to[2] ~= last then
+  if call.range ~= 2 or mode == "" or from[2] ~= first or to[2] ~= last then
     local text = joined(api.nvim_buf_get_lines(0, first - 1, last, false))
     return { kind = "V", from = { 0, first, 1, 0 }, to = { 0, last, 1, 0 }, text = text }
   end

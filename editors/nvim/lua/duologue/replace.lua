@@ -217,7 +217,7 @@ function M.run(call)
   elseif all[buffer] then
     return Chat.say("this buffer has a replacement already; accept or reject it first", vim.log.levels.ERROR)
   end
-  local selection = context.selection(call.line1, call.line2)
+  local selection = context.selection(call)
   if selection.kind ~= "V" and selection.kind ~= "v" then
     return Chat.say("a block can't be replaced; select lines or characters", vim.log.levels.ERROR)
   end
