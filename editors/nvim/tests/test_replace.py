@@ -57,6 +57,16 @@ class Replace(Test):
         editor.keys("<C-y>")
         editor.wait("the answer", lambda: self.lines(editor) == ["new"])
 
+    def test_lines_keep_their_line_ends(self):
+        for keys, expected in (("Vj", ["1\r", "2\r", "three", "four"]), ("jVjj", ["one\r", "1", "2"]),
+                               ("lvj0", ["o1\r", "2wo\r", "three", "four"])):
+            editor = self.open("1\r\n2\n", "one\r\ntwo\r\nthree\nfour\n")
+            self.assertEqual(self.lines(editor), ["one\r", "two\r", "three", "four"])
+            editor.keys(keys + ":DuologueReplace x<CR>")
+            self.wait_preview(editor)
+            editor.keys("<C-y>")
+            editor.wait("the answer", lambda: self.lines(editor) == expected)
+
     def test_an_exclusive_selection_is_replaced_without_the_character_at_its_end(self):
         for keys, expected in (("0v3l", "newdef"), ("0v", "newbcdef"), ("0v$", "new")):
             editor = self.open("new", "abcdef\n")

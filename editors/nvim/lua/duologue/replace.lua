@@ -69,6 +69,15 @@ local function selected(self)
   return is_there and table.concat(lines, "\n") or nil
 end
 
+--- `text` with the line ends of `before`: Neovim has a carriage return in each line of a file that has both kinds.
+local function with_line_ends(text, before)
+  local has_returns = before:find("\r\n", 1, true) or vim.endswith(before, "\r")
+  if not has_returns or before:gsub("\r\n", ""):find("\n", 1, true) then
+    return text
+  end
+  return text:gsub("\n", "\r\n") .. (vim.endswith(before, "\r") and "\r" or "")
+end
+
 --- Without a fence around all of it, which models write although they are told not to.
 local function answer(self)
   local text = self.text:all():gsub("\r", "")
@@ -81,7 +90,7 @@ local function answer(self)
     text = text:gsub("^[ \t\n]*\n", "")
   end
   -- A selection of whole lines has no line feed at its end.
-  return (text:gsub("\n+$", ""))
+  return with_line_ends(text:gsub("\n+$", ""), self.before or "")
 end
 
 local function hint(self)
