@@ -67,6 +67,30 @@ class Replace(Test):
             editor.keys("<C-y>")
             editor.wait("the answer", lambda: self.lines(editor) == expected)
 
+    def test_an_answer_waits_while_the_buffer_can_not_be_changed(self):
+        editor = self.open("new", "one\n")
+        editor.keys(":DuologueReplace x<CR>")
+        self.wait_preview(editor)
+        editor.nvim.command("set nomodifiable")
+        editor.keys("<C-y>")
+        editor.wait("it is refused", lambda: "can't be changed" in editor.nvim.command_output("messages"))
+        editor.nvim.command("set modifiable")
+        self.wait_preview(editor)
+        editor.keys("<C-y>")
+        editor.wait("the answer", lambda: self.lines(editor) == ["new"])
+
+    def test_the_keys_of_the_buffer_come_back(self):
+        editor = self.open("new", "one\n")
+        editor.nvim.command("nnoremap <buffer> <C-y> Aown<Esc>")
+        editor.lua("vim.keymap.set('n', '<C-e>', function() _G.called = true end, { buffer = true })")
+        for key in ("<C-e>", "<C-y>"):
+            editor.keys(":DuologueReplace x<CR>")
+            self.wait_preview(editor)
+            editor.keys(key)
+            editor.wait("the end", lambda: "accepts" not in editor.screen())
+        editor.keys("<C-y><C-e>")
+        editor.wait("both do what they did", lambda: self.lines(editor) == ["newown"] and editor.lua("return _G.called"))
+
     def test_an_exclusive_selection_is_replaced_without_the_character_at_its_end(self):
         for keys, expected in (("0v3l", "newdef"), ("0v", "newbcdef"), ("0v$", "new")):
             editor = self.open("new", "abcdef\n")

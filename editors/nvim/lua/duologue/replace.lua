@@ -142,9 +142,12 @@ local function forget(self)
     return
   end
   api.nvim_buf_clear_namespace(self.buffer, NAMESPACE, 0, -1)
-  for _, key in ipairs({ config.values.keys.accept, config.values.keys.reject }) do
-    if key then
-      pcall(vim.keymap.del, "n", key, { buffer = self.buffer })
+  for key, own in pairs(self.own_maps) do
+    pcall(vim.keymap.del, "n", key, { buffer = self.buffer })
+    if own.buffer == 1 then
+      api.nvim_buf_call(self.buffer, function()
+        vim.fn.mapset("n", false, own)
+      end)
     end
   end
 end
@@ -187,6 +190,8 @@ end
 local function map_keys(self)
   local function map(key, act, what)
     if key then
+      -- The person's own map for this buffer comes back.
+      self.own_maps[key] = vim.fn.maparg(key, "n", false, true)
       vim.keymap.set("n", key, function()
         act(self.buffer)
       end, { buffer = self.buffer, desc = "duologue: " .. what })
@@ -231,7 +236,7 @@ function M.run(call)
     return Chat.say("a block can't be replaced; select lines or characters", vim.log.levels.ERROR)
   end
   local row, column, end_row, end_column = region(buffer, selection)
-  local self = { buffer = buffer, text = Text.new(), view = View.new() }
+  local self = { buffer = buffer, text = Text.new(), view = View.new(), own_maps = {} }
   -- It moves with what is written around it. What is written at the end of selected lines changes them.
   self.mark = api.nvim_buf_set_extmark(buffer, NAMESPACE, row, column, {
     end_row = end_row,
@@ -261,13 +266,15 @@ function M.accept(buffer)
     -- The end of the selection would be lost with that of the answer.
     self.is_warned = true
     return schedule(self)
+  elseif not vim.bo[buffer].modifiable then
+    return Chat.say("this buffer can't be changed; make it modifiable and accept again", vim.log.levels.ERROR)
   end
   local row, column, end_row, end_column = place(self)
   local lines = vim.split(answer(self), "\n", { plain = true })
-  forget(self)
   -- One call is one step of undo; what was typed before is a step of its own.
   vim.cmd("let &g:undolevels = &g:undolevels")
   api.nvim_buf_set_text(buffer, row, column, end_row, end_column, lines)
+  forget(self)
 end
 
 --- Leaves the text as it is, and stops the answer if it is not complete.
