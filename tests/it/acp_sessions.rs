@@ -2,6 +2,7 @@
 
 use crate::acp_client::{Client, command, said, updates};
 use crate::server::Folder;
+use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -26,6 +27,12 @@ fn messages(seen: &[Value], session: &str) -> Vec<(String, String)> {
         }
     }
     messages
+}
+
+/// The titles of the notices of a session.
+fn notices(seen: &[Value], session: &str) -> Vec<String> {
+    let notices = updates(seen, session, "notice").into_iter();
+    notices.map(|it| it["title"].as_str().expect("a title").to_owned()).collect()
 }
 
 #[test]
@@ -317,8 +324,7 @@ fn a_model_that_can_not_be_used_any_more_is_not_shown_as_chosen() {
     assert_eq!(changed["configOptions"], opened["configOptions"]);
     assert_eq!(client.turn(&session, "hi").1, "Turn 1. You said: hi");
     let seen = client.finish().seen;
-    let titles = updates(&seen, &session, "notice").into_iter().map(|it| it["title"].to_string());
-    let titles: Vec<_> = titles.collect();
+    let titles = notices(&seen, &session);
     assert!(titles.iter().any(|it| it.contains("there is no profile")), "{titles:?}");
 }
 
@@ -384,8 +390,30 @@ fn a_store_that_fails_stops_no_session() {
     let session = client.session(&folder.path(""));
     assert_eq!(client.turn(&session, "hi").0, "end_turn");
     assert_eq!(client.turn(&session, "again").0, "end_turn");
-    let notices = updates(&client.seen, &session, "notice").into_iter();
-    let titles: Vec<_> = notices.filter_map(|it| it["title"].as_str()).collect();
+    let titles = notices(&client.seen, &session);
     assert!(titles.iter().any(|it| it.contains("not stored any more")), "{titles:?}");
     client.finish();
+}
+
+#[test]
+fn what_a_damaged_session_has_lost_is_said_when_it_is_opened() {
+    for method in ["session/load", "session/resume"] {
+        let folder = Folder::new();
+        let mut client = Client::start(&folder, &[]);
+        let session = client.session(&folder.path(""));
+        client.turn(&session, "one");
+        client.turn(&session, "two");
+        client.finish();
+        let database = Connection::open(folder.path("data/duologue/sessions.db")).expect("a store");
+        let sql = "UPDATE log SET events = X'FFFF' WHERE key = (SELECT max(key) FROM log)";
+        assert_eq!(database.execute(sql, []).expect("a row"), 1);
+        drop(database);
+        let with_notices = json!({ "session": { "notices": {} } });
+        let mut client = Client::start_with(command(&folder, &[]), with_notices);
+        client.call(method, open(&session, &folder.path("")));
+        assert_eq!(client.turn(&session, "three").0, "end_turn");
+        let titles = notices(&client.seen, &session);
+        assert!(titles.iter().any(|it| it.contains("is damaged")), "{method}: {titles:?}");
+        client.finish();
+    }
 }

@@ -223,7 +223,7 @@ impl Dialog {
     }
 
     fn error(&mut self, request: String, error: ErrorFrame) {
-        if request.is_empty() && !error.terminal && self.opening.is_none() {
+        if request.is_empty() && !error.terminal {
             self.notices.push(escape_control(&error.message));
         }
         self.is_stored &= error.code != code::STORE_FAILED;
