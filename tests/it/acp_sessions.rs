@@ -417,3 +417,18 @@ fn what_a_damaged_session_has_lost_is_said_when_it_is_opened() {
         client.finish();
     }
 }
+
+#[test]
+fn a_new_session_says_that_the_default_store_can_not_be_used() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("data/duologue")).expect("a folder");
+    fs::write(folder.path("data/duologue/sessions.db"), "# A page\n".repeat(200)).expect("a file");
+    let with_notices = json!({ "session": { "notices": {} } });
+    let mut client = Client::start_with(command(&folder, &[]), with_notices);
+    let session = client.session(&folder.path(""));
+    assert_eq!(client.turn(&session, "hi").0, "end_turn");
+    let titles = notices(&client.seen, &session);
+    let is_said = |it: &String| it.contains("is not stored") && it.contains("sessions.db");
+    assert!(titles.iter().any(is_said), "{titles:?}");
+    client.finish();
+}

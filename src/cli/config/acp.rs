@@ -68,6 +68,7 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     session.tools.of_client = servers;
     session.session_id = Some(id.as_str().to_owned());
     session.store.resume = goes_on;
+    let mut not_stored = None;
     if goes_on {
         session.system = None;
         session.append_system.clear();
@@ -75,7 +76,11 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
         session.provider.typed.clear();
         session.calls.typed.retain(|id| id != EFFORT);
     } else {
-        check_default(&mut session.store);
+        not_stored = check_default(&mut session.store);
+    }
+    // Also on standard error, as not every client shows notices.
+    if let Some(not_stored) = &not_stored {
+        tracing::warn!("{not_stored}");
     }
     let approval = session.tools.approval.take_if(|_| goes_on);
     // Not by the beginning of its id, as for people: after a deletion another one may begin so.
@@ -92,7 +97,7 @@ fn opened(mut session: SessionArgs, opening: Opening) -> Result<Opened> {
     // The front end decides in its place, as the person can choose another mode at any time.
     let approval = std::mem::replace(&mut host.rules.tools.approval.mode, ApprovalMode::Ask);
     let (commands, unusable) = commands(&folder);
-    let notices = settings.notices.into_iter().map(str::to_owned);
+    let notices = settings.notices.into_iter().map(str::to_owned).chain(not_stored);
     let notices = notices.chain(left_out.into_iter().chain(unusable).map(|it| escape_control(&it)));
     Ok(Opened {
         models: models(&session, &host),

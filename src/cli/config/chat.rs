@@ -144,15 +144,16 @@ pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
     resume::go_on(session, store.as_ref(), id.as_ref())
 }
 
-/// Leaves a default store out that can't be used, which nobody has asked for: the chat is held without it.
-pub(crate) fn check_default(store: &mut StoreArgs) {
+/// Leaves a default store out that can't be used, which nobody has asked for: the chat is held without it. Returns
+/// what the person is told then.
+pub(crate) fn check_default(store: &mut StoreArgs) -> Option<String> {
     let (true, OpenMode::New, Some(place)) = (store.is_default, store.mode(), &store.store) else {
-        return;
+        return None;
     };
     let inspected = Library::new(vec![place.clone()]).inspect(false);
-    let Some(why) = inspected.into_iter().find_map(|it| it.found?.err()) else { return };
-    tracing::warn!("this conversation is not stored: {}", escape_control(&why));
+    let why = inspected.into_iter().find_map(|it| it.found?.err())?;
     (store.store, store.is_default) = (None, false);
+    Some(format!("this conversation is not stored: {}", escape_control(&why)))
 }
 
 /// The stored conversations, if there is a store.

@@ -148,7 +148,9 @@ pub(super) fn ready(
     };
     let leaves_input = forces_terminal && !is_typed && unread_input;
     let system = config::chat::system(&session, &preamble);
-    config::chat::check_default(&mut session.store);
+    if let Some(not_stored) = config::chat::check_default(&mut session.store) {
+        tracing::warn!("{not_stored}");
+    }
     let mut first = session.clone();
     config::chat::go_on(&mut first)?;
     let settings = config::chat::chat(&first, preamble, is_attended)?;
