@@ -42,6 +42,9 @@ const LINE_NAMES: [&str; 4] = ["line", "line_number", "start_line", "startline"]
 const TELLING_NAMES: [&str; 9] =
     ["command", "cmd", "query", "pattern", "url", "path", "file_path", "file", "uri"];
 
+/// Telling arguments that a tool runs.
+const COMMAND_NAMES: [&str; 2] = ["command", "cmd"];
+
 /// Words in the names of tools, and the kind that they mean. The first word that is found counts.
 const KINDS: [(&[&str], ToolKind); 8] = [
     (&["delete", "remove", "rm", "unlink", "drop"], ToolKind::Delete),
@@ -170,20 +173,31 @@ fn cut(text: &str, bytes_max: usize) -> String {
 
 fn title(name: &str, arguments: &Value) -> String {
     let name = shown_name(name);
-    let telling = TELLING_NAMES.iter().find_map(|key| arguments.get(key)?.as_str());
-    let telling = telling.and_then(|text| text.trim().lines().next()).map(str::to_owned);
-    // Some clients show nothing else of a question: without these nobody knows what is asked.
-    let all = || arguments.as_object().filter(|it| !it.is_empty()).map(|_| arguments.to_string());
-    match telling.filter(|line| !line.is_empty()).or_else(all) {
-        Some(line) => {
-            let mut shown: String = line.chars().take(TITLE_CHARS_MAX).collect();
-            if line.chars().nth(TITLE_CHARS_MAX).is_some() {
-                shown.push('…');
-            }
-            format!("{name}: {}", escape_control(&shown))
-        }
-        None => name,
+    let Some(line) = telling(arguments) else { return name };
+    let mut shown: String = line.chars().take(TITLE_CHARS_MAX).collect();
+    if line.chars().nth(TITLE_CHARS_MAX).is_some() {
+        shown.push('…');
     }
+    format!("{name}: {}", escape_control(&shown))
+}
+
+/// What says most about a call, on one line: one of its arguments, or all of them. Some clients show nothing else of
+/// a question, and a person must not allow a command without a sign of all that it runs.
+fn telling(arguments: &Value) -> Option<String> {
+    let members = arguments.as_object().filter(|it| !it.is_empty())?;
+    let has_command = COMMAND_NAMES.iter().any(|key| members.contains_key(*key));
+    let is_plain = |key: &str, value: &Value| match value {
+        Value::String(_) => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) => !COMMAND_NAMES.contains(&key),
+        // The words of the command, or its environment.
+        Value::Array(_) | Value::Object(_) => false,
+    };
+    let is_one_enough = !has_command || members.iter().all(|(key, it)| is_plain(key, it));
+    let one = TELLING_NAMES.iter().find_map(|key| members.get(*key)?.as_str());
+    let one = one.map(str::trim).filter(|text| is_one_enough && !text.is_empty());
+    let Some(one) = one else { return Some(arguments.to_string()) };
+    let line = one.lines().collect::<Vec<_>>().join(" ⏎ ");
+    Some(if has_command && members.len() > 1 { line + " …" } else { line })
 }
 
 /// The name of a tool is the model's or a server's text.
@@ -294,7 +308,7 @@ mod tests {
     #[test]
     fn a_question_has_the_whole_call() {
         let call = asked("c", "run", "shell", r#"{"command":"rm -r x\necho ```"}"#, Path::new("/"));
-        assert_eq!(call.title.as_deref(), Some("run: rm -r x"));
+        assert_eq!(call.title.as_deref(), Some("run: rm -r x ⏎ echo ```"));
         let no_word_for_it = serde_json::json!({"city": "Berlin"});
         assert_eq!(title("get_time", &no_word_for_it), r#"get_time: {"city":"Berlin"}"#);
         assert_eq!(title("get_time", &serde_json::json!({})), "get_time");
@@ -309,6 +323,29 @@ mod tests {
         // What is no JSON is shown as it is.
         let call = asked("c", "run", "", "{broken", Path::new("/"));
         assert_eq!(call.raw_input, Some(Value::String("{broken".to_owned())));
+    }
+
+    #[test]
+    fn a_title_says_all_that_a_command_runs_or_that_there_is_more() {
+        let titled = |input: &str| title("run", &arguments(input));
+        let long = format!("{}\nrm -rf ~", "x".repeat(TITLE_CHARS_MAX));
+        let cut = format!("run: {}…", "x".repeat(TITLE_CHARS_MAX));
+        assert_eq!(title("run", &serde_json::json!({ "command": long })), cut);
+        for (input, expected) in [
+            (r#"{"command":"echo hi\nrm -rf ~"}"#, "run: echo hi ⏎ rm -rf ~"),
+            (r#"{"command":"ls","timeout":5}"#, "run: ls …"),
+            (r#"{"command":"rm","args":"-rf ~"}"#, "run: rm …"),
+            (r#"{"path":"a.rs","line":3}"#, "run: a.rs"),
+        ] {
+            assert_eq!(titled(input), expected);
+        }
+        for whole in [
+            r#"{"command":["rm","-rf","/home/me"],"path":"/tmp/x"}"#,
+            r#"{"args":["-rf","~"],"command":"rm"}"#,
+            r#"{"cmd":null,"path":"/tmp/x"}"#,
+        ] {
+            assert_eq!(titled(whole), format!("run: {whole}"));
+        }
     }
 
     #[test]
