@@ -1,5 +1,5 @@
 //! Prompts: the content blocks of a client become a text with attachments. Pure but for [`Draft::submit`],
-//! which looks at the files that links name.
+//! which looks at the files that links name, and for URIs with `#` or `?`, which may be parts of a file's name.
 
 use super::jsonrpc::RpcError;
 use super::schema::{ContentBlock, EmbeddedResource};
@@ -288,7 +288,12 @@ fn path_of(uri: &str) -> Option<PathBuf> {
     if uri.starts_with('/') {
         return Some(PathBuf::from(uri));
     }
-    Url::parse(uri).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()
+    let path =
+        |uri: &str| Url::parse(uri).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok();
+    // Not every editor encodes them in the name of a file; of most URIs they begin a part, as `#L1-2`.
+    let encoded = uri.replace('#', "%23").replace('?', "%3F");
+    let whole = path(&encoded).filter(|whole| encoded != uri && whole.is_file());
+    whole.or_else(|| path(uri))
 }
 
 /// The last part of the path in `uri`.
@@ -430,6 +435,28 @@ mod tests {
         assert_eq!(attached(&folder.path("log")), (1, 0));
         log.set_len(ATTACHMENT_BYTES_MAX + 1).expect("a length");
         assert_eq!(attached(&folder.path("log")), (0, 1));
+    }
+
+    #[test]
+    fn a_name_with_characters_that_an_editor_has_not_encoded_is_that_of_its_file() {
+        let folder = TestFolder::new();
+        std::fs::create_dir(folder.path("C#")).expect("a folder");
+        for file in ["C#/a b?.txt", "a.rs"] {
+            std::fs::write(folder.path(file), "x").expect("a file");
+        }
+        let linked = |file: &str| {
+            let uri = format!("file://{}/{file}", folder.path("").to_string_lossy());
+            let link = json!({ "type": "resource_link", "uri": uri, "name": "" });
+            let mut draft = of(json!([link])).expect("a prompt");
+            draft.settle(|_| false);
+            draft.links[0].path.clone()
+        };
+        for file in ["C#/a b?.txt", "C#/a%20b?.txt", "C%23/a%20b%3F.txt"] {
+            assert_eq!(linked(file), folder.path("C#/a b?.txt"), "{file}");
+        }
+        for part in ["a.rs#L1-2", "a.rs?line=1", "a.rs"] {
+            assert_eq!(linked(part), folder.path("a.rs"), "{part}");
+        }
     }
 
     #[test]

@@ -285,6 +285,17 @@ async def link(folder, start):
     editor.buffer = lambda path: "not saved yet" if path.endswith("notes.txt") else ""
     assert "notes.txt (text/plain, 13 bytes)" in await editor.ask(await editor.open(folder), blocks)
     assert path in editor.reads
+    # Not every editor encodes the URI.
+    path = f"{folder}/C#/a b?.txt"
+    os.mkdir(f"{folder}/C#")
+    with open(path, "w") as file:
+        file.write("sharp\n")
+    blocks = [acp.resource_link_block("a b?.txt", f"file://{path}")]
+    said = await plain.ask(await plain.open(folder), blocks)
+    assert "a b?.txt (text/plain, 6 bytes)" in said, said
+    editor.buffer = lambda asked: "not saved yet" if asked == path else ""
+    said = await editor.ask(await editor.open(folder), blocks)
+    assert "a b?.txt (text/plain, 13 bytes)" in said, said
 
 
 async def errors(folder, start):
