@@ -123,9 +123,11 @@ async fn a_cancel_is_a_status_and_no_error() {
     assert!(!chat.cancel().await.expect("nothing to stop"));
 }
 
+type Names = Arc<Mutex<Vec<String>>>;
+
 /// The names of the events that come as notices, and what notes them.
-fn noted() -> (Arc<Mutex<Vec<String>>>, impl Fn(Result<Event, Error>)) {
-    let names: Arc<Mutex<Vec<String>>> = Arc::default();
+fn noted() -> (Names, impl Fn(Result<Event, Error>)) {
+    let names = Names::default();
     let list = Arc::clone(&names);
     let on_notice = move |notice: Result<Event, Error>| {
         list.lock().expect("a list").push(notice.expect("an event").name);
