@@ -19,9 +19,9 @@ const CONFIG_BYTES_MAX: usize = 1024 * 1024;
 /// Largest limit on bytes that can be set: results are held in memory.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Options about tools.
+/// Options that name MCP servers.
 #[derive(Args, Clone, Debug, Default)]
-pub struct ToolOptions {
+pub struct ServerOptions {
     /// Start this MCP server: a command line, without a shell; or connect to this URL. May be repeated
     #[arg(long, value_name = "COMMAND|URL", hide_env_values = true)]
     pub mcp: Vec<String>,
@@ -35,6 +35,14 @@ pub struct ToolOptions {
         help = "Start the MCP servers of this file, which has them under mcpServers. May be repeated"
     )]
     pub mcp_config: Vec<PathBuf>,
+}
+
+/// Options about tools.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ToolOptions {
+    /// Servers of their own.
+    #[command(flatten)]
+    pub servers: ServerOptions,
 
     /// What happens to a tool call for which neither --allow nor --deny decides; by default the client
     /// is asked
@@ -143,6 +151,24 @@ pub struct ToolSettings {
     pub warnings: Vec<String>,
 }
 
+impl ServerOptions {
+    /// Adds the servers that the options name. Reads the files and the variables that those use.
+    fn add_to(&self, servers: &mut Servers) -> Result<()> {
+        for path in &self.mcp_config {
+            let shown = path.display();
+            let text = read(path)?;
+            let added = servers.add_file(&text, &|name| std::env::var(name).ok());
+            added.map_err(|error| anyhow!("--mcp-config: {shown}: {error}"))?;
+        }
+        for (at, text) in self.mcp.iter().enumerate() {
+            // Not with its text: arguments of a server may be keys.
+            let added = servers.add_command(text);
+            added.map_err(|error| anyhow!("--mcp, number {}: {error}", at + 1))?;
+        }
+        Ok(())
+    }
+}
+
 impl ToolOptions {
     /// What the options mean, over what `profile` says. Reads the files that they name and the
     /// variables that those use.
@@ -155,17 +181,7 @@ impl ToolOptions {
         profile: &ProfileTools,
     ) -> Result<ToolSettings> {
         let mut servers = Servers::default();
-        for path in &self.mcp_config {
-            let shown = path.display();
-            let text = read(path)?;
-            let added = servers.add_file(&text, &|name| std::env::var(name).ok());
-            added.map_err(|error| anyhow!("--mcp-config: {shown}: {error}"))?;
-        }
-        for (at, text) in self.mcp.iter().enumerate() {
-            // Not with its text: arguments of a server may be keys.
-            let added = servers.add_command(text);
-            added.map_err(|error| anyhow!("--mcp, number {}: {error}", at + 1))?;
-        }
+        self.servers.add_to(&mut servers)?;
         for (name, members) in &profile.servers {
             let added = servers.add_unless_named(name, members, &|name| std::env::var(name).ok());
             added.map_err(|error| anyhow!("the profile's mcp: {error}"))?;

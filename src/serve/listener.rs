@@ -68,8 +68,8 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
 /// one has ended.
 const CONNECTIONS_MAX: usize = 20_000;
 
-/// Open files that a node has the system allow, as far as its hard limit goes. Not more: some programs that tool servers
-/// run close as many at their start.
+/// Open files that a node has the system allow, as far as its hard limit goes. Not more: some programs that tool
+/// servers run close as many at their start.
 const OPEN_FILES_WANTED: u64 = 32_768;
 
 /// The part of the open files that connections leave to providers, stores and tool servers, and the least of it.
@@ -164,7 +164,7 @@ async fn serve_until(begun: Begun, signals: &mut Signals) {
     let (stage, at_stage) = watch::channel(Stage::Serving);
     let (open, mut closed) = mpsc::channel::<Infallible>(1);
     let connections = Connections { node: Arc::clone(&node), stage: at_stage, _open: open };
-    let accepting = tokio::spawn(accept(listener, router, (connections, connections_max)));
+    let accepting = tokio::spawn(accept(listener, router, connections, connections_max));
     let signal = end_asked(signals, &node).await;
     tracing::info!(%signal, "the node takes no more conversations and ends after its runs");
     tokio::select! {
@@ -231,8 +231,8 @@ async fn end_asked(signals: &mut Signals, node: &Node) -> Signal {
     }
 }
 
-/// Reads what may have been renewed: the tenants, the keys of tokens, the certificates, and the token of the nodes. What
-/// can't be read stays as it was.
+/// Reads what may have been renewed: the tenants, the keys of tokens, the certificates, and the token of the nodes.
+/// What can't be read stays as it was.
 fn reload(node: &Node) {
     let Services { authority, certificates, peers, .. } = &node.services;
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
@@ -401,7 +401,7 @@ struct Connections {
     _open: mpsc::Sender<Infallible>,
 }
 
-async fn accept(listener: TcpListener, router: Router, (connections, max): (Connections, usize)) {
+async fn accept(listener: TcpListener, router: Router, connections: Connections, max: usize) {
     let room = Arc::new(Semaphore::new(max));
     loop {
         if room.available_permits() == 0 {
@@ -438,7 +438,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     stream.set_write_timeout(Some(connections.node.services.times.unread));
     let stream = Box::pin(stream);
     let Some(certificates) = &connections.node.services.certificates else {
-        return speak(stream, (router, peer), connections.stage.clone()).await;
+        return speak(stream, router, peer, connections.stage.clone()).await;
     };
     match timeout(HANDSHAKE_MAX, certificates.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
@@ -448,7 +448,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
                 None => router,
                 Some(certificate) => router.layer(Extension(certificate)),
             };
-            speak(stream, (router, peer), connections.stage.clone()).await;
+            speak(stream, router, peer, connections.stage.clone()).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS that can be used"),
         Err(_) => tracing::debug!("a connection without TLS that can be used: it took too long"),
@@ -468,7 +468,8 @@ fn probe(stream: &TcpStream) -> rustix::io::Result<()> {
 /// ends as well, as nothing else does that before its client has said what it speaks.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static + Send,
-    (router, peer): (Router, Option<Peer>),
+    router: Router,
+    peer: Option<Peer>,
     mut stage: watch::Receiver<Stage>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
@@ -544,8 +545,8 @@ mod tests {
         let (_stage, at_stage) = watch::channel(Stage::Serving);
         client.write_all(sent).await.expect("it is sent");
         let router = Router::new().route("/", get(answered));
-        let spoken = speak(stream, (router, None), at_stage);
-        timeout(FIRST_REQUEST_MAX * 4, spoken).await.expect("it ends");
+        let spoken = speak(stream, router, None, at_stage);
+        timeout(FIRST_REQUEST_MAX * 2 + IDLE_MAX * 2, spoken).await.expect("it ends");
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("an end");
         answer
@@ -556,7 +557,7 @@ mod tests {
         let (mut client, stream) = duplex(1024);
         let (_stage, at_stage) = watch::channel(Stage::Serving);
         let router = Router::new().route("/", get(async || "answered"));
-        let spoken = tokio::spawn(speak(stream, (router, None), at_stage));
+        let spoken = tokio::spawn(speak(stream, router, None, at_stage));
         for idle in [Duration::ZERO, IDLE_MAX - Duration::from_secs(1)] {
             sleep(idle).await;
             let request = b"GET / HTTP/1.1\r\nhost: node\r\n\r\n";

@@ -96,11 +96,13 @@ fn a_history_begins_the_conversation_of_a_server() {
     assert_eq!(messages(&provider), json!([sent(), vec![user("And {{ that }}?")]].concat()));
 }
 
-/// A history may be a named pipe that is never written.
+/// A history may be a named pipe whose writer never writes.
 #[test]
 fn a_process_that_waits_for_a_history_ends_with_its_reader() {
     let folder = Folder::new();
     folder.fifo("history");
+    let history = folder.path("history");
+    let _writer = fs::File::options().read(true).write(true).open(history).expect("a pipe");
     fs::write(folder.path("f.yaml"), "prompt: hi").expect("a file");
     for words in [&["rpc"][..], &["exec", "hi"], &["run-command", "f.yaml"]] {
         let words = [words, &["--engine", "echo", "--history", "history"]].concat();

@@ -92,7 +92,7 @@ async fn an_authorization_of_the_configuration_is_named_where_it_is_not_accepted
 async fn a_scope_that_is_missing_is_named() {
     let server = HttpServer::start();
     let url = server.url("/mcp");
-    let login = format!("`duologue mcp login --scope SCOPE {url}`");
+    let login = format!("`duologue mcp login {url}` with this scope");
     let own_header = "the `Authorization` of its `headers` does not permit this".to_owned();
     for (mut servers, expected) in
         [(servers_with(&url, &json!({})), login), (servers(&url), own_header)]

@@ -57,7 +57,7 @@ pub fn mcp(args: &McpArgs) -> u8 {
 }
 
 fn login(args: &McpLoginArgs) -> Result<u8, Failure> {
-    log::start(args.log_level, None).map_err(|error| Failure::Usage(format!("{error:#}")))?;
+    log::start(args.log.log_level, None).map_err(|error| Failure::Usage(format!("{error:#}")))?;
     let file = file(&args.url)?;
     let client_secret = client_secret(args).map_err(Failure::Usage)?;
     let failed = |why: &str| {

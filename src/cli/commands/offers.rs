@@ -108,8 +108,7 @@ pub(super) fn prompts(args: &McpListArgs) -> Result<u8, Failure> {
 /// Starts the servers, asks each, and ends them.
 fn asked(args: &McpListArgs) -> Result<io::Result<Answers>, Failure> {
     let wrong = |error: anyhow::Error| Failure::Usage(format!("{error:#}"));
-    let (mcp, mcp_config) = (args.mcp.clone(), args.mcp_config.clone());
-    let options = ToolOptions { mcp, mcp_config, ..ToolOptions::default() };
+    let options = ToolOptions { servers: args.servers.clone(), ..ToolOptions::default() };
     let settings = options.settings(SessionMode::OneShot, &ProfileTools::default());
     let mut settings = settings.map_err(wrong)?;
     if settings.servers.is_empty() {
@@ -125,7 +124,7 @@ fn asked(args: &McpListArgs) -> Result<io::Result<Answers>, Failure> {
             return Err(Failure::Usage(why));
         }
     }
-    log::start(args.log_level, None).map_err(wrong)?;
+    log::start(args.log.log_level, None).map_err(wrong)?;
     for warning in &settings.warnings {
         tracing::warn!("--mcp-config: {}", escape_control(warning));
     }

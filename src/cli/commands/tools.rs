@@ -62,7 +62,7 @@ fn run(args: &ToolsArgs) -> Result<u8, Failure> {
                    duologue tools --mcp 'npx -y @modelcontextprotocol/server-everything'";
         return Err(Failure::Usage(why.to_owned()));
     }
-    log::start(args.log_level, None).map_err(wrong)?;
+    log::start(args.log.log_level, None).map_err(wrong)?;
     for warning in &settings.warnings {
         tracing::warn!("--mcp-config: {}", escape_control(warning));
     }

@@ -50,7 +50,7 @@ pub(super) fn go_on(
     // A database may be written by others, and what is in it is run as a program.
     let is_own = matches!(place, StorePlace::Sqlite(_));
     let are_typed =
-        !args.tools.mcp.is_empty() || args.calls.typed.iter().any(|id| id == "mcp_config");
+        !args.tools.servers.mcp.is_empty() || args.calls.typed.iter().any(|id| id == "mcp_config");
     if !are_typed {
         servers(&mut args.tools, &origin.tools, is_own);
     }
@@ -173,7 +173,7 @@ fn servers(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
             "the conversation had tool servers, and they are not started, because others may write the \
              database that names them; give --mcp or --mcp-config again"
         );
-        args.mcp_config = Vec::new();
+        args.servers.mcp_config = Vec::new();
         return;
     }
     if *is_partial {
@@ -182,8 +182,8 @@ fn servers(args: &mut ToolOptions, origin: &OriginTools, is_own: bool) {
              stored; give --mcp again to have it"
         );
     }
-    args.mcp_config = found;
-    args.mcp.clone_from(servers);
+    args.servers.mcp_config = found;
+    args.servers.mcp.clone_from(servers);
 }
 
 /// Which calls may run, also of servers that are typed. Others than this person may have allowed them in a database
@@ -238,11 +238,12 @@ pub(super) fn origin(
 }
 
 fn origin_of_tools(args: &ToolOptions) -> OriginTools {
-    let servers: Vec<_> = args.mcp.iter().filter(|text| !may_hold_key(text)).cloned().collect();
+    let servers: Vec<_> =
+        args.servers.mcp.iter().filter(|text| !may_hold_key(text)).cloned().collect();
     let approval = args.approval.and_then(|mode| mode.to_possible_value());
     OriginTools {
-        configs: args.mcp_config.iter().map(|path| absolute(path)).collect(),
-        is_partial: servers.len() < args.mcp.len(),
+        configs: args.servers.mcp_config.iter().map(|path| absolute(path)).collect(),
+        is_partial: servers.len() < args.servers.mcp.len(),
         servers,
         approval: approval.map(|value| value.get_name().to_owned()).unwrap_or_default(),
         deny: args.deny.clone(),

@@ -96,7 +96,7 @@ impl Inputs {
         inputs.add("--echo-script", engines.echo_script.as_deref());
         inputs.add("--key-file", provider.key_file.as_deref());
         inputs.add("--prices", answers.prices.as_deref());
-        tools.mcp_config.iter().for_each(|path| inputs.add("--mcp-config", Some(path)));
+        tools.servers.mcp_config.iter().for_each(|path| inputs.add("--mcp-config", Some(path)));
         let registries = &provider.registries;
         let named = &registries.profile_registries;
         named.iter().for_each(|path| inputs.add("--profile-registries", Some(path)));

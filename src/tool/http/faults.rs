@@ -90,7 +90,7 @@ impl Access {
             (None, false) => "the login does not permit this".to_owned(),
             (Some(scope), false) => format!(
                 "the login does not permit this, which needs the scope {scope:?}; \
-                 `duologue mcp login --scope SCOPE {}` asks for it",
+                 `duologue mcp login {}` with this scope makes one that does",
                 self.url
             ),
         }

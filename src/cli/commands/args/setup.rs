@@ -5,12 +5,27 @@ use super::{TextOutput, TextOutputArgs};
 use crate::cli::calls::CallArgs;
 use crate::cli::commands::sessions::args::Places;
 use crate::cli::session::EngineArgs;
-use crate::cli::tools::ToolOptions;
+use crate::cli::tools::{ServerOptions, ToolOptions};
 use crate::cli::{EngineName, LogLevel, ProfileFiles, ProviderArgs, provider};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::ArgValueCandidates;
 use std::path::PathBuf;
+
+/// What a command says of its log, which is always on standard error.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct StderrLogArgs {
+    /// How much is logged to standard error
+    #[arg(
+        long,
+        env = "DUOLOGUE_LOG_LEVEL",
+        value_name = "LEVEL",
+        value_enum,
+        default_value_t,
+        ignore_case = true
+    )]
+    pub log_level: LogLevel,
+}
 
 /// Help summary of `tools`.
 pub(crate) const TOOLS_ABOUT: &str = "List the tools of MCP servers";
@@ -43,16 +58,9 @@ pub struct ToolsArgs {
     #[arg(long)]
     pub no_stream: bool,
 
-    /// How much is logged to standard error
-    #[arg(
-        long,
-        env = "DUOLOGUE_LOG_LEVEL",
-        value_name = "LEVEL",
-        value_enum,
-        default_value_t,
-        ignore_case = true
-    )]
-    pub log_level: LogLevel,
+    /// The log.
+    #[command(flatten)]
+    pub log: StderrLogArgs,
 }
 
 /// Long help of `mcp`.
@@ -102,19 +110,9 @@ pub struct McpListArgs {
     /// Ask this server alone
     pub server: Option<String>,
 
-    /// Start this MCP server: a command line, without a shell; or connect to this URL. May be repeated
-    #[arg(long, value_name = "COMMAND|URL", hide_env_values = true)]
-    pub mcp: Vec<String>,
-
-    /// Start the MCP servers of this file, which has them under `mcpServers`. May be repeated
-    #[arg(
-        long,
-        env = "DUOLOGUE_MCP_CONFIG",
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        help = "Start the MCP servers of this file, which has them under mcpServers. May be repeated"
-    )]
-    pub mcp_config: Vec<PathBuf>,
+    /// The servers.
+    #[command(flatten)]
+    pub servers: ServerOptions,
 
     /// Format of the list
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
@@ -124,16 +122,9 @@ pub struct McpListArgs {
     #[arg(long)]
     pub no_stream: bool,
 
-    /// How much is logged to standard error
-    #[arg(
-        long,
-        env = "DUOLOGUE_LOG_LEVEL",
-        value_name = "LEVEL",
-        value_enum,
-        default_value_t,
-        ignore_case = true
-    )]
-    pub log_level: LogLevel,
+    /// The log.
+    #[command(flatten)]
+    pub log: StderrLogArgs,
 }
 
 /// Arguments of `mcp login`.
@@ -167,16 +158,9 @@ pub struct McpLoginArgs {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
 
-    /// How much is logged to standard error
-    #[arg(
-        long,
-        env = "DUOLOGUE_LOG_LEVEL",
-        value_name = "LEVEL",
-        value_enum,
-        default_value_t,
-        ignore_case = true
-    )]
-    pub log_level: LogLevel,
+    /// The log.
+    #[command(flatten)]
+    pub log: StderrLogArgs,
 }
 
 /// Arguments of `mcp logout`.
