@@ -174,7 +174,8 @@ async fn events_of_other_requests_are_notices() {
     let echo = SwitchModelRequest { engine: "echo".to_owned(), ..Default::default() };
     chat.switch_model(echo).await.expect("a model");
     chat.drop_last_turn().await.expect("an edit");
-    let expected = ["CompactionStarted", "Compacted", "ModelSwitched", "TurnDropped"];
+    let expected =
+        ["CompactionStarted", "UsageTotals", "Compacted", "ModelSwitched", "TurnDropped"];
     assert_eq!(*names.lock().expect("a list"), expected);
 }
 
