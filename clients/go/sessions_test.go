@@ -104,8 +104,8 @@ func TestEventsOfOtherRequestsAreNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, types, []string{
-		"duologue.session.v1.CompactionStarted", "duologue.session.v1.Compacted", "duologue.provider.v1.ModelSwitched",
-		"duologue.session.v1.TurnDropped",
+		"duologue.session.v1.CompactionStarted", "duologue.session.v1.UsageTotals", "duologue.session.v1.Compacted",
+		"duologue.provider.v1.ModelSwitched", "duologue.session.v1.TurnDropped",
 	})
 }
 

@@ -820,8 +820,8 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             await chat.switch_model(engine="echo")
             await chat.drop_last_turn()
             await chat.snapshot()
-        kinds = [messages.CompactionStarted, messages.Compacted, messages.ModelSwitched, messages.TurnDropped]
-        self.assertEqual([type(notice) for notice in notices], kinds)
+        kinds = ["CompactionStarted", "UsageTotals", "Compacted", "ModelSwitched", "TurnDropped"]
+        self.assertEqual([type(notice).__name__ for notice in notices], kinds)
 
     async def test_a_session_is_copied(self):
         async with real(**self.place) as chat:

@@ -428,7 +428,8 @@ test("events of other requests are notices", async () => {
     await chat.switchModel({ engine: "echo" });
     await chat.dropLastTurn();
   });
-  assert.deepEqual(notices.map(({ name }) => name), ["CompactionStarted", "Compacted", "ModelSwitched", "TurnDropped"]);
+  const names = ["CompactionStarted", "UsageTotals", "Compacted", "ModelSwitched", "TurnDropped"];
+  assert.deepEqual(notices.map(({ name }) => name), names);
 });
 
 test("a session is copied", () =>
