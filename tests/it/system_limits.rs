@@ -74,19 +74,14 @@ fn a_run_that_gets_no_socket_has_its_done() {
         rpc.env("DUOLOGUE_API_KEY", KEY);
         let ended = ask(rpc, &submit("r", "hello"));
         let frames = ended.stdout.lines().map(|line| Frame::parse(line.as_bytes()));
-        let frames: Vec<_> = frames.collect();
         match ended.status {
             70 => check_whole(&ended, &format!("{files} files")),
             status => {
                 assert_eq!(status, 0, "{files} files: {ended:?}");
-                let ends = frames.iter().filter(|frame| frame.ends("r")).count();
+                let ends = frames.filter(|frame| frame.ends("r")).count();
                 assert_eq!(ends, 1, "{files} files: {ended:?}");
-                let error = frames.iter().find(|frame| frame.error() == Some("run_failed"));
-                let of_limit = error.filter(|it| it.text("/error/detail").contains("os error 24"));
-                if let Some(error) = of_limit {
-                    assert!(error.text("/error/message").contains("ulimit -n"), "{error:?}");
-                    failed += 1;
-                }
+                // Another attempt may find one that was closed meanwhile.
+                failed += usize::from(ended.stderr.contains("open no more files: raise the limit"));
             }
         }
     }
