@@ -39,16 +39,19 @@ class _Text(typing.NamedTuple):
     show: Callable[[Any], str] = str
 
 
-def _datetime_of(text: str) -> datetime.datetime:
-    # Python 3.10 does not know Z.
-    return datetime.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
+def _iso(text: str) -> str:
+    # Python 3.10 does not know Z, and reads fractions of a second only with 3 or 6 digits.
+    text = re.sub("[zZ]$", "+00:00", text)
+    return re.sub(r"\.(\d+)", lambda fraction: "." + fraction[1][:6].ljust(6, "0"), text)
 
 
 _TEXTS: dict[Any, _Text] = {
     # Before `date`, which a datetime is too.
-    datetime.datetime: _Text("date-time", _datetime_of, datetime.datetime.isoformat),
+    datetime.datetime: _Text(
+        "date-time", lambda text: datetime.datetime.fromisoformat(_iso(text)), datetime.datetime.isoformat
+    ),
     datetime.date: _Text("date", datetime.date.fromisoformat, datetime.date.isoformat),
-    datetime.time: _Text("time", datetime.time.fromisoformat, datetime.time.isoformat),
+    datetime.time: _Text("time", lambda text: datetime.time.fromisoformat(_iso(text)), datetime.time.isoformat),
     uuid.UUID: _Text("uuid", uuid.UUID),
     decimal.Decimal: _Text("", decimal.Decimal),
     pathlib.Path: _Text("", pathlib.Path),

@@ -653,6 +653,15 @@ class Structured(unittest.IsolatedAsyncioTestCase):
                 json.dumps(schema_of(kind))
                 found = value_of(kind, value)
                 self.assertEqual((type(found), found), (type(expected), expected))
+        endings = (("Z", 0), ("z", 0), (".5Z", 500_000), (".1234567Z", 123_456), (".25+00:00", 250_000))
+        for ending, microsecond in endings:
+            exact = at.replace(microsecond=microsecond)
+            for kind, value, expected in (
+                (datetime.datetime, "2026-01-02T03:04:00", exact), (datetime.time, "03:04:00", exact.timetz()),
+            ):
+                for one in (kind, Union[kind, None]):
+                    with self.subTest(one, ending=ending):
+                        self.assertEqual(value_of(one, value + ending), expected)
         self.assertEqual(schema_of(datetime.datetime), {"type": "string", "format": "date-time"})
         self.assertEqual(schema_of(Literal[Color.RED, 1]), {"enum": ["red", 1]})
         pair = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
