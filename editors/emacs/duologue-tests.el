@@ -660,7 +660,10 @@
     (duologue-send)
     (duologue-tests--wait-text "You said: hi")
     (should-error (duologue-ask (make-string 2000 ?x)) :type 'user-error)
-    (should (equal (duologue-tests--prompt) (make-string 2000 ?x)))))
+    (should (equal (duologue-tests--prompt) (make-string 2000 ?x)))
+    (dolist (blank '("" " \n"))
+      (duologue-ask blank)
+      (should (equal (duologue-tests--prompt) (make-string 2000 ?x))))))
 
 (ert-deftest duologue-a-missing-provider-is-said ()
   (duologue-tests--with nil

@@ -1065,7 +1065,7 @@ An active region is put into the prompt."
     (duologue--show chat)
     (unwind-protect
         (setq is-asked (duologue--ask chat text))
-      (unless is-asked
+      (unless (or is-asked (string-blank-p text))
         (duologue--put-back chat text)))))
 
 (defun duologue-send ()
