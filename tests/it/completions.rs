@@ -215,10 +215,14 @@ fn bash_completes_words_with_signs_and_values_with_spaces() {
     let back =
         format!("exec --engine=ec --strict\x01{}", "\x06".repeat("show exec --engine=ec".len()));
     let (of_home, file) = (format!("<check><{home}/ex dir/>"), format!("<check><{home}/ask.yaml>"));
+    let attached = format!("<exec><--file><{home}/ask.yaml>");
     let typed = [
         ("check ~/ex", &*of_home),
         ("check ~/as", &file),
         ("check $HOME/as", &file),
+        ("exec --file $HOME/as", &attached),
+        // Not the file of this name, which is no model.
+        ("exec --model pag", "<exec><--model><pag>"),
         ("exec --engine=ec", "<exec><--engine=echo>"),
         ("exec --model llama3.2:", "<exec><--model><llama3.2:latest>"),
         ("exec --model llama3.2:l", "<exec><--model><llama3.2:latest>"),

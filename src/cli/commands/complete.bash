@@ -62,16 +62,19 @@ _duologue_complete() {
         COMPREPLY+=("$offer")
     done <<<"$offered"
 
-    # A folder, and an option with a value to come, are not followed by a space. Without an offer readline completes a
-    # name of a file, as one that begins with a variable. Bash before 4 has no compopt.
+    # A folder, and an option with a value to come, are not followed by a space. Readline completes the name of a file
+    # behind a variable, which the program does not know. Bash before 4 has no compopt.
     if [[ ! ${COMPREPLY[0]-} =~ [=/:]$ ]]; then
         compopt +o nospace 2>/dev/null
+    fi
+    if [[ ${#COMPREPLY[@]} -eq 0 && $typed == *\$* ]]; then
+        compopt -o default 2>/dev/null
     fi
     return 0
 }
 
 if ((BASH_VERSINFO[0] > 4 || (BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 4))); then
-    complete -o nospace -o bashdefault -o default -o nosort -F _duologue_complete duologue
+    complete -o nospace -o bashdefault -o nosort -F _duologue_complete duologue
 else
     complete -o nospace -o bashdefault -o default -F _duologue_complete duologue
 fi
