@@ -5,7 +5,7 @@ use crate::once::{Ended, Once, duologue};
 use crate::server::Folder;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 /// The default store of these tests, in their folder.
@@ -170,11 +170,29 @@ fn a_default_store_that_can_not_be_used_refuses_no_chat() {
     assert_eq!((homeless.status, &*homeless.stderr), (0, ""), "{homeless:?}");
 }
 
+/// As where a service has /dev/null for its home.
+#[test]
+fn a_default_store_in_what_is_no_folder_is_empty() {
+    let folder = Folder::new();
+    fs::write(folder.path("data"), "").expect("a file");
+    let listed = run(&folder, &["sessions", "list", "--output", "json"]);
+    let document: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!((listed.status, &document["data"]), (0, &json!([])), "{listed:?}");
+    for (words, status) in [(&["list"][..], 0), (&["search", "hi"], 0), (&["show", "keep"], 1)] {
+        let ended = run(&folder, &[&["sessions"], words].concat());
+        assert!(
+            ended.status == status && !ended.stderr.contains("can't be"),
+            "{words:?}: {ended:?}"
+        );
+    }
+}
+
 /// A place that can't be looked at, as where HOME is another user's, may have all conversations.
 #[test]
 fn a_default_store_that_can_not_be_looked_at_does_not_count_as_empty() {
     let folder = Folder::new();
-    fs::write(folder.path("data"), "").expect("a file");
+    // Modes don't keep root out, but a loop does.
+    symlink("data", folder.path("data")).expect("a link");
     for words in [&["list"][..], &["search", "hi"], &["show", "keep"], &["export", "keep"]] {
         let ended = run(&folder, &[&["sessions"], words].concat());
         assert_eq!((ended.status, &*ended.stdout), (2, ""), "{words:?}: {ended:?}");

@@ -4,6 +4,7 @@ use crate::cli::commands::args::TextOutputArgs;
 use crate::cli::store::{chosen, default_place, dsn, place};
 use crate::store::{Library, Namespace, OpenMode, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -245,8 +246,12 @@ impl Places {
     pub(crate) fn library(&self) -> Result<Library, String> {
         let mut places = self.stores()?;
         if self.all()?.is_empty() {
-            // Nobody has named it, so it may be missing. One that can't be looked at is not: opening it says why.
-            let is_missing = |path: &Path| matches!(path.try_exists(), Ok(false));
+            // Nobody has named it, so it may be missing, as where HOME is /dev/null. One that can't be looked at is
+            // not: opening it says why.
+            let is_missing = |path: &Path| match path.try_exists() {
+                Ok(exists) => !exists,
+                Err(error) => error.kind() == io::ErrorKind::NotADirectory,
+            };
             places.retain(|place| place.path().is_some_and(|path| !is_missing(path)));
         }
         Ok(Library::new(places))
