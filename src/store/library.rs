@@ -27,6 +27,8 @@ pub(crate) struct Library {
     places: Vec<StorePlace>,
     /// Whose sessions they are; `None`: all.
     namespace: Option<Namespace>,
+    /// Nobody has named the places.
+    is_default: bool,
 }
 
 /// Open stores, from which several sessions are read.
@@ -155,7 +157,12 @@ pub(crate) fn shown_ids(ids: &[String]) -> String {
 impl Library {
     /// The sessions in these places, which hold the same logs. Nothing is opened yet.
     pub(crate) fn new(places: Vec<StorePlace>) -> Self {
-        Self { places, namespace: None }
+        Self { places, namespace: None, is_default: false }
+    }
+
+    /// Marks the places as those of a default, which are made with the first session.
+    pub(crate) fn of_default(self, is_default: bool) -> Self {
+        Self { is_default, ..self }
     }
 
     /// The sessions of a tenant alone, by the ids that the tenant knows.
@@ -164,10 +171,10 @@ impl Library {
         Self { namespace: Some(namespace), ..self }
     }
 
-    /// Whether stores of which none is there have no sessions: those of a node begin with its first conversation. At a
-    /// command line the name may be wrong.
+    /// Whether stores of which none is there have no sessions: those of a node, and a default one, begin with their
+    /// first conversation. A name that was typed may be wrong.
     fn may_be_absent(&self) -> bool {
-        self.namespace.is_some()
+        self.namespace.is_some() || self.is_default
     }
 
     fn stored(&self, session: &SessionId) -> SessionId {

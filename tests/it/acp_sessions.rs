@@ -418,6 +418,26 @@ fn what_a_damaged_session_has_lost_is_said_when_it_is_opened() {
     }
 }
 
+/// Nobody has named the store, which is made with the first session.
+#[test]
+fn a_default_store_that_is_not_made_yet_has_no_sessions() {
+    let folder = Folder::new();
+    let mut client = Client::start(&folder, &[]);
+    assert_eq!(client.call("session/list", json!({}))["sessions"], json!([]));
+    assert!(!folder.path("data").exists());
+    let session = client.session(&folder.path(""));
+    client.turn(&session, "hi");
+    let listed = client.call("session/list", json!({}))["sessions"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed[0]["sessionId"], json!(session));
+    client.finish();
+    let named = folder.name("typo.db");
+    let mut client = Client::start(&folder, &["--store", &named]);
+    let error = client.refused("session/list", json!({}));
+    assert!(error["message"].as_str().is_some_and(|it| it.contains("typo.db")), "{error}");
+    client.finish();
+}
+
 #[test]
 fn a_new_session_says_that_the_default_store_can_not_be_used() {
     let folder = Folder::new();

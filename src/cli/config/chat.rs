@@ -159,7 +159,7 @@ pub(crate) fn check_default(store: &mut StoreArgs) -> Option<String> {
 /// The stored conversations, if there is a store.
 pub(crate) fn library(session: &SessionArgs) -> Option<Library> {
     let places = session.store.places().ok()?;
-    (!places.is_empty()).then(|| Library::new(places))
+    (!places.is_empty()).then(|| Library::new(places).of_default(session.store.is_default))
 }
 
 /// Lists the names of the profiles in all their files.
