@@ -34,6 +34,9 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Longest time in which nothing is written to a pipe that is read in place of a file.
 const PIPE_IDLE_MAX: Duration = Duration::from_secs(30);
 
+/// Where the pipe of a shell's `<(command)` is: in bash and fish, and in zsh on Linux.
+const SHELL_PIPE_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
+
 /// What a person can do about an error of the system that it has no descriptor left.
 pub(crate) const DESCRIPTORS_ADVICE: &str =
     "raise the limit on open files (`ulimit -n`), or end other programs";
@@ -202,7 +205,7 @@ pub(crate) fn read_named_bytes(path: &Path, bytes_max: usize) -> io::Result<(Vec
     match about.file_type().is_fifo() {
         true => {
             // A shell's `<(command)` has had a writer, though that may have ended without a byte.
-            let has_writer = path.starts_with("/dev/fd");
+            let has_writer = SHELL_PIPE_FOLDERS.iter().any(|folder| path.starts_with(folder));
             Piped { file, has_writer }.take(limit).read_to_end(&mut bytes)?;
         }
         false => drop(file.take(limit).read_to_end(&mut bytes)?),
@@ -485,9 +488,11 @@ mod tests {
     fn a_pipe_of_a_shell_whose_writer_wrote_nothing_is_empty() {
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(writer);
-        let path = format!("/dev/fd/{}", reader.as_raw_fd());
-        let (text, _) = read_named(Path::new(&path), 10).expect("it is read");
-        assert_eq!(text, "");
+        for folder in SHELL_PIPE_FOLDERS.iter().filter(|folder| Path::new(folder).exists()) {
+            let path = format!("{folder}/{}", reader.as_raw_fd());
+            let (text, _) = read_named(Path::new(&path), 10).expect("it is read");
+            assert_eq!(text, "", "{path}");
+        }
     }
 
     #[test]
