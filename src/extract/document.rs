@@ -49,7 +49,7 @@ pub(super) struct Place<'a> {
 /// Finds the document: in the first fenced block that is marked as JSON, else it is the only object or array
 /// outside of the blocks, else the first block that is JSON, else the only object or array among lines of other
 /// text, else the first block in a block that is marked as JSON, else the first block, else the whole text. A block
-/// that never ends goes to the end of the text.
+/// that never ends goes to the end of the text, unless a shorter fence than its own shows a document behind it.
 ///
 /// In a JSON text no line can begin or end with a fence, so a fence is never part of the document.
 pub(super) fn place(answer: &str) -> Place<'_> {
@@ -76,12 +76,18 @@ fn document(answer: &str, blocks: &[Block]) -> Option<Block> {
     if is_closed_only(answer, blocks) {
         return None;
     }
+    let within = || blocks.iter().flat_map(|block| nested(answer, block)).find(|it| it.is_json);
+    let behind = || document_of(answer, &closed_by_any(answer, blocks)?);
+    let found = document_of(answer, blocks).or_else(within).or_else(behind);
+    Some(found.unwrap_or_else(|| first.clone()))
+}
+
+/// The document in or beside these blocks, if one can be told.
+fn document_of(answer: &str, blocks: &[Block]) -> Option<Block> {
     let marked = || blocks.iter().find(|block| block.is_json).cloned();
     let unmarked = || blocks.iter().find(|block| fence::is_value(block.text(answer))).cloned();
     let found = marked().or_else(|| outside(answer, blocks)).or_else(unmarked);
-    let found = found.or_else(|| among_lines(answer, blocks));
-    let within = || blocks.iter().flat_map(|block| nested(answer, block)).find(|it| it.is_json);
-    Some(found.or_else(within).unwrap_or_else(|| first.clone()))
+    found.or_else(|| among_lines(answer, blocks))
 }
 
 /// A fenced block: byte ranges.
@@ -145,7 +151,7 @@ impl Block {
 
 /// The blocks of an answer, and in place of a block of Markdown those in it, if one of them may be the document.
 fn blocks(answer: &str) -> Vec<Block> {
-    let outer = blocks_in(answer, 0..answer.len()).into_iter();
+    let outer = blocks_in(answer, 0..answer.len(), usize::MAX).into_iter();
     outer.flat_map(|block| unwrapped(answer, block)).collect()
 }
 
@@ -161,14 +167,24 @@ fn unwrapped(answer: &str, block: Block) -> Vec<Block> {
 
 /// The blocks in a block. Its closing fence ends them, too.
 fn nested(answer: &str, block: &Block) -> Vec<Block> {
-    let mut nested = blocks_in(answer, block.start..block.end);
+    let mut nested = blocks_in(answer, block.start..block.end, usize::MAX);
     for inner in &mut nested {
         inner.is_open &= block.is_open;
     }
     nested
 }
 
-fn blocks_in(answer: &str, place: Range<usize>) -> Vec<Block> {
+/// The blocks as they are if any fence closes the last one, which has a longer fence and no end, and those behind it;
+/// `None` if it is not like that. A model may write a longer fence than it closes the block with.
+fn closed_by_any(answer: &str, blocks: &[Block]) -> Option<Vec<Block>> {
+    let (last, before) = blocks.split_last()?;
+    let is_longer = last.is_open && last.closing_length() > FENCE.len();
+    let read_again = || blocks_in(answer, last.lines.start..last.end, FENCE.len());
+    is_longer.then(|| [before, &read_again()].concat())
+}
+
+/// The blocks in this place. Each is closed by a fence of `closing_max` characters, also if its own is longer.
+fn blocks_in(answer: &str, place: Range<usize>, closing_max: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut next = place.start;
     for line in answer[place.clone()].split_inclusive('\n') {
@@ -188,7 +204,12 @@ fn blocks_in(answer: &str, place: Range<usize>) -> Vec<Block> {
             None => {
                 let after_prose = || Some((FENCE, fence_after_prose(text)?));
                 let opening = fence::at_start(text).or_else(after_prose);
-                blocks.extend(opening.map(|opening| opened(opening, start..next, place.end)));
+                let block = opening.map(|opening| opened(opening, start..next, place.end));
+                let limited = |block: Block| {
+                    let fence_length = block.fence_length.min(closing_max);
+                    Block { fence_length, ..block }
+                };
+                blocks.extend(block.map(limited));
             }
         }
     }

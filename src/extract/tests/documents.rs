@@ -150,6 +150,16 @@ fn a_fence_is_closed_by_one_that_is_as_long() {
         check_whole(&format!("{opening}\n{{\"a\":1}}\n```\n"), &["0 @2: {\"a\":1}"]);
         check_whole(&format!("{opening}\n{{\"a\":1}}```"), &["0 @2: {\"a\":1}"]);
     }
+    // And blocks of other things before the document.
+    for (answer, document) in [
+        ("````python\nprint(1)\n```\n{\"a\":1}", "0 @4: {\"a\":1}"),
+        ("````bash\nls\n```\nThe answer:\n```json\n{\"a\":1}\n```", "0 @6: {\"a\":1}"),
+        ("~~~~python\nx\n~~~\n{\"a\":1}", "0 @4: {\"a\":1}"),
+        ("````bash\nls\n```\nThen:\n````bash\npwd\n```\n{\"a\":1}", "0 @8: {\"a\":1}"),
+    ] {
+        let first = format!("rejected @2: {PROSE}");
+        check_whole(answer, &[&first, document]);
+    }
 }
 
 #[test]
