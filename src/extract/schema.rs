@@ -16,6 +16,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use shape::Shape;
 use std::fmt;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 /// Largest schema, in bytes without white space.
@@ -161,12 +162,23 @@ fn only_of_its_type<'c, 'e>(
     error: &ValidationError<'_>,
 ) -> Option<&'c ValidationError<'e>> {
     let is_of_other_type = |inner: &ValidationError<'_>| {
-        matches!(inner.kind(), ValidationErrorKind::Type { .. })
-            && inner.instance_path() == error.instance_path()
+        inner.instance_path() == error.instance_path() && refuses_its_type(inner)
     };
     let first = context.iter().filter_map(|branch| branch.first());
     let mut of_its_type = first.filter(|inner| !is_of_other_type(inner));
     of_its_type.next().filter(|_| of_its_type.next().is_none())
+}
+
+/// Whether the part of the schema that an error is about takes no value of the type that the value has.
+fn refuses_its_type(error: &ValidationError<'_>) -> bool {
+    let is_of_its_type = |option: &Value| discriminant(option) == discriminant(&**error.instance());
+    if let ValidationErrorKind::Constant { expected_value } = error.kind() {
+        return !is_of_its_type(expected_value);
+    }
+    if let ValidationErrorKind::Enum { options } = error.kind() {
+        return !options.as_array().is_some_and(|options| options.iter().any(is_of_its_type));
+    }
+    matches!(error.kind(), ValidationErrorKind::Type { .. })
 }
 
 /// The errors according to each of several schemas.

@@ -104,6 +104,24 @@ fn a_value_that_may_also_be_null_has_the_error_of_its_type() {
     ] {
         check_fault(&schema, &json!({"a": 5, "addr": addr}), expected);
     }
+    let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let of_five = "5 is not of type \"object\"";
+    let letters = json!({"enum": ["a", "b"], "type": "string"});
+    let of_letter = "\"c\" is not one of \"a\" or \"b\"";
+    for (other, schema, value, expected) in [
+        (json!({"const": null}), &object, json!(5), format!("null was expected; or {of_five}")),
+        (json!({"enum": ["x"]}), &object, json!(5), format!("5 is not one of \"x\"; or {of_five}")),
+        (
+            json!({"const": null}),
+            &object,
+            json!({"a": 1}),
+            "1 is not of type \"string\" (at /a)".to_owned(),
+        ),
+        (json!({"type": "null"}), &letters, json!("c"), of_letter.to_owned()),
+        (json!({"const": null}), &letters, json!("c"), of_letter.to_owned()),
+    ] {
+        check_fault(&json!({"anyOf": [other, schema]}), &value, &expected);
+    }
 }
 
 /// A reference by name is one to a part of the schema, and no reason to explain nothing.
