@@ -1,7 +1,7 @@
 //! By what the nodes of a fleet know each other, which is read again when it is renewed.
 
 use super::tls::chain;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,6 +66,8 @@ impl Files {
             let token = fs::read_to_string(file);
             let token =
                 token.with_context(|| format!("--node-token-file: {shown} can't be read"))?;
+            // Whoever shows none would be taken for a node.
+            ensure!(!token.trim().is_empty(), "--node-token-file: {shown} has no token");
             // Its content is not repeated.
             let value = format!("Bearer {}", token.trim()).parse().ok();
             value.with_context(|| {
@@ -80,5 +82,29 @@ impl Files {
             anyhow::Ok(read)
         });
         Ok(Credential { token: token.transpose()?, authority: authority.transpose()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::test_folder::TestFolder;
+
+    #[test]
+    fn a_file_without_a_token_is_refused_and_the_old_token_stays() {
+        let folder = TestFolder::new();
+        let file = folder.file("token", "token-of-nodes\n");
+        let credentials = Credentials::new(Some(file.clone()), None).expect("a token");
+        for empty in ["", " \n"] {
+            folder.file("token", empty);
+            let why = credentials.reload().expect_err("no token").to_string();
+            assert!(why.contains("--node-token-file") && why.contains("has no token"), "{why}");
+            let shown = credentials.newest().token.clone().expect("a token");
+            assert_eq!(shown, "Bearer token-of-nodes");
+            assert!(Credentials::new(Some(file.clone()), None).is_err(), "at start as well");
+        }
+        folder.file("token", "renewed\n");
+        credentials.reload().expect("a token");
+        assert_eq!(credentials.newest().token.clone().expect("a token"), "Bearer renewed");
     }
 }
