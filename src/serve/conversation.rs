@@ -7,6 +7,8 @@
 mod asking;
 mod questions;
 mod showing;
+#[cfg(test)]
+mod tests;
 
 use super::calls::OpenCalls;
 use super::client::{Attach, Client, ClientId, Past};
@@ -49,7 +51,7 @@ pub(super) enum Mail {
     HalfClosed(ClientId),
     /// It is to leave memory, after the run that goes on.
     HandOver,
-    /// It is to leave memory if nobody uses it, as others need its place. It says whether it does.
+    /// It is to leave memory if nobody uses it and nothing is lost, as others need its place. It says whether it does.
     MakeRoom(oneshot::Sender<bool>),
     /// It is to end now: the run is stopped.
     Stop,
@@ -83,6 +85,8 @@ pub(super) struct Opened {
     /// What a run needs a permit of: of the node, and of its tenant.
     pub(super) runs: [Arc<Semaphore>; 2],
     pub(super) tenant: Arc<Tenant>,
+    /// It is not lost when it leaves memory.
+    pub(super) is_stored: bool,
     pub(super) times: Times,
     pub(super) counts: Arc<Counts>,
     /// Its traces, if there are to be some.
@@ -154,6 +158,7 @@ pub(super) struct Conversation {
     idle: Arc<Idle>,
     runs: [Arc<Semaphore>; 2],
     tenant: Arc<Tenant>,
+    is_stored: bool,
     /// Its bytes in memory.
     held: Held,
     /// Bytes of what was said.
@@ -197,8 +202,8 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, mut settings, mail, room, idle, runs, tenant, times, counts, spans } =
-            opened;
+        let Opened { session, mut settings, mail, room, idle, runs, .. } = opened;
+        let Opened { tenant, is_stored, times, counts, spans, .. } = opened;
         // A filter is for clients alone: the node itself reads in the frames of all events what goes on.
         let events = std::mem::take(&mut settings.rules.events);
         let (mut host, greeting) = Host::new(settings);
@@ -218,6 +223,7 @@ impl Conversation {
             runs,
             held: tenant.hold(),
             tenant,
+            is_stored,
             said_bytes: 0,
             permits: Vec::new(),
             times,
@@ -383,13 +389,14 @@ impl Conversation {
                 self.leave(Refusal::unavailable(why));
             }
             Mail::MakeRoom(answer) => {
-                let is_idle = self.is_idle();
-                if is_idle {
+                // A client may have come and left since the node has looked at it.
+                let may_leave = self.is_idle() && (self.is_stored || !self.is_there());
+                if may_leave {
                     let why = "the conversation has left memory; attach again";
                     self.leave(Refusal::new(RefusalKind::Ending, why));
                 }
                 // Who has asked may have left.
-                answer.send(is_idle).ok();
+                answer.send(may_leave).ok();
             }
             Mail::Stop => {
                 let why = "the node ends, and has stopped the run; attach again";

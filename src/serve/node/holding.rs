@@ -51,8 +51,20 @@ pub(super) async fn hold(
                 .traces
                 .as_ref()
                 .map(|it| it.of(session.as_str(), holding.key.namespace.tenant()));
-            let opened =
-                Opened { session, settings, mail, room, idle, runs, tenant, times, counts, spans };
+            let is_stored = !node.services.places.is_empty();
+            let opened = Opened {
+                session,
+                settings,
+                mail,
+                room,
+                idle,
+                runs,
+                tenant,
+                is_stored,
+                times,
+                counts,
+                spans,
+            };
             let (id, tenant) = (holding.key.session.as_str(), holding.key.namespace.tenant());
             // Each line of the log that concerns the conversation names it.
             let span = tracing::error_span!("conversation", session = id, tenant);
