@@ -150,6 +150,9 @@ pub(super) struct Client {
     closing: Option<Closing>,
     /// Since when its stream takes nothing, though there is something for it.
     behind_since: Option<Instant>,
+    /// Since when its connection has written no snapshot of those that the stream was given. Where nothing follows
+    /// them the stream is never full.
+    state_since: Option<Instant>,
 }
 
 impl Client {
@@ -176,6 +179,7 @@ impl Client {
             ended: HashSet::new(),
             closing: None,
             behind_since: None,
+            state_since: None,
         }
     }
 
@@ -207,9 +211,9 @@ impl Client {
         self.link.state_bytes()
     }
 
-    /// Since when its stream takes nothing, though there is something for it.
-    pub(super) fn behind_since(&self) -> Option<Instant> {
-        self.behind_since
+    /// Since when nothing is taken of its stream, though there is something for it.
+    pub(super) fn unread_since(&self) -> Option<Instant> {
+        [self.behind_since, self.state_since].into_iter().flatten().min()
     }
 
     /// The place of the frame that it is shown next; `None` while it waits for a snapshot.
@@ -416,6 +420,17 @@ impl Client {
 
     /// Gives it what its stream takes.
     pub(super) fn serve(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
+        let served = self.give_all(log, session, now);
+        let is_written = self.link.has_written_state();
+        self.state_since = match self.link.state_bytes() {
+            0 => None,
+            _ if is_written => Some(now),
+            _ => self.state_since.or(Some(now)),
+        };
+        served
+    }
+
+    fn give_all(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
         loop {
             if let Some(served) = self.give_first(now) {
                 return served;
@@ -567,8 +582,31 @@ mod tests {
     use crate::protocol::proto::session::Heartbeat;
     use crate::serve::frame_log::Audience;
     use crate::serve::stream::Frames;
+    use futures_util::{FutureExt, StreamExt};
     use http::HeaderMap;
+    use std::time::Duration;
     use tokio::sync::Notify;
+
+    /// A client of a conversation whose log has all frames from the first on.
+    fn client(
+        session: &SessionId,
+        is_own_only: bool,
+        (to, link): (mpsc::Sender<Arc<Frame>>, Arc<Link>),
+    ) -> Client {
+        let attach = Attach {
+            client: ClientId::fresh(),
+            extensions: BTreeSet::new(),
+            past: Past::Nothing,
+            is_own_only,
+            to,
+            link,
+            room: Arc::new(Semaphore::new(OPEN_MAX)),
+            mode: OpenMode::Either,
+            parent: Parent::of(&HeaderMap::new()),
+        };
+        let hello = wire::frame(session, None, Body::Hello(HelloFrame::default()));
+        Client::new(attach, &hello, Ok(Position(0)))
+    }
 
     /// A client with the stream that it reads.
     struct Reader {
@@ -581,21 +619,9 @@ mod tests {
         /// Attaches to a conversation whose log has all frames from the first on.
         fn attach(is_own_only: bool) -> Self {
             let (to, stream) = mpsc::channel(OPEN_MAX);
-            let attach = Attach {
-                client: ClientId::fresh(),
-                extensions: BTreeSet::new(),
-                past: Past::Nothing,
-                is_own_only,
-                to,
-                link: Frames::new(Arc::new(Notify::new())).1.link(),
-                room: Arc::new(Semaphore::new(OPEN_MAX)),
-                mode: OpenMode::Either,
-                parent: Parent::of(&HeaderMap::new()),
-            };
+            let link = Frames::new(Arc::new(Notify::new())).1.link();
             let session = SessionId::new("s").expect("an id");
-            let hello = wire::frame(&session, None, Body::Hello(HelloFrame::default()));
-            let client = Client::new(attach, &hello, Ok(Position(0)));
-            Self { client, session, stream }
+            Self { client: client(&session, is_own_only, (to, link)), session, stream }
         }
 
         /// What it is shown of the log, but for hello.
@@ -748,5 +774,33 @@ mod tests {
         // The state that it has says nothing of one that has ended since.
         log.push(done(&late), Audience::All);
         assert_eq!(sent_again(&mut reader, &late, &log), Again::Snapshot);
+    }
+
+    /// In a quiet conversation nothing follows the snapshot that would find the stream full.
+    #[test]
+    fn a_snapshot_that_is_not_taken_leaves_a_stream_unread() {
+        let (log, requests) = (FrameLog::default(), Requests::default());
+        let session = SessionId::new("s").expect("an id");
+        let (to, mut frames) = Frames::new(Arc::new(Notify::new()));
+        let mut client = client(&session, false, (to, frames.link()));
+        let body = || Body::Snapshot(SnapshotFrame::default());
+        let state = Arc::new(wire::frame(&session, None, body()));
+        let mut poll = || frames.next().now_or_never().is_some();
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let serve = |client: &mut Client, seconds| {
+            assert_eq!(client.serve(&log, &session, at(seconds)), Served::Yes);
+            client.unread_since()
+        };
+        assert_eq!(serve(&mut client, 0), None);
+        client.snapshot(Arc::clone(&state), log.end(), &requests);
+        assert_eq!(serve(&mut client, 1), Some(at(1)));
+        assert!(poll() && poll(), "hello, and the snapshot");
+        client.snapshot(state, log.end(), &requests);
+        assert_eq!(serve(&mut client, 2), Some(at(1)), "the snapshot is being written");
+        assert!(poll(), "the other snapshot");
+        assert_eq!(serve(&mut client, 3), Some(at(3)), "the first one was written");
+        assert!(!poll());
+        assert_eq!(serve(&mut client, 4), None);
     }
 }

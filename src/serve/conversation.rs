@@ -306,8 +306,8 @@ impl Conversation {
     /// When something is due: the end of a stream that nobody reads, or of a run, or what becomes of a conversation
     /// without clients.
     fn wake_at(&self) -> Option<Instant> {
-        let behind = self.clients.iter().filter_map(Client::behind_since).min();
-        let unread = behind.map(|since| since + self.times.unread);
+        let unread = self.clients.iter().filter_map(Client::unread_since).min();
+        let unread = unread.map(|since| since + self.times.unread);
         let unanswered = self.unanswered_until();
         [unread, self.run_until, self.alone_until(), unanswered].into_iter().flatten().min()
     }
@@ -360,7 +360,7 @@ impl Conversation {
         let unread = self.times.unread;
         let ended = &self.counts.unread_total;
         self.clients.retain(|client| {
-            if client.behind_since().is_none_or(|since| now < since + unread) {
+            if client.unread_since().is_none_or(|since| now < since + unread) {
                 return true;
             }
             let why = format!(

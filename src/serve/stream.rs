@@ -24,6 +24,8 @@ pub(super) struct Link {
     is_awaited: AtomicBool,
     /// Bytes of the snapshots that the stream was given and its connection has not written.
     state_bytes: AtomicUsize,
+    /// The connection has written a snapshot since the conversation has looked.
+    has_written_state: AtomicBool,
     /// Wakes it, also when the stream has ended.
     room: Arc<Notify>,
     /// Why the stream ends.
@@ -43,9 +45,10 @@ impl Frames {
     /// A stream, and what fills it. `room` wakes the conversation.
     pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
         let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
-        let (is_awaited, state_bytes, outcome) = Default::default();
-        let link =
-            Arc::new(Link { queue: Mutex::new(from), is_awaited, state_bytes, room, outcome });
+        let (is_awaited, state_bytes, has_written_state, outcome) = Default::default();
+        let queue = Mutex::new(from);
+        let link = Link { queue, is_awaited, state_bytes, has_written_state, room, outcome };
+        let link = Arc::new(link);
         (to, Self { link, writes: 0, is_over: false })
     }
 
@@ -67,6 +70,7 @@ impl Stream for Frames {
         if self.writes > 0 {
             let written = std::mem::take(&mut self.writes);
             self.link.state_bytes.fetch_sub(written, Ordering::Relaxed);
+            self.link.has_written_state.store(true, Ordering::Relaxed);
             self.link.room.notify_one();
         }
         let Poll::Ready(given) = self.link.queue().poll_recv(context) else { return Poll::Pending };
@@ -112,6 +116,11 @@ impl Link {
     /// Bytes of the snapshots that its client has not taken.
     pub(super) fn state_bytes(&self) -> usize {
         self.state_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection has written a snapshot since this was asked before.
+    pub(super) fn has_written_state(&self) -> bool {
+        self.has_written_state.swap(false, Ordering::Relaxed)
     }
 
     /// Notes why the stream ends, once it has all frames that it was given.

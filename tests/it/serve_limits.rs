@@ -337,7 +337,8 @@ fn a_client_that_never_reads_loses_its_stream_and_not_its_run() {
     const TEXT_BYTES: usize = 4 * 1024 * 1024;
     let flood = vec![Step::Flood(TEXT_BYTES), Step::Finish("stop", None), Step::Done];
     let provider = Provider::start(vec![flood, says("short")]);
-    let node = with_provider(&provider, &["--unread-ms", "1", "--final-snapshot", "none"]);
+    // The snapshot that it is shown first is taken in this time.
+    let node = with_provider(&provider, &["--unread-ms", "1000", "--final-snapshot", "none"]);
     let mut talk = node.attach("s");
     talk.send(submit("r", "hello"));
     eventually("its stream has ended", || (node.info().clients == 0).then_some(()));
@@ -351,6 +352,34 @@ fn a_client_that_never_reads_loses_its_stream_and_not_its_run() {
         call(&node, "/v1/sessions/s/requests", "", Some(&submit("r2", "again")));
     assert_eq!(status, 200);
     assert!(body.contains("short"));
+}
+
+/// Nothing follows a snapshot where nobody says anything, and the bytes of those that are not taken are their tenant's.
+#[test]
+fn clients_that_read_no_snapshot_lose_their_streams() {
+    // With its answer more than a stream of HTTP/2 takes that nobody reads.
+    const PROMPT_BYTES: usize = 1536 * 1024;
+    const WATCHERS: usize = 30;
+    let limits = ["--tenant-bytes", "10000000", "--unread-ms", "1000", "--final-snapshot", "none"];
+    let node = Node::start(&limits);
+    let ask = |session: &str, prompt: &str| {
+        let path = format!("/v1/sessions/{session}/requests");
+        call(&node, &path, "", Some(&submit("r", prompt))).0
+    };
+    assert_eq!(ask("s", &"x".repeat(PROMPT_BYTES)), 200);
+    let mut watching = Vec::new();
+    let refused = (0..WATCHERS).find_map(|_| match node.try_attach(attach("s")) {
+        Ok(talk) => {
+            watching.push(talk);
+            None
+        }
+        Err(status) => Some(status),
+    });
+    assert_eq!(refused.expect("a refusal").code(), Code::ResourceExhausted);
+    eventually("their streams have ended", || (node.info().clients == 0).then_some(()));
+    eventually("another conversation has room", || (ask("other", "hello") == 200).then_some(()));
+    let status = watching[0].wait_end().expect_err("it was ended");
+    assert!(status.message().contains("--unread-ms"), "{status}");
 }
 
 #[test]
