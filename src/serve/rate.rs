@@ -39,6 +39,23 @@ impl Rate {
         taken.map_err(|wait| wait + self.interval)
     }
 
+    /// Takes one request of those that wait for the rate, as long as half of what may come at once stays free: the
+    /// calls that are refused instead of waiting find room there. Of one at once nothing would stay, so that the rate
+    /// is left unused between two such requests for as long as one takes up.
+    ///
+    /// # Errors
+    /// The time after which it would be taken.
+    pub(super) fn take_waiting(&mut self, now: Instant) -> Result<(), Duration> {
+        let room = now + self.interval * (self.burst / 2);
+        match (self.busy_until + self.interval).checked_duration_since(room) {
+            Some(wait) if !wait.is_zero() => Err(wait),
+            Some(_) | None => {
+                self.busy_until = self.busy_until.max(now) + self.interval;
+                Ok(())
+            }
+        }
+    }
+
     /// Takes so many requests where there is room for them, or for `most`.
     fn take_within(&mut self, most: u32, requests: u32, now: Instant) -> Result<(), Duration> {
         let from = self.busy_until.max(now);
@@ -94,6 +111,38 @@ mod tests {
         assert_eq!(rate.take(6, begin), Ok(()), "nothing else was taken");
         assert_eq!(rate.take(1, begin), Err(2500 * MS));
         assert_eq!(rate.take(1, begin + 2500 * MS), Ok(()));
+    }
+
+    #[test]
+    fn a_request_that_waits_leaves_room_for_calls() {
+        for burst in [1, 2, 3, 10] {
+            let begin = Instant::now();
+            let mut rate = Rate::new(burst, begin);
+            let (mut taken, mut asks_at) = (0, begin);
+            // One that waits takes as often as it may.
+            let mut wait_until = |rate: &mut Rate, until: Instant| {
+                while asks_at <= until {
+                    match rate.take_waiting(asks_at) {
+                        Ok(()) => taken += 1,
+                        Err(wait) => asks_at += wait,
+                    }
+                }
+            };
+            for number in 1..=20 {
+                let mut now = begin + 2500 * MS * number;
+                wait_until(&mut rate, now);
+                let mut called = rate.take(1, now);
+                // A burst of one is used up by any request.
+                if let (1, Err(wait)) = (burst, called) {
+                    now += wait;
+                    wait_until(&mut rate, now);
+                    called = rate.take(1, now);
+                }
+                assert_eq!(called, Ok(()), "call {number} of a burst of {burst}");
+            }
+            // It waits for the calls in turn, and not for ever.
+            assert!(taken >= 10, "{taken} of a burst of {burst}");
+        }
     }
 
     #[test]

@@ -114,9 +114,9 @@ impl Tenant {
         self.take(|rate, now| rate.take_more(requests, now)).map_err(|wait| self.beyond_rate(wait))
     }
 
-    /// Waits until one more request is taken.
+    /// Waits until one more request is taken. Calls that do not wait are taken meanwhile.
     pub(super) async fn wait_for_rate(&self) {
-        while let Err(wait) = self.take(|rate, now| rate.take(1, now)) {
+        while let Err(wait) = self.take(Rate::take_waiting) {
             sleep(wait).await;
         }
     }
@@ -255,6 +255,28 @@ mod tests {
         assert!(tenant.check_bytes().is_ok());
         drop(conversation);
         assert!(tenant.receive(99).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_wait_for_the_rate_leave_room_for_calls() {
+        const CALLS: usize = 20;
+        let tenant = tenants(Some(10), None).of(&Namespace::default());
+        let waiting = async {
+            loop {
+                tenant.wait_for_rate().await;
+            }
+        };
+        let calling = async {
+            for number in 0..CALLS {
+                sleep(Duration::from_millis(300)).await;
+                assert!(tenant.admit(1).is_ok(), "call {number}");
+            }
+        };
+        tokio::select! {
+            biased;
+            () = waiting => {}
+            () = calling => {}
+        }
     }
 
     #[test]
