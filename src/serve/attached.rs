@@ -189,12 +189,14 @@ impl Asker {
     /// Takes all of these requests, or none of them. The call that brings them has counted as the first.
     pub(super) fn admit(&self, lines: Vec<RpcRequestLine>) -> Result<Vec<Admitted>, Refusal> {
         let more = u32::try_from(lines.len()).unwrap_or(u32::MAX).saturating_sub(1);
-        self.tenant.admit_more(more)?;
         let admit = |line: RpcRequestLine| {
             let held = self.tenant.receive(line.encoded_len() as u64)?;
             Ok(Admitted { line, held, refused: None })
         };
-        lines.into_iter().map(admit).collect()
+        let admitted = lines.into_iter().map(admit).collect::<Result<_, _>>()?;
+        // Last: those that are refused because of their bytes use up nothing of the rate.
+        self.tenant.admit_more(more)?;
+        Ok(admitted)
     }
 
     /// Sends a request to its conversation.

@@ -208,6 +208,7 @@ async fn requests(
         let why = "the body has no request; send one JSON object a line, as in {\"submit\":{\"prompt\":\"hello\"}}";
         return Err(Refusal::new(RefusalKind::Invalid, why));
     }
+    tenant.check_body(lines.len())?;
     let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
     let form = Form::of(options.format.as_deref(), &headers)?;
     let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;

@@ -1,7 +1,7 @@
 //! What each tenant has of a node, and what it may have.
 
 use super::rate::Rate;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, RefusalKind};
 use super::services::Limits;
 use crate::store::Namespace;
 use std::collections::HashMap;
@@ -20,6 +20,9 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Lists, exports, copies and deletions of a tenant at the same time, of those of the node: further ones
 /// wait for one of the same tenant to end, and leave the rest to others.
 const TENANT_LOOKUPS_MAX: usize = 2;
+
+/// Time in which the rate of a tenant takes all requests of one body: what the tenant sends after it waits for as long.
+const BODY_RATE_MAX: Duration = Duration::from_secs(60);
 
 /// The tenants that were seen.
 #[derive(Debug)]
@@ -112,6 +115,21 @@ impl Tenant {
     /// Takes so many more requests of a call that was taken, or none of them.
     pub(super) fn admit_more(&self, requests: u32) -> Result<(), Refusal> {
         self.take(|rate, now| rate.take_more(requests, now)).map_err(|wait| self.beyond_rate(wait))
+    }
+
+    /// Refuses a body with so many requests that nothing else of the tenant would be taken for a long time after it.
+    pub(super) fn check_body(&self, requests: usize) -> Result<(), Refusal> {
+        let most = u64::from(self.per_second) * BODY_RATE_MAX.as_secs();
+        if requests as u64 <= most {
+            return Ok(());
+        }
+        let why = format!(
+            "the body has {requests} requests, which is more than the tenant may send in {} s ({} a second, \
+             --tenant-rate); nothing was done: send it in parts of at most {most} requests",
+            BODY_RATE_MAX.as_secs(),
+            self.per_second
+        );
+        Err(Refusal::new(RefusalKind::TooLarge, why))
     }
 
     /// Waits until one more request is taken. Calls that do not wait are taken meanwhile.

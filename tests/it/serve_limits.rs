@@ -107,10 +107,21 @@ fn a_request_that_is_sent_again_beyond_a_rate_has_one_done() {
 #[test]
 fn a_body_with_more_requests_than_a_rate_is_taken() {
     let node = Node::start(&["--tenant-rate", "3"]);
-    let five = "{\"snapshot\":{}}\n".repeat(5);
-    let (status, _, body) = call(&node, "/v1/sessions/s/requests", "", Some(&five));
+    let nine = "{\"snapshot\":{}}\n".repeat(9);
+    let (status, _, body) = call(&node, "/v1/sessions/s/requests", "", Some(&nine));
     assert_eq!(status, 200, "{body}");
-    assert_eq!(body.matches("\"done\":").count(), 5, "{body}");
+    assert_eq!(body.matches("\"done\":").count(), 9, "{body}");
+}
+
+/// What the tenant sends after it would wait for as long as the rate takes.
+#[test]
+fn a_body_with_requests_for_more_than_a_minute_of_a_rate_is_refused() {
+    let node = Node::start(&["--tenant-rate", "10"]);
+    let large = "{\"snapshot\":{}}\n".repeat(10 * 61);
+    let (status, _, body) = call(&node, "/v1/sessions/s/requests", "", Some(&large));
+    assert_eq!(status, 413, "{body}");
+    assert!(body.contains("--tenant-rate") && body.contains("in parts"), "{body}");
+    assert_eq!(call(&node, "/v1/info", "", None).0, 200, "nothing was counted");
 }
 
 #[test]
