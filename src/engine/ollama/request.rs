@@ -11,6 +11,7 @@ use crate::conversation::transcript::Message;
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::provider_data::decode_value;
 use crate::engine::provider::schema;
+use crate::engine::provider::think::with_beginning;
 use crate::engine::provider::tool::{
     FunctionTool, WIRE_ID_BYTES_MAX, arguments, wire_id, wire_name,
 };
@@ -77,9 +78,9 @@ enum Wire<'a> {
         images: Vec<String>,
     },
     Assistant {
-        content: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        thinking: Option<String>,
+        content: Cow<'a, str>,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        thinking: String,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
     },
@@ -166,15 +167,18 @@ fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> 
     Ok(match message {
         Message::System(content) => Wire::System { content: (*content).into() },
         Message::User { text, attachments } => user(text, attachments)?,
-        Message::Assistant { text, calls, provider_data } => Wire::Assistant {
-            content: text,
-            thinking: decode_value::<Thinking>(*provider_data, NAME, model)
-                .map(|data| data.thinking),
-            tool_calls: calls
-                .iter()
-                .map(|(tool, input)| wire_call(tool, input))
-                .collect::<Result<_, _>>()?,
-        },
+        Message::Assistant { text, calls, provider_data } => {
+            let data: Option<Thinking> = decode_value(*provider_data, NAME, model);
+            let Thinking { thinking, think } = data.unwrap_or_default();
+            Wire::Assistant {
+                content: with_beginning(think, text),
+                thinking,
+                tool_calls: calls
+                    .iter()
+                    .map(|(tool, input)| wire_call(tool, input))
+                    .collect::<Result<_, _>>()?,
+            }
+        }
         Message::Tool { tool, result, images, is_error: _ } => Wire::Tool {
             content: result,
             images: images.iter().filter_map(Attachment::base64).collect(),

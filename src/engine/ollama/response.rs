@@ -21,9 +21,15 @@ mod tests;
 const REASONING_FIELD: &str = "thinking";
 
 /// The provider data of an answer. The reasoning belongs to the whole message and has no place in it.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Thinking {
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) thinking: String,
+    /// The beginning of the text in which the model wrote its reasoning, with the tag around it: the server does not
+    /// know it as reasoning, so the template has no other place for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) think: String,
 }
 
 #[derive(Debug)]
@@ -77,7 +83,7 @@ impl<'a> OllamaReader<'a> {
         self.response.advance(true);
         let Message { content, thinking, tool_calls } = piece.message();
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
-            push_split(self.think.release(), events);
+            push_split(self.think.off(), events);
             self.thinking += &text;
             events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text });
         }
@@ -143,9 +149,15 @@ impl<'a> ResponseReader<'a> for OllamaReader<'a> {
         };
         let has_calls = self.ids.len() > 0;
         let class = finish_class(&reason, has_calls);
+        if class == FinishClass::Completed && !has_calls && !self.response.has_text() {
+            let before = events.len();
+            push_text(EngineEvent::Text(self.think.take_unclosed()), events);
+            self.response.note(&events[before..]);
+        }
         let thinking = take(&mut self.thinking);
-        let provider_data = (!thinking.is_empty())
-            .then(|| encode_value(NAME, self.response.failures, &Thinking { thinking }))
+        let data = Thinking { thinking, think: self.think.take_beginning() };
+        let provider_data = (data != Thinking::default())
+            .then(|| encode_value(NAME, self.response.failures, &data))
             .flatten();
         let usage = self.take_usage();
         let end = ResponseEnd { reason, class, usage, provider_data, has_calls };

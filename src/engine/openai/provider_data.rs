@@ -1,6 +1,6 @@
-//! Provider data: the reasoning, and what servers add to calls, for servers that expect it back. DeepSeek refuses
-//! a tool's result without its reasoning, models that vLLM and Ollama run think on from it, OpenRouter and LiteLLM hand
-//! it on to the provider that signed it, and Google refuses a call without its signature.
+//! Provider data: the reasoning, and what servers add to calls, for servers that expect it back. DeepSeek refuses a
+//! tool's result without its reasoning, models that vLLM and Ollama run, as MiniMax's, think on from it, OpenRouter and
+//! LiteLLM hand it on to the provider that signed it, and Google refuses a call without its signature.
 
 use super::NAME;
 use super::chunk::{Delta, ReasoningField};
@@ -49,6 +49,10 @@ pub(super) struct ReasoningData {
     /// As LiteLLM has it: Anthropic's blocks, with their signatures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     thinking_blocks: Vec<Map<String, Value>>,
+    /// The beginning of the text in which the model wrote its reasoning, with the tag around it: the template of a
+    /// model that is not to see it again leaves it out.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) think: String,
     /// Empty if no call has any, else one for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) calls: Vec<CallData>,
@@ -105,6 +109,13 @@ impl ProviderDataBuilder {
             {
                 add(&mut self.data, item);
             }
+        }
+    }
+
+    /// The beginning of the text, with reasoning in a tag.
+    pub(super) fn push_think(&mut self, think: String) {
+        if self.has_room(think.len()) {
+            self.data.think = think;
         }
     }
 

@@ -16,6 +16,7 @@ use crate::engine::provider::gemini_model::{NO_SIGNATURE, needs_signatures};
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::schema;
+use crate::engine::provider::think::with_beginning;
 use crate::engine::provider::tool::{
     FunctionTool, WIRE_ID_BYTES_MAX, arguments, wire_id, wire_id_of_chars, wire_name,
 };
@@ -279,7 +280,7 @@ fn bridge(wire: &mut Vec<Wire<'_>>) {
     let is_gap = |pair: &[Wire<'_>]| matches!(pair, [Wire::Tool { .. }, Wire::User { .. }]);
     while let Some(at) = wire.windows(2).position(is_gap) {
         let (tool_calls, reasoning) = (Vec::new(), provider_data::ReasoningData::default());
-        let content = Some(BRIDGE);
+        let content = Some(BRIDGE.into());
         wire.insert(at + 1, Wire::Assistant { content, tool_calls, prefix: false, reasoning });
     }
 }
@@ -297,8 +298,9 @@ fn wire<'a>(
         Message::Assistant { text, calls, provider_data } => {
             let mut reasoning = provider_data::reasoning(*provider_data, model);
             let own = std::mem::take(&mut reasoning.calls);
+            let content = with_beginning(std::mem::take(&mut reasoning.think), text);
             Wire::Assistant {
-                content: (!text.is_empty() || calls.is_empty()).then_some(text.as_ref()),
+                content: (!content.is_empty() || calls.is_empty()).then_some(content),
                 tool_calls: wire_calls((model, server), calls, own),
                 prefix: false,
                 reasoning,

@@ -191,7 +191,8 @@ impl<'a> OpenAiReader<'a> {
         self.provider_data.push(&mut piece);
         let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {
-            self.release(events);
+            let split = self.think.off();
+            self.push_split(split, events);
             self.reasoning_field = field;
             let text = self.reasoning.push(reasoning);
             self.push_reasoning(field, text, events);
@@ -332,7 +333,12 @@ impl<'a> ResponseReader<'a> for OpenAiReader<'a> {
             "" if has_calls => FinishClass::ToolCalls,
             reason => finish_class(reason),
         };
+        if class == FinishClass::Completed && !has_calls && !self.response.has_text() {
+            let text = self.think.take_unclosed();
+            self.push_split(Split { answer: text, ..Split::default() }, events);
+        }
         let usage = self.take_usage();
+        self.provider_data.push_think(self.think.take_beginning());
         self.provider_data.push_calls(self.calls.take_data());
         let provider_data = take(&mut self.provider_data).build(self.response.failures);
         let end = ResponseEnd { reason, class, usage, provider_data, has_calls };

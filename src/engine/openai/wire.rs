@@ -75,7 +75,7 @@ pub(super) enum Wire<'a> {
     },
     Assistant {
         /// Null if the model only called tools: some providers refuse an empty text.
-        content: Option<&'a str>,
+        content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
         /// The model is to continue this answer; Mistral requires the member.

@@ -65,13 +65,21 @@ fn an_answer_is_read_in_order_however_it_arrives() {
 }
 
 #[test]
-fn a_think_tag_at_the_beginning_is_reasoning_and_no_provider_data() {
-    let expected = r#"<think>hm <text>a 26/9 END "stop" completed"#;
-    check(&(says("<think>\nhm</think>\n\na") + &last("stop")), expected);
+fn a_think_tag_at_the_beginning_is_reasoning_and_kept_as_it_came() {
+    let expected = |data: &str| format!(r#"<think>hm <text>a 26/9 END "stop" completed {data}"#);
+    check(
+        &(says("<think>\nhm</think>\n\na") + &last("stop")),
+        &expected(r#"{"think":"<think>\nhm</think>\n\n"}"#),
+    );
     check(
         &(says("<thi") + &says("nk>hm</th") + &says("ink>\n") + &says("a") + &last("stop")),
-        expected,
+        &expected(r#"{"think":"<think>hm</think>\n"}"#),
     );
+    // Two that are no reasoning.
+    let thought = thinks("hm") + &says("<think>a") + &last("stop");
+    check(&thought, r#"<thinking>hm <text><think>a 26/9 END "stop" completed {"thinking":"hm"}"#);
+    let unclosed = says("<think>a") + &last("stop");
+    check(&unclosed, r#"<think>a <text><think>a 26/9 END "stop" completed"#);
     check(&(says("<thi") + &last("stop")), r#"<text><thi 26/9 END "stop" completed"#);
 }
 

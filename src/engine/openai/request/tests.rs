@@ -82,6 +82,11 @@ fn reasoning_goes_back_to_the_model_that_wrote_it_as_it_came() {
     let details = json!([{ "type": "reasoning.encrypted", "data": "eHg=", "index": 0 }]);
     let with_details = answer("openai", "m", &json!({ "reasoning_details": details }));
     assert_eq!(with_details["reasoning_details"], details);
+    let think = json!({ "think": "<think>\nhm\n</think>\n\n" });
+    let with_think = answer("openai", "m", &think);
+    assert_eq!(with_think["content"], think["think"]);
+    assert!(with_think.get("think").is_none(), "{with_think}");
+    assert_eq!(answer("openai", "other", &think), plain);
 }
 
 #[test]

@@ -131,7 +131,25 @@ fn a_think_tag_at_the_beginning_is_reasoning() {
     );
     let expected = "<text>\n +look [c]{} !c END \"tool_calls\" tool_calls";
     assert_eq!(read(&[(text("\\n") + &call + &stop("tool_calls") + END).as_bytes()]), expected);
-    check(&(text("<think>hm") + &end), r#"<think>hm END "stop" completed FAILED provider"#);
+}
+
+/// A text may begin with the tag and be no reasoning.
+#[test]
+fn a_think_tag_that_is_no_reasoning_is_answer() {
+    let end = stop("stop") + END;
+    let reasoned = delta(r#"{"reasoning_content":"hm"}"#);
+    check(
+        &(reasoned.clone() + &text("<think>a") + &end),
+        r#"<reasoning_content>hm <text><think>a END "stop" completed"#,
+    );
+    check(
+        &(reasoned + &text("<think>a</think>b") + &end),
+        r#"<reasoning_content>hm <text><think>a</think>b END "stop" completed"#,
+    );
+    // A tag that is not closed by the end of all that the model says.
+    check(&(text("<think>a") + &end), r#"<think>a <text><think>a END "stop" completed"#);
+    check(&(text("<think> ") + &end), r#"END "stop" completed FAILED provider"#);
+    check(&(text("<think>a") + &stop("length") + END), r#"<think>a END "length" max_tokens"#);
 }
 
 #[test]
