@@ -3,12 +3,16 @@
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Words that providers refuse at the top of a schema.
 const NOT_AT_TOP: [&str; 6] = ["$ref", "allOf", "anyOf", "enum", "not", "oneOf"];
 
-/// Schemas that the top of one schema is put together from; further ones are left out.
+/// The word of the definitions in a schema.
+const DEFINITIONS: &str = "$defs";
+
+/// Schemas that the top of one schema is put together from, and those that are kept for references; further ones are
+/// left out.
 const PARTS_MAX: usize = 64;
 
 /// The schema of an object, with its properties, and with the items of each array. Providers want both.
@@ -18,7 +22,7 @@ pub(in crate::engine) fn parameters(schema: &Map<String, Value>) -> Cow<'_, Map<
         && NOT_AT_TOP.iter().all(|word| !schema.contains_key(*word));
     match is_fine {
         true => with_items(schema),
-        false => Cow::Owned(with_items(&merged(schema)).into_owned()),
+        false => Cow::Owned(with_items(&with_targets(schema, merged(schema))).into_owned()),
     }
 }
 
@@ -90,11 +94,147 @@ impl<'a> Top<'a> {
 
     /// The schema that `schema` refers to, in the same document.
     fn target(&self, schema: &Map<String, Value>) -> Option<&'a Value> {
-        let path = schema.get("$ref")?.as_str()?.strip_prefix("#/")?;
-        match path.split_once('/') {
-            Some((first, rest)) => self.root.get(first)?.pointer(&format!("/{rest}")),
-            None => self.root.get(path),
+        at(self.root, own_reference(schema)?)
+    }
+}
+
+/// The path of the reference in `schema` to a part of the same document.
+fn own_reference(schema: &Map<String, Value>) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix("#/")
+}
+
+/// What is at `path` in `root`.
+fn at<'a>(root: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    match path.split_once('/') {
+        Some((first, rest)) => root.get(first)?.pointer(&format!("/{rest}")),
+        None => root.get(path),
+    }
+}
+
+/// `merged`, in which each reference leads to what it leads to in `root`: providers refuse one that leads nowhere.
+/// What is no longer in its place is kept as a definition.
+fn with_targets(root: &Map<String, Value>, mut merged: Map<String, Value>) -> Map<String, Value> {
+    let before = merged.clone();
+    let taken = before.get(DEFINITIONS).and_then(Value::as_object);
+    let mut targets =
+        Targets { root, merged: &before, taken, names: BTreeMap::new(), left: Vec::new() };
+    targets.redirect(&mut merged);
+    let mut kept = Map::new();
+    while let Some((name, target)) = targets.left.pop() {
+        let mut target = target.clone();
+        targets.redirect_in(&mut target);
+        kept.insert(name, target);
+    }
+    if !kept.is_empty() {
+        let definitions = merged.entry(DEFINITIONS).or_insert_with(|| json!({}));
+        if let Some(definitions) = definitions.as_object_mut() {
+            definitions.append(&mut kept);
         }
+    }
+    merged
+}
+
+/// The targets of references that are no longer in their place.
+struct Targets<'a> {
+    root: &'a Map<String, Value>,
+    /// The new top, as it was before.
+    merged: &'a Map<String, Value>,
+    /// The definitions that it has.
+    taken: Option<&'a Map<String, Value>>,
+    /// The names of the definitions that are added, by the paths of their targets.
+    names: BTreeMap<String, String>,
+    /// Definitions that are not added yet.
+    left: Vec<(String, &'a Value)>,
+}
+
+impl Targets<'_> {
+    /// Has each reference in `schema` lead to its target; one without a target is left out.
+    fn redirect(&mut self, schema: &mut Map<String, Value>) {
+        if let Some(path) = own_reference(schema).map(str::to_owned)
+            && !self.is_in_place(&path)
+        {
+            match self.name(&path) {
+                Some(name) => {
+                    schema.insert("$ref".to_owned(), json!(format!("#/{DEFINITIONS}/{name}")))
+                }
+                None => schema.remove("$ref"),
+            };
+        }
+        for (word, value) in schema {
+            match (holds(word), value) {
+                (Holds::Schemas, value) => self.redirect_in(value),
+                (Holds::NamedSchemas, Value::Object(named)) => {
+                    named.values_mut().for_each(|value| self.redirect_in(value));
+                }
+                (Holds::NamedSchemas | Holds::NoSchema, _) => {}
+            }
+        }
+    }
+
+    /// Redirects the references in `value`, one schema or a list of schemas.
+    fn redirect_in(&mut self, value: &mut Value) {
+        match value {
+            Value::Object(schema) => self.redirect(schema),
+            Value::Array(schemas) => schemas.iter_mut().for_each(|value| self.redirect_in(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Whether `path` leads in the new top to what it led to. A path that is written in another way than it is read
+    /// here, as with `%20`, is in its place unless it begins with a word that is no longer there.
+    fn is_in_place(&self, path: &str) -> bool {
+        match (at(self.root, path), at(self.merged, path)) {
+            (None, _) => {
+                let first = path.split('/').next().unwrap_or_default();
+                !NOT_AT_TOP.contains(&first)
+            }
+            (Some(old), new) => new == Some(old),
+        }
+    }
+
+    /// The name of the definition of what is at `path`.
+    fn name(&mut self, path: &str) -> Option<String> {
+        if let Some(name) = self.names.get(path) {
+            return Some(name.clone());
+        }
+        let target = at(self.root, path).filter(|_| self.names.len() < PARTS_MAX)?;
+        let is_free = |name: &String| {
+            self.taken.is_none_or(|taken| !taken.contains_key(name))
+                && !self.names.values().any(|it| it == name)
+        };
+        let name = (0..).map(|number: usize| number.to_string()).find(is_free)?;
+        self.names.insert(path.to_owned(), name.clone());
+        self.left.push((name.clone(), target));
+        Some(name)
+    }
+}
+
+/// What the value of a word of a schema holds.
+enum Holds {
+    /// One schema, or a list of schemas.
+    Schemas,
+    /// An object whose values are schemas.
+    NamedSchemas,
+    NoSchema,
+}
+
+fn holds(word: &str) -> Holds {
+    match word {
+        "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
+            Holds::NamedSchemas
+        }
+        "additionalProperties"
+        | "allOf"
+        | "anyOf"
+        | "contains"
+        | "else"
+        | "if"
+        | "items"
+        | "not"
+        | "oneOf"
+        | "prefixItems"
+        | "then" => Holds::Schemas,
+        _ => Holds::NoSchema,
     }
 }
 
@@ -112,23 +252,10 @@ fn with_items(schema: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
         written.to_mut().insert("items".to_owned(), json!({}));
     }
     for (word, value) in schema {
-        // The values of other words are no schemas.
-        let changed = match word.as_str() {
-            "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
-                members_with_items(value)
-            }
-            "additionalProperties"
-            | "allOf"
-            | "anyOf"
-            | "contains"
-            | "else"
-            | "if"
-            | "items"
-            | "not"
-            | "oneOf"
-            | "prefixItems"
-            | "then" => value_with_items(value),
-            _ => None,
+        let changed = match holds(word) {
+            Holds::NamedSchemas => members_with_items(value),
+            Holds::Schemas => value_with_items(value),
+            Holds::NoSchema => None,
         };
         if let Some(changed) = changed {
             written.to_mut().insert(word.clone(), changed);
@@ -245,6 +372,53 @@ mod tests {
         let own = json!({ "properties": { "a": { "type": "string" } }, "required": ["a"], "oneOf": [one, one] });
         let expected = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] });
         check(&own, &expected);
+    }
+
+    /// As zod-to-json-schema writes a schema that it meets again.
+    #[test]
+    fn a_reference_into_a_branch_that_became_properties_leads_to_a_definition() {
+        let place = json!({ "type": "object", "properties": { "x": { "type": "number" } } });
+        let from = json!({ "properties": { "from": place } });
+        let at = json!({ "properties": { "at": { "$ref": "#/anyOf/0/properties/from" } } });
+        let expected = json!({
+            "type": "object",
+            "properties": { "from": place, "at": { "$ref": "#/$defs/0" } },
+            "$defs": { "0": place },
+        });
+        check(&json!({ "type": "object", "anyOf": [from, at] }), &expected);
+
+        // What it leads to has such references itself, and a definition of this name is there.
+        let tree = object(json!({ "next": { "type": "array", "items": { "$ref": "#/anyOf/0" } } }));
+        let kept = object(json!({ "next": { "type": "array", "items": { "$ref": "#/$defs/1" } } }));
+        let expected = json!({
+            "$defs": { "0": {}, "1": kept },
+            "type": "object",
+            "properties": kept["properties"],
+        });
+        check(&json!({ "$defs": { "0": {} }, "anyOf": [tree] }), &expected);
+
+        // A property that has several forms now.
+        let same = json!({ "$ref": "#/properties/a/properties/x" });
+        let other = json!({ "properties": { "a": { "type": "null" } } });
+        let several = json!({ "properties": { "a": place, "b": same }, "oneOf": [other] });
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "a": { "anyOf": [place, { "type": "null" }] },
+                "b": { "$ref": "#/$defs/0" },
+            },
+            "$defs": { "0": { "type": "number" } },
+        });
+        check(&several, &expected);
+
+        // A target that is nowhere, one at an address of its own, and a value, which is no schema.
+        let value = json!({ "$ref": "#/anyOf/0" });
+        let other = json!({ "$ref": "https://example.com/a" });
+        let gone = json!({ "properties": {
+            "a": { "$ref": "#/anyOf/7", "title": "A" }, "b": other, "c": { "default": value },
+        } });
+        let left = json!({ "a": { "title": "A" }, "b": other, "c": { "default": value } });
+        check(&json!({ "anyOf": [gone] }), &object(left));
     }
 
     #[test]
