@@ -170,6 +170,37 @@ fn answers_without_the_reasoning_that_a_model_requires_say_that_there_is_none() 
     assert_eq!(transcript.stderr.matches(line).count(), 1, "{}", transcript.stderr);
 }
 
+/// As Bedrock does; others take the calls without the tools.
+#[test]
+fn tools_that_are_gone_are_declared_where_their_calls_are_refused_without() {
+    let why =
+        "The toolConfig field must be defined when using toolUse and toolResult content blocks.";
+    let error = json!({ "error": { "message": why } }).to_string();
+    let refusal = vec![Step::Status(400, Vec::new(), error)];
+    let scripts = vec![calls_tool(), says("one"), refusal, says("two"), says("three")];
+    let provider = Provider::start(scripts);
+    let mut server = openai(&provider, &[]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "hi"));
+    return_results(&mut server, &["call_a"]);
+    assert_eq!(server.wait_done("r1"), "ok");
+    let none = json!({ "tools": [], "revision": 2 });
+    server.send(json!({ "requestId": "none", "declareTools": none }).to_string());
+    assert_eq!(server.wait_done("none"), "ok");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    assert_eq!(server.turn("r3", "once more"), "ok");
+    let transcript = server.finish();
+    assert_eq!(provider.requests(), 5);
+    let tools = |number| provider.wait_request(number).body.get("tools").cloned();
+    let declared = json!([{ "type": "function", "function": {
+        "name": "get_time", "description": "Not available.",
+        "parameters": { "type": "object", "properties": {} },
+    } }]);
+    assert_eq!([3, 4, 5].map(tools), [None, Some(declared.clone()), Some(declared)]);
+    let line = "may refuse: calls of tools that are gone";
+    assert_eq!(transcript.stderr.matches(line).count(), 1, "{}", transcript.stderr);
+}
+
 #[test]
 fn reasoning_that_is_required_and_unknown_is_an_error_that_says_what_to_do() {
     let provider = Provider::start(vec![calls_tool(), wants_reasoning(), wants_reasoning()]);

@@ -3,13 +3,19 @@
 //! part was a guess, they do after the second such refusal. A refusal of this very content says nothing about later
 //! requests. Pure, but for what was refused so far.
 
+use super::tool::wire_name;
+use crate::conversation::tool::ToolSpec;
+use crate::conversation::transcript::{Message, Transcript};
 use crate::engine::{CallSettings, CallSpec, StructuredMode};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Refusals that are remembered. Past it, a refused part costs a request at each call.
 const REFUSED_MAX: usize = 1_024;
+
+/// Called tools that are declared as not available; further ones are not declared.
+const UNAVAILABLE_MAX: usize = 50;
 
 /// Parts of a request that a call can do without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +31,9 @@ pub(in crate::engine) struct OptionalParts {
     /// Answers that say nothing of their reasoning, as those of another model do. They say then that there is
     /// none.
     pub(in crate::engine) unsaid_reasoning: bool,
+    /// Calls in a request that declares no tools, as those of tools that are gone. The tools are declared as not
+    /// available then.
+    pub(in crate::engine) undeclared_tools: bool,
 }
 
 /// Parts that a refusal may be about.
@@ -63,6 +72,7 @@ enum Part {
     Schema,
     ToolImages,
     UnsaidReasoning,
+    UndeclaredTools,
 }
 
 /// A part that the server at a host refused for a model.
@@ -89,6 +99,7 @@ impl OptionalParts {
             schema: is_refused(Part::Schema),
             tool_images: is_refused(Part::ToolImages),
             unsaid_reasoning: is_refused(Part::UnsaidReasoning),
+            undeclared_tools: is_refused(Part::UndeclaredTools),
         }
     }
 
@@ -100,6 +111,7 @@ impl OptionalParts {
             schema: self.schema || other.schema,
             tool_images: self.tool_images || other.tool_images,
             unsaid_reasoning: self.unsaid_reasoning || other.unsaid_reasoning,
+            undeclared_tools: self.undeclared_tools || other.undeclared_tools,
         }
     }
 
@@ -120,6 +132,9 @@ impl OptionalParts {
         }
         if self.tool_images {
             spec.transcript.leave_out_tool_images();
+        }
+        if self.undeclared_tools && spec.tools.is_empty() {
+            spec.tools = unavailable_tools(&spec.transcript);
         }
         // Where the settings ask for the member, they are obeyed.
         if self.schema && spec.settings.structured.is_none() {
@@ -157,6 +172,10 @@ impl OptionalParts {
             Part::UnsaidReasoning => {
                 "answers without their reasoning, which is sent empty instead".to_owned()
             }
+            Part::UndeclaredTools => {
+                "calls of tools that are gone, which are declared as not available instead"
+                    .to_owned()
+            }
         });
         let words = words.filter(|words| !words.is_empty());
         words.collect::<Vec<_>>().join("; ")
@@ -169,9 +188,26 @@ impl OptionalParts {
             (Part::Schema, self.schema),
             (Part::ToolImages, self.tool_images),
             (Part::UnsaidReasoning, self.unsaid_reasoning),
+            (Part::UndeclaredTools, self.undeclared_tools),
         ];
         all.into_iter().filter_map(|(part, is_in)| is_in.then_some(part))
     }
+}
+
+/// The tools that are called in a conversation, with the names that the calls are sent with.
+fn unavailable_tools(transcript: &Transcript) -> Arc<[ToolSpec]> {
+    let messages = transcript.messages();
+    let calls = messages.iter().flat_map(|message| match message {
+        Message::Assistant { calls, .. } => calls.as_slice(),
+        Message::System(_) | Message::User { .. } | Message::Tool { .. } => &[],
+    });
+    let names: BTreeSet<_> = calls.map(|(tool, _)| wire_name(&tool.name)).collect();
+    let tools = names.into_iter().take(UNAVAILABLE_MAX).map(|name| ToolSpec {
+        name: name.into_owned(),
+        description: "Not available.".to_owned(),
+        input_schema: Arc::default(),
+    });
+    tools.collect()
 }
 
 impl Suspects {
@@ -216,7 +252,11 @@ impl Refusal {
         // Models of a router have rules of their own, but all requests are parsed by the router.
         let model = match part {
             Part::Members => "",
-            Part::ProviderData | Part::Schema | Part::ToolImages | Part::UnsaidReasoning => model,
+            Part::ProviderData
+            | Part::Schema
+            | Part::ToolImages
+            | Part::UnsaidReasoning
+            | Part::UndeclaredTools => model,
         };
         Self { host: host.to_owned(), model: model.to_owned(), part }
     }
@@ -234,6 +274,7 @@ mod tests {
             schema: true,
             tool_images: true,
             unsaid_reasoning: true,
+            undeclared_tools: true,
         };
         let none = OptionalParts::default();
         assert_eq!(OptionalParts::refused_by("h.example", "m"), none);

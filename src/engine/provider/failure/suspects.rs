@@ -26,6 +26,10 @@ const PROVIDER_DATA: &[&str] = &[
 const REASONING_MEMBER: &str = "reasoning_content";
 const UNSAID: &[&str] = &["be passed back", "is missing"];
 
+/// Words for calls in a request that declares no tools: those of Bedrock, LiteLLM and Anthropic.
+const UNDECLARED: &[&str] =
+    &["toolconfig field must be defined", "without `tools=` param", "must define tools"];
+
 /// Words for images.
 const IMAGES: &[&str] = &["image", "vision", "multimodal", "multi-modal"];
 
@@ -135,12 +139,15 @@ impl Complaint {
         if self.wants_reasoning() {
             return Suspects::named(OptionalParts { unsaid_reasoning: true, ..none });
         }
+        if has(UNDECLARED) {
+            return Suspects::named(OptionalParts { undeclared_tools: true, ..none });
+        }
         let named = OptionalParts {
             members: has(MEMBERS),
             provider_data: has(PROVIDER_DATA),
             schema: self.is_about_schemas() || has(&["json_schema"]),
             tool_images: has(IMAGES),
-            unsaid_reasoning: false,
+            ..none
         };
         if named.tool_images && has(ONE_IMAGE) {
             return Suspects { parts: named, ground: Ground::ThisRequest };
@@ -178,6 +185,7 @@ mod tests {
         schema: false,
         tool_images: false,
         unsaid_reasoning: false,
+        undeclared_tools: false,
     };
 
     fn suspects(status: u16, body: &Value) -> OptionalParts {
@@ -192,6 +200,7 @@ mod tests {
         let both = OptionalParts { members: true, provider_data: true, tool_images: true, ..NONE };
         let images = OptionalParts { tool_images: true, ..NONE };
         let unsaid = OptionalParts { unsaid_reasoning: true, ..NONE };
+        let undeclared = OptionalParts { undeclared_tools: true, ..NONE };
         let says = |message: &str| json!({ "error": { "message": message } });
         // Mistral's form.
         let detail = json!([{ "type": "extra_forbidden",
@@ -214,6 +223,10 @@ mod tests {
                 "thinking is enabled but reasoning_content is missing in assistant tool call message \
                  at index 2",
                 unsaid,
+            ),
+            (
+                "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
+                undeclared,
             ),
             ("This model does not support response_format json_schema", schema),
             ("2 validation errors: input[1].content", both),
